@@ -63,7 +63,8 @@ endef
 .PHONY: help FORCE
 help:
 	@echo 'make -f emscripten.mk TARGET'
-	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm, bq4-{convert,probe,grammar}.wasm'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm, bq4-{convert,probe,grammar}.wasm,'
+	@echo '                     bq4-{simd128,relaxed}{,-threads}-rare.wasm'
 	@echo '  native             static library and tools: build/native/'
 	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
 	@echo '  test-clang         C tests, clang with ASan and UBSan: build/test-clang/test_*'
@@ -96,13 +97,16 @@ EXPORTS := $(filter-out $(CONVERT_EXPORTS),$(if $(wildcard web/exports.txt),$(sh
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
 # -O2, since with -O3 wasm-opt undoes the order of work in the kernels (docs/SPEED.md).
 WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
-  -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
+  -sIMPORTED_MEMORY -sALLOW_TABLE_GROWTH -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))
 
-# Each has one kernel table: what refers to no other leaves no other to be linked.
+# Each has one kernel table: what refers to no other leaves no other to be linked. It lacks the kernels of rare types,
+# which are in a module of their own, bq4-*-rare.wasm: added to an instance that has loaded a model of such weights.
 WASM_FLAGS := -O3 -fno-exceptions -msimd128
-SIMD128_ONLY := -DBQ_ONLY_TABLE=bq_kernels_simd128
-RELAXED_ONLY := -DBQ_ONLY_TABLE=bq_kernels_relaxed
+ONE_TABLE := -DBQ_ONLY_TABLE=bqw_kernels -DBQ_KERNEL_TYPES=BQ_USUAL_TYPES -DBQ_OWN_TABLE=
+SIMD128_ONLY := $(ONE_TABLE)bq_kernels_simd128
+RELAXED_ONLY := $(ONE_TABLE)bq_kernels_relaxed
+RARE_ONLY := -fPIC -Wno-unused-function -DBQ_RARE_MODULE -DBQ_KERNEL_TYPES=BQ_RARE_TYPES
 $(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SIMD128_ONLY),,,-Os))
 $(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes. What
@@ -112,7 +116,21 @@ $(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED
 $(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
-wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads convert probe grammar)
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads convert probe grammar) \
+  $(patsubst %,build/wasm/bq4-%-rare.wasm,simd128 relaxed simd128-threads relaxed-threads)
+
+# $(call rare,build,its kernels,flags,of c/kernels/relaxed*.c): over the memory, the stack and the function table of an instance of
+# that build, so without data of its own.
+define rare
+$$(eval $$(call config,wasm-$(1)-rare,$$(EMCC),$$(EMAR),$$(WASM_FLAGS) $$(RARE_ONLY) $(3),,$(4),-Os))
+build/wasm/bq4-$(1)-rare.wasm: build/wasm-$(1)-rare/c/kernels/$(2).o
+	@mkdir -p $$(@D)
+	$$(EMCC) -O2 $$(EMCC_C) -sSIDE_MODULE=2 -Wl,--experimental-pic $(3) -msimd128 $(4) -sEXPORTED_FUNCTIONS=_bq_rare_matmul $$< -o $$@
+endef
+$(eval $(call rare,simd128,simd128,,))
+$(eval $(call rare,relaxed,relaxed,,-mrelaxed-simd))
+$(eval $(call rare,simd128-threads,simd128,-sSHARED_MEMORY,))
+$(eval $(call rare,relaxed-threads,relaxed,-sSHARED_MEMORY,-mrelaxed-simd))
 
 build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
 build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
@@ -122,10 +140,12 @@ build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOU
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
 
-# The SIMD128 build with encoders, for converters.
+# The SIMD128 build with encoders and all kernels, for converters.
+$(eval $(call config,wasm-convert,$(EMCC),$(EMAR),$(WASM_FLAGS),,,-Os))
 build/wasm/bq4-convert.wasm: WASM_LINK += -msimd128
 build/wasm/bq4-convert.wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
-build/wasm/bq4-convert.wasm: build/wasm-simd128/libbq4.a $(addprefix build/wasm-simd128/,$(WEB_SOURCES:.c=.o) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
+build/wasm/bq4-convert.wasm: build/wasm-simd128/libbq4.a build/wasm-convert/c/kernels/simd128.o \
+  $(addprefix build/wasm-simd128/,$(WEB_SOURCES:.c=.o) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
 

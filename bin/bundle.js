@@ -47,7 +47,7 @@ const base64 = async (url) => (await own(url)).toString('base64');
  */
 async function pageOf(file, { title }) {
   const engine = await createEngine();
-  const { name, license, fileBytes } = await engine.plan(fromFile(file)).finally(() => engine.close());
+  const { name, license, fileBytes, rareTypes } = await engine.plan(fromFile(file)).finally(() => engine.close());
   if (fileBytes > MOST)
     throw new BqError('ARGUMENT', `${file} has ${fileBytes} bytes, a page may carry ${MOST}`, {
       hint: 'serve the model beside the page and load it by its address',
@@ -55,7 +55,9 @@ async function pageOf(file, { title }) {
   const script = (await own(new URL('../dist/single.js', import.meta.url)))
     .toString()
     .replaceAll('</script', '<\\/script');
-  const wasm = (/** @type {string} */ build) => base64(new URL(`../build/wasm/bq4-${build}.wasm`, import.meta.url));
+  const builds = ['relaxed', 'simd128', ...(rareTypes ? ['relaxed-rare', 'simd128-rare'] : [])];
+  const wasm = async (/** @type {string} */ build) =>
+    `<script type="text/plain" id="bq4-${build}">${await base64(new URL(`../build/wasm/bq4-${build}.wasm`, import.meta.url))}</script>`;
   const policy = `default-src 'none'; script-src ${hashOf(script)} 'wasm-unsafe-eval'; style-src ${hashOf(STYLE)}; connect-src data:; img-src data:; base-uri 'none'; form-action 'none'`;
   const shown = escaped(title ?? (name || 'A language model'));
   return `<!doctype html>
@@ -72,8 +74,7 @@ async function pageOf(file, { title }) {
 <form id="form"><textarea id="message" rows="2" aria-label="Message" placeholder="Write something" autofocus></textarea>
 <button id="send" disabled>Send</button><button id="stop" type="button" hidden>Stop</button></form>
 <p id="status" role="status">Loading…</p>
-<script type="text/plain" id="bq4-relaxed">${await wasm('relaxed')}</script>
-<script type="text/plain" id="bq4-simd128">${await wasm('simd128')}</script>
+${(await Promise.all(builds.map(wasm))).join('\n')}
 <script type="text/plain" id="bq4-model">${(await readFile(file)).toString('base64')}</script>
 <script type="module">${script}</script>
 </body>

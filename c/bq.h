@@ -135,6 +135,7 @@ typedef struct bq_plan {
   uint64_t session_bytes;  /* a session with the given options and its forks: blocks of a bq_heap */
   uint64_t kv_bytes;       /* of session_bytes, what the positions of its own context take */
   uint64_t token_weights;  /* weights that every token meets: what its time is spent on */
+  bool lacks_kernels;      /* some are of types that bq_kernels_best() can't multiply with */
   bq_config config;
 } bq_plan;
 

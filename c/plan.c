@@ -25,6 +25,15 @@ static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *
                  "a context of %u is more than this machine can address", o.context);
 }
 
+static void plan_weights(const bq_model_block *block, bq_plan *plan) {
+  const bq_kernels *k = bq_kernels_best();
+  plan->weight_bytes = block->weight_bytes;
+  plan->token_weights = block->token_weights;
+  _Static_assert(BQ_TYPE_COUNT <= 64, "a bit for each");
+  for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++)
+    if (block->types >> type & 1 && !k->matrix[type].matmul) plan->lacks_kernels = true;
+}
+
 bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes, const uint8_t *manifest,
                        size_t manifest_bytes, const bq_session_options *options, uint64_t *need,
                        bq_plan *out, bq_error *err) {
@@ -33,8 +42,9 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes, cons
   bq_plan plan;
   bq_status status = plan_rest(&in, options, need, &p, &plan, err);
   if (status) return status;
-  plan.model_bytes =
-      bq_model_bytes(&p, &(bq_residency){0}, &plan.weight_bytes, &plan.token_weights);
+  bq_model_block block = {0};
+  plan.model_bytes = bq_model_bytes(&p, &(bq_residency){0}, &block);
+  plan_weights(&block, &plan);
   if (plan.model_bytes == UINT64_MAX)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                    "%l bytes of weights are more than this machine can address", plan.weight_bytes);
@@ -63,7 +73,9 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   bq_paging chosen;
   status = bq_paging_choose(&p, room, budget->beside, &chosen, err);
   if (status) return status;
-  bq_model_bytes(&p, &chosen.residency, &plan.weight_bytes, &plan.token_weights);
+  bq_model_block block = {0};
+  bq_model_bytes(&p, &chosen.residency, &block);
+  plan_weights(&block, &plan);
   plan.model_bytes = chosen.model_bytes;
   *out = plan;
   *paging = chosen;

@@ -2,6 +2,7 @@
  * A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. Or, where memory can't
  * be shared, a worker that computes parts of products.
  */
+import { roomForRare } from './wasm/link-rare.js';
 import { releaseMemory } from './wasm/release-memory.js';
 import { isNode, nodeModule } from './shared/node.js';
 
@@ -10,17 +11,18 @@ function serve(port) {
   /** @type {((ask: any) => void) | null} */
   let compute = null;
   const enter = (
-    /** @type {{ port?: MessagePort, spread?: any, module: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
+    /** @type {{ port?: MessagePort, spread?: any, module: WebAssembly.Module, rare?: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
   ) => {
     if (job?.port) return serve(job.port);
     if (!job) return end();
     if (compute) return compute(job);
     if (job.spread) return void begin(/** @type {any} */ (job));
-    const { module, memory, index, stack } = job;
+    const { module, rare, memory, index, stack } = job;
     const exports = /** @type {any} */ (
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
     ); // who asks to stop is the caller's thread
     exports.__stack_pointer.value = stack;
+    if (rare) new WebAssembly.Instance(rare, roomForRare(exports, memory).imports);
     port.postMessage('ready');
     try {
       exports.bqw_thread_main(index);

@@ -52,7 +52,7 @@ typedef struct bqw_plan { /* 144 bytes */
   double token_weights;   /* 112: weights that every token is multiplied with */
   uint32_t no_head, bidirectional; /* 120, 124 */
   uint32_t pooling, normalize, text_tokens; /* 128 … 136: of its embeddings, as bq_config */
-  uint32_t reserved;      /* 140 */
+  uint32_t lacks_kernels; /* 140: 1: of types that come with bqw_add_kernels */
 } bqw_plan;
 
 /* How a model keeps to a budget: bq_paging. Given to the loader as it was planned. */
@@ -146,6 +146,9 @@ bqw_error_record *bqw_error(void);
 
 /* Known answers of the kernels; 1 = good. Before bqw_init too. */
 uint32_t bqw_self_test(void);
+/* Adds the kernels of rare types. function: where bq_rare_matmul of their module lies in this
+ * instance's function table. Before any model is loaded. */
+void bqw_add_kernels(uint32_t function);
 
 /* Everything lives in [base, base + bytes). NOMEM; STATE: it was called before. */
 uint32_t bqw_init(uint32_t base, uint32_t bytes);

@@ -180,7 +180,8 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .bidirectional = c->bidirectional,
                     .pooling = (uint32_t)c->pooling,
                     .normalize = c->normalize,
-                    .text_tokens = c->text_tokens};
+                    .text_tokens = c->text_tokens,
+                    .lacks_kernels = p->lacks_kernels};
 }
 
 BQW(uint32_t)

@@ -19,7 +19,7 @@
    .block_bytes = bytes,          \
    .bits = 8 * bytes,             \
    .encoded = true},
-#define RUN(NAME, text, n, bits_each, scale, min, can_encode)                                   \
+#define RUN(NAME, text, n, bits_each, scale, min, can_encode, is_rare)                          \
   {.name = #text,                                                                               \
    .run = BQ_TYPE_##NAME,                                                                       \
    .block = BLOCK(n, scale),                                                                    \
@@ -32,10 +32,14 @@
    .min_bytes = NUMBER(min),                                                                    \
    .tile_step = STEP(BLOCK(n, scale)),                                                          \
    .tile_bytes = BQ_TILE_ROWS * ROW_BYTES(STEP(BLOCK(n, scale)), n, bits_each, scale, min),     \
-   .encoded = can_encode},
-#define TILED(NAME, text, n, bits_each, scale, min) RUN(NAME, text, n, bits_each, scale, min, true)
+   .encoded = can_encode,                                                                       \
+   .rare = is_rare},
+#define TILED(NAME, text, n, bits_each, scale, min) \
+  RUN(NAME, text, n, bits_each, scale, min, true, false)
+#define RARE(NAME, text, n, bits_each, scale, min) \
+  RUN(NAME, text, n, bits_each, scale, min, true, true)
 #define IMPORTED(NAME, text, n, bits_each, scale, min) \
-  RUN(NAME, text, n, bits_each, scale, min, false)
+  RUN(NAME, text, n, bits_each, scale, min, false, true)
 #define STORED(NAME, text, n, bytes, at, scale, min, RUN_TYPE) \
   {.name = #text,                                              \
    .run = BQ_TYPE_##RUN_TYPE,                                  \
@@ -47,7 +51,7 @@
 #define NAMED(NAME, text, n, bytes) \
   {.name = #text, .run = BQ_TYPE_NONE, .block = n, .block_bytes = bytes},
 
-static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, IMPORTED, STORED, NAMED)};
+static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, NAMED)};
 
 const bq_type_facts *bq_type_get(uint32_t id) { return id < BQ_TYPE_COUNT ? &facts[id] : NULL; }
 

@@ -17,21 +17,23 @@
  *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a
  *   *factor*: a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below
  *   128.
+ * RARE(the same)
+ *   a run type of few files, whose kernels shipped modules leave to one of their own.
  * IMPORTED(the same)
- *   a run type that only stored ones become: nothing encodes into it.
+ *   a rare one that only stored ones become: nothing encodes into it.
  * STORED(NAME, name, weights per block, bytes per block, where in a block the scale lies,
  *        bytes of a scale, bytes of a minimum behind it, RUN)
  *   becomes the run type RUN as it lands; row-major only. Where blocks have as many bytes as RUN's
  *   they hold the same (bq_row_shape), else c/core/import.c makes blocks of RUN.
  * NAMED(NAME, name, weights per block, bytes per block)
  *   an id that is taken; this version can't read the type. */
-#define BQ_TYPE_LIST(FLOAT, TILED, IMPORTED, STORED, NAMED) \
+#define BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, NAMED) \
   FLOAT(F32, f32, 4)                                        \
   FLOAT(F16, f16, 2)                                        \
   FLOAT(BF16, bf16, 2)                                      \
-  TILED(BQ4_16, bq4_16, 16, 4, 4, 0)                        \
+  RARE(BQ4_16, bq4_16, 16, 4, 4, 0)                        \
   TILED(BQ4_32, bq4_32, 32, 4, 4, 0)                        \
-  TILED(BQ4_64, bq4_64, 64, 4, 4, 0)                        \
+  RARE(BQ4_64, bq4_64, 64, 4, 4, 0)                        \
   TILED(BQ4H_32, bq4h_32, 32, 4, 2, 0)                      \
   TILED(BQ4A_32, bq4a_32, 32, 4, 2, 2)                      \
   TILED(BQ8_32, bq8_32, 32, 8, 2, 0)                        \
@@ -59,15 +61,21 @@
   IMPORTED(BQ7K_16, bq7k_16, 16, 7, 1, 0)
 
 #define BQ_SKIP_TYPE(...)
-/* The rows of some kinds: all run types in tiles, or those with an encoder alone. */
-#define BQ_FLOAT_TYPES(X) BQ_TYPE_LIST(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
-#define BQ_TILED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, X, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
-#define BQ_ENCODED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
-#define BQ_STORED_TYPES(X) BQ_TYPE_LIST(BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, X, BQ_SKIP_TYPE)
+#define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \
+  BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, BQ_SKIP_TYPE)
+/* The rows of some kinds: all run types in tiles, or those with an encoder, or by who has their
+ * kernels. */
+#define BQ_FLOAT_TYPES(X) BQ_SOME_TYPES(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_TILED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, X, X, X, BQ_SKIP_TYPE)
+#define BQ_ENCODED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, X, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_USUAL_TYPES(X) \
+  BQ_SOME_TYPES(BQ_SKIP_TYPE, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
+#define BQ_RARE_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, BQ_SKIP_TYPE, X, X, BQ_SKIP_TYPE)
+#define BQ_STORED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, X)
 
 typedef enum bq_type {
 #define BQ_X(NAME, ...) BQ_TYPE_##NAME,
-  BQ_TYPE_LIST(BQ_X, BQ_X, BQ_X, BQ_X, BQ_X)
+  BQ_TYPE_LIST(BQ_X, BQ_X, BQ_X, BQ_X, BQ_X, BQ_X)
 #undef BQ_X
   BQ_TYPE_COUNT,
   BQ_TYPE_NONE = BQ_TYPE_COUNT
@@ -92,6 +100,7 @@ typedef struct bq_type_facts {
   uint32_t tile_step;   /* k covered by one tile; 0: this type is never tiled */
   uint32_t tile_bytes;  /* bytes of one tile (8 rows x tile_step) */
   bool encoded;         /* bq_quantize makes it */
+  bool rare;            /* shipped modules have its kernels elsewhere */
 } bq_type_facts;
 
 #define BQ_TILE_ROWS 8u

@@ -1,7 +1,11 @@
 #include "kernels/kernels.h"
 
-const bq_kernels *bq_kernels_best(void) {
 #ifdef BQ_ONLY_TABLE /* emscripten.mk: no other table is to be linked */
+const bq_kernels *BQ_ONLY_TABLE(void);
+#endif
+
+const bq_kernels *bq_kernels_best(void) {
+#ifdef BQ_ONLY_TABLE
   return BQ_ONLY_TABLE();
 #else
   if (bq_kernels_relaxed()) return bq_kernels_relaxed();

@@ -30,8 +30,8 @@ typedef struct constants {
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  static const uint32_t mask = 0x0f0f0f0f;
-  return (constants){wasm_v128_load32_splat(simd_hide(&mask))};
+  SIMD_CONSTANTS(mask, 0x0f0f0f0f);
+  return (constants){wasm_v128_load32_splat(simd_hide(mask))};
 }
 
 /* Eight are the fastest with 4-bit weights, and the largest in code. */
@@ -158,9 +158,10 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
   quads[1] = high;
 }
 
+#ifndef BQ_RARE_MODULE
 static const bq_kernels table = {
     .name = "relaxed",
-    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_TILED_TYPES(TILED_ROW)},
+    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_KERNEL_TYPES(TILED_ROW)},
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
@@ -168,6 +169,7 @@ static const bq_kernels table = {
 };
 
 const bq_kernels *bq_kernels_relaxed(void) { return &table; }
+#endif
 
 #else
 const bq_kernels *bq_kernels_relaxed(void) { return NULL; }

@@ -12,6 +12,10 @@ typedef void bq_row_fn(const bq_matrix *w, size_t row, float *y);
 BQ_FLOAT_TYPES(BQ_X)
 BQ_TILED_TYPES(BQ_X)
 #undef BQ_X
+/* Of a module that has nothing but kernels of rare types: the matmul of one; NULL: it is none. */
+typedef bq_matmul_fn *bq_matmul_of(uint32_t type);
+bq_matmul_of bq_rare_matmul;
+
 bq_row_fn bq_scalar_row_f32, bq_scalar_row_f16, bq_scalar_row_bf16, bq_scalar_row_tiled;
 
 void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,

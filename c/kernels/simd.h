@@ -14,9 +14,24 @@
 /* Constants are read from memory through a pointer that the compiler can't see through. They then
  * stay in registers; known ones would be made anew (three instructions) at each use. */
 INLINE const void *simd_hide(const void *constants) {
-  __asm__("" : "+r"(constants));
+  __asm__("" : "+r"(constants) : : "memory");
   return constants;
 }
+
+/* Declares an array of uint32_t to be hidden. A module that is added to another has no data of its
+ * own: there it lies on the stack. */
+#ifdef BQ_RARE_MODULE
+INLINE uint32_t simd_opaque(uint32_t v) {
+  __asm__("" : "+r"(v));
+  return v;
+}
+#define SIMD_CONSTANTS(name, ...)                                    \
+  uint32_t name[sizeof((uint32_t[]){__VA_ARGS__}) / 4];              \
+  UNROLL for (size_t simd_i = 0; simd_i < sizeof name / 4; simd_i++) \
+    name[simd_i] = simd_opaque(((const uint32_t[]){__VA_ARGS__})[simd_i])
+#else
+#define SIMD_CONSTANTS(name, ...) static const uint32_t name[] = {__VA_ARGS__}
+#endif
 
 /* *v is computed here, neither earlier nor later. Without it the compiler computes each sum of a
  * kernel to its end before the next, and V8, which keeps that order, spills what the sums share. */
@@ -186,8 +201,8 @@ typedef struct simd_f16_constants {
 } simd_f16_constants;
 
 INLINE simd_f16_constants simd_f16_prepare(void) {
-  static const uint32_t constants[] = {0x8fffe000u, 0x0fffe000u, 0x0f7fffffu, 0x7f800000u,
-                                       0x77800000u /* 2^112 */};
+  SIMD_CONSTANTS(constants, 0x8fffe000u, 0x0fffe000u, 0x0f7fffffu, 0x7f800000u,
+                 0x77800000u /* 2^112 */);
   const uint32_t *c = simd_hide(constants);
   return (simd_f16_constants){wasm_v128_load32_splat(c), wasm_v128_load32_splat(c + 1),
                               wasm_v128_load32_splat(c + 2), wasm_v128_load32_splat(c + 3),

@@ -29,7 +29,7 @@ typedef struct constants {
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  static const uint32_t masks[] = {0x000f000f, 0x00f000f0, 0x0f000f00, 0x00ff00ff};
+  SIMD_CONSTANTS(masks, 0x000f000f, 0x00f000f0, 0x0f000f00, 0x00ff00ff);
   const uint32_t *m = simd_hide(masks);
   return (constants){wasm_v128_load32_splat(m), wasm_v128_load32_splat(m + 1),
                      wasm_v128_load32_splat(m + 2), wasm_v128_load32_splat(m + 3)};
@@ -197,9 +197,10 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
   quads[ODD_HIGH] = wasm_v128_and(high, wasm_i16x8_const_splat((int16_t)0xff00));
 }
 
+#ifndef BQ_RARE_MODULE
 static const bq_kernels table = {
     .name = "simd128",
-    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_TILED_TYPES(TILED_ROW)},
+    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_KERNEL_TYPES(TILED_ROW)},
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
@@ -207,6 +208,7 @@ static const bq_kernels table = {
 };
 
 const bq_kernels *bq_kernels_simd128(void) { return &table; }
+#endif
 
 #else
 const bq_kernels *bq_kernels_simd128(void) { return NULL; }

@@ -364,8 +364,22 @@ INLINE void matmul_tiled(bq_tile_shape s, some_fn *multiply, const bq_matrix *m,
                             float *y, size_t y_stride) {                                          \
     matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), some_##name, w, a, row0, row1, y, y_stride);         \
   }
-BQ_TILED_TYPES(MATMUL_SLOT)
+#ifndef BQ_KERNEL_TYPES /* emscripten.mk: not all */
+#define BQ_KERNEL_TYPES BQ_TILED_TYPES
+#endif
+BQ_KERNEL_TYPES(MATMUL_SLOT)
 #define TILED_ROW(NAME, name, ...) [BQ_TYPE_##NAME] = {matmul_##name, bq_scalar_row_tiled, true},
+
+#ifdef BQ_RARE_MODULE /* in place of a table: web/kernels.c adds these to that of another module */
+#define RARE_CASE(NAME, name, ...) \
+  case BQ_TYPE_##NAME: return matmul_##name;
+bq_matmul_fn *bq_rare_matmul(uint32_t type) {
+  switch (type) {
+    BQ_KERNEL_TYPES(RARE_CASE)
+  default: return NULL;
+  }
+}
+#endif
 
 /* --- activations ---------------------------------------------------------------------------- */
 

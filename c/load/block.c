@@ -21,13 +21,9 @@ uint64_t bq_prefix_block_bytes(uint64_t manifest_bytes, uint64_t prefix_bytes) {
 }
 
 uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
-                        uint64_t *weight_bytes, uint64_t *token_weights) {
+                        bq_model_block *out) {
   bq_arena arena = {0};
-  bq_model_block block;
-  if (bq_model_block_make(&arena, prefix, residency, NULL, &block, NULL) != BQ_OK)
-    return UINT64_MAX;
-  *weight_bytes = block.weight_bytes;
-  *token_weights = block.token_weights;
+  if (bq_model_block_make(&arena, prefix, residency, NULL, out, NULL) != BQ_OK) return UINT64_MAX;
   return arena.overflow ? UINT64_MAX : arena.used;
 }
 
@@ -71,10 +67,15 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   if (paged) bq_conversion_drop(&l);
   block->weight_bytes += l.engine_bytes;
   block->token_weights += token_weights(c, e);
+  if (!p->vectors) block->types |= UINT64_C(1) << l.type;
   p->spare = bq_larger(p->spare, l.spare);
   p->staging = bq_larger(p->staging, e->data ? 0 : l.batch);
   uint8_t *dst = paged ? NULL : bq_arena_take(p->arena, l.engine_bytes, 1);
   if (!block->model || !block->loads || (!dst && !paged)) return BQ_OK;
+  if (!p->kernels->matrix[l.type].matmul)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
+                   "tensor \"%S\" needs the kernels of type %s, which this module was not given",
+                   e->tensor.name, (size_t)e->tensor.name_bytes, bq_type_get(l.type)->name);
   bq_slot_fill(block->model, e->slot,
                &(bq_matrix){dst, e->rows, e->cols, l.type, &p->kernels->matrix[l.type]});
   if (e->data) return copy_extra(&l, e, dst, err);

@@ -36,6 +36,7 @@ typedef struct bq_model_block {
   void *tokenizer_memory;
   uint64_t weight_bytes;  /* of all weights as the engine holds them, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
+  uint64_t types;         /* of matrices: bit t is set where one is of bq_type t in the end */
   bq_paging paging;       /* without model_bytes; zeros when nothing is paged */
 } bq_model_block;
 
@@ -45,11 +46,12 @@ bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *prefix,
                               const bq_residency *residency, const bq_kernels *kernels,
                               bq_model_block *out, bq_error *err);
 
-/* Bytes of the blocks. UINT64_MAX: more than this machine can address. */
+/* Bytes of the blocks; *out: what is known of the model's without memory. UINT64_MAX: more than
+ * this machine can address. */
 uint64_t bq_loader_bytes(void);
 uint64_t bq_prefix_block_bytes(uint64_t manifest_bytes, uint64_t prefix_bytes);
 uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
-                        uint64_t *weight_bytes, uint64_t *token_weights);
+                        bq_model_block *out);
 
 /* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
 bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside,

@@ -178,7 +178,10 @@ class LocalEngine {
     const file = await openSource(source, options.signal);
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
-      const wasm = await Wasm.create(this.#compiled, planned.regionBytes);
+      const rare = planned.plan.rareTypes
+        ? await (await onDemand(import('../wasm/rare.js'))).rareKernels(this.#compiled)
+        : undefined;
+      const wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
       const { repacked, prefixBytes, wanted } = planned;
       const read = repacked

@@ -91,7 +91,11 @@ export class Spread {
         await worker.here;
       }
       const { module, heapBase } = compiled;
-      const said = await all(workers, { spread: { module, heapBase, shared: false }, bytes: own });
+      const said = await all(workers, {
+        spread: { module, heapBase, shared: false },
+        rare: wasm.rare,
+        bytes: own,
+      });
       if (said.some((message) => message !== 'ready')) throw new Error('a worker could not begin');
     };
     const begun = begin();

@@ -365,6 +365,7 @@ function describe(
     fileBytes: n.file_bytes,
     weightBytes: n.weight_bytes,
     tokenWeights: n.token_weights,
+    rareTypes: n.lacks_kernels !== 0,
     sessionBytes: n.session_bytes,
     kvBytes: n.kv_bytes,
     kvBytesPer1000: Math.round((1000 * n.kv_bytes) / context),

@@ -5,8 +5,9 @@
 /** An address of this page, in full. @param {string | URL} url */
 export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
-/** What a folder of builds has: the builds, the probe and the modules for grammars and for converters. */
-const NAMES = ['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads', 'probe', 'grammar', 'convert'];
+const BUILDS = ['relaxed', 'simd128', 'relaxed-threads', 'simd128-threads'];
+/** What a folder of builds has: the builds, the kernels of rare types for each, the probe and the modules for grammars and for converters. */
+const NAMES = [...BUILDS, ...BUILDS.map((name) => `${name}-rare`), 'probe', 'grammar', 'convert'];
 
 /** Full addresses of the builds that were named; all but the first two may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string> | undefined} */
 export function namedBuilds(given) {
@@ -27,6 +28,10 @@ export const resolveBuilds = (given) =>
     simd128: new URL('../../build/wasm/bq4-simd128.wasm', import.meta.url).href,
     'relaxed-threads': new URL('../../build/wasm/bq4-relaxed-threads.wasm', import.meta.url).href,
     'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads.wasm', import.meta.url).href,
+    'relaxed-rare': new URL('../../build/wasm/bq4-relaxed-rare.wasm', import.meta.url).href,
+    'simd128-rare': new URL('../../build/wasm/bq4-simd128-rare.wasm', import.meta.url).href,
+    'relaxed-threads-rare': new URL('../../build/wasm/bq4-relaxed-threads-rare.wasm', import.meta.url).href,
+    'simd128-threads-rare': new URL('../../build/wasm/bq4-simd128-threads-rare.wasm', import.meta.url).href,
     probe: new URL('../../build/wasm/bq4-probe.wasm', import.meta.url).href,
     grammar: new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
     convert: new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href,

@@ -17,7 +17,7 @@
 /**
  * @typedef {object} EngineOptions
  * @property {'relaxed' | 'simd128'} [build]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
+ * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, 'relaxed-rare'?: string | URL, 'simd128-rare'?: string | URL, 'relaxed-threads-rare'?: string | URL, 'simd128-threads-rare'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
  *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
  *   it isn't measured whether relaxed SIMD is the faster one here. A single address is the one build there is
  * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
@@ -156,6 +156,7 @@
  * @property {'f32' | 'f16' | 'i8' | 'i4'} kv     type of the KV cache
  * @property {'i8' | 'i16'} activations  what quantized weights are multiplied with
  * @property {number} tokenWeights  weights that every token is multiplied with
+ * @property {boolean} rareTypes    some weights are of types whose kernels are a module of their own
  * @property {number} heapBytes     all of the engine's memory for this model: weights, sessions, stack, reserve
  * @property {'resident' | 'paged'} residency  where the weights are while it computes
  * @property {Paging | null} paging  what stays in memory when not all weights do, and what that costs

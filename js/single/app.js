@@ -8,6 +8,9 @@ import { fromBytes } from '../sources/index.js';
 
 /** For a model that knows no turns: it goes on with what is written. */
 const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
+const BUILDS = ['relaxed', 'simd128'];
+/** Kernels of rare types are there where the model needs them. */
+const RARE = BUILDS.map((name) => `${name}-rare`);
 /** Characters of base64 that are decoded at once, a multiple of four. */
 const PIECE = 1 << 20;
 
@@ -62,7 +65,10 @@ async function begin() {
   say('Starting…');
   const wasmUrl = /** @type {any} */ (
     Object.fromEntries(
-      ['relaxed', 'simd128'].map((name) => [name, `data:application/wasm;base64,${taken(`bq4-${name}`)}`]),
+      [...BUILDS, ...RARE.filter((name) => $(`bq4-${name}`))].map((name) => [
+        name,
+        `data:application/wasm;base64,${taken(`bq4-${name}`)}`,
+      ]),
     )
   );
   const engine = await createEngine({ wasmUrl, threads: 1 });

@@ -101,7 +101,13 @@ export class Threads {
       }
       const ready = team.map((thread) => thread.next());
       team.forEach((thread, i) =>
-        thread.post({ module, memory: wasm.memory, index: i + 1, stack: stacks + (i + 1) * THREAD_STACK }),
+        thread.post({
+          module,
+          rare: wasm.rare,
+          memory: wasm.memory,
+          index: i + 1,
+          stack: stacks + (i + 1) * THREAD_STACK,
+        }),
       );
       for (const said of await Promise.all(ready)) if (said !== 'ready') throw new Error('a thread could not begin');
     };

@@ -7,6 +7,7 @@
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
 import { BqError } from '../shared/errors.js';
 import { pickBuild, relaxedIsSlower } from './features.js';
+import { roomForRare } from './link-rare.js';
 import { follow } from '../shared/async.js';
 import { resolveBuilds } from '../shared/builds.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -33,6 +34,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {number} heapBase  first byte of the heap that static data and stack leave free
  * @property {boolean} shared   its memory is shared between threads
  * @property {number} threads   that plans count with
+ * @property {string} [rareUrl]     where the kernels of rare types lie
  * @property {string} [grammarUrl]  where the module for grammars lies
  * @property {string} [convertUrl]  where that of converters lies
  */
@@ -98,11 +100,17 @@ async function compileBuild(build, url, shared, signal) {
 export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, slower) {
   const { build, reason } = pickBuild(asked);
   const builds = resolveBuilds(wasmUrl);
-  const [own, other] = [build, /** @type {const} */ ('simd128')].map(
-    (name) => builds[shared ? `${name}-threads` : name],
-  );
+  const keyOf = (/** @type {string} */ name) => (shared ? `${name}-threads` : name);
+  const [own, other] = [build, 'simd128'].map((name) => builds[keyOf(name)]);
+  /** @param {Omit<Compiled, 'reason'>} compiled @param {string} reason */
+  const described = (compiled, reason) => ({
+    ...compiled,
+    reason,
+    rareUrl: builds[`${keyOf(compiled.build)}-rare`],
+    grammarUrl: builds.grammar,
+    convertUrl: builds.convert,
+  });
   const hasOther = Boolean(other) && other !== own;
-  const { grammar: grammarUrl, convert: convertUrl } = builds;
   const fetching = follow(signal);
   try {
     const first = compileBuild(build, own, shared, fetching.signal);
@@ -111,13 +119,13 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
     if (!why) {
       const compiled = await first;
       why = compiled.problem;
-      if (!why) return { ...compiled, reason, grammarUrl, convertUrl };
+      if (!why) return described(compiled, reason);
     }
     fetching.controller.abort(); // what is still on its way is not wanted
     if (!hasOther) throw new BqError('NO_ENGINE', why);
     const second = await compileBuild('simd128', other, shared, signal);
     if (second.problem) throw new BqError('NO_ENGINE', second.problem);
-    return { ...second, reason: why, grammarUrl, convertUrl };
+    return described(second, why);
   } finally {
     fetching.release();
   }
@@ -152,6 +160,8 @@ export class Wasm {
   useThreads = (/** @type {number} */ _count) => {};
   /** Where the module for grammars lies. @type {string | undefined} */
   grammarUrl;
+  /** The kernels of rare types, where it has them. @type {WebAssembly.Module | undefined} */
+  rare;
   /** Says whether the run under way is to end. @type {(() => boolean) | undefined} */
   aborted;
 
@@ -174,8 +184,11 @@ export class Wasm {
     return !this.#dead;
   }
 
-  /** An instance whose heap has room for `bytes` and can't grow. NOMEM. @param {Compiled} compiled @param {number} bytes */
-  static async create({ module, heapBase, shared, grammarUrl }, bytes) {
+  /**
+   * An instance whose heap has room for `bytes` and can't grow. NOMEM.
+   * @param {Compiled} compiled @param {number} bytes @param {WebAssembly.Module} [rare]  kernels of rare types to be added
+   */
+  static async create({ module, heapBase, shared, grammarUrl }, bytes, rare) {
     const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
     const memory = memoryOf(pages, shared);
     /** @type {Wasm} */
@@ -187,7 +200,16 @@ export class Wasm {
     wasm = new Wasm(exports, memory);
     wasm.grammarUrl = grammarUrl;
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
+    if (rare) await wasm.#add(rare);
     return wasm;
+  }
+
+  /** @param {WebAssembly.Module} rare */
+  async #add(rare) {
+    const { table, at, imports: room } = roomForRare(this.#exports, this.#memory);
+    table.set(at, (await WebAssembly.instantiate(rare, room)).exports.bq_rare_matmul);
+    this.call('bqw_add_kernels', at);
+    this.rare = rare;
   }
 
   /** Asked between two slices of a run. */

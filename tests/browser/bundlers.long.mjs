@@ -81,8 +81,8 @@ describe('the package, bundled', { skip: missing() }, () => {
     }
   }
 
-  /** Modules of the package: the four builds, the probe, the one for grammars and the converter's. */
-  const MODULES = 7;
+  /** Modules of the package: the four builds, kernels of rare types for each, the probe, the one for grammars and the converter's. */
+  const MODULES = 11;
 
   /** @param {string} name  of a folder that a bundler has made */
   async function worksBuilt(name) {

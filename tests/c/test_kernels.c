@@ -634,7 +634,8 @@ static void test_tables(void) {
       CHECK_EQ(k->matrix[type].quantized, runs && f->tile_step > 0);
     }
     if (!CHECK(bq_kernels_self_test(k)))
-      printf("  %s answers 0x%016" PRIx64 "\n", k->name, bq_kernels_answer(k));
+      printf("  %s answers 0x%016" PRIx64 ", of rare types 0x%016" PRIx64 "\n", k->name,
+             bq_kernels_answer(k, false), bq_kernels_answer(k, true));
   }
 }
 

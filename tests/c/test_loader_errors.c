@@ -589,6 +589,29 @@ static void test_bad_tokenizer(void) {
   }
 }
 
+/* A type whose kernels the table lacks (shipped modules have those of rare types elsewhere). */
+static void test_kernels_missing(void) {
+  fixture_spec spec = fixture_llama();
+  spec.type = BQ_TYPE_BQ4_16;
+  fixture f = fixture_make(&spec);
+  bq_kernels some = *bq_kernels_best();
+  some.matrix[BQ_TYPE_BQ4_16] = (bq_matrix_ops){0};
+  attempt a = {0};
+  bq_loader_options o = options_for(&f, &a);
+  o.kernels = &some;
+  CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_UNSUPPORTED);
+  CHECK(strstr(a.err.detail, "needs the kernels of type bq4_16"));
+  no_model(&a);
+  end(&a);
+  some.matrix[BQ_TYPE_BQ4_64] = (bq_matrix_ops){0};
+  some.matrix[BQ_TYPE_BQ4_16] = bq_kernels_best()->matrix[BQ_TYPE_BQ4_16];
+  CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_OK); /* it has none of those */
+  end(&a);
+  fixture_free(&f);
+}
+
 int main(void) {
   RUN(test_damaged_chunk);
   RUN(test_ready_before_damage);
@@ -606,5 +629,6 @@ int main(void) {
   RUN(test_around_4_gib);
   RUN(test_wrong_calls);
   RUN(test_bad_tokenizer);
+  RUN(test_kernels_missing);
   return check_summary();
 }

@@ -51,7 +51,7 @@ class Cursor {
  * @param {Uint8Array} bytes
  * @returns {Generator<{id: number, body: Cursor}>}
  */
-function* sections(bytes) {
+export function* sections(bytes) {
   const cursor = new Cursor(bytes);
   if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== 0x0061736d) throw new Error('no wasm module');
   cursor.skip(8);

@@ -4,8 +4,18 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { quantizing } from '../../js/quantize/border.js';
-import { CONVERT, GRAMMAR, GRAMMAR_LIMIT, MODULE_LIMIT, PROBE, PROBE_LIMIT, sizes } from '../../tools/size.mjs';
-import { chained, countOpcodes, relaxedOpcodes } from './opcodes.mjs';
+import {
+  CONVERT,
+  GRAMMAR,
+  GRAMMAR_LIMIT,
+  MODULE_LIMIT,
+  PROBE,
+  PROBE_LIMIT,
+  RARE,
+  RARE_LIMIT,
+  sizes,
+} from '../../tools/size.mjs';
+import { chained, countOpcodes, relaxedOpcodes, sections } from './opcodes.mjs';
 
 /** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
 const ALLOWED_RELAXED = 'fd 113';
@@ -22,15 +32,19 @@ const ROOT = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
-test('there are four builds, the probe and the modules for grammars and converters', () => {
+test('there are four builds, the kernels of rare types for each, the probe and the modules for grammars and converters', () => {
   assert.deepEqual(
     sizes().map(({ name }) => name),
     [
       CONVERT,
       GRAMMAR,
       PROBE,
+      'bq4-relaxed-rare.wasm',
+      'bq4-relaxed-threads-rare.wasm',
       'bq4-relaxed-threads.wasm',
       'bq4-relaxed.wasm',
+      'bq4-simd128-rare.wasm',
+      'bq4-simd128-threads-rare.wasm',
       'bq4-simd128-threads.wasm',
       'bq4-simd128.wasm',
     ],
@@ -62,7 +76,47 @@ test('the list of exports is sorted and without repetition', () => {
   assert.deepEqual(promised, [...new Set(promised)].sort());
 });
 
-for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name !== GRAMMAR)) {
+for (const { name, gzip } of sizes().filter(({ name }) => RARE.test(name))) {
+  const bytes = read(`build/wasm/${name}`);
+  const module = new WebAssembly.Module(bytes);
+
+  test(`${name} is under ${RARE_LIMIT} bytes gzipped`, () => {
+    assert.ok(gzip < RARE_LIMIT, `${gzip} bytes`);
+  });
+
+  test(`${name} is code over what belongs to the instance that it is added to, and has no data`, () => {
+    assert.deepEqual(
+      WebAssembly.Module.imports(module).map(({ module: from, name, kind }) => `${from}.${name}: ${kind}`),
+      [
+        'env.__stack_pointer: global',
+        'env.__table_base: global',
+        'env.memory: memory',
+        'env.__indirect_function_table: table',
+      ],
+    );
+    assert.deepEqual(
+      WebAssembly.Module.exports(module)
+        .map(({ name }) => name)
+        .filter((name) => name !== '__wasm_call_ctors'), // does nothing where there is no data
+      ['bq_rare_matmul'],
+    );
+    // Sections 8 and 11: a function to begin with, data.
+    assert.deepEqual(
+      [...sections(bytes)].map(({ id }) => id).filter((id) => id === 8 || id === 11),
+      [],
+    );
+  });
+
+  test(`${name} uses SIMD, and no relaxed instruction but the exact dot product`, () => {
+    assert.ok([...countOpcodes(bytes).keys()].some((opcode) => opcode.startsWith('fd ')));
+    assert.deepEqual([...relaxedOpcodes(bytes).keys()], name.includes('relaxed') ? [ALLOWED_RELAXED] : []);
+    if (!name.includes('relaxed')) return;
+    const all = countOpcodes(bytes).get(ALLOWED_RELAXED) ?? 0;
+    assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.02 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
+  });
+}
+
+for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name !== GRAMMAR && !RARE.test(name))) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
   const shared = name.includes('-threads');

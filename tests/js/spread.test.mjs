@@ -9,24 +9,13 @@ import { pathToFileURL } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { structs } from '../../js/wasm/border.js';
 import { openLogits } from './logits.mjs';
+import { unshared } from './unshared.mjs';
 import { pays, Spread, workerBytes } from '../../js/engine/spread.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const MODEL = fromFile(new URL('models/chat.bq4', ROOT).pathname);
 const PROMPT = 'Once upon a time there was a girl who';
-
-/** An engine where memory can't be shared. @param {object} options */
-async function unshared(options) {
-  const own = Object.getOwnPropertyDescriptor(globalThis, 'crossOriginIsolated');
-  Object.defineProperty(globalThis, 'crossOriginIsolated', { value: false, configurable: true });
-  try {
-    return await createEngine(options);
-  } finally {
-    if (own) Object.defineProperty(globalThis, 'crossOriginIsolated', own);
-    else delete (/** @type {any} */ (globalThis).crossOriginIsolated);
-  }
-}
 
 /** What a model says, with the probabilities of each token. @param {any} model @param {object} [options] */
 async function said(model, options) {

@@ -1,0 +1,24 @@
+/* The kernels of this instance: the one table that is linked, and those of rare types, once a
+ * module of their own has brought them (bq4-NAME-rare.wasm: c/kernels/simd_tiles.h,
+ * js/wasm/rare.js). Threads share the table, and have each function at the same place of their own
+ * function tables. */
+#include "api.h"
+#include "kernels/scalar.h"
+
+const bq_kernels *BQ_OWN_TABLE(void), *bqw_kernels(void);
+
+static bq_kernels kernels;
+
+const bq_kernels *bqw_kernels(void) {
+  if (!kernels.name) kernels = *BQ_OWN_TABLE();
+  return &kernels;
+}
+
+BQW(void) bqw_add_kernels(uint32_t function) {
+  bq_matmul_of *const of = (bq_matmul_of *)(uintptr_t)function;
+  bqw_kernels();
+  for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
+    bq_matmul_fn *const matmul = of(type);
+    if (matmul) kernels.matrix[type] = (bq_matrix_ops){matmul, bq_scalar_row_tiled, true};
+  }
+}
