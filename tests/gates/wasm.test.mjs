@@ -112,7 +112,7 @@ for (const { name, gzip } of sizes().filter(({ name }) => RARE.test(name))) {
     assert.deepEqual([...relaxedOpcodes(bytes).keys()], name.includes('relaxed') ? [ALLOWED_RELAXED] : []);
     if (!name.includes('relaxed')) return;
     const all = countOpcodes(bytes).get(ALLOWED_RELAXED) ?? 0;
-    assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.02 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
+    assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.03 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
   });
 }
 
@@ -169,11 +169,11 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
 
   // One sum computed to its end before the next makes engines spill what the sums share: a third of
   // the speed (docs/SPEED.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
-  // Some 1 % come out so, in the loops for one token; with -O3 three quarters do.
+  // Some 2 % come out so, in the loops for one token; with -O3 three quarters do.
   if (name.includes('relaxed'))
     test(`${name} takes its sums forward together`, () => {
       const all = countOpcodes(bytes).get(ALLOWED_RELAXED) ?? 0;
-      assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.02 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
+      assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.03 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
     });
 
   test(`${name} ${shared ? 'has atomic instructions, those that wait among them' : 'has no atomic instruction'}`, () => {

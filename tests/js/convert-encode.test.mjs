@@ -34,7 +34,7 @@ function weights(n, seed = 1) {
 
 test('the table of types is that of c/core/type.h', () => {
   const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
-  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|IMPORTED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)].map(
+  const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|RARE|IMPORTED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)].map(
     ([, kind, name, numbers]) => ({
       kind,
       name,
@@ -51,12 +51,12 @@ test('the table of types is that of c/core/type.h', () => {
   for (const [i, { kind, numbers }] of rows.entries()) {
     const { block, blockBytes, bits, scaleBytes, minBytes } = TYPES[i];
     if (kind === 'FLOAT') assert.deepEqual([blockBytes], numbers);
-    else if (kind === 'TILED') assert.deepEqual([block, bits, scaleBytes, minBytes], numbers);
+    else if (kind === 'TILED' || kind === 'RARE') assert.deepEqual([block, bits, scaleBytes, minBytes], numbers);
     else if (kind === 'IMPORTED') assert.deepEqual([bits, scaleBytes, minBytes], [0, ...numbers.slice(2)]);
     else assert.deepEqual([block, blockBytes], numbers.slice(0, 2));
   }
   assert.deepEqual(
-    rows.filter(({ kind }) => kind === 'FLOAT' || kind === 'TILED').map(({ name }) => name),
+    rows.filter(({ kind }) => ['FLOAT', 'TILED', 'RARE'].includes(kind)).map(({ name }) => name),
     WRITABLE,
   );
 });
