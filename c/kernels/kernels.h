@@ -1,7 +1,7 @@
 /* Kernels: every inner loop of the engine, behind one table per instruction set.
  *
- * Three tables exist: scalar (plain C, which the tests compare with), simd128 and
- * relaxed (wasm). A SIMD kernel exists only as an entry of its table; a table names
+ * Four tables exist: scalar (plain C, which the tests compare with), simd128, relaxed and
+ * relaxed16 (wasm). A SIMD kernel exists only as an entry of its table; a table names
  * entries of the one before where it has none of its own. Every entry gives the
  * SAME BITS in every table, for every size: tests/c/test_kernels.c compares them
  * slot by slot. What "the same bits" needs is written down here as canonical
@@ -108,7 +108,7 @@ typedef struct bq_attend_job {
 } bq_attend_job;
 
 typedef struct bq_kernels {
-  const char *name; /* "scalar", "simd128", "relaxed" */
+  const char *name; /* "scalar", "simd128", "relaxed", "relaxed16" */
 
   /* By type; those that the engine doesn't compute with have no `matmul`. */
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
@@ -186,6 +186,7 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
 const bq_kernels *bq_kernels_scalar(void);
 const bq_kernels *bq_kernels_simd128(void);
 const bq_kernels *bq_kernels_relaxed(void);
+const bq_kernels *bq_kernels_relaxed16(void);
 /* The best table of this build; a shipped module links no other (emscripten.mk). */
 const bq_kernels *bq_kernels_best(void);
 

@@ -40,7 +40,15 @@ INLINE int streams(bq_tile_shape s) {
   return s.bits == 7 || s.block == 16 ? 2 : 4;
 }
 
-INLINE v128_t float_of(v128_t sum) { return wasm_f32x4_convert_i32x4(sum); }
+INLINE v128_t float_of(int bits, v128_t sum) {
+  (void)bits;
+  return wasm_f32x4_convert_i32x4(sum);
+}
+
+INLINE v128_t start_of_none(int bits) {
+  (void)bits;
+  return simd_zero();
+}
 
 /* Tiles hold unsigned weights: 8, 64 or 128 too much, which of pairs of 8 bits is taken first. */
 INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {

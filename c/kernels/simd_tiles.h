@@ -25,7 +25,8 @@
  *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
  *   void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);    what a block ends with, of
  *                                          all of its quads
- *   v128_t float_of(v128_t sum);     as f32
+ *   v128_t float_of(int bits, v128_t sum);     as f32, of weights of so many bits
+ *   v128_t start_of_none(int bits);            0
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
  *                    const constants *c, v128_t sum[MOST][2]);
  *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
@@ -54,7 +55,8 @@ INLINE constants prepare(void);
 INLINE int streams(bq_tile_shape s);
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);
-INLINE v128_t float_of(v128_t sum);
+INLINE v128_t float_of(int bits, v128_t sum);
+INLINE v128_t start_of_none(int bits);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
@@ -101,20 +103,17 @@ INLINE void load_numbers(bq_tile_shape s, const uint8_t *tile, const matmul_cons
 }
 
 /* acc + (float(sum) * a_scale) * w_scale */
-INLINE v128_t add_scaled(v128_t acc, v128_t sum, v128_t a_scale, v128_t w_scale) {
-  v128_t dot = wasm_f32x4_mul(float_of(sum), a_scale);
+INLINE v128_t add_scaled(int bits, v128_t acc, v128_t sum, v128_t a_scale, v128_t w_scale) {
+  v128_t dot = wasm_f32x4_mul(float_of(bits, sum), a_scale);
   return wasm_f32x4_add(acc, wasm_f32x4_mul(dot, w_scale));
 }
-
-/* What dots of weights that have a minimum start from. */
-INLINE v128_t start_of_none(void) { return wasm_i32x4_const_splat(SUM_START); }
 
 /* float(sum over activations of `part`) * a_scale, each of four lanes; `sums` as the panel has
  * those of one of T tokens. */
 INLINE v128_t scaled_sum(int part, int T, const uint8_t *sums, v128_t a_scale) {
   v128_t low = wasm_v128_load32_splat(sums + 4 * T), less;
   if (part == LOW) less = wasm_i32x4_sub(simd_zero(), low);
-  else less = wasm_i32x4_sub(start_of_none(), wasm_v128_load32_splat(sums));
+  else less = wasm_i32x4_sub(wasm_i32x4_const_splat(SUM_START), wasm_v128_load32_splat(sums));
   if (part == HIGH) less = wasm_i32x4_add(less, low);
   return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(wasm_i32x4_shr(less, 3)), a_scale);
 }
@@ -144,7 +143,8 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
                       const matmul_constants *c, v128_t acc[][2]) {
   v128_t sum[MOST][2], w_scale[2], w_min[2];
   const uint8_t *w[MOST], *sums = q + PANEL_Q + 4;
-  const v128_t start = s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 1, sums);
+  const v128_t start =
+      s.min_bytes ? start_of_none((int)s.bits) : start_of((int)s.bits, part, 1, sums);
   UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = start;
   if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
   else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
@@ -154,7 +154,7 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
     load_scales(s.scale_bytes, tile[g] + scales, n[g].scale, c, w_scale);
     if (s.min_bytes) load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_min);
     UNROLL for (int h = 0; h < 2; h++) {
-      v128_t y = add_scaled(acc[g][h], sum[g][h], a_scale, w_scale[h]);
+      v128_t y = add_scaled((int)s.bits, acc[g][h], sum[g][h], a_scale, w_scale[h]);
       acc[g][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
     }
   }
@@ -258,7 +258,8 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
   const uint8_t *sums[2 * MOST_PAIRS];
   UNROLL for (int t = 0; t < 2 * P; t++) {
     sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
-    sum[t][0] = sum[t][1] = s.min_bytes ? start_of_none() : start_of((int)s.bits, part, 2, sums[t]);
+    sum[t][0] = sum[t][1] = s.min_bytes ? start_of_none((int)s.bits)
+                                        : start_of((int)s.bits, part, 2, sums[t]);
   }
   dot_pairs((int)s.bits, P, part, tile + at, q, &c->dot, sum);
   load_scales(s.scale_bytes, tile + scales, n->scale, c, w_scale);
@@ -267,7 +268,7 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
     const v128_t a = wasm_v128_load32_splat(sums[t] - 8);
     const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums[t], a) : simd_zero();
     UNROLL for (int h = 0; h < 2; h++) {
-      v128_t y = add_scaled(acc[t][h], sum[t][h], a, w_scale[h]);
+      v128_t y = add_scaled((int)s.bits, acc[t][h], sum[t][h], a, w_scale[h]);
       acc[t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
     }
   }

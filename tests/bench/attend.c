@@ -88,8 +88,9 @@ static int by_size(const void *a, const void *b) {
 int main(int argc, char **argv) {
   static const char *const names[] = {"f32", "f16", "i8", "i4"};
   static const size_t shapes[][2] = {{1, 1}, {1, 3}, {16, 3}}; /* tokens, heads */
-  const bq_kernels *kernels[] = {bq_kernels_relaxed(), bq_kernels_simd128(), bq_kernels_scalar()};
-  static bench list[36];
+  const bq_kernels *kernels[] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
+                                 bq_kernels_simd128(), bq_kernels_scalar()};
+  static bench list[48];
   size_t n = 0;
   positions = (size_t)(argc > 1 ? atoi(argv[1]) : 2048);
   int rounds = argc > 2 ? atoi(argv[2]) : 7;
@@ -99,9 +100,9 @@ int main(int argc, char **argv) {
   fill(q, sizeof q / sizeof *q);
   for (int type = 0; type < BQ_KV_COUNT; type++) {
     if (!make_caches((bq_kv_type)type)) return 1;
-    for (size_t t = 0; t < 3; t++)
+    for (size_t t = 0; t < 4; t++)
       for (size_t s = 0; s < 3; s++)
-        if (kernels[t] && (t < 2 || !kernels[1]))
+        if (kernels[t] && (t < 3 || !kernels[2]))
           list[n++] = (bench){kernels[t], (bq_kv_type)type, shapes[s][0], shapes[s][1], {0}};
   }
   for (int round = -1; round < rounds; round++) /* the first warms up */

@@ -85,7 +85,8 @@ static void measure(const bq_kernels *k, bq_type type, uint32_t cols, const uint
 int main(int argc, char **argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 9;
   const size_t bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 64) << 20;
-  const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_simd128()};
+  const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
+                                bq_kernels_simd128()};
   const bq_type types[] = {BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4A_32, BQ_TYPE_BQ8_32, BQ_TYPE_BQ4_32};
   uint8_t *weights = aligned_alloc(64, bytes);
   if (!weights) return 1;
@@ -93,7 +94,7 @@ int main(int argc, char **argv) {
     x[i] = (float)((i * 7919) % 1000) * 0.001f - 0.5f;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     fill(types[i], weights, bytes);
-    for (size_t t = 0; t < 2; t++) {
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
       if (!tables[t]) continue;
       measure(tables[t], types[i], 576, weights, bytes, rounds);
       measure(tables[t], types[i], 1536, weights, bytes, rounds);

@@ -124,6 +124,7 @@ static const struct {
   uint32_t rows, cols;
 } LAYER_MATRICES[] = {{HIDDEN, HIDDEN}, {KV, HIDDEN},  {KV, HIDDEN}, {HIDDEN, HIDDEN},
                       {FFN, HIDDEN},    {FFN, HIDDEN}, {HIDDEN, FFN}};
+enum { N_TABLES = 4 };
 enum { N_MATRICES = sizeof LAYER_MATRICES / sizeof *LAYER_MATRICES };
 
 static size_t step_matmul(const bq_kernels *k, bq_type type, uint32_t rows, uint32_t cols,
@@ -311,11 +312,11 @@ static void print_summary(const bq_type *types, size_t n_types, const bq_kernels
          data->weight_bytes >> 20, data->rounds, read ? read->gb_per_s : 0.0);
   printf("\n  {\"type\": \"plain\", \"table\": \"read\", \"of_read\": 1}");
   for (size_t i = 0; i < n_types; i++)
-    for (size_t t = 0; t < 3; t++)
+    for (size_t t = 0; t < N_TABLES; t++)
       if (tables[t]) print_matrix_summary(bq_type_get(types[i])->name, tables[t]->name);
   printf("],\n \"step_135M\": [");
   bool first = true;
-  for (size_t t = 0; t < 3; t++) {
+  for (size_t t = 0; t < N_TABLES; t++) {
     if (!tables[t]) continue;
     const result *all = find("step", tables[t]->name, "matmuls", 1),
                  *others = find("step", tables[t]->name, "others", 1);
@@ -333,7 +334,7 @@ static void print_summary(const bq_type *types, size_t n_types, const bq_kernels
 
 /* From memory: `n_types` types, one in each area, and a plain read, all in every round. */
 static void measure_streams(const bq_type *types, size_t n_types, const bq_kernels *const *tables) {
-  bench list[1 + 3 * STREAMS];
+  bench list[1 + N_TABLES * STREAMS];
   size_t n = 0;
   list[n++] = (bench){.what = "read",
                       .detail = "plain",
@@ -347,7 +348,7 @@ static void measure_streams(const bq_type *types, size_t n_types, const bq_kerne
     double row_bytes =
         (double)bq_type_bytes(types[i], bq_type_run_layout(types[i]), 8, COLS) / 8;
     size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
-    for (size_t t = 0; t < 3; t++) {
+    for (size_t t = 0; t < N_TABLES; t++) {
       if (!tables[t]) continue;
       list[n] = matmul_bench("matvec", tables[t], types[i], rows, 1, 1);
       list[n++].w.data += from;
@@ -360,7 +361,7 @@ static void measure_cached(bq_type type, const bq_kernels *const *tables) {
   bench list[16];
   size_t n = 0;
   fill_weights(type, 0, (size_t)bq_type_bytes(type, bq_type_run_layout(type), CACHED_ROWS, COLS));
-  for (size_t t = 0; t < 3; t++)
+  for (size_t t = 0; t < N_TABLES; t++)
     for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens *= tokens == 1 ? 4 : 8)
       if (tables[t])
         list[n++] = matmul_bench("matmul", tables[t], type, CACHED_ROWS, tokens, 64 / tokens);
@@ -375,9 +376,9 @@ static void measure_step(const bq_kernels *const *tables) {
   if (layers + head > data->weight_bytes) return;
   fill_weights(BQ_TYPE_BQ4H_32, 0, layers);
   fill_weights(BQ_TYPE_BQ8_32, layers, layers + head);
-  bench list[6];
+  bench list[2 * N_TABLES];
   size_t n = 0;
-  for (size_t t = 0; t < 3; t++) {
+  for (size_t t = 0; t < N_TABLES; t++) {
     if (!tables[t]) continue;
     bench all = {.what = "step",
                  .detail = "matmuls",
@@ -438,8 +439,9 @@ int main(int argc, char **argv) {
   static const bq_type types[] = {BQ_TYPE_BQ4_32, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ8_32, BQ_TYPE_BQ4_16,
                                   BQ_TYPE_BQ4_64, BQ_TYPE_F16,     BQ_TYPE_F32};
   const size_t n_types = sizeof types / sizeof *types;
-  const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_simd128(), bq_kernels_scalar()};
-  if (tables[1]) tables[2] = NULL; /* compiled with SIMD in this build, it says nothing */
+  const bq_kernels *tables[N_TABLES] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
+                                        bq_kernels_simd128(), bq_kernels_scalar()};
+  if (tables[2]) tables[3] = NULL; /* compiled with SIMD in this build, it says nothing */
   data = calloc(1, sizeof *data);
   if (!data || !read_options(argc, argv)) {
     fprintf(stderr, "usage: [--mb 8...1024] [--rounds 1...%d] [--only TEXT] [--json]\n",
@@ -456,7 +458,7 @@ int main(int argc, char **argv) {
     measure_streams(types + i, n_types - i < STREAMS ? n_types - i : STREAMS, tables);
   for (size_t i = 0; i < n_types; i++) measure_cached(types[i], tables);
   measure_step(tables);
-  for (size_t t = 0; t < 3; t++)
+  for (size_t t = 0; t < N_TABLES; t++)
     if (tables[t]) measure_vectors(tables[t]);
   if (data->summary) print_summary(types, n_types, tables);
   return 0;

@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static const bq_kernels *tables[3]; /* tables[0] is scalar */
+static const bq_kernels *tables[4]; /* tables[0] is scalar */
 static size_t n_tables;
 
 static const char *const TYPE_NAMES[] = {"f32", "f16", "i8", "i4"};
@@ -418,7 +418,8 @@ static void test_sizes(void) {
 }
 
 int main(void) {
-  const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed()};
+  const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed16(),
+                             bq_kernels_relaxed()};
   for (size_t i = 0; i < COUNT(all); i++)
     if (all[i]) tables[n_tables++] = all[i];
   RUN(test_attend);

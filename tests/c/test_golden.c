@@ -128,10 +128,12 @@ static void check_table(const bq_kernels *kernels) {
 static void test_scalar(void) { check_table(bq_kernels_scalar()); }
 static void test_simd128(void) { check_table(bq_kernels_simd128()); }
 static void test_relaxed(void) { check_table(bq_kernels_relaxed()); }
+static void test_relaxed16(void) { check_table(bq_kernels_relaxed16()); }
 
 int main(void) {
   RUN(test_scalar);
   RUN(test_simd128);
   RUN(test_relaxed);
+  RUN(test_relaxed16);
   return check_summary();
 }

@@ -17,7 +17,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static const bq_kernels *tables[3]; /* tables[0] is scalar */
+static const bq_kernels *tables[4]; /* tables[0] is scalar */
 static size_t n_tables;
 
 /* All types that tables compute with. */
@@ -621,7 +621,7 @@ static void test_tables(void) {
   CHECK(bq_kernels_simd128() != NULL);
 #endif
 #ifdef BQ_TEST_RELAXED /* this build has relaxed SIMD (emscripten.mk) */
-  CHECK(bq_kernels_relaxed() != NULL);
+  CHECK(bq_kernels_relaxed() != NULL && bq_kernels_relaxed16() != NULL);
 #endif
   CHECK(bq_kernels_best() == tables[n_tables - 1]);
   for (size_t t = 0; t < n_tables; t++) {
@@ -640,7 +640,8 @@ static void test_tables(void) {
 }
 
 int main(void) {
-  const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed()};
+  const bq_kernels *all[] = {bq_kernels_scalar(), bq_kernels_simd128(), bq_kernels_relaxed16(),
+                             bq_kernels_relaxed()};
   printf("tables:");
   for (size_t i = 0; i < COUNT(all); i++)
     if (all[i]) {

@@ -297,7 +297,8 @@ static void test_every_part_of_a_program_matters(void) {
 
 /* What a model computes must not depend on the table either. */
 static void check_tables(bq_activations activations) {
-  const bq_kernels *tables[] = {bq_kernels_simd128(), bq_kernels_relaxed()};
+  const bq_kernels *tables[] = {bq_kernels_simd128(), bq_kernels_relaxed16(),
+                                bq_kernels_relaxed()};
   for (bq_type type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!bq_type_runs((bq_type)type)) continue;
     tiny_model t;
@@ -307,7 +308,7 @@ static void check_tables(bq_activations activations) {
     make_reference(&t, o);
     o.batch = 5;
     tiny_free(&t);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
       if (!tables[i]) continue;
       tiny_create(&t, llama(), type, tables[i], true);
       bq_session *s = new_session(&t, o);

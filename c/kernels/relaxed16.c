@@ -1,0 +1,123 @@
+/* The relaxed16 table: as the relaxed one, for CPUs whose dot products of bytes have sums of 16
+ * bits (x86 without VNNI: vpmaddubsw; there the relaxed table's instruction becomes three).
+ *
+ * One relaxed instruction is used, i16x8.relaxed_dot_i8x16_i7x16_s: signed bytes times 7-bit ones,
+ * two products a sum, which never saturates here (simd_quads.h). Nibbles are added up in 16 bits
+ * over a block: a lane has 16 of its 32 products, at most 16 * 15 * 127 = 30,480. Bytes are widened
+ * at once. */
+#include "kernels/kernels.h"
+
+#ifdef __wasm_relaxed_simd__
+
+/* Behind the sizes: what a block's sums of 16 bits start from, so that weights of 8 too much are
+ * made good before the first product. Per token a pair, for its two lanes of a row: -8 * (sum over
+ * k mod 4 of 0 and 1), of 2 and 3; [T] over all, [T] over k 0...15. */
+enum { PANEL_MORE = 80 };
+
+#include "kernels/simd_quads.h"
+
+INLINE int streams(bq_tile_shape s) {
+  (void)s;
+  return 4;
+}
+
+/* Sums of nibbles are pairs of 16 bits. On the way they may wrap, but what they end at fits. */
+INLINE v128_t widen(v128_t pairs) { return wasm_i32x4_extadd_pairwise_i16x8(pairs); }
+
+INLINE v128_t float_of(int bits, v128_t sum) {
+  return bits == 4 ? wasm_f32x4_convert_i32x4(widen(sum)) : float_of_i32(sum);
+}
+
+INLINE v128_t start_of_none(int bits) {
+  return bits == 4 ? simd_zero() : wasm_i32x4_const_splat(SUM_START);
+}
+
+INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
+  if (bits != 4) return start_of_i32(bits, part, T, sums);
+  const uint8_t *pairs = sums + T * (16 - 4 + PANEL_SIZES);
+  if (part == ALL) return wasm_v128_load32_splat(pairs);
+  const v128_t low = wasm_v128_load32_splat(pairs + 4 * T);
+  return part == LOW ? low : wasm_i16x8_sub(wasm_v128_load32_splat(pairs), low);
+}
+
+/* Quads of one token, or of two in turn. */
+INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
+  v128_t half[2] = {simd_zero(), simd_zero()};
+  put_sizes(more, bytes, quads);
+  for (size_t i = 0; i < bytes; i += 16) {
+    const v128_t pairs = wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_load(quads + i));
+    half[i >= bytes / 2] = wasm_i16x8_sub(half[i >= bytes / 2], wasm_i16x8_shl(pairs, 3));
+  }
+  v128_t both = wasm_i16x8_add(half[0], half[1]);
+  v128_t sums = wasm_i16x8_add(wasm_i64x2_shuffle(both, half[0], 0, 2),
+                               wasm_i64x2_shuffle(both, half[0], 1, 3));
+  if (bytes == PANEL_Q) {
+    sums = wasm_i16x8_add(wasm_i32x4_shuffle(sums, sums, 0, 2, 0, 2),
+                          wasm_i32x4_shuffle(sums, sums, 1, 3, 1, 3));
+  }
+  wasm_v128_store(more + 2 * bytes, sums);
+}
+
+INLINE void dot(v128_t a, v128_t w, v128_t *sum) {
+  *sum = wasm_i32x4_add(*sum, widen(wasm_i16x8_relaxed_dot_i8x16_i7x16(a, w)));
+  simd_pin(sum);
+}
+
+INLINE void dot_nibble(v128_t a, v128_t w, v128_t *sum) {
+  *sum = wasm_i16x8_add(*sum, wasm_i16x8_relaxed_dot_i8x16_i7x16(a, w));
+  simd_pin(sum);
+}
+
+INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
+                        const constants *c, v128_t sum[MOST][2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+      if (part & LOW) {
+        dot_nibble(low, low_nibbles(w0, c), &sum[g][0]);
+        dot_nibble(low, low_nibbles(w1, c), &sum[g][1]);
+      }
+      if (part & HIGH) {
+        dot_nibble(high, high_nibbles(w0, c), &sum[g][0]);
+        dot_nibble(high, high_nibbles(w1, c), &sum[g][1]);
+      }
+    }
+  }
+}
+
+/* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
+INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
+                     v128_t (*sum)[2]) {
+  UNROLL for (int t = 0; t < 2 * P; t++) {
+    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
+    dot_nibble(a, w0, &sum[t][0]);
+    dot_nibble(a, w1, &sum[t][1]);
+  }
+}
+
+INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
+                             const constants *c, v128_t (*sum)[2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+    if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), sum);
+    if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), sum);
+  }
+}
+
+#ifndef BQ_RARE_MODULE
+static const bq_kernels table = {
+    .name = "relaxed16",
+    .matrix = {BQ_FLOAT_TYPES(BQ_SIMD128_FLOAT_ROW) BQ_KERNEL_TYPES(TILED_ROW)},
+    .panel_bytes = panel_bytes,
+    .quantize = quantize,
+    BQ_SIMD128_VECTOR_SLOTS,
+    BQ_SIMD128_ATTEND_SLOTS(bq_simd128_attend_i8, bq_simd128_attend_i4),
+};
+
+const bq_kernels *bq_kernels_relaxed16(void) { return &table; }
+#endif
+
+#else
+const bq_kernels *bq_kernels_relaxed16(void) { return NULL; }
+#endif
