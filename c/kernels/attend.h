@@ -21,7 +21,8 @@ bq_kv_store_fn bq_simd128_kv_store_f16, bq_simd128_kv_store_i8;
 
 bq_kv_unpack_fn bq_simd128_kv_unpack;
 
-bq_attend_fn bq_relaxed_attend_i8, bq_relaxed_attend_i4;
+bq_attend_fn bq_relaxed_attend_i8, bq_relaxed_attend_i4, bq_relaxed16_attend_i8,
+    bq_relaxed16_attend_i4;
 
 #define BQ_SCALAR_ATTEND_SLOTS                                                                    \
   .attend = {bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8,                     \

@@ -9,7 +9,7 @@
 
 #ifdef __wasm_relaxed_simd__
 
-enum { PANEL_MORE = 64 };
+enum { PANEL_MORE = 64, OWN_CONSTANT = 0 };
 
 #include "kernels/simd_quads.h"
 
@@ -36,7 +36,8 @@ INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
   put_sizes(more, bytes, quads);
 }
 
-INLINE void dot(v128_t a, v128_t w, v128_t *sum) {
+INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum) {
+  (void)c;
   *sum = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, w, *sum);
   simd_pin(sum);
 }
@@ -49,12 +50,12 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
     UNROLL for (int g = 0; g < G; g++) {
       v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
       if (part & LOW) {
-        dot(low, low_nibbles(w0, c), &sum[g][0]);
-        dot(low, low_nibbles(w1, c), &sum[g][1]);
+        dot(low, low_nibbles(w0, c), c, &sum[g][0]);
+        dot(low, low_nibbles(w1, c), c, &sum[g][1]);
       }
       if (part & HIGH) {
-        dot(high, high_nibbles(w0, c), &sum[g][0]);
-        dot(high, high_nibbles(w1, c), &sum[g][1]);
+        dot(high, high_nibbles(w0, c), c, &sum[g][0]);
+        dot(high, high_nibbles(w1, c), c, &sum[g][1]);
       }
     }
   }
@@ -62,11 +63,11 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
 
 /* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
 INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
-                     v128_t (*sum)[2]) {
+                     const constants *c, v128_t (*sum)[2]) {
   UNROLL for (int t = 0; t < 2 * P; t++) {
     const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
-    dot(a, w0, &sum[t][0]);
-    dot(a, w1, &sum[t][1]);
+    dot(a, w0, c, &sum[t][0]);
+    dot(a, w1, c, &sum[t][1]);
   }
 }
 
@@ -74,8 +75,8 @@ INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *c
                              const constants *c, v128_t (*sum)[2]) {
   KEEP_LOOP for (int j = 0; j < 4; j++) {
     const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), sum);
-    if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), sum);
+    if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), c, sum);
+    if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), c, sum);
   }
 }
 

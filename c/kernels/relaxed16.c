@@ -14,6 +14,9 @@
  * k mod 4 of 0 and 1), of 2 and 3; [T] over all, [T] over k 0...15. */
 enum { PANEL_MORE = 80 };
 
+/* Two of 16 bits, which add up pairs. */
+enum { OWN_CONSTANT = 0x00010001 };
+
 #include "kernels/simd_quads.h"
 
 INLINE int streams(bq_tile_shape s) {
@@ -58,8 +61,9 @@ INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
   wasm_v128_store(more + 2 * bytes, sums);
 }
 
-INLINE void dot(v128_t a, v128_t w, v128_t *sum) {
-  *sum = wasm_i32x4_add(*sum, widen(wasm_i16x8_relaxed_dot_i8x16_i7x16(a, w)));
+INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum) {
+  const v128_t pairs = wasm_i16x8_relaxed_dot_i8x16_i7x16(a, w);
+  *sum = wasm_i32x4_add(*sum, wasm_i32x4_dot_i16x8(pairs, c->own));
   simd_pin(sum);
 }
 
@@ -112,7 +116,7 @@ static const bq_kernels table = {
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
-    BQ_SIMD128_ATTEND_SLOTS(bq_simd128_attend_i8, bq_simd128_attend_i4),
+    BQ_SIMD128_ATTEND_SLOTS(bq_relaxed16_attend_i8, bq_relaxed16_attend_i4),
 };
 
 const bq_kernels *bq_kernels_relaxed16(void) { return &table; }

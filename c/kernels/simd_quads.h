@@ -4,7 +4,7 @@
  * are at most 32,512. So no sum of two is ever saturated, which is all in that engines may differ.
  *
  * The file that includes this says (inlined):
- *   void dot(v128_t a, v128_t w, v128_t *sum);    a quad of one token times unsigned weights below
+ *   void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);    a quad of one token times unsigned weights below
  *                                                 128 of four rows: four sums
  *   void dot_nibbles(...);                        as simd_tiles.h has it
  *   void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
@@ -25,8 +25,9 @@ enum { PANEL_Q = 32, PANEL_SIZES = 64 };
 #define FLOAT_START 0x1.8p23f
 enum { SUM_UNIT = 1, SUM_START = 0x4b400000 };
 
+/* `own` is the table's. */
 typedef struct constants {
-  v128_t nibble;
+  v128_t nibble, own;
 } constants;
 
 #include "kernels/attend.h"
@@ -34,11 +35,12 @@ typedef struct constants {
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  SIMD_CONSTANTS(mask, 0x0f0f0f0f);
-  return (constants){wasm_v128_load32_splat(simd_hide(mask))};
+  SIMD_CONSTANTS(numbers, 0x0f0f0f0f, OWN_CONSTANT);
+  const uint32_t *n = simd_hide(numbers);
+  return (constants){wasm_v128_load32_splat(n), wasm_v128_load32_splat(n + 1)};
 }
 
-INLINE void dot(v128_t a, v128_t w, v128_t *sum);
+INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
 INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
                              const constants *c, v128_t (*sum)[2]);
 
@@ -75,8 +77,8 @@ INLINE signed_quad signed_quad_at(const uint8_t *q, int T, int t, int j) {
   return (signed_quad){wasm_v128_load32_splat(size), wasm_v128_load32_splat(size + T * PANEL_Q)};
 }
 
-INLINE void dot_signed(signed_quad a, v128_t w, v128_t *sum) {
-  dot(wasm_v128_xor(w, a.flip), a.size, sum);
+INLINE void dot_signed(signed_quad a, v128_t w, const constants *c, v128_t *sum) {
+  dot(wasm_v128_xor(w, a.flip), a.size, c, sum);
 }
 
 INLINE void put_sizes(uint8_t *more, size_t bytes, const uint8_t *quads) {
@@ -90,32 +92,31 @@ INLINE void put_sizes(uint8_t *more, size_t bytes, const uint8_t *quads) {
 
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MOST][2]) {
-  (void)c;
   UNROLL for (int j = part & LOW ? 0 : 4; j < (part & HIGH ? 8 : 4); j++) {
     const v128_t a = wasm_v128_load32_splat(q + 4 * j);
     const signed_quad s = signed_quad_at(q, 1, 0, j);
     UNROLL for (int g = 0; g < G; g++)
       UNROLL for (int h = 0; h < 2; h++) {
         const v128_t v = wasm_v128_load(w[g] + 32 * j + 16 * h);
-        if (bits == 8) dot_signed(s, v, &sum[g][h]);
-        else dot(a, v, &sum[g][h]);
+        if (bits == 8) dot_signed(s, v, c, &sum[g][h]);
+        else dot(a, v, c, &sum[g][h]);
       }
   }
 }
 
 /* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
 INLINE void dot_byte_quad(int bits, int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
-                          v128_t (*sum)[2]) {
+                          const constants *c, v128_t (*sum)[2]) {
   UNROLL for (int t = 0; t < 2 * P; t++) {
     if (bits != 8) {
       const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
-      dot(a, w0, &sum[t][0]);
-      dot(a, w1, &sum[t][1]);
+      dot(a, w0, c, &sum[t][0]);
+      dot(a, w1, c, &sum[t][1]);
       continue;
     }
     const signed_quad s = signed_quad_at(q[t / 2], 2, t % 2, j);
-    dot_signed(s, w0, &sum[t][0]);
-    dot_signed(s, w1, &sum[t][1]);
+    dot_signed(s, w0, c, &sum[t][0]);
+    dot_signed(s, w1, c, &sum[t][1]);
   }
 }
 
@@ -126,7 +127,8 @@ INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t
     return;
   }
   KEEP_LOOP for (int j = part & LOW ? 0 : 4; j < (part & HIGH ? 8 : 4); j++)
-    dot_byte_quad(bits, P, q, j, wasm_v128_load(w + 32 * j), wasm_v128_load(w + 32 * j + 16), sum);
+    dot_byte_quad(bits, P, q, j, wasm_v128_load(w + 32 * j), wasm_v128_load(w + 32 * j + 16), c,
+                  sum);
 }
 
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {

@@ -1,0 +1,52 @@
+/* Attention over an i8 cache with relaxed dots, whose second operand is in 0...127 (simd_quads.h).
+ * Weights of positions are that by nature. Of a query the size is taken; keys that meet a negative
+ * number have their bits flipped (~k = -k - 1), and what is missing then, the size once more, is
+ * the offset. The file that includes this says what `dot` is. */
+#ifndef BQ_KERNELS_RELAXED_ATTEND_H
+#define BQ_KERNELS_RELAXED_ATTEND_H
+
+enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* sizes, and masks that flip; sizes */
+#define UNIT 1.0f
+
+#include "kernels/simd_attend.h"
+
+/* *sum += signed bytes times what has at most 7 bits, of four rows. */
+INLINE void dot(v128_t bytes, v128_t size, v128_t *sum);
+
+INLINE void put_values(uint8_t *p, v128_t low, v128_t high) {
+  wasm_v128_store(p, low);
+  wasm_v128_store(p + 16, high);
+}
+
+INLINE void put_keys(uint8_t *p, v128_t low, v128_t high) {
+  put_values(p, wasm_i8x16_abs(low), wasm_i8x16_abs(high));
+  put_values(p + 32, wasm_i8x16_shr(low, 7), wasm_i8x16_shr(high, 7));
+}
+
+INLINE int32_t key_offset(v128_t low, v128_t high) {
+  v128_t least = simd_zero();
+  low = wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(low, least));
+  high = wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(high, least));
+  return -simd_sum_i32(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_add(low, high)));
+}
+
+INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
+                     v128_t sum[BQ_ATTEND_ROWS][2]) {
+  UNROLL for (int h = 0; h < H; h++) {
+    v128_t size = wasm_v128_load32_splat(quad + KEY_BYTES * h);
+    v128_t flip = wasm_v128_load32_splat(quad + KEY_BYTES * h + 32);
+    dot(wasm_v128_xor(w0, flip), size, &sum[h][0]);
+    dot(wasm_v128_xor(w1, flip), size, &sum[h][1]);
+  }
+}
+
+INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
+                       v128_t sum[BQ_ATTEND_ROWS][2]) {
+  UNROLL for (int h = 0; h < H; h++) {
+    v128_t weight = wasm_v128_load32_splat(quad + VALUE_BYTES * h);
+    dot(w0, weight, &sum[h][0]);
+    dot(w1, weight, &sum[h][1]);
+  }
+}
+
+#endif
