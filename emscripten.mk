@@ -63,8 +63,8 @@ endef
 .PHONY: help FORCE
 help:
 	@echo 'make -f emscripten.mk TARGET'
-	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed}{,-threads}.wasm, bq4-{convert,probe,grammar}.wasm,'
-	@echo '                     bq4-{simd128,relaxed}{,-threads}-rare.wasm'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed,relaxed16}{,-threads}.wasm, bq4-{convert,probe,grammar}.wasm,'
+	@echo '                     bq4-{simd128,relaxed,relaxed16}{,-threads}-rare.wasm'
 	@echo '  native             static library and tools: build/native/'
 	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
 	@echo '  test-clang         C tests, clang with ASan and UBSan: build/test-clang/test_*'
@@ -106,18 +106,21 @@ WASM_FLAGS := -O3 -fno-exceptions -msimd128
 ONE_TABLE := -DBQ_ONLY_TABLE=bqw_kernels -DBQ_KERNEL_TYPES=BQ_USUAL_TYPES -DBQ_OWN_TABLE=
 SIMD128_ONLY := $(ONE_TABLE)bq_kernels_simd128
 RELAXED_ONLY := $(ONE_TABLE)bq_kernels_relaxed
+RELAXED16_ONLY := $(ONE_TABLE)bq_kernels_relaxed16
 RARE_ONLY := -fPIC -Wno-unused-function -DBQ_RARE_MODULE -DBQ_KERNEL_TYPES=BQ_RARE_TYPES
 $(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SIMD128_ONLY),,,-Os))
 $(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
+$(eval $(call config,wasm-relaxed16,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED16_ONLY),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes. What
 # workers without it do is left out.
 SHARED := -sSHARED_MEMORY -DBQ_NO_SPREAD
 $(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(SIMD128_ONLY),,,-Os))
 $(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
+$(eval $(call config,wasm-relaxed16-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED16_ONLY),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
-wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed simd128-threads relaxed-threads convert probe grammar) \
-  $(patsubst %,build/wasm/bq4-%-rare.wasm,simd128 relaxed simd128-threads relaxed-threads)
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed relaxed16 simd128-threads relaxed-threads relaxed16-threads convert probe grammar) \
+  $(patsubst %,build/wasm/bq4-%-rare.wasm,simd128 relaxed relaxed16 simd128-threads relaxed-threads relaxed16-threads)
 
 # $(call rare,build,its kernels,flags,of c/kernels/relaxed*.c): over the memory, the stack and the function table of an instance of
 # that build, so without data of its own.
@@ -129,8 +132,10 @@ build/wasm/bq4-$(1)-rare.wasm: build/wasm-$(1)-rare/c/kernels/$(2).o
 endef
 $(eval $(call rare,simd128,simd128,,))
 $(eval $(call rare,relaxed,relaxed,,-mrelaxed-simd))
+$(eval $(call rare,relaxed16,relaxed16,,-mrelaxed-simd))
 $(eval $(call rare,simd128-threads,simd128,-sSHARED_MEMORY,))
 $(eval $(call rare,relaxed-threads,relaxed,-sSHARED_MEMORY,-mrelaxed-simd))
+$(eval $(call rare,relaxed16-threads,relaxed16,-sSHARED_MEMORY,-mrelaxed-simd))
 
 build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
 build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd

@@ -34,7 +34,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --activations i8|i16 what quantized weights are multiplied with: i16 is finer and slower (default: i16 for models of 50 to 300 MB,
                        else i8)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
-  --build NAME         relaxed or simd128 (default: the best that this machine has)
+  --build NAME         relaxed, relaxed16 or simd128 (default: the fastest on this machine)
 
 Options of convert; IN is a Hugging Face folder, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is
 executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, a .bullet, a .qsf, or a

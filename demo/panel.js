@@ -8,7 +8,7 @@ import { Parts } from './parts.js';
 /** @typedef {import('../js/shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('../js/shared/types.js').Timings} Timings */
 
-const BUILDS = { relaxed: 'relaxed SIMD', simd128: 'SIMD128', scalar: 'scalar' };
+const BUILDS = { relaxed: 'relaxed SIMD', relaxed16: 'relaxed SIMD, 16 bits', simd128: 'SIMD128' };
 
 export class Panel {
   #root;

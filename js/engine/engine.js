@@ -12,7 +12,7 @@ import { Hold } from '../shared/hold.js';
 import { planModel } from '../plan/plan.js';
 import { openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
-import { compile, Wasm, whyRelaxedIsSlower } from '../wasm/wasm.js';
+import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
 
 /** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source } from '../shared/types.js' */
 /** @import { Threads } from '../wasm/threads.js' */
@@ -275,16 +275,16 @@ async function threadsToTry(wanted = 'auto') {
  * @param {{ most: number, reason: string, blocked?: boolean }} wanted
  */
 async function compileFor(options, { most, reason, blocked }) {
-  const slower = whyRelaxedIsSlower(options);
+  const faster = fasterBuild(options);
   if (most > 1 && !blocked) {
     try {
-      return { compiled: await compile(options, true, slower), reason };
+      return { compiled: await compile(options, true, faster), reason };
     } catch (error) {
       options.signal?.throwIfAborted();
       reason = /** @type {Error} */ (error).message;
     }
   }
-  return { compiled: await compile(options, false, slower), reason };
+  return { compiled: await compile(options, false, faster), reason };
 }
 
 /**

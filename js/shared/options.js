@@ -95,7 +95,7 @@ export const PACES = ['run', 'slow', 'pause'];
 const pace = oneOf(...PACES);
 const PROMPTS = { format, tools: objects, variables: object };
 const ENGINE = {
-  build: oneOf('relaxed', 'simd128'),
+  build: oneOf('relaxed', 'relaxed16', 'simd128'),
   wasmUrl: any,
   threads,
   threadUrl: address,

@@ -6,6 +6,7 @@
 /** @typedef {import('./generation.js').Generation} Generation */
 /** @typedef {import('../chat/chat.js').Chat} Chat */
 /** @typedef {import('../store/types.js').StoreOptions} StoreOptions */
+/** @typedef {import('../wasm/features.js').Build} Build */
 
 /**
  * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
@@ -16,10 +17,10 @@
 
 /**
  * @typedef {object} EngineOptions
- * @property {'relaxed' | 'simd128'} [build]  asks for one build instead of the best
- * @property {string | URL | { relaxed: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'simd128-threads'?: string | URL, 'relaxed-rare'?: string | URL, 'simd128-rare'?: string | URL, 'relaxed-threads-rare'?: string | URL, 'simd128-threads-rare'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
+ * @property {Build} [build]  asks for one build instead of the best
+ * @property {string | URL | { relaxed: string | URL, relaxed16?: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'relaxed16-threads'?: string | URL, 'simd128-threads'?: string | URL, 'relaxed-rare'?: string | URL, 'relaxed16-rare'?: string | URL, 'simd128-rare'?: string | URL, 'relaxed-threads-rare'?: string | URL, 'relaxed16-threads-rare'?: string | URL, 'simd128-threads-rare'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
  *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
- *   it isn't measured whether relaxed SIMD is the faster one here. A single address is the one build there is
+ *   it isn't measured which build is the fastest here, and `relaxed16` never is chosen. A single address is the one build there is
  * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
  *   short measurement finds fastest
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
@@ -30,7 +31,7 @@
 
 /**
  * @typedef {object} EngineInfo
- * @property {'relaxed' | 'simd128'} build   the module in use
+ * @property {Build} build   the module in use
  * @property {string} reason   why this one: what the machine can do, a measurement, a failed self test
  * @property {boolean} worker  computes in a worker
  * @property {number} threads  that compute; 1: no others than this one

@@ -21,10 +21,16 @@ export const SIMD128 = probe(splat);
 export const RELAXED = probe([...splat, ...splat, ...splat, 0xfd, 0x93, 0x02]);
 
 /**
- * The build to run here and why.
- * @param {'relaxed' | 'simd128' | undefined} [wanted]  asks for one build
+ * Builds by their kernel tables: `relaxed` where the machine has a dot product of bytes into 32 bits (VNNI, Arm),
+ * `relaxed16` where it has one into 16 bits (other x86), `simd128` everywhere.
+ * @typedef {'relaxed' | 'relaxed16' | 'simd128'} Build
+ */
+
+/**
+ * The build to run here and why, as far as that is known without a measurement.
+ * @param {Build} [wanted]  asks for one build
  * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]
- * @returns {{ build: 'relaxed' | 'simd128', reason: string }}
+ * @returns {{ build: Build, reason: string }}
  */
 export function pickBuild(
   wanted,
@@ -33,10 +39,10 @@ export function pickBuild(
   if (!validate(SIMD128)) throw new BqError('NO_SIMD', 'this browser has no WebAssembly SIMD');
   if (wanted === 'simd128') return { build: wanted, reason: 'asked for' };
   const relaxed = validate(RELAXED);
-  if (wanted === 'relaxed' && !relaxed)
+  if (wanted && !relaxed)
     throw new BqError('NO_SIMD', 'this browser has no relaxed SIMD', { hint: 'leave the choice of the build to bq4' });
   return relaxed
-    ? { build: 'relaxed', reason: 'relaxed SIMD is available' }
+    ? { build: wanted ?? 'relaxed', reason: 'relaxed SIMD is available' }
     : { build: 'simd128', reason: 'relaxed SIMD is not available here' };
 }
 
@@ -53,38 +59,43 @@ export function threadsBlocked() {
 }
 
 /*
- * The relaxed dot product is one instruction on some machines and three on others, which WebAssembly doesn't tell: there
- * the SIMD128 build is the faster one. bq4-probe.wasm (web/probe.c) has the inner loop of both.
+ * A relaxed dot product is one instruction on some machines and several on others, which WebAssembly doesn't tell.
+ * bq4-probe.wasm (web/probe.c) has the inner loop of each kernel table.
  */
 
+/** As web/probe.c numbers them. @type {Build[]} */
+export const TABLES = ['simd128', 'relaxed', 'relaxed16'];
 /** The most milliseconds that timing may take. */
-const PROBE_MS = 30;
+const PROBE_MS = 40;
 /**
  * Engines begin with quick code, which is no guide, and replace it while it runs: it then becomes at least this many
  * times as fast. So many rounds after that are enough.
  */
 const BETTER_CODE = 2;
 const ROUNDS = 8;
-/** How much faster the SIMD128 dot must be. */
+/** How much faster another dot than that of `relaxed` must be. */
 const WORTH = 1.05;
 
 /**
- * Whether the same multiplications take longer with the relaxed dot product.
- * @param {(relaxed: 0 | 1) => unknown} multiply
+ * The build whose dot product takes the least time for the same multiplications.
+ * @param {(table: number) => unknown} multiply  by a number in TABLES
+ * @returns {Build}
  */
-export function relaxedIsSlower(multiply) {
-  const least = [Infinity, Infinity];
+export function fastestBuild(multiply) {
+  const least = TABLES.map(() => Infinity);
   /** @type {number[] | undefined} */
   let first;
   const since = performance.now();
   for (let rounds = 0; rounds < ROUNDS && performance.now() - since < PROBE_MS;) {
-    for (const relaxed of /** @type {const} */ ([0, 1])) {
+    for (const table of least.keys()) {
       const start = performance.now();
-      multiply(relaxed);
-      least[relaxed] = Math.min(least[relaxed], performance.now() - start);
+      multiply(table);
+      least[table] = Math.min(least[table], performance.now() - start);
     }
     first ??= [...least];
     if (least.some((ms, i) => ms * BETTER_CODE < /** @type {number[]} */ (first)[i])) rounds++;
   }
-  return least[1] > least[0] * WORTH;
+  const relaxed = TABLES.indexOf('relaxed');
+  const best = least.indexOf(Math.min(...least));
+  return TABLES[least[relaxed] > least[best] * WORTH ? best : relaxed];
 }

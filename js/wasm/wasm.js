@@ -6,13 +6,14 @@
  */
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
 import { BqError } from '../shared/errors.js';
-import { pickBuild, relaxedIsSlower } from './features.js';
+import { fastestBuild, pickBuild } from './features.js';
 import { roomForRare } from './link-rare.js';
 import { follow } from '../shared/async.js';
 import { resolveBuilds } from '../shared/builds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 
 /** @import { EngineOptions } from '../shared/types.js' */
+/** @import { Build } from './features.js' */
 
 const PAGE = 65536;
 /** LEAST_MEMORY of emscripten.mk: static data and the stack. */
@@ -29,7 +30,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * A compiled build and why it was chosen.
  * @typedef {object} Compiled
  * @property {WebAssembly.Module} module
- * @property {'relaxed' | 'simd128'} build
+ * @property {Build} build
  * @property {string} reason
  * @property {number} heapBase  first byte of the heap that static data and stack leave free
  * @property {boolean} shared   its memory is shared between threads
@@ -69,7 +70,7 @@ function memoryOf(pages, shared) {
 
 /** @typedef {Pick<EngineOptions, 'build' | 'wasmUrl' | 'signal'>} CompileOptions */
 
-/** NO_ENGINE. @param {'relaxed' | 'simd128'} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
+/** NO_ENGINE. @param {Build} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
 async function compileBuild(build, url, shared, signal) {
   try {
     if (!url) throw new Error('wasmUrl does not say where it lies');
@@ -90,18 +91,18 @@ async function compileBuild(build, url, shared, signal) {
 }
 
 /**
- * Picks, fetches, compiles and tests a build: the relaxed one where the machine has it, unless it is `slower`, or computes
- * something else than it should, and there is the other. NO_SIMD, NO_ENGINE, NOMEM.
+ * Picks, fetches, compiles and tests a build: the relaxed one where the machine has it, unless another one is `faster`, or
+ * it computes something else than it should and there is the one for all machines. NO_SIMD, NO_ENGINE, NOMEM.
  * @param {CompileOptions} [options]
  * @param {boolean} [shared]  the one for threads
- * @param {Promise<string>} [slower]  of whyRelaxedIsSlower
+ * @param {Promise<Build | undefined>} [faster]  of fasterBuild
  * @returns {Promise<Compiled>}
  */
-export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, slower) {
+export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, faster) {
   const { build, reason } = pickBuild(asked);
   const builds = resolveBuilds(wasmUrl);
-  const keyOf = (/** @type {string} */ name) => (shared ? `${name}-threads` : name);
-  const [own, other] = [build, 'simd128'].map((name) => builds[keyOf(name)]);
+  const keyOf = (/** @type {Build} */ name) => (shared ? `${name}-threads` : name);
+  const urlOf = (/** @type {Build} */ name) => builds[keyOf(name)];
   /** @param {Omit<Compiled, 'reason'>} compiled @param {string} reason */
   const described = (compiled, reason) => ({
     ...compiled,
@@ -110,41 +111,40 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
     grammarUrl: builds.grammar,
     convertUrl: builds.convert,
   });
-  const hasOther = Boolean(other) && other !== own;
   const fetching = follow(signal);
   try {
-    const first = compileBuild(build, own, shared, fetching.signal);
+    const first = compileBuild(build, urlOf(build), shared, fetching.signal);
     first.catch(() => {});
-    let why = hasOther ? await slower : '';
-    if (!why) {
-      const compiled = await first;
-      why = compiled.problem;
-      if (!why) return described(compiled, reason);
-    }
-    fetching.controller.abort(); // what is still on its way is not wanted
-    if (!hasOther) throw new BqError('NO_ENGINE', why);
-    const second = await compileBuild('simd128', other, shared, signal);
+    const other = await faster;
+    const measured = other && urlOf(other) && urlOf(other) !== urlOf(build) ? other : undefined;
+    if (measured) fetching.controller.abort(); // what is still on its way is not wanted
+    const compiled = await (measured ? compileBuild(measured, urlOf(measured), shared, signal) : first);
+    const why = measured ? `the ${measured} kernels are the fastest on this machine, by a measurement` : reason;
+    if (!compiled.problem) return described(compiled, why);
+    const last = urlOf('simd128');
+    if (!last || last === urlOf(compiled.build)) throw new BqError('NO_ENGINE', compiled.problem);
+    const second = await compileBuild('simd128', last, shared, signal);
     if (second.problem) throw new BqError('NO_ENGINE', second.problem);
-    return described(second, why);
+    return described(second, compiled.problem);
   } finally {
     fetching.release();
   }
 }
 
 /**
- * Why the SIMD128 build is to be preferred on this machine; '' where it isn't, where one was asked for, or where nobody can
- * tell. Never rejects.
+ * The build that is to be preferred to the relaxed one on this machine; none where there is none, where one was asked for,
+ * or where nobody can tell. Never rejects.
  * @param {CompileOptions} options
  */
-export async function whyRelaxedIsSlower({ build, wasmUrl, signal }) {
+export async function fasterBuild({ build, wasmUrl, signal }) {
   try {
     const url = resolveBuilds(wasmUrl).probe;
-    if (!url || build || pickBuild().build !== 'relaxed') return '';
+    if (!url || build || pickBuild().build !== 'relaxed') return undefined;
     const { exports } = await WebAssembly.instantiate(await fetchModule(url, signal));
-    const slower = relaxedIsSlower(/** @type {any} */ (exports).multiply);
-    return slower ? 'the simd128 kernels are faster than the relaxed ones on this machine, by a measurement' : '';
+    const fastest = fastestBuild(/** @type {any} */ (exports).multiply);
+    return fastest === 'relaxed' ? undefined : fastest;
   } catch {
-    return '';
+    return undefined;
   }
 }
 

@@ -32,9 +32,7 @@ async function converted(from, options) {
 }
 
 await everyBrowser((name) => {
-  const builds = /** @type {('relaxed' | 'simd128')[]} */ (
-    BROWSERS[name].relaxed ? ['relaxed', 'simd128'] : ['simd128']
-  );
+  const builds = BROWSERS[name].relaxed ? ['relaxed', 'relaxed16', 'simd128'] : ['simd128'];
   /** @type {import('./browsers.mjs').Browser} */
   let browser;
   /** @type {Awaited<ReturnType<typeof host>>} */
@@ -71,7 +69,8 @@ await everyBrowser((name) => {
   /** What every build says, here and in the page, to the bit. @param {Buffer} model @param {number[]} prompt @param {number[] | number} follow */
   async function everywhere(model, prompt, follow) {
     const first = await goldenRun('relaxed', model, prompt, follow);
-    assert.deepEqual(await goldenRun('simd128', model, prompt, follow), first, 'simd128 in Node');
+    for (const build of /** @type {const} */ (['relaxed16', 'simd128']))
+      assert.deepEqual(await goldenRun(build, model, prompt, follow), first, `${build} in Node`);
     for (const build of builds)
       assert.deepEqual(await inPage(build, model, prompt, follow), first, `${build} in ${name}`);
     return first;

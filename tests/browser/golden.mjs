@@ -3,7 +3,7 @@ import { xxh64 } from '../js/xxh64.mjs';
 import { argmax, openLogits } from '../js/logits.mjs';
 
 /**
- * @param {'relaxed' | 'simd128'} build
+ * @param {import('../../js/shared/types.js').Build} build
  * @param {import('../../js/shared/types.js').SourceLike} source
  * @param {number[]} prompt
  * @param {number[] | number} follow  ids to go along, whatever the model would have said; or how many to choose

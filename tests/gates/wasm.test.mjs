@@ -18,7 +18,12 @@ import {
 import { chained, countOpcodes, relaxedOpcodes, sections } from './opcodes.mjs';
 
 /** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
-const ALLOWED_RELAXED = 'fd 113';
+const RELAXED_DOT = 'fd 113';
+/** i16x8.relaxed_dot_i8x16_i7x16_s: so is this. */
+const RELAXED16_DOT = 'fd 112';
+/** What a build may have, by its name. @param {string} name */
+const relaxedOf = (name) =>
+  name.includes('relaxed16') ? [RELAXED16_DOT] : name.includes('relaxed') ? [RELAXED_DOT] : [];
 /** i32x4.dot_i16x8_s */
 const SIMD128_DOT = 'fd ba';
 /** What emcc exports of its own accord; js/ never calls them. */
@@ -32,7 +37,7 @@ const ROOT = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
-test('there are four builds, the kernels of rare types for each, the probe and the modules for grammars and converters', () => {
+test('there are six builds, the kernels of rare types for each, the probe and the modules for grammars and converters', () => {
   assert.deepEqual(
     sizes().map(({ name }) => name),
     [
@@ -43,6 +48,10 @@ test('there are four builds, the kernels of rare types for each, the probe and t
       'bq4-relaxed-threads-rare.wasm',
       'bq4-relaxed-threads.wasm',
       'bq4-relaxed.wasm',
+      'bq4-relaxed16-rare.wasm',
+      'bq4-relaxed16-threads-rare.wasm',
+      'bq4-relaxed16-threads.wasm',
+      'bq4-relaxed16.wasm',
       'bq4-simd128-rare.wasm',
       'bq4-simd128-threads-rare.wasm',
       'bq4-simd128-threads.wasm',
@@ -51,7 +60,7 @@ test('there are four builds, the kernels of rare types for each, the probe and t
   );
 });
 
-test('the probe is small, needs nothing, and has the dot product of either build', () => {
+test('the probe is small, needs nothing, and has the dot product of each build', () => {
   const bytes = read(`build/wasm/${PROBE}`);
   const { gzip = Infinity } = sizes().find(({ name }) => name === PROBE) ?? {};
   assert.ok(gzip < PROBE_LIMIT, `${gzip} bytes`);
@@ -59,9 +68,10 @@ test('the probe is small, needs nothing, and has the dot product of either build
   assert.deepEqual(WebAssembly.Module.imports(module), []);
   assert.ok(WebAssembly.Module.exports(module).some(({ name }) => name === 'multiply'));
   const opcodes = countOpcodes(bytes);
-  assert.deepEqual([...relaxedOpcodes(bytes).keys()], [ALLOWED_RELAXED]);
-  // As many multiplications with either: 2 passes of 16 with one instruction, 3 of 8 with the other.
-  assert.equal(2 * 16 * (opcodes.get(ALLOWED_RELAXED) ?? 0), 3 * 8 * (opcodes.get(SIMD128_DOT) ?? 0));
+  assert.deepEqual([...relaxedOpcodes(bytes).keys()].sort(), [RELAXED16_DOT, RELAXED_DOT]);
+  // As many multiplications with each: 2 passes of 16 with a relaxed instruction, 3 of 8 with the other.
+  const simd128 = 3 * 8 * (opcodes.get(SIMD128_DOT) ?? 0);
+  for (const dot of [RELAXED_DOT, RELAXED16_DOT]) assert.equal(2 * 16 * (opcodes.get(dot) ?? 0), simd128);
 });
 
 test('the module for grammars is small, needs nothing, and has no instruction that depends on the machine', () => {
@@ -109,10 +119,10 @@ for (const { name, gzip } of sizes().filter(({ name }) => RARE.test(name))) {
 
   test(`${name} uses SIMD, and no relaxed instruction but the exact dot product`, () => {
     assert.ok([...countOpcodes(bytes).keys()].some((opcode) => opcode.startsWith('fd ')));
-    assert.deepEqual([...relaxedOpcodes(bytes).keys()], name.includes('relaxed') ? [ALLOWED_RELAXED] : []);
-    if (!name.includes('relaxed')) return;
-    const all = countOpcodes(bytes).get(ALLOWED_RELAXED) ?? 0;
-    assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.03 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
+    assert.deepEqual([...relaxedOpcodes(bytes).keys()], relaxedOf(name));
+    if (!relaxedOf(name).includes(RELAXED_DOT)) return;
+    const all = countOpcodes(bytes).get(RELAXED_DOT) ?? 0;
+    assert.ok(chained(bytes, RELAXED_DOT) < 0.03 * all, `${chained(bytes, RELAXED_DOT)} of ${all}`);
   });
 }
 
@@ -129,8 +139,8 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
     });
 
   test(`${name} has one kernel table, its own`, () => {
-    const tables = ['scalar', 'simd128', 'relaxed'].filter((table) => bytes.includes(`\0${table}\0`));
-    assert.deepEqual(tables, [name.includes('relaxed') ? 'relaxed' : 'simd128']);
+    const tables = ['scalar', 'simd128', 'relaxed', 'relaxed16'].filter((table) => bytes.includes(`\0${table}\0`));
+    assert.deepEqual(tables, [/relaxed\d*/.exec(name)?.[0] ?? 'simd128']);
   });
 
   test(`${name} imports nothing but its memory, a clock and the wish to stop`, () => {
@@ -163,17 +173,16 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
 
   test(`${name} uses SIMD, and no relaxed instruction but the exact dot product`, () => {
     assert.ok([...countOpcodes(bytes).keys()].some((opcode) => opcode.startsWith('fd ')));
-    const wanted = name.includes('relaxed') ? [ALLOWED_RELAXED] : [];
-    assert.deepEqual([...relaxedOpcodes(bytes).keys()], wanted);
+    assert.deepEqual([...relaxedOpcodes(bytes).keys()], relaxedOf(name));
   });
 
   // One sum computed to its end before the next makes engines spill what the sums share: a third of
   // the speed (docs/SPEED.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
   // Some 2 % come out so, in the loops for one token; with -O3 three quarters do.
-  if (name.includes('relaxed'))
+  if (relaxedOf(name).includes(RELAXED_DOT))
     test(`${name} takes its sums forward together`, () => {
-      const all = countOpcodes(bytes).get(ALLOWED_RELAXED) ?? 0;
-      assert.ok(chained(bytes, ALLOWED_RELAXED) < 0.03 * all, `${chained(bytes, ALLOWED_RELAXED)} of ${all}`);
+      const all = countOpcodes(bytes).get(RELAXED_DOT) ?? 0;
+      assert.ok(chained(bytes, RELAXED_DOT) < 0.03 * all, `${chained(bytes, RELAXED_DOT)} of ${all}`);
     });
 
   test(`${name} ${shared ? 'has atomic instructions, those that wait among them' : 'has no atomic instruction'}`, () => {

@@ -98,7 +98,7 @@ test('the same bits from every build, with 1 and 3 threads, of f32 and of quanti
   for (const quant of ['f32', 'bq4']) {
     const source = await converted('llama-gqa', quant);
     const all = [];
-    for (const build of /** @type {const} */ (['simd128', 'relaxed']))
+    for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16']))
       for (const threads of [0, 1, 3]) {
         const opened = await openLogits(source, { build, threads, adapterBytes: ROOM, kv: 'i8' });
         await adapt(opened, peft('llama-gqa'));

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
-import { relaxedIsSlower } from '../../js/wasm/features.js';
-import { whyRelaxedIsSlower } from '../../js/wasm/wasm.js';
+import { fastestBuild, TABLES } from '../../js/wasm/features.js';
+import { fasterBuild } from '../../js/wasm/wasm.js';
 import { tinyModel } from './fixture.mjs';
 
 const BUILDS = /** @type {any} */ (resolveBuilds(undefined));
@@ -23,21 +23,21 @@ function leb(n) {
   }
 }
 
-/** A probe with which one dot takes some milliseconds and the other nothing. @param {'relaxed' | 'simd128'} which */
-function slowProbe(which) {
+/** A probe with which all dots but one take some milliseconds. @param {import('../../js/shared/types.js').Build} fast */
+function probeWhereFast(fast) {
   const steps = leb(3_000_000n);
   const body = [
     0, // no locals
     0x20,
     0,
     0x41,
-    which === 'relaxed' ? 0 : 1,
-    0x73,
+    TABLES.indexOf(fast),
+    0x47,
     0x41,
     ...steps,
     0x6c,
     0x21,
-    0, // n = (relaxed ^ other) * steps
+    0, // n = (table != fast) * steps
     0x03,
     0x40,
     0x20,
@@ -120,35 +120,37 @@ test('the slower dot product is told, however quick the first code is', () => {
   const spin = (/** @type {number} */ ms) => {
     for (const end = performance.now() + ms; performance.now() < end;);
   };
-  assert.equal(
-    relaxedIsSlower((relaxed) => spin(relaxed ? 2 : 0)),
-    true,
-  );
-  assert.equal(
-    relaxedIsSlower((relaxed) => spin(relaxed ? 0 : 2)),
-    false,
-  );
+  for (const fast of TABLES)
+    assert.equal(
+      fastestBuild((table) => spin(TABLES[table] === fast ? 0 : 2)),
+      fast,
+    );
   let calls = 0; // later code is ten times as fast, and the other way round
-  const better = (/** @type {0 | 1} */ relaxed) => spin(++calls < 5 ? (relaxed ? 1 : 5) : relaxed ? 0.5 : 0.1);
-  assert.equal(relaxedIsSlower(better), true);
+  const better = (/** @type {number} */ table) => spin(++calls < 7 ? 1 + 2 * table : (3 - table) / 10);
+  assert.equal(fastestBuild(better), 'relaxed16');
+  const alike = (/** @type {number} */ table) => spin(TABLES[table] === 'relaxed' ? 1.01 : 1);
+  assert.equal(fastestBuild(alike), 'relaxed', 'where it makes no difference');
 });
 
 for (const threads of [1, 2])
-  test(`the faster build is loaded, ${threads} thread(s), with the same tokens`, async () => {
-    const relaxed = await run({ threads, wasmUrl: { ...BUILDS, probe: slowProbe('simd128') } });
-    const simd128 = await run({ threads, wasmUrl: { ...BUILDS, probe: slowProbe('relaxed') } });
+  test(`the fastest build is loaded, ${threads} thread(s), with the same tokens`, async () => {
+    const relaxed = await run({ threads, wasmUrl: { ...BUILDS, probe: probeWhereFast('relaxed') } });
     assert.deepEqual([relaxed.info.build, relaxed.info.reason], ['relaxed', 'relaxed SIMD is available']);
-    assert.equal(simd128.info.build, 'simd128');
-    assert.match(simd128.info.reason, /faster .* by a measurement/);
-    assert.equal(simd128.info.threads, relaxed.info.threads);
-    assert.deepEqual(simd128.ids, relaxed.ids);
+    for (const build of /** @type {const} */ (['simd128', 'relaxed16'])) {
+      const other = await run({ threads, wasmUrl: { ...BUILDS, probe: probeWhereFast(build) } });
+      assert.equal(other.info.build, build);
+      assert.match(other.info.reason, /fastest .* by a measurement/);
+      assert.equal(other.info.threads, relaxed.info.threads);
+      assert.deepEqual(other.ids, relaxed.ids);
+    }
   });
 
 for (const threads of [1, 2])
   test(`a build that fails its self test gives way to the other, ${threads} thread(s)`, async () => {
     const wrong = { relaxed: wrongBuild(BUILDS.relaxed), 'relaxed-threads': wrongBuild(BUILDS['relaxed-threads']) };
+    const probe = probeWhereFast('relaxed');
     for (const build of /** @type {const} */ ([undefined, 'relaxed'])) {
-      const { info, ids } = await run({ threads, build, wasmUrl: { ...BUILDS, ...wrong } });
+      const { info, ids } = await run({ threads, build, wasmUrl: { ...BUILDS, ...wrong, probe } });
       assert.equal(info.build, 'simd128');
       assert.match(info.reason, /self test of the relaxed kernels failed/);
       assert.deepEqual(ids, (await run({ threads: 1 })).ids);
@@ -171,18 +173,17 @@ test('no build that fails its self test runs', async () => {
 });
 
 test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async () => {
-  const slow = { ...BUILDS, probe: slowProbe('relaxed') };
-  for (const build of /** @type {const} */ (['relaxed', 'simd128'])) {
-    assert.equal(await whyRelaxedIsSlower({ build, wasmUrl: slow }), '');
+  const slow = { ...BUILDS, probe: probeWhereFast('simd128') };
+  assert.equal(await fasterBuild({ wasmUrl: slow }), 'simd128');
+  for (const build of TABLES) {
+    assert.equal(await fasterBuild({ build, wasmUrl: slow }), undefined);
     const engine = await createEngine({ threads: 1, build, wasmUrl: slow });
     assert.equal(engine.info.build, build);
     await engine.close();
   }
-  assert.equal(await whyRelaxedIsSlower({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), '');
-  assert.equal(
-    await whyRelaxedIsSlower({ wasmUrl: { ...BUILDS, probe: new URL('./nothing.wasm', import.meta.url) } }),
-    '',
-  );
+  assert.equal(await fasterBuild({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), undefined);
+  const nothing = new URL('./nothing.wasm', import.meta.url);
+  assert.equal(await fasterBuild({ wasmUrl: { ...BUILDS, probe: nothing } }), undefined);
 });
 
 test('wasmUrl may be a folder, where all modules lie by their names', async () => {
@@ -194,9 +195,12 @@ test('wasmUrl may be a folder, where all modules lie by their names', async () =
   await engine.close();
 });
 
-test('the probe that is shipped multiplies as both kernels do', async () => {
+test('the probe that is shipped multiplies as all kernels do', async () => {
   const { instance } = await WebAssembly.instantiate(readFileSync(new URL(BUILDS.probe)));
   const { multiply } = /** @type {any} */ (instance.exports);
-  assert.deepEqual([multiply(0), multiply(1)], [0, 0]);
-  assert.equal(typeof relaxedIsSlower(multiply), 'boolean');
+  assert.deepEqual(
+    TABLES.map((_, table) => multiply(table)),
+    [0, 0, 0],
+  );
+  assert.ok(TABLES.includes(fastestBuild(multiply)));
 });

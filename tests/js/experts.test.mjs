@@ -13,7 +13,7 @@ const FIXTURES = fileURLToPath(new URL('../golden/fixtures/', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'bq4-experts-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** @param {string} path @param {object} options @param {'relaxed' | 'simd128'} [build] */
+/** @param {string} path @param {object} options @param {import('../../js/shared/types.js').Build} [build] */
 async function written(path, options, build) {
   const engine = await createEngine({ threads: 1, build });
   const model = await engine.load(fromFile(path), { context: 32, window: 8, batch: 4, ...options });
@@ -73,7 +73,7 @@ for (const name of ['mixtral', 'qwen2moe', 'qwen3moe', 'qwen2moe-dense', 'qwen3m
     await convert(join(FIXTURES, name), path, { quant: 'bq8' });
     const { ids } = await written(path, { window: 1 });
     assert.equal(ids.length, 20);
-    for (const build of /** @type {const} */ (['relaxed', 'simd128']))
+    for (const build of /** @type {const} */ (['relaxed', 'relaxed16', 'simd128']))
       assert.deepEqual((await written(path, {}, build)).ids, ids);
   });
 

@@ -12,7 +12,7 @@ import { fromFile } from '../../js/index.js';
 import { modelRows } from '../models-report.mjs';
 import { argmax, openLogits, surprise } from './logits.mjs';
 
-const BUILDS = /** @type {const} */ (['simd128', 'relaxed']);
+const BUILDS = /** @type {const} */ (['simd128', 'relaxed', 'relaxed16']);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const GOLDEN = join(ROOT, 'tests/golden');
 const SHARED = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data/models');

@@ -47,6 +47,7 @@ for (const [build, threads] of /** @type {const} */ ([
   ['simd128', 1],
   ['relaxed', 1],
   ['relaxed', 3],
+  ['relaxed16', 2],
 ]))
   describe(`${build}, ${threads === 1 ? 'one thread' : `${threads} threads`}`, () => {
     /** @type {any} */

@@ -11,7 +11,7 @@ const bytes = await tinyModel({ config: { layers: 2, context: CONTEXT }, type: '
 const next = random(7);
 const IDS = Array.from({ length: CONTEXT }, () => Math.floor(((next() + 1) / 2) * CONFIG.vocab));
 
-for (const build of /** @type {const} */ (['simd128', 'relaxed'])) {
+for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) {
   for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4'])) {
     test(`${build}, ${kv}: prompts of 1, 128, 512 and ${CONTEXT} tokens give what decode gives`, async () => {
       const [one, whole] = await Promise.all(

@@ -13,7 +13,7 @@ workers.count = 8;
 
 /**
  * @param {import('../../js/shared/types.js').SourceLike} from
- * @param {{ build?: 'simd128' | 'relaxed', threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4', activations?: 'i8' | 'i16',
+ * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4', activations?: 'i8' | 'i16',
  *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number }} [options]  `threads`: 0, by default: with the build that has none;
  *   `kv`: the reference's type by default
  */

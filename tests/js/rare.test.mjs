@@ -47,7 +47,7 @@ test('the plan says whether a model needs them', async () => {
 test('every build computes the same with them, whatever shares the work', async () => {
   /** @type {number[][]} */
   const all = [];
-  for (const build of /** @type {const} */ (['relaxed', 'simd128']))
+  for (const build of /** @type {const} */ (['relaxed', 'relaxed16', 'simd128']))
     for (const threads of [1, 3]) {
       const engine = await createEngine({ build, threads });
       assert.equal(engine.info.threads, threads, engine.info.threadsReason);

@@ -37,6 +37,7 @@ const STOPPED = { ...LONG };
 for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
   ['simd128', () => createEngine({ build: 'simd128', threads: 1 })],
   ['relaxed, 3 threads', () => createEngine({ build: 'relaxed', threads: 3 })],
+  ['relaxed16, 2 threads', () => createEngine({ build: 'relaxed16', threads: 2 })],
   ['a worker', () => createWorkerEngine({ threads: 2 })],
 ]))
   test(`${name}: a receipt of the bundled model is computed again, equal to the bit`, async () => {

@@ -38,7 +38,7 @@ describe('products spread over workers', () => {
   });
   after(() => alone.close());
 
-  for (const build of /** @type {const} */ (['relaxed', 'simd128']))
+  for (const build of /** @type {const} */ (['relaxed', 'relaxed16', 'simd128']))
     for (const threads of [2, 3, 5])
       test(`${build}, ${threads} workers: the same bits`, async () => {
         const engine = await unshared({ threads, build });

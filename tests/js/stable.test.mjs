@@ -11,7 +11,7 @@ import { openLogits } from './logits.mjs';
 const FOLDER = new URL('../golden/v2/', import.meta.url);
 const recorded = JSON.parse(readFileSync(new URL('recorded.json', FOLDER), 'utf8'));
 
-/** Logits after each of some ids. @param {Uint8Array} bytes @param {'simd128' | 'relaxed'} build */
+/** Logits after each of some ids. @param {Uint8Array} bytes @param {import('../../js/shared/types.js').Build} build */
 async function logits(bytes, build) {
   const model = await openLogits(fromBytes(bytes), { build });
   const steps = [model.start([1, 2, 3]), ...[4, 7, 11, 13, 2, 9, 5].map((id) => model.next(id))];
@@ -36,6 +36,7 @@ for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) 
     };
     await engine.close();
     assert.equal(seen.logits.simd128, seen.logits.relaxed);
+    assert.equal(await logits(bytes, 'relaxed16'), seen.logits.relaxed);
     assert.deepEqual(JSON.parse(JSON.stringify(seen)), recorded[name]);
   });
 }

@@ -26,6 +26,7 @@ for (const [build, threads] of /** @type {const} */ ([
   ['simd128', 1],
   ['relaxed', 1],
   ['relaxed', 2],
+  ['relaxed16', 1],
 ]))
   describe(`${build}, threads: ${threads}`, () => {
     /** @type {any} */
