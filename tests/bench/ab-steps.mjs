@@ -7,7 +7,7 @@
 // A visit is a fresh process with both checkouts, one model and table: random weights (tools/make_random.mjs: BQ4H, 8-bit
 // head), which this file's own checkout makes once, in build/bench/. OLD and NEW take turns prompt by prompt (128 tokens)
 // and three steps of one token by three steps; who begins changes. So what else happens on the machine, which changes from
-// second to second, falls on both. One thread is the build without threads, as an engine with one thread takes it. V8 compiles
+// second to second, falls on both. A table relaxed:relaxed16 is OLD's relaxed beside NEW's relaxed16, of one checkout too. One thread is the build without threads, as an engine with one thread takes it. V8 compiles
 // everything optimized before it runs (--no-liftoff): what is compared is not who was compiled sooner, on the second core.
 //
 // What counts of a visit is the median over its turns of OLD's time / NEW's (above 1: NEW is faster). Printed for each: OLD's
@@ -57,15 +57,16 @@ const buildOf = (build) => ({ build, variant: build });
  */
 async function visit(checkouts, shape, table) {
   const bytes = readFileSync(fileOf(shape));
-  const open = async (/** @type {string} */ checkout, /** @type {number} */ threads) => {
+  const [was, is = was] = table.split(':');
+  const open = async (/** @type {string} */ checkout, /** @type {string} */ build, /** @type {number} */ threads) => {
     const { openLogits } = await import(pathToFileURL(resolve(checkout, 'tests/js/logits.mjs')).href);
-    const options = { threads: threads > 1 ? threads : 0, ...buildOf(table), kv: values.kv, context: CONTEXT };
+    const options = { threads: threads > 1 ? threads : 0, ...buildOf(build), kv: values.kv, context: CONTEXT };
     return openLogits({ kind: 'bytes', bytes }, options);
   };
   /** @type {Record<string, Turns>} */
   const times = {};
   for (const threads of teams) {
-    const sessions = [await open(checkouts[0], threads), await open(checkouts[1], threads)];
+    const sessions = [await open(checkouts[0], was, threads), await open(checkouts[1], is, threads)];
     /** Both do `work`. @param {string} name @param {number} turn  below 0: to warm up @param {(session: any) => void} work */
     const inTurn = (name, turn, work) => {
       const took = [0, 0];
