@@ -15,7 +15,7 @@ export const RARE = /-rare\.wasm$/;
 export const RARE_LIMIT = 22_000;
 /** The module that times dot products before a build is chosen. */
 export const PROBE = 'bq4-probe.wasm';
-export const PROBE_LIMIT = 1_100;
+export const PROBE_LIMIT = 1_400;
 /** The module that holds replies to grammars, fetched when first asked for. */
 export const GRAMMAR = 'bq4-grammar.wasm';
 export const GRAMMAR_LIMIT = 16_000;
