@@ -5,6 +5,7 @@ import { Loading } from '../../js/load/loading.js';
 import { planModel, sessionRecord } from '../../js/plan/plan.js';
 import { openSource, toSource } from '../../js/sources/index.js';
 import { Threads } from '../../js/wasm/threads.js';
+import { rareKernels } from '../../js/wasm/rare.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 /** One for all models, so that workers are used again. */
@@ -23,7 +24,8 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   const source = toSource(from);
   const file = await openSource(source);
   const planned = await planModel(compiled, source, file, options);
-  const wasm = await Wasm.create(compiled, planned.regionBytes);
+  const rare = planned.plan.rareTypes ? await rareKernels(compiled) : undefined;
+  const wasm = await Wasm.create(compiled, planned.regionBytes, rare);
   const failure = await workers.attach(wasm, compiled, threads);
   if (failure) throw new Error(failure);
   const loading = new Loading(wasm, file, planned, options);
