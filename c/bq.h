@@ -404,6 +404,7 @@ typedef struct bq_session_stats {
   uint64_t computed; /* positions in the KV cache that are complete */
   uint64_t slices;   /* slices run since create */
   bq_work work;      /* of these slices, all stages together */
+  uint32_t rows;     /* of the pass under way, or of the one that comes next; 0: nothing is due */
 } bq_session_stats;
 bq_session_stats bq_session_stats_get(const bq_session *session);
 

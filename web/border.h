@@ -260,6 +260,11 @@ uint32_t bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint3
 uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
 /* Slices run since create; 0 for an unknown session too. */
 uint32_t bqw_session_slices(uint32_t session);
+/* Rows of the pass under way, or of the one that comes next; and what was computed since create, in
+ * bytes read and multiplications, of which one takes about as long as the other. 0 for an unknown
+ * session too. */
+uint32_t bqw_session_rows(uint32_t session);
+double bqw_session_work(uint32_t session);
 /* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage
  * [layers][stages of bq_stage], 0 when it is off; what is of no layer is in layer 0. The module
  * imports env.now, milliseconds, for this; HOST is what lies between two calls since the last
@@ -282,6 +287,9 @@ void bqw_thread_failed(uint32_t index);
  * Whoever waits looks `spins` times before it goes to sleep. `alone`: 1: where others have no core
  * to run on, the caller takes regions alone for a while. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone);
+/* Of these so many take part in regions from now on, 1 to all; the others sleep. Sessions keep room
+ * for all. */
+void bqw_threads_use(uint32_t threads);
 /* Regions that were taken alone so far. */
 uint32_t bqw_threads_alone(void);
 void bqw_threads_leave(void);           /* one thread from now on, the others go */

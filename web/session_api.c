@@ -134,6 +134,18 @@ BQW(uint32_t) bqw_session_slices(uint32_t session) {
   return s ? (uint32_t)bq_session_stats_get(s).slices : 0;
 }
 
+BQW(uint32_t) bqw_session_rows(uint32_t session) {
+  bq_session *s = bqw_session_of(session);
+  return s ? bq_session_stats_get(s).rows : 0;
+}
+
+BQW(double) bqw_session_work(uint32_t session) {
+  bq_session *s = bqw_session_of(session);
+  if (!s) return 0;
+  const bq_work work = bq_session_stats_get(s).work;
+  return (double)work.weight_bytes + (double)work.kv_bytes + (double)work.macs;
+}
+
 BQW(uint32_t) bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;

@@ -52,6 +52,7 @@ static struct {
   void *arg;
   uint32_t begun; /* `done` of all threads when the region begins */
   uint32_t threads, spins;
+  uint32_t used; /* of these threads by the next region */
   _Atomic uint32_t failed;
   progress each[BQW_THREADS];
   share shares[BQW_THREADS];
@@ -61,7 +62,7 @@ static struct {
     uint32_t regions;    /* done alone */
     bool allowed;
   } alone;
-} team = {.threads = 1};
+} team = {.threads = 1, .used = 1};
 
 static bool reached(word *w, uint32_t count) {
   return (int32_t)(atomic_load(&w->value) - count) >= 0;
@@ -125,7 +126,7 @@ static void look(double now, uint32_t n) {
 
 static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg) {
   (void)ctx;
-  const uint32_t n = team.threads;
+  const uint32_t n = team.used;
   const double since = n > 1 ? bqw_now() : 0;
   if (n <= 1 || since < team.alone.until) {
     team.alone.regions += n > 1;
@@ -217,7 +218,7 @@ BQW(void) bqw_thread_failed(uint32_t index) {
 BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone) {
   if (threads < 1 || threads > BQW_THREADS) return BQ_ARGUMENT;
 #ifdef __wasm_atomics__
-  team.threads = threads;
+  team.threads = team.used = threads;
   team.spins = spins;
   team.alone.allowed = alone;
   team.alone.until = 0;
@@ -227,10 +228,14 @@ BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone) {
   return BQ_OK;
 }
 
+BQW(void) bqw_threads_use(uint32_t threads) {
+  team.used = threads < 1 ? 1 : threads < team.threads ? threads : team.threads;
+}
+
 BQW(uint32_t) bqw_threads_alone(void) { return team.alone.regions; }
 
 BQW(void) bqw_threads_leave(void) {
-  team.threads = 1;
+  team.threads = team.used = 1;
   atomic_store(&team.go.value, atomic_load(&team.go.value) / STEP * STEP + LEAVE);
   wake(&team.go);
 }

@@ -11,6 +11,10 @@ static uint32_t pending(const bq_session *s) {
   return bq_session_pending(s);
 }
 
+uint32_t bq_pass_rows(const bq_session *s) {
+  return s->pass == s ? s->rows : bq_smaller32(s->options.window, pending(s));
+}
+
 static void add_work(bq_session *s, bq_work w) {
   s->work.weight_bytes += w.weight_bytes;
   s->work.kv_bytes += w.kv_bytes;

@@ -362,7 +362,8 @@ const float *bq_session_vector(const bq_session *s, size_t text) {
 const float *bq_session_logits(const bq_session *s) { return last_logits(s); }
 
 bq_session_stats bq_session_stats_get(const bq_session *s) {
-  return (bq_session_stats){s->n_tokens, bq_session_complete(s), s->slices, s->work};
+  return (bq_session_stats){s->n_tokens, bq_session_complete(s), s->slices, s->work,
+                            bq_pass_rows(s)};
 }
 
 static bq_status check_bias(const bq_sample_options *o, uint32_t vocab, bq_error *err) {

@@ -235,6 +235,9 @@ void bq_adapter_raise(const bq_session *s, const bq_adapter_part *part, const fl
 /* ends.c: the windows of the pass -> the `pooled` of each session. */
 void bq_forward_pool(bq_session *s);
 
+/* Rows of the pass under way, or of the one that comes next. */
+uint32_t bq_pass_rows(const bq_session *s);
+
 /* Rows of a pass for the next slice of the head, and where the result of the first goes: behind it
  * those of the others. */
 typedef struct bq_rows {

@@ -183,6 +183,7 @@ class LocalEngine {
         : undefined;
       const wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
+      if (wasm.choice) wasm.choice.onLearned = this.#learned;
       const { repacked, prefixBytes, wanted } = planned;
       const read = repacked
         ? await (
@@ -197,6 +198,12 @@ class LocalEngine {
       throw error;
     }
   }
+
+  /** The model that computes has found a number of threads. @param {EngineInfo['learned']} learned */
+  #learned = (learned) => {
+    this.info.learned = learned;
+    emit(this.events, 'threads', { learned });
+  };
 
   #check() {
     if (this.#closed) throw new BqError('CLOSED', 'the engine was closed');
@@ -308,6 +315,7 @@ export async function openEngine(options, onThreads) {
     threads: count,
     threadsReason: threads?.reason || threadsReason,
     timings,
+    learned: {},
   };
   const { threads: asked = 'auto', threadUrl } = options;
   const sharing = {

@@ -38,7 +38,7 @@ async function measure(compiled) {
 
 /** Tokens per second after a short prompt; wider weights take as much longer. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
 export async function tokensPerSecond(compiled, info, plan) {
-  const timed = info.timings.find(({ threads }) => threads === info.threads)?.ms;
+  const timed = info.timings.length && Math.min(...info.timings.map(({ ms }) => ms));
   if (!timed && !measured.has(compiled.module)) measured.set(compiled.module, measure(compiled));
   return rateOf(timed || Number(await measured.get(compiled.module)), plan);
 }

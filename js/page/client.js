@@ -87,9 +87,11 @@ async function explained(error, start) {
  * @returns {Engine}
  */
 function remoteEngine(connection, { info, store }, owned = true) {
+  const known = { ...info, worker: true };
+  connection.events.addEventListener('threads', (event) => Object.assign(known, /** @type {any} */ (event).detail));
   const engine = remote(connection, 'engine', 0, {
     events: connection.events,
-    info: { ...info, worker: true },
+    info: known,
     store: store && remote(connection, 'store', 'store', store),
   });
   const { close } = engine;

@@ -21,8 +21,8 @@
  * @property {string | URL | { relaxed: string | URL, relaxed16?: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'relaxed16-threads'?: string | URL, 'simd128-threads'?: string | URL, 'relaxed-rare'?: string | URL, 'relaxed16-rare'?: string | URL, 'simd128-rare'?: string | URL, 'relaxed-threads-rare'?: string | URL, 'relaxed16-threads-rare'?: string | URL, 'simd128-threads-rare'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
  *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
  *   it isn't measured which build is the fastest here, and `relaxed16` never is chosen. A single address is the one build there is
- * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as a
- *   short measurement finds fastest
+ * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as are found
+ *   to be the fastest while it computes
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
  * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
@@ -34,9 +34,18 @@
  * @property {Build} build   the module in use
  * @property {string} reason   why this one: what the machine can do, a measurement, a failed self test
  * @property {boolean} worker  computes in a worker
- * @property {number} threads  that compute; 1: no others than this one
+ * @property {number} threads  that compute, or can: see `learned`; 1: no others than this one
  * @property {string} threadsReason  why so many
- * @property {ThreadTiming[]} timings  what they were chosen by; empty where nothing was measured
+ * @property {ThreadTiming[]} timings  what was measured at the start, for the number to begin with; empty where nothing was
+ * @property {{ prefill?: Learned, decode?: Learned, few?: Learned }} learned  how many of `threads` the model that computed last was found to be the
+ *   fastest with: for prompts, for tokens one by one, for a few at once (2 to 8: guesses, sessions that share a pass). What is not known yet is
+ *   missing; empty where the number was asked for
+ */
+
+/**
+ * @typedef {object} Learned
+ * @property {number} threads  the fastest
+ * @property {{ threads: number, time: number, samples: number }[]} tried  what the same work takes with others: 1 is what it takes with the fastest
  */
 
 /**

@@ -133,6 +133,10 @@ export class Kept {
     this.#opening = connection;
     for (const type of PASSED_ON)
       connection.events.addEventListener(type, (event) => emit(this.events, type, /** @type {any} */ (event).detail));
+    connection.events.addEventListener(
+      'threads',
+      (event) => this.opened && Object.assign(this.opened.info, /** @type {any} */ (event).detail),
+    );
     connection.events.addEventListener('died', () => this.#is(connection) && this.onLost());
     try {
       const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options: {} }] };

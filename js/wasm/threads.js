@@ -3,6 +3,7 @@
  * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
  */
 import { THREAD_STACK } from './border.js';
+import { Choice } from './choice.js';
 import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -19,7 +20,7 @@ const START_MS = 3000;
  * most waits for a thread that has more to do. Waking one that sleeps takes 40 µs (docs/SPEED.md).
  */
 const SPINS = 100_000;
-/** Milliseconds that choosing a number of threads may take. */
+/** Milliseconds that measuring may take, which number to begin with. */
 const MEASURE_MS = 40;
 /** Threads that are tried: more than these seldom help, since memory is the limit. */
 const TRIED = [1, 2, 3, 4, 6, 8];
@@ -71,6 +72,8 @@ export class Threads {
   count = 1;
   /** Why so many. */
   reason = '';
+  /** The numbers that an instance chooses from while it computes, and the one it begins with; none: it uses all. @type {{ numbers: number[], first: number }} */
+  #choice = { numbers: [], first: 1 };
   /** @type {ThreadTiming[]} */
   timings = [];
 
@@ -114,7 +117,8 @@ export class Threads {
     const all = start();
     try {
       await within(START_MS, all);
-      wasm.check('bqw_threads', count, SPINS, 1);
+      // Who learns how many are the fastest needs no other remedy for busy cores.
+      wasm.check('bqw_threads', count, SPINS, this.#choice.numbers.length ? 0 : 1);
     } catch (error) {
       const end = () => team.splice(0).forEach((thread) => thread.end());
       end();
@@ -123,7 +127,9 @@ export class Threads {
     }
     team.forEach((thread) => thread.rest());
     wasm.threads = count;
-    wasm.useThreads = (some) => void wasm.check('bqw_threads', some, SPINS, some > 1 ? 1 : 0);
+    wasm.useThreads = (some) => void wasm.call('bqw_threads_use', some);
+    const { numbers, first } = this.#choice;
+    if (numbers.length) wasm.choice = new Choice(wasm, numbers, first);
     wasm.onRelease = () => this.#leave(wasm, team);
     return '';
   }
@@ -134,11 +140,10 @@ export class Threads {
     if (!wasm.alive) return team.forEach((thread) => thread.end());
     wasm.call('bqw_threads_leave');
     releaseMemory(wasm.memory);
-    // They are kept for the next model: Firefox may hang in `new Worker` while other workers end. Those that were
-    // only there to be measured go.
-    team.forEach((thread, i) => {
+    // They are kept for the next model: Firefox may hang in `new Worker` while other workers end.
+    team.forEach((thread) => {
       const left = thread.next().then(
-        () => void (this.#closed || i >= this.count - 1 ? thread.post(null) : this.#resting.push(thread)),
+        () => void (this.#closed ? thread.post(null) : this.#resting.push(thread)),
         () => thread.end(),
       );
       this.#leaving.add(left);
@@ -146,18 +151,16 @@ export class Threads {
     });
   }
 
-  /** Chooses how many threads are the fastest here, of at most `most`. @param {Wasm} wasm @param {Compiled} compiled @param {number} most */
+  /** Starts as many as may be used, and measures which number to begin with. @param {Wasm} wasm @param {Compiled} compiled @param {number} most */
   async choose(wasm, compiled, most) {
-    const failure = await this.attach(wasm, compiled, most);
-    this.timings = failure ? [] : measure(wasm, most);
-    const one = this.timings[0]?.ms ?? 0;
+    this.reason = await this.attach(wasm, compiled, most);
+    if (this.reason) return;
+    this.timings = measure(wasm, most);
+    const [{ ms: one }] = this.timings;
     const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });
-    this.count = best.threads;
-    this.reason =
-      failure ||
-      (best.threads > 1
-        ? `the fastest of 1 to ${most}, by a measurement`
-        : `more, up to ${most}, were not faster, by a measurement`);
+    this.#choice = { numbers: this.timings.map(({ threads }) => threads), first: best.threads };
+    this.count = most;
+    this.reason = `as many of ${most} as are the fastest while it computes; ${best.threads} at first, by a measurement`;
   }
 
   close() {

@@ -158,6 +158,8 @@ export class Wasm {
   onRelease = () => {};
   /** Computes with so many of them, until it is told otherwise. */
   useThreads = (/** @type {number} */ _count) => {};
+  /** What finds out how many are the fastest; null: they are all used. @type {import('./choice.js').Choice | null} */
+  choice = null;
   /** Where the module for grammars lies. @type {string | undefined} */
   grammarUrl;
   /** The kernels of rare types, where it has them. @type {WebAssembly.Module | undefined} */

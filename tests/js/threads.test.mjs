@@ -9,6 +9,7 @@ import { THREAD_STACK } from '../../js/wasm/border.js';
 import { Threads } from '../../js/wasm/threads.js';
 import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';
+import { until } from '../waiting.mjs';
 import { pause, team } from './teams.mjs';
 
 /** The whole ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
@@ -192,16 +193,14 @@ test('a model whose threads do not come computes with one, in the heap that was 
   await engine.close();
 });
 
-test('the choice: measured, never more than the cores, one where it is asked for or memory cannot be shared', async (t) => {
+test('the choice: what is measured is the beginning, never more than the cores, one where it is asked for or memory cannot be shared', async (t) => {
   const { info } = await createEngine();
   assert.ok(info.threads >= 1 && info.threads <= Math.max(1, navigator.hardwareConcurrency));
   if (navigator.hardwareConcurrency > 1) {
     assert.deepEqual(info.timings.map(({ threads }) => threads).slice(0, 2), [1, 2]);
     assert.ok(info.timings.every(({ ms }) => ms > 0));
-    const [one] = info.timings;
-    const chosen = info.timings.find(({ threads }) => threads === info.threads);
-    assert.ok(chosen && chosen.ms <= one.ms, 'never slower than one');
-    assert.match(info.threadsReason, /measure/);
+    assert.match(info.threadsReason, /while it computes.*measure/);
+    assert.deepEqual(info.learned, {});
   }
   const single = await createEngine({ threads: 1 });
   assert.deepEqual([single.info.threads, single.info.threadsReason, single.info.timings], [1, 'asked for', []]);
@@ -218,21 +217,15 @@ test('the choice: measured, never more than the cores, one where it is asked for
 });
 
 test('a core stays free for the page, unless there are but two; of many cores few are tried', async (t) => {
-  const cores = Object.getOwnPropertyDescriptor(navigator, 'hardwareConcurrency');
-  t.after(() =>
-    cores
-      ? Object.defineProperty(navigator, 'hardwareConcurrency', cores)
-      : delete (/** @type {any} */ (navigator).hardwareConcurrency),
-  );
-  for (const [there, tried] of [
+  for (const [there, tried] of /** @type {[number, number[]][]} */ ([
     [1, []],
     [2, [1, 2]],
     [3, [1, 2]],
     [4, [1, 2, 3]],
     [6, [1, 2, 3, 4, 5]],
     [64, [1, 2, 3, 4, 6, 8]],
-  ]) {
-    Object.defineProperty(navigator, 'hardwareConcurrency', { value: there, configurable: true });
+  ])) {
+    cores(t, there);
     const engine = await createEngine();
     assert.deepEqual(
       engine.info.timings.map(({ threads }) => threads),
@@ -245,29 +238,135 @@ test('a core stays free for the page, unless there are but two; of many cores fe
   }
 });
 
+/** As if this machine had so many cores. @param {import('node:test').TestContext} t @param {number} there */
+function cores(t, there) {
+  const own = Object.getOwnPropertyDescriptor(navigator, 'hardwareConcurrency');
+  t.after(() =>
+    own
+      ? Object.defineProperty(navigator, 'hardwareConcurrency', own)
+      : delete (/** @type {any} */ (navigator).hardwareConcurrency),
+  );
+  Object.defineProperty(navigator, 'hardwareConcurrency', { value: there, configurable: true });
+}
+
+/**
+ * A clock by which a run takes what its work and its number of threads say, whatever it really takes.
+ * @param {import('node:test').TestContext} t @param {(threads: number, rows: number) => number} times
+ */
+function clocked(t, times) {
+  const [{ call }, real] = [Wasm.prototype, performance.now];
+  let [now, used, rows] = [0, 1, 0];
+  /** Numbers of threads that runs were computed with, of one token and of more. @type {{ decode: number[], prefill: number[] }} */
+  const runs = { decode: [], prefill: [] };
+  t.after(() => {
+    Wasm.prototype.call = call;
+    performance.now = real;
+  });
+  performance.now = () => (now += 1e-3); // who waits for it to move doesn't wait for ever
+  Wasm.prototype.call = function (name, ...args) {
+    const work = () => call.call(this, 'bqw_session_work', args[0]);
+    const before = name === 'bqw_session_run' ? work() : 0;
+    const result = call.call(this, name, ...args);
+    if (name === 'bqw_threads' || name === 'bqw_threads_use') used = Number(args[0]);
+    if (name === 'bqw_measure') now += times(used, 1);
+    if (name === 'bqw_session_rows') rows = result;
+    if (name !== 'bqw_session_run') return result;
+    now += (times(used, rows) * (work() - before)) / 1e4;
+    runs[rows === 1 ? 'decode' : 'prefill'].push(used);
+    return result;
+  };
+  return runs;
+}
+
+const LONG = Array.from({ length: 200 }, (_, i) => 5 + (i % 250));
+
+test('how many threads is learned while it computes, prompts and tokens apart; the bits are the same', async (t) => {
+  const bytes = await tinyModel({ type: 'bq4', config: { context: 512 } });
+  /** @param {any} engine */
+  const write = async (engine) => {
+    const model = await engine.load(fromBytes(bytes));
+    const { ids } = await model.generate(LONG, { temperature: 0, maxTokens: 60, stopTokens: [] });
+    const { vectors } = await model.embed(['Once upon a time', 'A quick brown fox'], {});
+    return [ids, vectors.map((/** @type {Float32Array} */ vector) => vector.join())];
+  };
+  const alone = await createEngine({ threads: 1 });
+  const wanted = await write(alone);
+  await alone.close();
+  cores(t, 4);
+  // Three are the fastest for prompts, one for tokens; what is measured at first says two.
+  let measuring = true;
+  const runs = clocked(t, (threads, rows) =>
+    measuring ? (threads === 2 ? 3 : 9) : rows > 1 ? 12 / threads : 2 + threads,
+  );
+  const engine = await createEngine();
+  assert.match(engine.info.threadsReason, /as many of 3 .*; 2 at first/);
+  measuring = false;
+  /** @type {any[]} */
+  const told = [];
+  engine.events.addEventListener('threads', (event) => told.push(/** @type {any} */ (event).detail.learned));
+  assert.deepEqual(await write(engine), wanted);
+  const { learned } = engine.info;
+  assert.deepEqual([learned.prefill?.threads, learned.decode?.threads], [3, 1]);
+  assert.deepEqual(told.at(-1), learned);
+  const times = Object.fromEntries(
+    (learned.decode?.tried ?? []).map(({ threads, time }) => [threads, time.toFixed(2)]),
+  );
+  assert.deepEqual([times[1], times[2]], ['1.00', '1.33']);
+  for (const [kind, best] of /** @type {const} */ ([
+    ['prefill', 3],
+    ['decode', 1],
+  ])) {
+    const list = runs[kind];
+    assert.equal(list[0], 2, 'what was measured is the beginning');
+    assert.ok(new Set(list).size > 1, 'others are tried');
+    assert.ok(list.filter((threads) => threads === best).length > list.length / 2, `${kind}: ${list}`);
+  }
+  await engine.close();
+});
+
+test('a number that was asked for stays', async (t) => {
+  const runs = clocked(t, (threads) => threads * threads);
+  const engine = await createEngine({ threads: 3 });
+  const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
+  await model.generate(LONG, { temperature: 0, maxTokens: 60, stopTokens: [] });
+  assert.deepEqual([...new Set([...runs.prefill, ...runs.decode])], [3]);
+  assert.deepEqual([engine.info.threads, engine.info.threadsReason, engine.info.learned], [3, 'asked for', {}]);
+  await engine.close();
+});
+
+test('slow is one thread, from which nothing is learned; a session opened meanwhile has all of them later', async (t) => {
+  cores(t, 4);
+  const runs = clocked(t, (threads) => 12 / threads);
+  for (const threads of /** @type {const} */ (['auto', 3])) {
+    const engine = await createEngine({ threads });
+    const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
+    await engine.pace('slow');
+    for (const kind of /** @type {const} */ (['prefill', 'decode'])) runs[kind].length = 0;
+    const session = await model.createSession();
+    await session.generate(LONG.slice(0, 40), { temperature: 0, maxTokens: 10, stopTokens: [] });
+    assert.deepEqual([...new Set([...runs.prefill, ...runs.decode])], [1]);
+    assert.deepEqual(engine.info.learned, {});
+    await engine.pace('run');
+    await session.generate(LONG, { temperature: 0, maxTokens: 40, stopTokens: [] });
+    if (threads === 'auto') assert.equal(engine.info.learned.prefill?.threads, 3);
+    await engine.close();
+  }
+});
+
 test(
-  'threads that measure no faster than one, by a tenth, are not used; those that do are',
+  'where the threads live in a worker its page is told',
   { skip: navigator.hardwareConcurrency < 2 && 'one core' },
-  async (t) => {
-    const { call } = Wasm.prototype;
-    t.after(() => (Wasm.prototype.call = call));
-    /** @type {[(n: number) => boolean, number][]} */
-    const cases = [
-      [(n) => n > 1, 1],
-      [(n) => n !== 2, 2],
-    ];
-    for (const [slowed, chosen] of cases) {
-      let now = 0;
-      Wasm.prototype.call = function (name, ...args) {
-        if (name === 'bqw_threads') now = Number(args[0]);
-        if (name === 'bqw_measure' && slowed(now)) for (const end = performance.now() + 20; performance.now() < end;);
-        return call.call(this, name, ...args);
-      };
-      const engine = await createEngine({ build: 'simd128' });
-      assert.equal(engine.info.threads, chosen, engine.info.threadsReason);
-      assert.match(engine.info.threadsReason, chosen > 1 ? /the fastest of 1 to/ : /were not faster/);
-      await engine.close();
-    }
+  async () => {
+    const engine = await createWorkerEngine();
+    const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
+    let round = 0;
+    await until('the numbers for prompts and for tokens', async () => {
+      const prompt = LONG.map((id, i) => (i ? id : 5 + round++));
+      await model.generate(prompt, { temperature: 0, maxTokens: 100, stopTokens: [] });
+      return engine.info.learned.prefill && engine.info.learned.decode;
+    });
+    assert.ok([1, 2].includes(engine.info.learned.prefill?.threads ?? 0));
+    await engine.close();
   },
 );
 

@@ -1,0 +1,118 @@
+// Is the number of threads that an engine chooses the best one? Fresh visits of a page in Chromium, each with an engine that learns it.
+//
+//   node tests/bench/thread-choice.mjs [--visits 20] [--rounds 5] [--tokens 16] [--shape 135m] [--threads 2] [--json FILE]
+//
+// A visit is a new page. Its engine ("auto") computes a prompt of 128 tokens and writes `--tokens`; what it has chosen then, for prompts and for
+// tokens, is noted. Then engines with fixed numbers, 1 to `--threads`, and that one take turns in the same page, `--rounds` times each a new prompt
+// of 128 tokens and 32 tokens behind it. So what else the machine does falls on all.
+//
+// Printed for each visit and kind: what was chosen, and the rate of the best fixed number over that of the chosen one (1: they are the same), each the
+// median over the rounds; and over that of the learning engine itself, trials included. Then how many visits are within 5 %. Random weights
+// (tools/make_random.mjs: BQ4H, 8-bit head), made once, in build/bench/.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { median } from '../../tools/bench/stats.mjs';
+import { PUBLIC, serve } from '../../tools/serve.mjs';
+import { ROOT } from '../../tools/setup/setup.mjs';
+import { launch } from '../browser/launch.mjs';
+
+const PROMPT = 128;
+const TOKENS = 32;
+const KINDS = /** @type {const} */ (['prefill', 'decode']);
+
+const { values } = parseArgs({
+  options: {
+    visits: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '5' },
+    tokens: { type: 'string', default: '16' },
+    shape: { type: 'string', default: '135m' },
+    threads: { type: 'string', default: '2' },
+    json: { type: 'string' },
+  },
+});
+const name = `choice-${values.shape}.bq4`;
+
+/** In the page. @param {any} o */
+async function visit({ model: url, prompt, tokens, first, rounds, most }) {
+  const path = '/js/index.js';
+  const { createWorkerEngine, fromUrl } = await import(path);
+  let made = 0;
+  const open = async (/** @type {number | 'auto'} */ threads) => {
+    const engine = await createWorkerEngine({ threads });
+    const model = await engine.load(fromUrl(url), { context: 512 });
+    const session = await model.createSession();
+    /** Milliseconds a token, of a prompt that is new and of what is written. @param {number} maxTokens */
+    const run = async (maxTokens) => {
+      const begin = 300 + ++made;
+      const ids = Array.from({ length: prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : begin));
+      const { timings } = await session.generate(ids, { temperature: 0, maxTokens, stopTokens: [] }).done();
+      return { prefill: timings.prefillMs / prompt, decode: timings.decodeMs / (timings.tokens - 1) };
+    };
+    return { engine, run };
+  };
+  const auto = await open('auto');
+  await auto.run(first);
+  const { learned, timings, threadsReason } = auto.engine.info;
+  const all = [auto];
+  for (let threads = 1; threads <= most; threads++) all.push(await open(threads));
+  const times = all.map(() => /** @type {{ prefill: number, decode: number }[]} */ ([]));
+  for (const { run } of all.slice(1)) await run(tokens); // the browser's better code is there
+  for (let round = 0; round < rounds; round++)
+    for (let i = 0; i < all.length; i++) {
+      const at = (i + round) % all.length;
+      times[at].push(await all[at].run(tokens));
+    }
+  for (const { engine } of all) await engine.close();
+  return { learned, timings, threadsReason, times };
+}
+
+const file = join(ROOT, 'build/bench', name);
+if (!existsSync(file)) {
+  mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
+  const how = ['--quant', 'bq4h', '--embed', 'bq8', '--context', '2048', '--no-tokenizer'];
+  execFileSync(process.execPath, ['tools/make_random.mjs', values.shape, file, ...how], {
+    cwd: ROOT,
+    stdio: 'inherit',
+  });
+}
+const site = await serve({ root: ROOT, folders: [...PUBLIC, 'build/bench'] });
+const browser = await launch();
+const visits = [];
+/** @type {Record<string, { chosen: number[], auto: number[] }>} */
+const ratios = Object.fromEntries(KINDS.map((kind) => [kind, { chosen: [], auto: [] }]));
+for (let nth = 1; nth <= Number(values.visits); nth++) {
+  const page = await browser.newPage();
+  await page.goto(`${site.url}models/README.md`);
+  const [tokens, first, rounds, most] = [TOKENS, ...[values.tokens, values.rounds, values.threads].map(Number)];
+  const seen = await page.evaluate(visit, {
+    model: `/build/bench/${name}`,
+    prompt: PROMPT,
+    tokens,
+    first,
+    rounds,
+    most,
+  });
+  await page.close();
+  const said = KINDS.map((kind) => {
+    const [auto, ...fixed] = seen.times.map((list) => median(list.map((one) => one[kind])));
+    const best = Math.min(...fixed);
+    // Nothing is known yet: it computes with what was measured at the start.
+    const chosen = seen.learned[kind]?.threads ?? Number(/(\d+) at first/.exec(seen.threadsReason)?.[1]);
+    ratios[kind].chosen.push(fixed[chosen - 1] / best);
+    ratios[kind].auto.push(auto / best);
+    const rates = fixed.map((ms) => (1000 / ms).toFixed(0)).join(', ');
+    return `${kind}: ${chosen} of ${rates} tokens/s, ${(fixed[chosen - 1] / best).toFixed(3)}, itself ${(auto / best).toFixed(3)}`;
+  });
+  visits.push(seen);
+  console.log(`visit ${nth}: ${said.join('; ')}`);
+}
+await browser.close();
+await site.close();
+for (const kind of KINDS)
+  for (const [what, list] of Object.entries(ratios[kind]))
+    console.log(
+      `${kind}, ${what === 'auto' ? 'the engine that learns' : 'the number chosen'}: ${list.filter((ratio) => ratio <= 1.05).length} of ${list.length} visits within 5 % of the best fixed number, median ${median(list).toFixed(3)}, worst ${Math.max(...list).toFixed(3)}`,
+    );
+if (values.json) writeFileSync(values.json, `${JSON.stringify({ options: values, ratios, visits }, null, 1)}\n`);
