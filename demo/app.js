@@ -220,7 +220,7 @@ async function begin() {
   if (await isolate()) return;
   takeShared();
   try {
-    panel.engine(await host.start());
+    await host.start((info) => panel.engine(info));
   } catch (error) {
     enter('ready');
     say('The engine did not start.');

