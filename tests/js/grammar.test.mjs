@@ -164,6 +164,81 @@ const SCHEMAS = {
     type: 'object',
     unevaluatedProperties: false,
   },
+  'unevaluated, by which alternative holds': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: { foo: { type: 'string', maxLength: 3 } },
+    oneOf: [
+      { properties: { bar: { const: 'bar' } }, required: ['bar'] },
+      { properties: { baz: { const: 'baz' } }, required: ['baz'] },
+    ],
+    unevaluatedProperties: false,
+  },
+  'unevaluated, by a condition': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    if: { properties: { foo: { const: 'then' } }, required: ['foo'] },
+    then: { properties: { bar: { type: 'null' } }, required: ['bar'] },
+    unevaluatedProperties: false,
+  },
+  'unevaluated, but by a cousin': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    allOf: [{ properties: { foo: true } }, { unevaluatedProperties: { type: 'integer' } }],
+  },
+  'unevaluated in one of two that overlap': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    oneOf: [
+      {
+        anyOf: [
+          { properties: { a: true }, required: ['a'] },
+          { properties: { b: true }, required: ['b'] },
+        ],
+        unevaluatedProperties: false,
+      },
+      { properties: { a: { const: 1 }, b: { const: 2 } }, required: ['a', 'b'] },
+    ],
+  },
+  'listed, and not of what is unevaluated': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: { x: { enum: [[{ a: 1, b: 2 }], [{ c: 3 }]] } },
+    required: ['x'],
+    not: {
+      properties: {
+        x: {
+          items: {
+            anyOf: ['a', 'b'].map((name) => ({ properties: { [name]: true }, required: [name] })),
+            unevaluatedProperties: false,
+          },
+        },
+      },
+    },
+  },
+  'unevaluated items': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'array',
+    anyOf: [{ prefixItems: [true, { const: 2 }], minItems: 2 }, { prefixItems: [{ const: 'x' }] }],
+    contains: { type: 'null' },
+    unevaluatedItems: { type: 'boolean' },
+  },
+  'unevaluated items behind others': {
+    $schema: 'https://json-schema.org/draft/2019-09/schema',
+    type: 'array',
+    items: [{ type: 'integer' }],
+    if: { minItems: 2 },
+    then: { items: [true, { type: 'null' }] },
+    unevaluatedItems: false,
+  },
+  'a tree by a dynamic reference': {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $dynamicAnchor: 'node',
+    type: 'object',
+    properties: { value: { type: 'integer' }, children: { type: 'array', items: { $dynamicRef: '#node' } } },
+    required: ['value', 'children'],
+    unevaluatedProperties: false,
+  },
   'string lengths': { type: 'string', minLength: 3, maxLength: 5 },
   'a pattern of some length': { type: 'string', pattern: 'a.*b', minLength: 4, maxLength: 6 },
   'a pattern that begins with what is not': { type: 'string', pattern: '^(?!-|tag$)[-a-gt]{1,4}$', maxLength: 5 },
@@ -363,6 +438,10 @@ describe('schemas', () => {
     [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
     [{ $ref: '#/definitions/none' }, /nothing there/],
     [{ $ref: '#' }, /leads back to itself/],
+    [{ items: { $dynamicRef: '#a' }, $defs: { a: { $dynamicAnchor: 'a' } } }, /whole schema only/],
+    [{ not: { unevaluatedItems: false } }, /not with unevaluatedItems alone/],
+    [{ type: 'object', required: ['a'], unevaluatedProperties: false }, /nothing can satisfy/],
+    [{ unevaluatedProperties: 3 }, /must be an object or a boolean/],
     [{ type: 'string', format: 'colour' }, /"colour" is not supported/],
     [{ type: 'string', minLength: 3, maxLength: 2 }, /nothing can satisfy/],
     [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, /nothing can satisfy/],

@@ -3,11 +3,15 @@ import { createRequire } from 'node:module';
 
 // CommonJS, whose types know no default import.
 const require = createRequire(import.meta.url);
-const [Ajv7, Ajv2020, addFormats] = ['ajv', 'ajv/dist/2020', 'ajv-formats'].map((name) => require(name).default);
+const [Ajv7, Ajv2019, Ajv2020, addFormats] = ['ajv', 'ajv/dist/2019', 'ajv/dist/2020', 'ajv-formats'].map(
+  (name) => require(name).default,
+);
 
 /** @param {any} schema @returns {((value: any) => boolean) & { errors: any }} */
 export function validator(schema) {
-  const ajv = new (JSON.stringify(schema).includes('2020-12') ? Ajv2020 : Ajv7)({ strict: false, logger: false });
+  const text = JSON.stringify(schema);
+  const Ajv = text.includes('2020-12') ? Ajv2020 : text.includes('2019-09') ? Ajv2019 : Ajv7;
+  const ajv = new Ajv({ strict: false, logger: false });
   addFormats(ajv);
   return ajv.compile(schema);
 }

@@ -27,8 +27,11 @@ export class Admission {
 
   /** @param {Sub} sub @param {any} value @returns {boolean} */
   satisfies({ pos, neg }, value) {
-    const holds = (/** @type {number} */ n) => this.#compiler.shapesOfNumber(n).some((s) => this.admits(s, value));
-    return pos.every(holds) && !neg.some(holds);
+    const any = (/** @type {Shape[]} */ shapes) => shapes.some((s) => this.admits(s, value));
+    const holds = (/** @type {number} */ n) => any(this.#compiler.shapesOfNumber(n));
+    const fails = (/** @type {number} */ n) =>
+      this.#compiler.unevaluated ? any(this.#compiler.shapesOf({ pos: [], neg: [n] })) : !holds(n);
+    return pos.every(holds) && neg.every(fails);
   }
 
   /** @param {Shape} s @param {any} value @returns {boolean} */

@@ -2,10 +2,10 @@
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
 import { characterRule, spelledRule, Writer } from '../text.js';
-import { isSilent, KEYWORDS } from './keywords.js';
+import { isSilent, KEYWORDS, UNEVALUATED, unevaluated } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
-import { andSub, cross, keyOfSub, shape } from './shapes.js';
+import { andSub, cross, keyOfSub, merge, shape } from './shapes.js';
 import { writeArray } from './arrays.js';
 import { writeObject } from './objects.js';
 import { writeScalars } from './scalars.js';
@@ -32,8 +32,16 @@ export class Compiler {
   /** @param {any} schema */
   constructor(schema) {
     this.#registry = new Registry(schema);
+    const text = JSON.stringify(schema) ?? '';
+    this.#context.unevaluated = [...UNEVALUATED.keys()].some((name) => text.includes(`"${name}"`));
+    this.#context.containsEvaluates = !text.includes('2019-09');
     this.root = this.sub(schema);
     this.admission = new Admission(this);
+  }
+
+  /** Whether `yes` of a schema may be less than holds. */
+  get unevaluated() {
+    return this.#context.unevaluated;
   }
 
   /** @type {Context} */
@@ -43,6 +51,9 @@ export class Compiler {
     sub: (schema) => this.sub(schema),
     notSub: (schema) => ({ pos: [], neg: [this.#registry.number(schema)] }),
     target: (ref, from) => this.#registry.schemas[this.#registry.target(ref, from)],
+    dynamicTarget: (ref, from) => this.#registry.schemas[this.#registry.dynamicTarget(ref, from)],
+    unevaluated: false,
+    containsEvaluates: true,
   };
 
   /** @param {any} schema @returns {Sub} */
@@ -63,17 +74,40 @@ export class Compiler {
       );
     if (known) return known;
     this.#shapes.set(key, null);
-    /** @type {Shape[]} */
-    let all = holds ? [shape()] : [];
-    for (const [name, value] of Object.entries(schema)) {
-      const keyword = KEYWORDS.get(name);
-      if (!keyword && !isSilent(name)) throw refused(`the keyword "${name}" is not supported`);
-      if (!keyword || value === undefined) continue;
-      if (holds) all = cross(all, keyword.yes(value, this.#context, schema));
-      else all.push(...keyword.no(value, this.#context, schema));
-    }
+    const all = holds ? this.#holding(schema) : this.#failing(schema);
     this.#shapes.set(key, all);
     return all;
+  }
+
+  /** Keywords of a schema that say something of values. GRAMMAR: there are others. @param {any} schema */
+  #said(schema) {
+    const said = [];
+    for (const [name, value] of Object.entries(schema)) {
+      const keyword = KEYWORDS.get(name);
+      if (!keyword && !isSilent(name) && !UNEVALUATED.has(name))
+        throw refused(`the keyword "${name}" is not supported`);
+      if (keyword && value !== undefined) said.push({ keyword, value });
+    }
+    return said;
+  }
+
+  /** @param {any} schema @returns {Shape[]} */
+  #holding(schema) {
+    let all = [shape()];
+    for (const { keyword, value } of this.#said(schema)) all = cross(all, keyword.yes(value, this.#context, schema));
+    for (const [name, rest] of UNEVALUATED)
+      if (schema[name] !== undefined)
+        all = all.flatMap((s) => merge(shape(), rest(s, schema[name], this.#context)) ?? []);
+    return all;
+  }
+
+  /** @param {any} schema @returns {Shape[]} */
+  #failing(schema) {
+    const all = this.#said(schema).flatMap(({ keyword, value }) => keyword.no(value, this.#context, schema));
+    const name = [...UNEVALUATED.keys()].find((one) => schema[one] !== undefined && schema[one] !== true);
+    // What fails by these alone is left out.
+    if (name && !all.length) throw refused(`not with ${name} alone is not supported`);
+    return unevaluated(all);
   }
 
   /** @param {Sub} sub @returns {Shape[]} */

@@ -7,7 +7,7 @@ import { refused } from '../failure.js';
 import { parseRegex } from '../regex.js';
 import { formatTree, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
-import { canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
+import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
 /** @import { Known, Shape, Sub } from './shapes.js' */
 
@@ -19,6 +19,9 @@ import { canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js
  * @property {(schema: any) => Sub} sub
  * @property {(schema: any) => Sub} notSub
  * @property {(ref: string, from: any) => any} target  schema
+ * @property {(ref: string, from: any) => any} dynamicTarget
+ * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere: what `yes` tells of a schema may be less than holds
+ * @property {boolean} containsEvaluates  not in draft 2019-09
  */
 
 /** @typedef {(value: any, context: Context, schema: any) => Shape[]} Side */
@@ -125,8 +128,8 @@ function arrayOf(name, value, schema) {
 /** A list of schemas, and what comes behind them. @param {string} name @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
 function items(name, value, context, schema, part) {
   const { s, tuple } = arrayOf(name, value, schema);
-  if (part === 'prefix') s.array.prefix = tuple.map(context.sub);
-  else [s.array.prefix, s.array.rest] = [tuple.map(() => TRUE), context.sub(value)];
+  if (part === 'prefix') [s.array.prefix, s.array.evaluated.count] = [tuple.map(context.sub), tuple.length];
+  else [s.array.prefix, s.array.rest, s.array.evaluated.all] = [tuple.map(() => TRUE), context.sub(value), true];
   return [s];
 }
 
@@ -195,11 +198,22 @@ const dependencies = (name) => [
 /** All of some schemas hold. @param {Shape[][]} each */
 const all = (each) => each.reduce(cross, [shape()]);
 
+/** The same, having evaluated nothing: as what fails has, or what some validators don't count. @param {Shape[]} shapes @returns {Shape[]} */
+export function unevaluated(shapes) {
+  const { array, object } = shape();
+  return shapes.map((s) => ({
+    ...s,
+    array: { ...s.array, evaluated: array.evaluated },
+    object: { ...s.object, evaluated: object.evaluated },
+  }));
+}
+
 /** Exactly one of some schemas. @param {any[]} list @param {Context} context */
 function exactlyOne(list, context) {
   const each = list.map(context.yes);
   // Of those that exclude each other by type or by a property no more need be asked.
-  const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) => a.some((x) => b.some((y) => merge(x, y)));
+  const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) =>
+    context.unevaluated || a.some((x) => b.some((y) => merge(x, y)));
   return each.flatMap((chosen, i) =>
     all([chosen, ...list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no)]),
   );
@@ -322,7 +336,11 @@ export const KEYWORDS = new Map([
     'contains',
     {
       yes: (v, c, { minContains = 1, maxContains = Infinity }) =>
-        one(undefined, (s) => (s.array.contains = [{ sub: c.sub(v), min: minContains, max: maxContains }])),
+        one(undefined, (s) => {
+          s.array.contains = [{ sub: c.sub(v), min: minContains, max: maxContains }];
+          // (With a minimum of 0 for some validators it has evaluated nothing.)
+          if (c.containsEvaluates && minContains > 0) s.array.evaluated.contains = [v];
+        }),
       no: (v, c, { minContains = 1, maxContains = Infinity }) => [
         ...(minContains > 0
           ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: 0, max: minContains - 1 }]))
@@ -363,6 +381,7 @@ export const KEYWORDS = new Map([
         one(undefined, (s) => {
           for (const [name, schema] of Object.entries(v)) {
             s.object.properties.set(name, c.sub(schema));
+            s.object.evaluated.names.add(name);
             const known = seen(schema, c);
             if (known) s.object.known.set(name, known);
           }
@@ -386,6 +405,7 @@ export const KEYWORDS = new Map([
         must('patternProperties', v, isObject, 'an object'),
         one(undefined, (s) => {
           s.object.patterns = new Map(Object.entries(v).map(([pattern, schema]) => [pattern, c.sub(schema)]));
+          s.object.evaluated.patterns = new Set(Object.keys(v));
           s.object.open = true;
         })
       ),
@@ -403,6 +423,7 @@ export const KEYWORDS = new Map([
       yes: (v, c, schema) =>
         one(undefined, (s) => {
           s.object.additional = [{ sub: c.sub(v), none: v === false, ...known(schema) }];
+          s.object.evaluated.all = true;
           s.object.open = v !== false;
         }),
       no: (v, c, schema) =>
@@ -442,7 +463,7 @@ export const KEYWORDS = new Map([
       yes: (v, c, { then = true, else: other = true }) =>
         then === true && other === true
           ? [shape()]
-          : [...cross(c.yes(v), c.yes(then)), ...cross(c.no(v), c.yes(other))],
+          : [...cross(then === true ? unevaluated(c.yes(v)) : c.yes(v), c.yes(then)), ...cross(c.no(v), c.yes(other))],
       no: (v, c, { then = true, else: other = true }) => [
         ...cross(c.yes(v), c.no(then)),
         ...cross(c.no(v), c.no(other)),
@@ -450,24 +471,66 @@ export const KEYWORDS = new Map([
     },
   ],
   ['$ref', { yes: (v, c, schema) => c.yes(c.target(v, schema)), no: (v, c, schema) => c.no(c.target(v, schema)) }],
-  // What the texts have is only what other keywords speak of: see the object's and the array's writers.
+  ...['$dynamicRef', '$recursiveRef'].map(
+    (name) =>
+      /** @type {[string, { yes: Side, no: Side }]} */ ([
+        name,
+        {
+          yes: (v, c, schema) => c.yes(c.dynamicTarget(v, schema)),
+          no: (v, c, schema) => c.no(c.dynamicTarget(v, schema)),
+        },
+      ]),
+  ),
+]);
+
+/**
+ * What a schema says of the properties, or items, that none of its other keywords has spoken of: for a shape that those come to, what
+ * it is then.
+ * @type {Map<string, (s: Shape, value: any, context: Context) => Shape>}
+ */
+export const UNEVALUATED = new Map([
   [
     'unevaluatedProperties',
-    {
-      yes: (v) => (
-        must('unevaluatedProperties', v, (x) => x === false || x === true, 'true or false'),
-        one(undefined, (s) => (s.object.closed = v === false))
-      ),
-      no: () => {
-        throw refused('not with unevaluatedProperties is not supported');
-      },
+    (s, value, context) => {
+      const { evaluated, additional } = s.object;
+      if (evaluated.all) return s;
+      const [names, patterns] = [[...evaluated.names], [...evaluated.patterns]];
+      return {
+        ...s,
+        object: {
+          ...s.object,
+          additional: [...additional, { sub: context.sub(value), none: value === false, names, patterns }],
+          open: s.object.open || isObject(value),
+          evaluated: { ...evaluated, all: true },
+        },
+      };
+    },
+  ],
+  [
+    'unevaluatedItems',
+    (s, value, context) => {
+      const { evaluated, prefix, rest } = s.array;
+      if (evaluated.all) return s;
+      const sub = context.sub(evaluated.contains.length ? { anyOf: [value, ...evaluated.contains] } : value);
+      const { count } = evaluated;
+      const items = Array.from({ length: Math.max(prefix.length, count) }, (_, i) => prefix[i] ?? rest);
+      return {
+        ...s,
+        array: {
+          ...s.array,
+          prefix: items.map((item, i) => (i < count ? item : andSub(item, sub))),
+          rest: andSub(rest, sub),
+          evaluated: { ...evaluated, all: true },
+        },
+      };
     },
   ],
 ]);
 
 /** What says nothing of values, or is read with another keyword. */
 const SILENT = new Set([
-  ...['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$comment', '$vocabulary', '$defs', 'definitions'],
+  ...['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$comment', '$vocabulary'],
+  ...['$defs', 'definitions'],
   ...['title', 'description', 'default', 'examples', 'readOnly', 'writeOnly', 'deprecated'],
   ...['contentEncoding', 'contentMediaType', 'contentSchema'],
   ...['then', 'else', 'minContains', 'maxContains'],

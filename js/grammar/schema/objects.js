@@ -42,7 +42,6 @@ function others(compiler, o, declared) {
   const found = [];
   for (let bits = 0; bits < 2 ** patterns.length; bits++) {
     const met = patterns.filter((_, i) => (bits >> i) & 1);
-    if (!met.length && o.closed) continue;
     let names = allowed;
     for (const pattern of patterns)
       names = (met.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
@@ -137,11 +136,7 @@ export function writeObject(compiler, s, from, to) {
     if (s.types.size === 1) throw refused('not with an object in const or enum is not supported');
     return;
   }
-  if (
-    o.min > o.max ||
-    [...o.required].some((name) => !compiler.admission.mayHave(o, name) || (o.closed && !o.properties.has(name)))
-  )
-    return;
+  if (o.min > o.max || [...o.required].some((name) => !compiler.admission.mayHave(o, name))) return;
   // What every object of JavaScript has counts as there for some validators: it is written, so that its schema holds.
   for (const name of o.properties.keys()) if (name in {}) o.required.add(name);
   const declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) =>

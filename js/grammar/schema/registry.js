@@ -19,6 +19,8 @@ export class Registry {
   #bases = new Map();
   /** Schemas by their address. @type {Map<string, any>} */
   #known = new Map();
+  /** How many schemas have a dynamic anchor, by its name. @type {Map<string, number>} */
+  #dynamic = new Map();
 
   /** Draft 4, where `$id` is `id`. */
   #old;
@@ -44,6 +46,8 @@ export class Registry {
     this.#bases.set(value, own);
     for (const name of ['$anchor', '$dynamicAnchor'])
       if (schema && typeof value[name] === 'string') this.#known.set(`${own.replace(/#.*/, '')}#${value[name]}`, value);
+    if (schema && typeof value.$dynamicAnchor === 'string')
+      this.#dynamic.set(value.$dynamicAnchor, (this.#dynamic.get(value.$dynamicAnchor) ?? 0) + 1);
     const maps = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas'];
     for (const [name, part] of Object.entries(value))
       if (!schema || !DATA.has(name)) this.#visit(part, own, depth + 1, !schema || !maps.includes(name));
@@ -77,6 +81,19 @@ export class Registry {
       }
     }
     return this.number(found, `$ref "${ref}"`);
+  }
+
+  /**
+   * What a `$dynamicRef` or `$recursiveRef` points to: the whole schema, as of trees. What else it may point to depends on where it is
+   * met, and validators differ. GRAMMAR: it is that.
+   * @param {string} ref @param {any} from @returns {number}
+   */
+  dynamicTarget(ref, from) {
+    const number = this.target(ref, from);
+    const name = ref.slice(1);
+    if (this.schemas[number] !== this.#known.get(HERE) || (name && this.#dynamic.get(name) !== 1))
+      throw refused(`$dynamicRef "${ref}" is supported to the whole schema only`, 'refer by $ref');
+    return number;
   }
 }
 

@@ -21,10 +21,13 @@ import { tooLarge } from '../failure.js';
  * @property {Map<string, any>} excluded          and none of these
  * @property {{ integer: boolean, fraction: boolean, min: number, max: number, above: number, below: number, multiples: number[], notMultiples: number[] }} number
  * @property {{ min: number, max: number, dfa: Dfa | null }} string
- * @property {{ prefix: Sub[], rest: Sub, min: number, max: number, contains: { sub: Sub, min: number, max: number }[], unique: boolean, repeats: boolean }} array
+ * @property {{ prefix: Sub[], rest: Sub, min: number, max: number, contains: { sub: Sub, min: number, max: number }[], unique: boolean, repeats: boolean,
+ *   evaluated: { count: number, all: boolean, contains: any[] } }} array  evaluated: the first so many items, or all, and those that one of these schemas holds of
  * @property {{ properties: Map<string, Sub>, known: Map<string, Known>, patterns: Map<string, Sub>, additional: { sub: Sub, none: boolean, names: string[], patterns: string[] }[],
  *   names: Sub[], required: Set<string>, forbidden: Set<string>, min: number, max: number, some: { sub: Sub, names: string[], patterns: string[], inside: string | null }[],
- *   open: boolean, closed: boolean }} object
+ *   open: boolean, evaluated: { names: Set<string>, patterns: Set<string>, all: boolean } }} object
+ *
+ * `evaluated` is what keywords that hold have spoken of: the `unevaluated…` ones are about the rest.
  */
 
 export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'];
@@ -56,7 +59,16 @@ export const shape = (types = TYPES) => ({
     notMultiples: [],
   },
   string: { min: 0, max: Infinity, dfa: null },
-  array: { prefix: [], rest: TRUE, min: 0, max: Infinity, contains: [], unique: false, repeats: false },
+  array: {
+    prefix: [],
+    rest: TRUE,
+    min: 0,
+    max: Infinity,
+    contains: [],
+    unique: false,
+    repeats: false,
+    evaluated: { count: 0, all: false, contains: [] },
+  },
   object: {
     properties: new Map(),
     known: new Map(),
@@ -69,7 +81,7 @@ export const shape = (types = TYPES) => ({
     max: Infinity,
     some: [],
     open: false,
-    closed: false,
+    evaluated: { names: new Set(), patterns: new Set(), all: false },
   },
 });
 
@@ -117,6 +129,11 @@ const mergeArrays = (a, b) => ({
   contains: [...a.contains, ...b.contains],
   unique: a.unique || b.unique,
   repeats: a.repeats || b.repeats,
+  evaluated: {
+    count: Math.max(a.evaluated.count, b.evaluated.count),
+    all: a.evaluated.all || b.evaluated.all,
+    contains: [...a.evaluated.contains, ...b.evaluated.contains],
+  },
 });
 
 /** @param {Shape['object']} a @param {Shape['object']} b @returns {Shape['object']} */
@@ -132,7 +149,11 @@ const mergeObjects = (a, b) => ({
   max: Math.min(a.max, b.max),
   some: [...a.some, ...b.some],
   open: a.open || b.open,
-  closed: a.closed || b.closed,
+  evaluated: {
+    names: new Set([...a.evaluated.names, ...b.evaluated.names]),
+    patterns: new Set([...a.evaluated.patterns, ...b.evaluated.patterns]),
+    all: a.evaluated.all || b.evaluated.all,
+  },
 });
 
 /** Both at once; null: no value has both. @param {Shape} a @param {Shape} b @returns {Shape | null} */
