@@ -1,0 +1,91 @@
+// Receipts in the native build, which has other kernels, another compiler and real threads: the tokens that the modules gave.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { readReceipt, receiptOf } from '../../js/receipts/index.js';
+
+const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const MODEL = path('models/chat.bq4');
+/** Of docs/API.md, Sessions. */
+const DEFAULTS = { temperature: 0.7, topK: 40, topP: 0.95, minP: 0, repeatPenalty: 1, repeatLast: 64 };
+
+/** A receipt as tools/native/replay.c reads it. @param {import('../../js/receipts/index.js').Receipt} receipt */
+function words({
+  model: { context, kv, activations },
+  options: { maxTokens: _, logitBias = [], ...options },
+  seed,
+  prompt,
+  ids,
+}) {
+  const named = { context, kv, activations, ...DEFAULTS, ...options, seed, tokens: ids.length };
+  const biases = /** @type {{ id: number, bias: string }[]} */ (logitBias).map(({ id, bias }) => `bias ${id} ${bias}`);
+  return [
+    ...Object.entries(named).map(([name, value]) => `${name} ${value}`),
+    ...biases,
+    `prompt ${prompt.length} ${prompt.join(' ')}`,
+  ].join('\n');
+}
+
+/** @param {import('../../js/receipts/index.js').Receipt} receipt @param {number} threads */
+const replayed = (receipt, threads) =>
+  execFileSync(path('build/native/replay'), [MODEL, String(threads)], { input: words(receipt), encoding: 'utf8' })
+    .trim()
+    .split(' ')
+    .map(Number);
+
+test('the receipt that each build and browser computes again', async () => {
+  const receipt = await readReceipt(readFileSync(path('tests/golden/receipt.json'), 'utf8'));
+  for (const threads of [1, 3]) assert.deepEqual(replayed(receipt, threads), receipt.ids, `${threads} threads`);
+  assert.notDeepEqual(replayed({ ...receipt, seed: receipt.seed + 1 }, 1), receipt.ids, 'another seed gives others');
+});
+
+test('receipts of every KV cache, of both kinds of activations and of all that sampling does', async () => {
+  const engine = await createEngine({ threads: 1 });
+  for (const [load, options] of /** @type {const} */ ([
+    [{ kv: 'f32' }, { temperature: 0, maxTokens: 30 }],
+    [{ kv: 'f16' }, { temperature: 1.3, topK: 0, topP: 1, maxTokens: 30, seed: 2 ** 53 - 1 }],
+    [{ kv: 'i4' }, { temperature: 0.8, minP: 0.05, repeatPenalty: 1.3, repeatLast: 20, maxTokens: 40, seed: 4 }],
+    [
+      { activations: 'i16', context: 64 },
+      {
+        logitBias: [
+          { id: 262, bias: -Infinity },
+          { id: 300, bias: 1.5 },
+        ],
+        maxTokens: 30,
+        seed: 9,
+      },
+    ],
+  ])) {
+    const model = await engine.load(fromFile(MODEL), load);
+    const session = await model.createSession();
+    const chosen = { ...options, logitBias: options.logitBias && [...options.logitBias] };
+    const result = await session.generate('There was once a fox that', chosen);
+    const receipt = await receiptOf(model, session, result, chosen);
+    for (const threads of [1, 2]) assert.deepEqual(replayed(receipt, threads), receipt.ids, JSON.stringify(load));
+    await model.close();
+  }
+  await engine.close();
+});
+
+test('what is no receipt ends with a reason', () => {
+  for (const [input, what] of /** @type {[string, RegExp][]} */ ([
+    ['context 64', /no prompt/],
+    ['prompt 2 5', /a number is missing/],
+    ['heat 3', /an unknown word/],
+    ['kv i9', /an unknown name/],
+    ['prompt 1 99999999\ntokens 1', /ARGUMENT/],
+  ]))
+    assert.throws(
+      () =>
+        execFileSync(path('build/native/replay'), [MODEL, '1'], {
+          input,
+          encoding: 'utf8',
+          stdio: 'pipe',
+        }),
+      what,
+    );
+});
