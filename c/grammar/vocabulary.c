@@ -76,13 +76,15 @@ void bq_vocabulary_build(bq_vocabulary *v, bq_arena *arena) {
   sort_by_length(v);
 }
 
+/* Of all, or of none, whichever differs by fewer tokens. `mask` has no bits of plain tokens. */
 void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t characters, uint32_t *mask) {
-  if (characters >= BQ_PLAIN_LENGTHS) {
+  const uint32_t n = v->plain.tokens;
+  const uint32_t end = v->length_end[characters < BQ_PLAIN_LENGTHS ? characters : BQ_PLAIN_LENGTHS];
+  const bool most = end > n / 2;
+  if (most)
     for (uint32_t i = 0; i < v->words; i++) mask[i] |= v->plain_mask[i];
-    return;
-  }
-  for (uint32_t i = 0; i < v->length_end[characters]; i++)
-    mask[v->by_length[i] / 32] |= 1u << v->by_length[i] % 32;
+  for (uint32_t i = most ? end : 0; i < (most ? n : end); i++)
+    mask[v->by_length[i] / 32] ^= 1u << v->by_length[i] % 32;
 }
 
 uint32_t bq_vocabulary_longest(const bq_vocabulary *v, const uint8_t *text, size_t n) {
