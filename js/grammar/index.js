@@ -58,6 +58,12 @@ export async function compile(format) {
   }
 }
 
-/** A format's identity: equal texts are equal formats. @param {any} format */
-export const keyOf = (format) =>
-  JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));
+/** A format's identity: equal texts are equal formats. GRAMMAR: it is no JSON. @param {any} format */
+export function keyOf(format) {
+  try {
+    return JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));
+  } catch (cause) {
+    const what = cause instanceof RangeError ? 'is nested too deep' : 'is no JSON: it contains itself, or a BigInt';
+    throw refused(`the format ${what}`, 'write a schema that contains itself by $ref');
+  }
+}

@@ -152,6 +152,19 @@ describe('with the bundled model', () => {
       message: /no type "xml"/,
     });
     await assert.rejects(session.generate('Once', { responseFormat: 'json' }).done(), { code: 'ARGUMENT' });
+    /** @type {any} */
+    const itself = { type: 'object', properties: {} };
+    itself.properties.a = itself;
+    let deep = {};
+    for (let i = 0; i < 100_000; i++) deep = { items: deep };
+    for (const [schema, what] of /** @type {[any, RegExp][]} */ ([
+      [itself, /contains itself/],
+      [deep, /nested too deep/],
+    ]))
+      await assert.rejects(
+        session.generate('Once', { responseFormat: { type: 'json_schema', schema } }).done(),
+        (/** @type {any} */ error) => error.code === 'GRAMMAR' && what.test(error.message),
+      );
     assert.ok((await session.generate('Once', { maxTokens: 3 }).done()).ids.length);
     await session.close();
   });
