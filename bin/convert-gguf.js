@@ -1,5 +1,5 @@
 /** A GGUF file as .bq4: every weight keeps its value, only laid out as the engine computes with it, unless other types are asked for. */
-import { convertCheckpoint } from '../js/convert/index.js';
+import { convertCheckpoint, readJsonAt } from '../js/convert/index.js';
 import { formatOfTemplate } from '../js/convert/chat-format.js';
 import { createHasher } from '../js/convert/codec.js';
 import { conversionReport } from '../js/convert/report.js';
@@ -116,7 +116,7 @@ export async function convertGguf(file, output, options, check) {
     tokenizer: tokenizer && encodeTokenizer(tokenizer),
     template,
     chat: options.chat
-      ? JSON.parse(await readFile(options.chat, 'utf8'))
+      ? await readJsonAt(options.chat)
       : template && tokenizer
         ? await formatOfTemplate(template, tokenizer)
         : null,

@@ -48,7 +48,7 @@ import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
 /** @typedef {import('./encoded.js').Match} Match */
 
 /** READ, FORMAT. @param {string} path */
-async function readJsonAt(path) {
+export async function readJsonAt(path) {
   const json = await readJsonFile(path);
   if (!json) throw new BqError('READ', `${path} can't be read`);
   return json;

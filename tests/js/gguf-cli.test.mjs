@@ -150,6 +150,11 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
     assert.match(stderr, says);
     assert.ok(!existsSync(to) && !existsSync(`${to}.part`), what);
   }
+  writeFileSync(other, '{');
+  const chat = bq4('convert', path, to, '--chat', other);
+  assert.equal(chat.status, 1);
+  assert.match(chat.stderr, /^bq4: FORMAT: .* is no JSON/);
+  assert.ok(!existsSync(to) && !existsSync(`${to}.part`));
   const before = readFileSync(path);
   for (const command of ['convert', 'quantize']) {
     const { status, stderr } = bq4(command, path, path);

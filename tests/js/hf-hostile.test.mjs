@@ -1,6 +1,6 @@
 // Folders whose headers and configurations hold anything: typed errors, from `convert` and from `inspect`.
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -73,6 +73,41 @@ for (const [what, [bytes, config]] of Object.entries(FOLDERS))
     assert.deepEqual(readdirSync(folder), before);
     await typed(inspectForeign(folder, null), what);
   });
+
+/** Files of a folder that this process has open, where Linux tells. @param {string} folder */
+const openIn = (folder) =>
+  existsSync('/proc/self/fd')
+    ? readdirSync('/proc/self/fd')
+        .map((fd) => {
+          try {
+            return readlinkSync(`/proc/self/fd/${fd}`);
+          } catch {
+            return ''; // closed in between
+          }
+        })
+        .filter((path) => path.startsWith(folder))
+    : [];
+
+test('files beside the weights: lists of templates without sense are none, and no refusal leaves weights open', async () => {
+  const tiny = fileURLToPath(new URL('../golden/tiny/', import.meta.url));
+  const refusals = {
+    'tokenizer_config.json': '{ "chat_template": ',
+    'generation_config.json': '[',
+  };
+  for (const list of [[null], [null, { name: 'default', template: 1 }], ['x'], [{ template: null }], [[]]]) {
+    const folder = fresh();
+    cpSync(tiny, folder, { recursive: true });
+    writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify({ chat_template: list }));
+    assert.equal(await typed(convert(folder, join(folder, 'out.bq4')), JSON.stringify(list)), 'done');
+  }
+  for (const [file, text] of Object.entries(refusals)) {
+    const folder = fresh();
+    cpSync(tiny, folder, { recursive: true });
+    writeFileSync(join(folder, file), text);
+    assert.equal(await typed(convert(folder, join(folder, 'out.bq4')), file), 'FORMAT');
+    assert.deepEqual(openIn(folder), []);
+  }
+});
 
 test('sizes that no tensor has: refused before a list or a table of them is made', async () => {
   const fixtures = fileURLToPath(new URL('../golden/fixtures/', import.meta.url));

@@ -82,9 +82,10 @@ async function openShards(folder, names, hf, config) {
 async function templateOf(folder, tokenizerConfig) {
   if (folder.has('chat_template.jinja')) return readText(folder, 'chat_template.jinja');
   const template = (await readJson(folder, 'chat_template.json'))?.chat_template ?? tokenizerConfig?.chat_template;
-  if (Array.isArray(template))
-    return String((template.find(({ name }) => name === 'default') ?? template[0])?.template ?? '');
-  return typeof template === 'string' ? template : '';
+  const text = Array.isArray(template)
+    ? (template.find((one) => one?.name === 'default') ?? template[0])?.template
+    : template;
+  return typeof text === 'string' ? text : '';
 }
 
 /**
@@ -111,11 +112,14 @@ export async function openHfFolder(folder, file, name) {
   const own = configOf(json);
   const config = { ...own, ...(await sentenceConfig(folder, own)) };
   const files = file ? [file] : await shards(folder);
+  // What may be refused comes before files that someone would have to close.
+  const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
+  const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
+  const tables = Object.entries(tablesOf(json, config));
   const { tensors, close } = await openShards(folder, files, json, config);
-  for (const [table, values] of Object.entries(tablesOf(json, config))) tensors.set(table, values);
+  for (const [table, values] of tables) tensors.set(table, values);
   // A tied head may be stored all the same.
   if (config.tied) tensors.delete('lm_head.weight');
-  const generation = await readJson(folder, 'generation_config.json');
   return {
     config,
     tensors,
@@ -124,7 +128,7 @@ export async function openHfFolder(folder, file, name) {
     folder,
     stamp: folder.stamp(files),
     tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
-    ends: endTokens(generation, json),
-    template: await templateOf(folder, await readJson(folder, 'tokenizer_config.json')),
+    ends,
+    template,
   };
 }
