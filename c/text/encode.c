@@ -221,6 +221,31 @@ static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t leas
   return true;
 }
 
+/* Tokens of more spaces are looked for as spaces alone. */
+enum { MOST_SPACES = 64 };
+
+/* How many ▁ the text begins with, at most `most`. */
+static uint32_t written_spaces(const uint8_t *text, size_t bytes, uint32_t most) {
+  uint32_t n = 0;
+  for (; n < most && bytes >= 3 && !memcmp(text, "\xe2\x96\x81", 3); text += 3, bytes -= 3) n++;
+  return n;
+}
+
+/* The longest row of spaces that somebody wrote as ▁ and that is a token so. */
+static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t bytes,
+                              uint32_t *length) {
+  uint8_t spaces[MOST_SPACES];
+  uint32_t n = written_spaces(text, bytes, sizeof spaces);
+  memset(spaces, ' ', n);
+  for (; n; n--) {
+    const uint32_t id = bq_vocab_find(t, spaces, n, BQ_KINDS_TEXT);
+    if (id == BQ_TOKEN_NONE || !(rules_of(t, id) & BQ_RULE_WRITTEN)) continue;
+    *length = 3 * n;
+    return id;
+  }
+  return BQ_TOKEN_NONE;
+}
+
 /* A text that begins a text, and one behind a control token, gets a space in front where the
  * tokenizer adds one; user-defined tokens are part of a text. */
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
@@ -230,6 +255,8 @@ static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t
   size_t done = 0;
   for (size_t at = 0; at < bytes;) {
     uint32_t length = 0, id = bq_vocab_match(e->t, text + at, bytes - at, e->kinds, &length);
+    if (id == BQ_TOKEN_NONE && e->t->any_written && !normalized)
+      id = match_written(e->t, text + at, bytes - at, &length);
     uint32_t rules = id == BQ_TOKEN_NONE ? 0 : rules_of(e->t, id);
     size_t begin = at, end = at + length;
     bool found = id != BQ_TOKEN_NONE;

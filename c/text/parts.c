@@ -22,6 +22,7 @@ static bool read_rules(const uint8_t *bytes, size_t n, bq_tokenizer *t, uint32_t
     uint32_t id = bq_load32(bytes), rules = bq_load32(bytes + 4);
     if (id < next || id >= tokens || rules > BQ_RULES) return false;
     t->any_normalized |= rules & BQ_RULE_NORMALIZED;
+    t->any_written |= rules & BQ_RULE_WRITTEN;
     next = id + 1;
   }
   return n % 8 == 0;

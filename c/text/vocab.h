@@ -43,7 +43,8 @@ enum {
   BQ_RULE_RIGHT = 2,      /* and behind it */
   BQ_RULE_WORD = 4,       /* no letter, number or _ is beside it */
   BQ_RULE_NORMALIZED = 8, /* it is looked for in the normalized text */
-  BQ_RULES = 15
+  BQ_RULE_WRITTEN = 16,   /* a row of spaces: it is looked for written as ▁ (U+2581) */
+  BQ_RULES = 31
 };
 
 /* An open-addressing table of u32 values, a power of two of slots, at most half of them taken;
@@ -74,6 +75,7 @@ struct bq_tokenizer {
   const uint8_t *rules; /* [n_rules]: u32 id, rising, u32 rules */
   uint32_t n_rules;
   bool any_normalized; /* a token is looked for in normalized texts */
+  bool any_written;    /* one is looked for as rows of ▁ */
   float unknown_score; /* unigram: of a character that is no piece */
   uint32_t word_characters; /* WordPiece: a longer word is unknown */
   bq_slots by_text;    /* ids; every text once per kind, the lowest id */

@@ -33,6 +33,7 @@ export const HUGGING_FACE = [
   'llama-2',
   'metaspace-first',
   'gemma',
+  'gemma-3',
   'bert-uncased',
   'bert-cased',
   'unigram',

@@ -113,7 +113,17 @@ def byte_level(pre, normalizer=None, added=(), **model):
     return t
 
 
-def characters(normalizer, pre, decoder):
+def rows_of_marks(made, most):
+    """Pieces of 2 to `most` ▁, which merge two by two, and are looked for in the text too, as Gemma has them."""
+    vocab, added = made['model']['vocab'], made['added_tokens']
+    for n in range(2, most + 1):
+        vocab.setdefault('▁' * n, len(vocab))
+        made['model']['merges'].extend([['▁' * i, '▁' * (n - i)] for i in range(1, n)])
+        added.append(dict(id=vocab['▁' * n], content='▁' * n, single_word=False, lstrip=False, rstrip=False, normalized=False, special=False))
+    added.sort(key=lambda token: token['id'])
+
+
+def characters(normalizer, pre, decoder, rows=0):
     t = Tokenizer(models.BPE(unk_token='<unk>', fuse_unk=True, byte_fallback=True))
     t.normalizer = normalizer
     if pre:
@@ -125,6 +135,7 @@ def characters(normalizer, pre, decoder):
     made = json.loads(t.to_str())
     for i in range(256):  # tokens of bytes are no special ones
         made['model']['vocab'].setdefault(f'<0x{i:02X}>', len(made['model']['vocab']))
+    rows_of_marks(made, rows)
     return Tokenizer.from_str(json.dumps(made))
 
 
@@ -171,6 +182,7 @@ HUGGING_FACE = {
     'llama-2': lambda: characters(normalizers.Sequence([normalizers.Prepend('▁'), TO_MARKS]), None, decoders.Sequence([*MARKS_BACK, decoders.Strip(' ', 1, 0)])),
     'metaspace-first': lambda: characters(TO_MARKS, pre_tokenizers.Metaspace('▁', prepend_scheme='first', split=False), decoders.Metaspace()),
     'gemma': lambda: characters(TO_MARKS, pre_tokenizers.Split(' ', 'merged_with_previous'), decoders.Sequence(MARKS_BACK)),
+    'gemma-3': lambda: characters(TO_MARKS, pre_tokenizers.Split(' ', 'merged_with_previous'), decoders.Sequence(MARKS_BACK), rows=6),
     'bert-uncased': lambda: wordpiece(lowercase=True),
     'bert-cased': lambda: wordpiece(lowercase=False),
     'unigram': lambda: unigram(normalizers.Sequence([normalizers.Replace(Regex(' {2,}'), ' ')]), pre_tokenizers.Metaspace()),

@@ -186,14 +186,11 @@ function tokenizerOf(json, hints) {
   const ids = idsOf(model.vocab);
   const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
   const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
-  // Gemma adds pieces of ▁ alone, which arise from spaces by merging: they stay pieces.
+  // Gemma adds pieces of ▁ alone, which arise from spaces by merging: they stay pieces, but are looked for as somebody wrote them.
   const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
-  const added = addedTokens(
-    list.filter(
-      (/** @type {any} */ own) =>
-        !(marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id),
-    ),
-  );
+  const isPiece = (/** @type {any} */ own) =>
+    marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id;
+  const added = addedTokens(list.filter((/** @type {any} */ own) => !isPiece(own)));
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
   const named = Array.isArray(model.vocab)
     ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries()
@@ -213,7 +210,7 @@ function tokenizerOf(json, hints) {
   };
   const { bos, eos } = template(json.post_processor);
   const ends = [hints.eos, ...(hints.eog ?? [])].map(idOf).filter((id) => id !== NONE);
-  const rules = rulesPart(json);
+  const rules = rulesPart(json, (own) => isPiece(own) && !own.normalized && /^▁+$/.test(own.content));
   return {
     ...vocabulary,
     ...withRules(parts, vocabulary.split, rules),
@@ -244,14 +241,18 @@ function addedTokens(list) {
   );
 }
 
-/** What holds for added tokens: white space that they take, where they stand, in which text. @param {any} json @returns {Part[]} */
-function rulesPart({ added_tokens: list = [], normalizer }) {
+/**
+ * What holds for added tokens: white space that they take, where they stand, in which text.
+ * @param {any} json @param {(own: any) => boolean} isWritten  whether it is looked for as rows of ▁ @returns {Part[]}
+ */
+function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
   const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
   const rows = (Array.isArray(list) ? list : [])
-    .map(({ id, lstrip, rstrip, single_word: word, normalized }) => [
-      id,
-      (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0),
-    ])
+    .map((own) => {
+      const { id, lstrip, rstrip, single_word: word, normalized } = own;
+      const written = isWritten(own) ? 16 : 0;
+      return [id, (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0) | written];
+    })
     .filter(([, rules]) => rules);
   if (!rows.length) return [];
   return [
