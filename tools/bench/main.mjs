@@ -170,7 +170,11 @@ async function writeReport(python) {
   mkdirSync(dirname(json), { recursive: true });
   writeFileSync(json, `${JSON.stringify(made, null, 2)}\n`);
   await run(python, [join(ROOT, 'tools/bench/plots.py'), json, join(ROOT, 'docs', 'benchmarks')]);
-  writeFileSync(report, reportText(made));
+  // What other commands measured, each file of which names its own.
+  const others = readdirSync(join(ROOT, 'docs', 'benchmarks'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => readFileSync(join(ROOT, 'docs', 'benchmarks', name), 'utf8'));
+  writeFileSync(report, [reportText(made), ...others].join('\n'));
   const readme = join(ROOT, 'README.md');
   writeFileSync(readme, withTable(readFileSync(readme, 'utf8'), shortTable(made)));
   say('wrote docs/benchmarks.md, docs/benchmarks/*.svg and the table in README.md');
