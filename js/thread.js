@@ -35,7 +35,7 @@ function serve(port) {
   };
   const begin = async (/** @type {import('./wasm/spread-worker.js').Begin} */ job) => {
     try {
-      compute = await (await import('./wasm/spread-worker.js')).computeParts(port, job);
+      compute = await (await import('./wasm/spread-worker.js')).computeParts(port, job, roomForRare);
       port.postMessage('ready');
     } catch (error) {
       port.postMessage({ error: String(error) });

@@ -1,16 +1,17 @@
 /** The module with the kernels of rare types: fetched, tested and kept when the first model asks for it. */
 import { BqError } from '../shared/errors.js';
+import { roomForRare } from './link-rare.js';
 import { fetchModule, Wasm } from './wasm.js';
 
-/** @import { Compiled } from './wasm.js' */
+/** @import { Compiled, Rare } from './wasm.js' */
 
 /** What an instance that is only tested needs of the heap. */
 const ROOM = 65536;
 
-/** By the build that they belong to. @type {WeakMap<WebAssembly.Module, Promise<WebAssembly.Module>>} */
+/** By the build that they belong to. @type {WeakMap<WebAssembly.Module, Promise<Rare>>} */
 const fetched = new WeakMap();
 
-/** NO_ENGINE. @param {Compiled} compiled @returns {Promise<WebAssembly.Module>} */
+/** NO_ENGINE. @param {Compiled} compiled @returns {Promise<Rare>} */
 export function rareKernels(compiled) {
   const { module } = compiled;
   let rare = fetched.get(module);
@@ -29,7 +30,7 @@ async function fetchTested(compiled) {
       hint: `add '${build}${compiled.shared ? '-threads' : ''}-rare': the address of its module`,
     });
   try {
-    const rare = await fetchModule(rareUrl);
+    const rare = { module: await fetchModule(rareUrl), roomFor: roomForRare };
     const wasm = await Wasm.create(compiled, ROOM, rare);
     const right = wasm.call('bqw_self_test') === 1;
     wasm.release();

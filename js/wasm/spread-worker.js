@@ -3,14 +3,14 @@ import { structs } from './border.js';
 import { Wasm } from './wasm.js';
 
 /** @import { PartWork } from '../engine/spread.js' */
-/** @import { Compiled } from './wasm.js' */
+/** @import { Compiled, Rare } from './wasm.js' */
 
 /** @typedef {{ spread: Compiled, rare?: WebAssembly.Module, bytes: number }} Begin */
 /** @typedef {{ work?: PartWork, timed?: { products: number, sent: Uint8Array, bytes: number } }} Ask */
 
-/** @param {any} port @param {Begin} begin */
-export async function computeParts(port, { spread, rare, bytes }) {
-  const wasm = await Wasm.create(spread, bytes, rare);
+/** @param {any} port @param {Begin} begin @param {Rare['roomFor']} roomFor */
+export async function computeParts(port, { spread, rare: module, bytes }, roomFor) {
+  const wasm = await Wasm.create(spread, bytes, module && { module, roomFor });
   /** Where weights lie, by their addresses in the engine. @type {Map<number, number>} */
   const held = new Map();
   const at = wasm.alloc(structs.bqw_spread.size + 3 * structs.bqw_spread_rows.size);

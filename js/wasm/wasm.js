@@ -7,8 +7,6 @@
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
 import { BqError } from '../shared/errors.js';
 import { fastestBuild, pickBuild } from './features.js';
-import { roomForRare } from './link-rare.js';
-import { follow } from '../shared/async.js';
 import { resolveBuilds } from '../shared/builds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 
@@ -38,6 +36,11 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {string} [rareUrl]     where the kernels of rare types lie
  * @property {string} [grammarUrl]  where the module for grammars lies
  * @property {string} [convertUrl]  where that of converters lies
+ */
+
+/**
+ * Kernels of rare types, and how an instance takes them in: what no page without them loads.
+ * @typedef {{ module: WebAssembly.Module, roomFor: typeof import('./link-rare.js').roomForRare }} Rare
  */
 
 /** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
@@ -99,7 +102,7 @@ async function compileBuild(build, url, shared, signal) {
  * @returns {Promise<Compiled>}
  */
 export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, faster) {
-  const { build, reason } = pickBuild(asked);
+  const able = pickBuild(asked);
   const builds = resolveBuilds(wasmUrl);
   const keyOf = (/** @type {Build} */ name) => (shared ? `${name}-threads` : name);
   const urlOf = (/** @type {Build} */ name) => builds[keyOf(name)];
@@ -111,24 +114,18 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
     grammarUrl: builds.grammar,
     convertUrl: builds.convert,
   });
-  const fetching = follow(signal);
-  try {
-    const first = compileBuild(build, urlOf(build), shared, fetching.signal);
-    first.catch(() => {});
-    const other = await faster;
-    const measured = other && urlOf(other) && urlOf(other) !== urlOf(build) ? other : undefined;
-    if (measured) fetching.controller.abort(); // what is still on its way is not wanted
-    const compiled = await (measured ? compileBuild(measured, urlOf(measured), shared, signal) : first);
-    const why = measured ? `the ${measured} kernels are the fastest on this machine, by a measurement` : reason;
-    if (!compiled.problem) return described(compiled, why);
-    const last = urlOf('simd128');
-    if (!last || last === urlOf(compiled.build)) throw new BqError('NO_ENGINE', compiled.problem);
-    const second = await compileBuild('simd128', last, shared, signal);
-    if (second.problem) throw new BqError('NO_ENGINE', second.problem);
-    return described(second, compiled.problem);
-  } finally {
-    fetching.release();
-  }
+  const other = await faster;
+  const { build, reason } =
+    other && urlOf(other)
+      ? { build: other, reason: `the ${other} kernels are the fastest on this machine, by a measurement` }
+      : able;
+  const first = await compileBuild(build, urlOf(build), shared, signal);
+  if (!first.problem) return described(first, reason);
+  const last = urlOf('simd128');
+  if (!last || last === urlOf(build)) throw new BqError('NO_ENGINE', first.problem);
+  const second = await compileBuild('simd128', last, shared, signal);
+  if (second.problem) throw new BqError('NO_ENGINE', second.problem);
+  return described(second, first.problem);
 }
 
 /**
@@ -188,7 +185,7 @@ export class Wasm {
 
   /**
    * An instance whose heap has room for `bytes` and can't grow. NOMEM.
-   * @param {Compiled} compiled @param {number} bytes @param {WebAssembly.Module} [rare]  kernels of rare types to be added
+   * @param {Compiled} compiled @param {number} bytes @param {Rare} [rare]  kernels of rare types to be added
    */
   static async create({ module, heapBase, shared, grammarUrl }, bytes, rare) {
     const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
@@ -206,12 +203,12 @@ export class Wasm {
     return wasm;
   }
 
-  /** @param {WebAssembly.Module} rare */
-  async #add(rare) {
-    const { table, at, imports: room } = roomForRare(this.#exports, this.#memory);
-    table.set(at, (await WebAssembly.instantiate(rare, room)).exports.bq_rare_matmul);
+  /** @param {Rare} rare */
+  async #add({ module, roomFor }) {
+    const { table, at, imports: room } = roomFor(this.#exports, this.#memory);
+    table.set(at, (await WebAssembly.instantiate(module, room)).exports.bq_rare_matmul);
     this.call('bqw_add_kernels', at);
-    this.rare = rare;
+    this.rare = module;
   }
 
   /** Asked between two slices of a run. */

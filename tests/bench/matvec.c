@@ -4,7 +4,7 @@
  *   node_modules/.bin/node --no-liftoff build/bench-kernels/matvec.js [ROUNDS]
  *
  * A table in Markdown (docs/benchmarks/matvec.md): of each type its bytes in a file, how many times
- * fewer than f32's they are, and for each kernel table microseconds a call, in which activations are
+ * fewer than those of f32, and for each kernel table microseconds a call, in which activations are
  * quantized, and calls a second: medians of ROUNDS (9) rounds in turn. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
