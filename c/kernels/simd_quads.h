@@ -3,8 +3,9 @@
  * most 3,810. Bytes are at most 128 in size and meet *sizes* of activations, 0...127: sums of two
  * are at most 32,512. So no sum of two is ever saturated, which is all in that engines may differ.
  *
- * The file that includes this says, before: enum { PANEL_MORE, OWN_CONSTANT }, bytes of a token's
- * block behind its scales (PANEL_SIZES and its own), and what `own` of the constants is 4 times. Then
+ * The file that includes this says, before: enum { PANEL_MORE, OWN_CONSTANT }, bytes of a token in
+ * a block behind its scales (PANEL_SIZES and its own), and a word of which `own` of the constants
+ * is made. Then
  *   void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
  *       a quad of one token times unsigned weights below 128 of four rows: four sums
  *   void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
