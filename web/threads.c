@@ -53,6 +53,9 @@ static struct {
   uint32_t begun; /* `done` of all threads when the region begins */
   uint32_t threads, spins;
   uint32_t used; /* of these threads by the next region */
+  /* Changes so far * STEP + `used`: who isn't needed waits for the next change, and so is not woken
+   * by each region. */
+  _Alignas(LINE) word use;
   _Atomic uint32_t failed;
   progress each[BQW_THREADS];
   share shares[BQW_THREADS];
@@ -193,8 +196,18 @@ static bool take(void *ctx, size_t thread, size_t threads, size_t n, size_t *fro
 
 bq_parallel bqw_parallel(void) { return (bq_parallel){NULL, run, team.threads, barrier, take}; }
 
+/* Set before a region with so many is published: whoever reads an older number sees the change. */
+static void use(uint32_t threads) {
+  if (threads == team.used) return;
+  if (threads < LEAVE) team.used = threads;
+  atomic_store(&team.use.value, (atomic_load(&team.use.value) / STEP + 1) * STEP + threads);
+  wake(&team.use);
+}
+
 BQW(void) bqw_thread_main(uint32_t index) {
   for (uint32_t seen = 0;;) {
+    for (uint32_t used; index >= (used = atomic_load(&team.use.value)) % STEP;)
+      await(&team.use, used + 1);
     await(&team.go, seen + 1);
     seen = atomic_load(&team.go.value);
     const uint32_t threads = seen % STEP;
@@ -218,7 +231,8 @@ BQW(void) bqw_thread_failed(uint32_t index) {
 BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone) {
   if (threads < 1 || threads > BQW_THREADS) return BQ_ARGUMENT;
 #ifdef __wasm_atomics__
-  team.threads = team.used = threads;
+  team.threads = threads;
+  use(threads);
   team.spins = spins;
   team.alone.allowed = alone;
   team.alone.until = 0;
@@ -229,12 +243,13 @@ BQW(uint32_t) bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone) {
 }
 
 BQW(void) bqw_threads_use(uint32_t threads) {
-  team.used = threads < 1 ? 1 : threads < team.threads ? threads : team.threads;
+  use(threads < 1 ? 1 : threads < team.threads ? threads : team.threads);
 }
 
 BQW(uint32_t) bqw_threads_alone(void) { return team.alone.regions; }
 
 BQW(void) bqw_threads_leave(void) {
+  use(LEAVE);
   team.threads = team.used = 1;
   atomic_store(&team.go.value, atomic_load(&team.go.value) / STEP * STEP + LEAVE);
   wake(&team.go);

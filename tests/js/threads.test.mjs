@@ -265,14 +265,15 @@ function clocked(t, times) {
   performance.now = () => (now += 1e-3); // who waits for it to move doesn't wait for ever
   Wasm.prototype.call = function (name, ...args) {
     const work = () => call.call(this, 'bqw_session_work', args[0]);
-    const before = name === 'bqw_session_run' ? work() : 0;
+    const isRun = /^bqw_session_run/.test(name);
+    const before = isRun ? work() : 0;
     const result = call.call(this, name, ...args);
     if (name === 'bqw_threads' || name === 'bqw_threads_use') used = Number(args[0]);
     if (name === 'bqw_measure') now += times(used, 1);
     if (name === 'bqw_session_rows') rows = result;
-    if (name !== 'bqw_session_run') return result;
-    now += (times(used, rows) * (work() - before)) / 1e4;
-    runs[rows === 1 ? 'decode' : 'prefill'].push(used);
+    if (!isRun) return result;
+    now += (times(used, name === 'bqw_session_run' ? rows : 2) * (work() - before)) / 1e4;
+    if (name === 'bqw_session_run') runs[rows === 1 ? 'decode' : 'prefill'].push(used);
     return result;
   };
   return runs;
@@ -284,10 +285,12 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
   const bytes = await tinyModel({ type: 'bq4', config: { context: 512 } });
   /** @param {any} engine */
   const write = async (engine) => {
-    const model = await engine.load(fromBytes(bytes));
-    const { ids } = await model.generate(LONG, { temperature: 0, maxTokens: 60, stopTokens: [] });
+    const model = await engine.load(fromBytes(bytes), { sessions: 3 });
+    const how = { temperature: 0, maxTokens: 60, stopTokens: [] };
+    const { ids } = await model.generate(LONG, how);
+    const together = await Promise.all(['One', 'Two', 'And three'].map((text) => model.generate(text, how)));
     const { vectors } = await model.embed(['Once upon a time', 'A quick brown fox'], {});
-    return [ids, vectors.map((/** @type {Float32Array} */ vector) => vector.join())];
+    return [ids, together.map((one) => one.ids), vectors.map((/** @type {Float32Array} */ vector) => vector.join())];
   };
   const alone = await createEngine({ threads: 1 });
   const wanted = await write(alone);
@@ -306,7 +309,7 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
   engine.events.addEventListener('threads', (event) => told.push(/** @type {any} */ (event).detail.learned));
   assert.deepEqual(await write(engine), wanted);
   const { learned } = engine.info;
-  assert.deepEqual([learned.prefill?.threads, learned.decode?.threads], [3, 1]);
+  assert.deepEqual([learned.prefill?.threads, learned.decode?.threads, learned.few?.threads], [3, 1, 3]);
   assert.deepEqual(told.at(-1), learned);
   const times = Object.fromEntries(
     (learned.decode?.tried ?? []).map(({ threads, time }) => [threads, time.toFixed(2)]),
