@@ -100,9 +100,7 @@ export class LocalModel {
    * @param {number} slices  at most; 0: all there are. One at a time where weights are read between them
    */
   run(session, slices) {
-    const status = this.#timed(session, 0, () =>
-      this.#wasm.check('bqw_session_run', session, this.#pager ? 1 : slices),
-    );
+    const status = this.timed(session, 0, () => this.#wasm.check('bqw_session_run', session, this.#pager ? 1 : slices));
     if (status !== WANT_DATA) {
       this.#pager?.leave(session);
       this.#pager?.ahead(session);
@@ -110,18 +108,8 @@ export class LocalModel {
     return status;
   }
 
-  /** Computes all that is due of several, in one pass; returns a status of the border. @param {number[]} sessions  their handles */
-  runWith([first, ...others]) {
-    const wasm = this.#wasm;
-    return wasm.scope((take) => {
-      const at = take(others.length * 4);
-      wasm.u32(at, others.length).set(others);
-      return this.#timed(first, others.length, () => wasm.check('bqw_session_run_with', first, at, others.length, 0));
-    });
-  }
-
-  /** Runs with as many threads as are found to be the fastest. @param {number} session @param {number} others @param {() => number} run */
-  #timed(session, others, run) {
+  /** Runs with as many threads as are found to be the fastest. @param {number} session  its handle, or the first's of several in one pass @param {number} others  in it @param {() => number} run */
+  timed(session, others, run) {
     const { choice } = this.#wasm;
     return choice ? choice.run(session, others, run) : run();
   }

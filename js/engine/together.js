@@ -94,7 +94,14 @@ class Together {
     if (group.length > 1)
       try {
         wasm.aborted = () => group.some(({ ends }) => ends.aborted?.());
-        const status = this.#model.runWith(group.map(({ timeline }) => timeline.handle));
+        const [first, ...others] = group.map(({ timeline }) => timeline.handle);
+        const status = wasm.scope((take) => {
+          const at = take(others.length * 4);
+          wasm.u32(at, others.length).set(others);
+          return this.#model.timed(first, others.length, () =>
+            wasm.check('bqw_session_run_with', first, at, others.length, 0),
+          );
+        });
         computed = status === OK; // else the pass is given up, and each goes on by itself
         this.#paged = status === WANT_DATA;
       } catch {

@@ -3,11 +3,11 @@
  * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
  */
 import { THREAD_STACK } from './border.js';
-import { Choice } from './choice.js';
 import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { within } from '../shared/async.js';
+import { onDemand } from '../shared/errors.js';
 import { startWorker } from '../shared/workers.js';
 
 /** @import { ThreadTiming } from '../shared/types.js' */
@@ -72,8 +72,8 @@ export class Threads {
   count = 1;
   /** Why so many. */
   reason = '';
-  /** The numbers that an instance chooses from while it computes, and the one it begins with; none: it uses all. @type {{ numbers: number[], first: number }} */
-  #choice = { numbers: [], first: 1 };
+  /** What chooses from these numbers while an instance computes; null: it uses all. @type {((wasm: Wasm) => import('./choice.js').Choice) | null} */
+  #choice = null;
   /** @type {ThreadTiming[]} */
   timings = [];
 
@@ -118,7 +118,7 @@ export class Threads {
     try {
       await within(START_MS, all);
       // Who learns how many are the fastest needs no other remedy for busy cores.
-      wasm.check('bqw_threads', count, SPINS, this.#choice.numbers.length ? 0 : 1);
+      wasm.check('bqw_threads', count, SPINS, this.#choice ? 0 : 1);
     } catch (error) {
       const end = () => team.splice(0).forEach((thread) => thread.end());
       end();
@@ -128,8 +128,7 @@ export class Threads {
     team.forEach((thread) => thread.rest());
     wasm.threads = count;
     wasm.useThreads = (some) => void wasm.call('bqw_threads_use', some);
-    const { numbers, first } = this.#choice;
-    if (numbers.length) wasm.choice = new Choice(wasm, numbers, first);
+    wasm.choice = this.#choice?.(wasm) ?? null;
     wasm.onRelease = () => this.#leave(wasm, team);
     return '';
   }
@@ -155,12 +154,18 @@ export class Threads {
   async choose(wasm, compiled, most) {
     this.reason = await this.attach(wasm, compiled, most);
     if (this.reason) return;
+    const learning = onDemand(import('./choice.js')).catch(() => null);
     this.timings = measure(wasm, most);
     const [{ ms: one }] = this.timings;
     const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });
-    this.#choice = { numbers: this.timings.map(({ threads }) => threads), first: best.threads };
-    this.count = most;
-    this.reason = `as many of ${most} as are the fastest while it computes; ${best.threads} at first, by a measurement`;
+    const { Choice } = (await learning) ?? {};
+    // Where what learns can't be had, what was measured stays.
+    this.count = Choice ? most : best.threads;
+    this.reason = `${best.threads} of ${most} by a measurement at first`;
+    if (!Choice) return;
+    const numbers = this.timings.map(({ threads }) => threads);
+    this.#choice = (wasm) => new Choice(wasm, numbers, best.threads);
+    this.reason += ', then the fastest while it computes';
   }
 
   close() {

@@ -99,7 +99,7 @@ for (let nth = 1; nth <= Number(values.visits); nth++) {
     const [auto, ...fixed] = seen.times.map((list) => median(list.map((one) => one[kind])));
     const best = Math.min(...fixed);
     // Nothing is known yet: it computes with what was measured at the start.
-    const chosen = seen.learned[kind]?.threads ?? Number(/(\d+) at first/.exec(seen.threadsReason)?.[1]);
+    const chosen = seen.learned[kind]?.threads ?? Number(/^(\d+) of/.exec(seen.threadsReason)?.[1]);
     ratios[kind].chosen.push(fixed[chosen - 1] / best);
     ratios[kind].auto.push(auto / best);
     const rates = fixed.map((ms) => (1000 / ms).toFixed(0)).join(', ');

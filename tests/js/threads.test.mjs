@@ -199,7 +199,7 @@ test('the choice: what is measured is the beginning, never more than the cores, 
   if (navigator.hardwareConcurrency > 1) {
     assert.deepEqual(info.timings.map(({ threads }) => threads).slice(0, 2), [1, 2]);
     assert.ok(info.timings.every(({ ms }) => ms > 0));
-    assert.match(info.threadsReason, /while it computes.*measure/);
+    assert.match(info.threadsReason, /measurement at first.*while it computes/);
     assert.deepEqual(info.learned, {});
   }
   const single = await createEngine({ threads: 1 });
@@ -302,7 +302,7 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
     measuring ? (threads === 2 ? 3 : 9) : rows > 1 ? 12 / threads : 2 + threads,
   );
   const engine = await createEngine();
-  assert.match(engine.info.threadsReason, /as many of 3 .*; 2 at first/);
+  assert.match(engine.info.threadsReason, /^2 of 3 by a measurement at first/);
   measuring = false;
   /** @type {any[]} */
   const told = [];
