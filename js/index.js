@@ -82,6 +82,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').SharedOptions} SharedOptions */
 /** @typedef {import('./shared/types.js').SourceLike} SourceLike */
 /** @typedef {import('./shared/types.js').SourceOptions} SourceOptions */
+/** @typedef {import('./shared/types.js').Stage} Stage */
 /** @typedef {import('./shared/types.js').StageTrace} StageTrace */
 /** @typedef {import('./shared/types.js').StoreOptions} StoreOptions */
 /** @typedef {import('./shared/types.js').TextCompletion} TextCompletion */

@@ -2,12 +2,23 @@
 import { BqError } from '../shared/errors.js';
 import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, whole } from './translate.js';
 
+/** Of the package that callers have, as it takes and gives them. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
+/** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */
+/** @typedef {ReturnType<typeof import('ai').wrapProvider>} ProviderV4 */
+/** @typedef {Parameters<LanguageModelV4['doGenerate']>[0]} CallOptions */
+/** @typedef {Awaited<ReturnType<LanguageModelV4['doGenerate']>>} Generated */
+/** @typedef {Extract<Generated['content'][number], { type: 'tool-call' }>} Call */
 /** @import { AnyModel, Piece, Reply, Usage } from './translate.js' */
 
 /** Texts of one call to `doEmbed`. */
 const BATCH = 256;
 /** What AI SDK calls a reason. */
-const REASONS = { stop: 'stop', length: 'length', tool_calls: 'tool-calls', content_filter: 'content-filter' };
+const REASONS = /** @type {const} */ ({
+  stop: 'stop',
+  length: 'length',
+  tool_calls: 'tool-calls',
+  content_filter: 'content-filter',
+});
 
 /** What a tool has said. @param {any} output @returns {string} */
 function outputOf({ type, value, reason }) {
@@ -92,17 +103,17 @@ function usageOf(usage) {
   };
 }
 
-/** @param {string} raw */
+/** @param {string} raw @returns {Generated['finishReason']} */
 const reasonOf = (raw) => ({ unified: REASONS[/** @type {keyof typeof REASONS} */ (raw)] ?? 'other', raw });
 
-/** @param {Reply} reply */
+/** @param {Reply} reply @returns {Generated['content']} */
 const contentOf = ({ text, reasoning, calls }) => [
-  ...(reasoning ? [{ type: 'reasoning', text: reasoning }] : []),
-  ...(text ? [{ type: 'text', text }] : []),
+  ...(reasoning ? [{ type: /** @type {const} */ ('reasoning'), text: reasoning }] : []),
+  ...(text ? [{ type: /** @type {const} */ ('text'), text }] : []),
   ...calls.map(toolCall),
 ];
 
-/** @param {import('./translate.js').ToolCall} call */
+/** @param {import('./translate.js').ToolCall} call @returns {Call} */
 const toolCall = ({ id, name, input }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input });
 
 /** Pieces as parts of theirs: texts, reasonings and inputs have a beginning and an end. @param {AsyncIterable<Piece>} from @returns {AsyncGenerator<object, void>} */
@@ -153,7 +164,7 @@ async function begun(from) {
  * A LanguageModelV4.
  * @param {AnyModel} model  loaded here, or of `connect()`
  * @param {{ modelId?: string }} [options]
- * @returns {any}
+ * @returns {LanguageModelV4}
  */
 export function languageModel(model, { modelId = nameOf(model) } = {}) {
   return {
@@ -161,7 +172,7 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
     provider: 'bq4',
     modelId,
     supportedUrls: {},
-    async doGenerate(/** @type {any} */ options) {
+    async doGenerate(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
       const reply = await whole(pieces(model, body, options.abortSignal));
       return {
@@ -173,7 +184,7 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
         warnings,
       };
     },
-    async doStream(/** @type {any} */ options) {
+    async doStream(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
       const parts = partsOf(await begun(pieces(model, body, options.abortSignal)));
       const head = [
@@ -198,7 +209,7 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
 /**
  * An EmbeddingModelV4.
  * @param {AnyModel} model @param {{ modelId?: string }} [options]
- * @returns {any}
+ * @returns {EmbeddingModelV4}
  */
 export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
   specificationVersion: 'v4',
@@ -215,7 +226,7 @@ export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
 /**
  * A ProviderV4 of some models by name, for `createProviderRegistry` and the like.
  * @param {Record<string, AnyModel>} models
- * @returns {any}
+ * @returns {ProviderV4}
  */
 export function createProvider(models) {
   const find = (/** @type {string} */ id) => {

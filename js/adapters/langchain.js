@@ -62,14 +62,19 @@ const usageFor = (usage) =>
     input_token_details: { cache_read: usage.prompt_tokens_details?.cached_tokens ?? 0 },
   };
 
-/** @typedef {{ model: AnyModel } & Record<string, any>} Fields  `model`: loaded here, or of `connect()`; and options of every call */
+/** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
+/** @import { ChatCompletionRequest } from '../shared/types.js' */
+/** What goes into a request as it is. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format'>} Passed */
+/** @typedef {BaseChatModelCallOptions & Passed & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions */
+/** `model`: loaded here, or of `connect()`; and options of every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
 
-/** @extends {BaseChatModel<any>} */
+/** @extends {BaseChatModel<ChatBq4CallOptions>} */
 export class ChatBq4 extends BaseChatModel {
   #model;
+  /** @type {Record<string, any>} */
   #defaults;
 
-  /** @param {Fields} fields */
+  /** @param {ChatBq4Fields} fields */
   constructor({ model, ...fields }) {
     super(fields);
     this.#model = model;

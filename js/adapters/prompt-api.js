@@ -6,7 +6,16 @@ import { coreOf, failure, PARAMS, promptOf, supports } from './prompt-input.js';
 import { active, handlers, make, Session, told, until } from './prompt-session.js';
 
 /** @import { Message, Model, Progress } from '../shared/types.js' */
-/** @import { Core } from './prompt-input.js' */
+/** @import { Core, CoreOptions, PromptInput } from './prompt-input.js' */
+/** @typedef {CoreOptions & { initialPrompts?: Exclude<PromptInput, string>, signal?: AbortSignal, monitor?: (monitor: CreateMonitor) => void }} CreateOptions */
+/**
+ * The class that a page knows as `LanguageModel`: `create` makes its sessions, `new` doesn't.
+ * @typedef {object} LanguageModelClass
+ * @property {(options?: CreateOptions) => Promise<Session>} create
+ * @property {(options?: CoreOptions) => Promise<Availability>} availability
+ * @property {() => Promise<typeof PARAMS>} params
+ * @property {Session} prototype
+ */
 /** @typedef {Model | ((options: { onProgress: (event: Progress) => void }) => Promise<Model>)} Given */
 /** @typedef {'unavailable' | 'downloadable' | 'downloading' | 'available'} Availability */
 
@@ -28,7 +37,7 @@ function tell(monitor, loaded) {
  * @param {Given} given
  * @param {{ cached?: () => boolean | Promise<boolean>, languages?: string[] }} [about]  whether the model's file is on this machine; the
  *   languages that it speaks, default: any
- * @returns {any}
+ * @returns {LanguageModelClass}
  */
 export function promptApi(given, { cached = () => false, languages } = {}) {
   /** The model, or its loading. @type {Promise<Model> | null} */
@@ -62,7 +71,7 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
   }
 
   class LanguageModel extends Session {
-    /** @param {any} [options] @returns {Promise<Availability>} */
+    /** @param {CoreOptions} [options] @returns {Promise<Availability>} */
     static async availability(options) {
       active();
       return supports(coreOf(options), languages) ? state() : 'unavailable';
@@ -72,7 +81,7 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
       return PARAMS;
     }
 
-    /** @param {any} [options] */
+    /** @param {CreateOptions} [options] */
     static async create(options = {}) {
       active();
       const core = coreOf(options);
@@ -112,7 +121,7 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
 /**
  * Gives the page a `LanguageModel` where its browser has none. Says which one there is then.
  * @param {Given} given @param {Parameters<typeof promptApi>[1]} [about]
- * @returns {any}
+ * @returns {LanguageModelClass}
  */
 export function polyfill(given, about) {
   const page = /** @type {any} */ (globalThis);

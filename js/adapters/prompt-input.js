@@ -3,7 +3,12 @@
  */
 
 /** @import { Message } from '../shared/types.js' */
-/** A message as the page gives it. @typedef {{ role: string, content: any, prefix?: boolean }} Given */
+/** A message as the page gives it. @typedef {{ role: 'system' | 'user' | 'assistant', content: string | { type: 'text', value: string }[], prefix?: boolean }} Given */
+/** @typedef {string | Given[]} PromptInput */
+/** @typedef {{ responseConstraint?: object | RegExp, omitResponseConstraintInput?: boolean, signal?: AbortSignal }} PromptOptions */
+/** @typedef {'most-predictable' | 'predictable' | 'balanced' | 'creative' | 'most-creative' | 'default'} SamplingMode */
+/** @typedef {{ name: string, description: string, inputSchema: object, execute: (input: any) => unknown }} PromptTool */
+/** @typedef {{ expectedInputs?: Expected[], expectedOutputs?: Expected[], tools?: PromptTool[], samplingMode?: SamplingMode, topK?: number, temperature?: number }} CoreOptions */
 /** @typedef {{ type: string, languages?: string[] }} Expected */
 
 const ROLES = ['system', 'user', 'assistant'];

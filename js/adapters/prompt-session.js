@@ -2,7 +2,7 @@
 import { constraintOf, failure, promptOf, quotaError, turnsOf } from './prompt-input.js';
 
 /** @import { Message, Model } from '../shared/types.js' */
-/** @import { Core } from './prompt-input.js' */
+/** @import { Core, PromptInput, PromptOptions } from './prompt-input.js' */
 
 /** A session that holds these messages. QuotaExceededError, OperationError. @type {(Own: any, model: Model, core: Core, initial: Message[], signal?: AbortSignal) => Promise<Session>} */
 export let make;
@@ -239,13 +239,13 @@ export class Session extends EventTarget {
     return controller;
   }
 
-  /** @param {any} input @param {any} [options] @returns {Promise<string>} */
+  /** @param {PromptInput} input @param {PromptOptions} [options] @returns {Promise<string>} */
   async prompt(input, options) {
     const life = this.#heard(options);
     return this.#turn(life, () => this.#prompt(input, options, life.signal, () => {}));
   }
 
-  /** @param {any} input @param {any} [options] @returns {ReadableStream<string>} */
+  /** @param {PromptInput} input @param {PromptOptions} [options] @returns {ReadableStream<string>} */
   promptStreaming(input, options) {
     const life = this.#heard(options);
     const { signal } = life;
@@ -262,7 +262,7 @@ export class Session extends EventTarget {
     });
   }
 
-  /** @param {any} input @param {any} [options] @returns {Promise<void>} */
+  /** @param {PromptInput} input @param {PromptOptions} [options] @returns {Promise<void>} */
   async append(input, options) {
     const life = this.#heard(options);
     return this.#turn(life, async () => {
@@ -274,7 +274,7 @@ export class Session extends EventTarget {
     });
   }
 
-  /** @param {any} input @param {any} [options] @returns {Promise<number>} */
+  /** @param {PromptInput} input @param {PromptOptions} [options] @returns {Promise<number>} */
   async measureContextUsage(input, options) {
     constraintOf(options);
     const { messages, prefix } = promptOf(input, false);
@@ -286,7 +286,7 @@ export class Session extends EventTarget {
     return this.#end(life, this.#added(said));
   }
 
-  /** @param {any} [options] */
+  /** @param {{ signal?: AbortSignal }} [options] @returns {Promise<Session>} */
   async clone(options) {
     return this.#turn(this.#heard(options), async () => {
       const Own = /** @type {any} */ (this.constructor);

@@ -4,7 +4,8 @@
  */
 import { BqError } from '../shared/errors.js';
 
-/** Both kinds of models. @typedef {{ chat: { completions: { create: (body: any, options?: { signal?: AbortSignal }) => Promise<any> } }, embeddings: { create: (body: any, options?: { signal?: AbortSignal }) => Promise<any> } }} AnyModel */
+/** @import { Model } from '../shared/types.js' */
+/** Of this machine, or of `connect()`. @typedef {Pick<Model, 'chat' | 'embeddings'>} AnyModel */
 /** @typedef {{ id: string, name: string, input: string }} ToolCall  `input`: JSON, as the model wrote it */
 /** @typedef {{ prompt_tokens: number, completion_tokens: number, total_tokens: number, prompt_tokens_details?: { cached_tokens: number } }} Usage */
 
@@ -38,7 +39,10 @@ export const toolOf = (name, description, parameters) => ({
 export const callOf = ({ id, name, input }) => ({ id, type: 'function', function: { name, arguments: input } });
 
 /** @param {any} schema @param {string} [name] */
-export const formatOf = (schema, name = 'reply') => ({ type: 'json_schema', json_schema: { name, schema } });
+export const formatOf = (schema, name = 'reply') => ({
+  type: /** @type {const} */ ('json_schema'),
+  json_schema: { name, schema },
+});
 
 /** Without what is undefined, which is no JSON. @template {object} T @param {T} body @returns {T} */
 export const given = (body) =>
@@ -51,7 +55,11 @@ export const given = (body) =>
  */
 export async function* pieces(model, body, signal) {
   const chunks = await model.chat.completions.create(
-    { ...given(body), stream: true, stream_options: { include_usage: true } },
+    /** @type {import('../shared/types.js').ChatCompletionRequest & { stream: true }} */ ({
+      ...given(body),
+      stream: true,
+      stream_options: { include_usage: true },
+    }),
     { signal },
   );
   /** @type {Map<number, ToolCall>} */
@@ -59,7 +67,7 @@ export async function* pieces(model, body, signal) {
   let reason = 'stop';
   let usage;
   for await (const chunk of chunks) {
-    if (chunk.usage) ({ usage } = chunk);
+    if (chunk.usage) usage = chunk.usage;
     const choice = chunk.choices[0];
     if (!choice) continue;
     const { content, reasoning_content, tool_calls } = choice.delta ?? {};

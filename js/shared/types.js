@@ -130,7 +130,7 @@
  * @property {number} chunks
  * @property {boolean} [complete]  all of them are there, and the prefix
  * @property {Error | null} problem   why nothing more is kept
- * @property {string} [role]   'reader': another one fetches this file
+ * @property {'reader' | 'writer'} [role]   'reader': another one fetches this file
  * @property {(chunk: number, signal?: AbortSignal) => Promise<boolean>} [waitFor]   false: it won't come
  * @property {() => Promise<import('../sources/types.js').FilePart[] | null>} [parts]  files that hold the chunks; null: not all are there
  * @property {() => Promise<void>} close
@@ -449,10 +449,12 @@
  * @property {boolean} [byLayer]  a row per stage and layer, not per stage
  */
 
+/** @typedef {'host' | 'embed' | 'norm' | 'qkv' | 'kv' | 'attend' | 'o' | 'mlpIn' | 'activate' | 'down' | 'head' | 'sample'} Stage */
+
 /**
  * A stage of the forward pass, all together since the trace began.
  * @typedef {object} StageTrace
- * @property {string} stage   "host" is what lies between two calls of the engine while it generates; "embed", "norm"
+ * @property {Stage} stage    "host" is what lies between two calls of the engine while it generates; "embed", "norm"
  *   (and activations quantized), "qkv", "kv" (rotated and stored), "attend", "o", "mlpIn", "activate", "down", "head",
  *   "sample"
  * @property {number} [layer]  with byLayer, of stages that have one
@@ -538,7 +540,7 @@
 
 /**
  * @typedef {object} Message
- * @property {string} role  "system", "user" or "assistant"
+ * @property {'system' | 'user' | 'assistant' | 'tool' | (string & {})} role  those of a template of its own, too
  * @property {string} content
  * @property {number[]} [tokens]  of a reply as it was generated: what was computed of it needn't be again
  * @property {string} [name]              this and what follows is for the model's template
