@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Filling the forms of tests/bench/forms/, against writing freely: milliseconds per token of each, side by side, the best of
-// several turns.
+// Filling the forms of tests/bench/forms/, against writing freely: milliseconds per token that the one thread computes, side by side,
+// the best of several turns. (A wall clock would tell what else the machine does.)
 //
 //   node tests/bench/forms.mjs MODEL [TURNS]
 import { readdirSync, readFileSync } from 'node:fs';
@@ -14,8 +14,11 @@ const session = await model.createSession();
 
 /** @param {string} prompt @param {object} options @returns {Promise<{ ms: number, tokens: number }>} per token */
 async function timed(prompt, options) {
-  const { timings } = await session.generate(prompt, { temperature: 0, seed: 1, ...options });
-  return { ms: (timings.ttftMs - timings.prefillMs + timings.decodeMs) / timings.tokens, tokens: timings.tokens };
+  const { threadCpuUsage } = /** @type {any} */ (process);
+  const since = threadCpuUsage();
+  const { ids } = await session.generate(prompt, { temperature: 0, seed: 1, ...options });
+  const { user, system } = threadCpuUsage(since);
+  return { ms: (user + system) / 1000 / ids.length, tokens: ids.length };
 }
 
 console.log('form         tokens   free ms   form ms   faster');
