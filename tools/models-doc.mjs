@@ -35,7 +35,7 @@ const TABLES = {
   ],
   types: [
     'Types of GGUF',
-    'What a type is computed with, whether its values are those of the library named, and what a token costs: weights per second of one thread with relaxed SIMD, Q4_0 being 1, as [SPEED.md](SPEED.md), "What stored types cost", has it for what the type becomes (floats were not measured there). IQ4_XS, IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: a scale of IQ4_XS is an f16 times a number of 6 bits, which no type of 8 bits here holds exactly, and values that are not those of the file are not made unasked.',
+    'What a type is computed with, whether its values are those of the library named, and what a token costs: weights per second of one thread with relaxed SIMD, Q4_0 being 1, as [SPEED.md](SPEED.md), "What stored types cost", has it for what the type becomes (floats and bq8k_32 were not measured there). IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: no type here holds all values of IQ3_XXS exactly, and values that are not those of the file are not made unasked.',
     {
       type: 'type',
       bits: 'bits per weight in the file',

@@ -47,15 +47,20 @@ static void import_q5_1(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* f16 scale, nibbles, each an index. */
-static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
+/* 16 bytes of nibbles, each an index: 32 weights. */
+static void look_up(const uint8_t *src, uint8_t *dst) {
   static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
+  for (int i = 0; i < 16; i++) {
+    dst[i] = (uint8_t)values[src[i] & 15];
+    dst[16 + i] = (uint8_t)values[src[i] >> 4];
+  }
+}
+
+/* f16 scale, nibbles. */
+static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 18, dst += 34) {
-    for (int i = 0; i < 16; i++) {
-      dst[i] = (uint8_t)values[src[2 + i] & 15];
-      dst[16 + i] = (uint8_t)values[src[2 + i] >> 4];
-    }
+    look_up(src + 2, dst);
     memcpy(dst + 32, src, 2);
   }
 }
@@ -164,6 +169,19 @@ static void import_q3_k(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
+/* f16 scale, eight factors of 6 bits (32 is taken off): two upper bits of each, then four lower
+ * ones; nibbles as of IQ4_NL. */
+static void import_iq4_xs(const uint8_t *src, size_t n, uint8_t *dst) {
+  for (; n; n--, src += 136, dst += 266) {
+    for (int i = 0; i < 8; i++) {
+      look_up(src + 8 + 16 * i, dst + 32 * i);
+      const int low = src[4 + i / 2] >> i % 2 * 4 & 15, high = src[2 + i / 4] >> i % 4 * 2 & 3;
+      dst[256 + i] = (uint8_t)(low + 16 * high - 32);
+    }
+    memcpy(dst + 264, src, 2);
+  }
+}
+
 /* --- v1 --------------------------------------------------------------------------------------- */
 
 /* Blocks of `from` weights of 4 bits become blocks of `to` with the same f32 scale. */
@@ -191,6 +209,7 @@ bq_import_fn *bq_import_of(bq_type stored, bq_type run) {
       {BQ_TYPE_Q5_K, BQ_TYPE_BQ7KA_32, import_q5_k},
       {BQ_TYPE_Q6_K, BQ_TYPE_BQ7K_16, import_q6_k},
       {BQ_TYPE_IQ4_NL, BQ_TYPE_BQ8_32, import_iq4_nl},
+      {BQ_TYPE_IQ4_XS, BQ_TYPE_BQ8K_32, import_iq4_xs},
       /* v1's blocks may straddle rows of other lengths */
       {BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16, split_32_16},
       {BQ_TYPE_BQ4_64, BQ_TYPE_BQ4_16, split_64_16},

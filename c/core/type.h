@@ -58,7 +58,9 @@
   IMPORTED(BQ4KA_32, bq4ka_32, 32, 4, 1, 1)                 \
   IMPORTED(BQ7A_32, bq7a_32, 32, 7, 2, 2)                   \
   IMPORTED(BQ7KA_32, bq7ka_32, 32, 7, 1, 1)                 \
-  IMPORTED(BQ7K_16, bq7k_16, 16, 7, 1, 0)
+  IMPORTED(BQ7K_16, bq7k_16, 16, 7, 1, 0)                   \
+  STORED(IQ4_XS, iq4_xs, 256, 136, 0, 2, 0, BQ8K_32)        \
+  IMPORTED(BQ8K_32, bq8k_32, 32, 8, 1, 0)
 
 #define BQ_SKIP_TYPE(...)
 #define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \

@@ -98,6 +98,8 @@ const rows = [
   imported('bq7a_32', 32, 7, 2, 2),
   imported('bq7ka_32', 32, 7, 1, 1),
   imported('bq7k_16', 16, 7, 1, 0),
+  named('iq4_xs', 256, 136),
+  imported('bq8k_32', 32, 8, 1, 0),
 ];
 
 /** Indexed by id. @type {readonly WeightType[]} */

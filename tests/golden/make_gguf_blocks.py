@@ -19,7 +19,7 @@ OUT = Path(__file__).with_name("gguf_blocks")
 TYPES = {
     "F32": 4, "F16": 2, "BF16": 2,
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
-    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ3_S": [0],
+    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ3_S": [0], "IQ4_XS": [0],
 }
 # f16: ordinary ones, then zeros, the least, the largest subnormal and the largest of all, of both signs
 EDGES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x7BFF, 0xFBFF]

@@ -97,6 +97,7 @@ const NUMBERS = {
   q6_k: 14,
   iq4_nl: 20,
   iq3_s: 21,
+  iq4_xs: 23,
   bf16: 30,
 };
 

@@ -129,6 +129,8 @@ TYPES = [
     Type(28, "bq7a_32", 32, 36, 32, 288, "<f2", minima=True),
     Type(29, "bq7ka_32", 256, 276, 256, 2208, "<f2", minima=True, factors=8),
     Type(30, "bq7k_16", 256, 274, 256, 2192, "<f2", factors=16),
+    Type(31, "iq4_xs", 256, 136, scale="<f2"),
+    Type(32, "bq8k_32", 256, 266, 256, 2128, "<f2", factors=8),
 ]
 BY_ID = {t.id: t for t in TYPES}
 BY_NAME = {t.name: t for t in TYPES}
@@ -209,6 +211,11 @@ def k_blocks(kind, raw, name):
     if kind.name == "q6_k":
         q = nibbles(raw[:, :128], 64) + 16 * two_bits(raw[:, 128:192]) - 32
         return weighed(q, d * raw[:, 192:208].view(np.int8).astype(np.float32))
+    if kind.name == "iq4_xs":
+        f = raw[:, 2:8].astype(np.int32)
+        low = np.stack([f[:, 2:] & 15, f[:, 2:] >> 4], axis=2).reshape(-1, 8)
+        high = np.concatenate([f[:, i : i + 1] >> np.array([0, 2, 4, 6]) & 3 for i in (0, 1)], axis=1)
+        return weighed(np.array(IQ4_NL)[nibbles(raw[:, 8:], 16)], d * (low + 16 * high - 32).astype(np.float32))
     scale, least = factors_of_6_bits(raw[:, 4:16])
     q = nibbles(raw[:, -128:], 32)
     if kind.name == "q5_k":
@@ -241,8 +248,11 @@ def imported_blocks(kind, raw, name):
     numbers = finite(np.ascontiguousarray(raw[:, -size:]).view("<f2").astype(np.float32), name)
     weights = kind.bytes - size - kind.factors * (2 if kind.minima else 1)
     packed = raw[:, :weights]
-    q = (packed & 127).astype(np.int32) if weights == kind.block else nibbles(packed, 16)
-    q -= 0 if kind.minima else 64 if weights == kind.block else 8
+    if kind.name == "bq8k_32":
+        q = packed.view(np.int8).astype(np.int32)
+    else:
+        q = (packed & 127).astype(np.int32) if weights == kind.block else nibbles(packed, 16)
+        q -= 0 if kind.minima else 64 if weights == kind.block else 8
     if not kind.factors:
         return weighed(q, numbers[:, :1], numbers[:, 1:])
     factors = raw[:, weights:-size].view(np.int8).astype(np.float32)
@@ -298,8 +308,9 @@ def untile(kind, data, rows, cols, name):
     runs = kind.step // 32
     if bytewise:
         q = body.reshape(groups, steps, runs, 8, 2, 4, 4).astype(np.int32)  # [run of 32][j][h][r][i]
-        need(kind.name == "bq8_32" or q.max() < 128, f"{name}: a weight of 7 bits has 8")
-        q -= 0 if kind.minima else 128 if kind.name == "bq8_32" else 64
+        whole = kind.name.startswith("bq8")
+        need(whole or q.max() < 128, f"{name}: a weight of 7 bits has 8")
+        q -= 0 if kind.minima else 128 if whole else 64
         q = q.transpose(0, 1, 4, 5, 2, 3, 6).reshape(groups, steps, 8, kind.step)  # row 4h + r, k = 4j + i
     else:
         packed = body.reshape(groups, steps, runs, 4, 2, 4, 4)  # [run of 32][j][h][r][i]
