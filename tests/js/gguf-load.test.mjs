@@ -313,48 +313,63 @@ test("a model in several files: by the first one's address or path, or as a list
   await assert.rejects(plain.load(url, options), { code: 'HTTP_STATUS' });
 });
 
-test('blocks of IQ3_S become those of Q6_K as they come: from a file, by ranges, kept, and in a .bq4 file', async (t) => {
-  const next = random(5);
-  const sizes = { ...config, layers: 2, hidden: 256, heads: 4, kv_heads: 2, ffn: 512 };
-  const tensors = tensorTable({ ...sizes, head_dim: 64 })
-    .filter(({ required }) => required)
-    .map(({ name, dims }) => {
-      if (dims.length === 1)
-        return {
-          name: ggufName(name),
-          dims,
-          type: 0,
-          bytes: new Uint8Array(Float32Array.from({ length: dims[0] }, () => 1 + 0.2 * next()).buffer),
-        };
-      const bytes = Uint8Array.from({ length: ((dims[0] * dims[1]) / 256) * 110 }, () => 128 + 128 * next());
-      for (let i = 0; i < bytes.length; i += 110) bytes.set([128 + 128 * next(), 1], i); // a subnormal scale
-      return { name: ggufName(name), dims, type: 21, bytes };
+/** IQ4_XS whose factors are 1 has the values of IQ4_NL. @param {Uint8Array} blocks */
+const iq4nlOfIq4xs = (blocks) =>
+  Buffer.concat(
+    Array.from({ length: blocks.length / 136 }, (_, i) => blocks.subarray(136 * i, 136 * (i + 1))).flatMap((block) =>
+      Array.from({ length: 8 }, (_, k) => [block.subarray(0, 2), block.subarray(8 + 16 * k, 24 + 16 * k)]).flat(),
+    ),
+  );
+
+/** Types that few files have: GGUF's numbers, bytes of a block and what they begin with behind half a scale (of IQ3_S a subnormal one), and the same values in another type. */
+const OTHERS = {
+  IQ3_S: { number: 21, bytes: 110, head: [1], as: 14, of: q6kOfIq3s },
+  IQ4_XS: { number: 23, bytes: 136, head: [0x14, 0xaa, 0xaa, 0x11, 0x11, 0x11, 0x11], as: 20, of: iq4nlOfIq4xs },
+};
+
+for (const [type, { number, bytes: size, head, as: same, of }] of Object.entries(OTHERS))
+  test(`${type} is what has its values in another type: from a file, by ranges, kept, and in a .bq4 file`, async (t) => {
+    const next = random(5);
+    const sizes = { ...config, layers: 2, hidden: 256, heads: 4, kv_heads: 2, ffn: 512 };
+    const tensors = tensorTable({ ...sizes, head_dim: 64 })
+      .filter(({ required }) => required)
+      .map(({ name, dims }) => {
+        if (dims.length === 1)
+          return {
+            name: ggufName(name),
+            dims,
+            type: 0,
+            bytes: new Uint8Array(Float32Array.from({ length: dims[0] }, () => 1 + 0.2 * next()).buffer),
+          };
+        const bytes = Uint8Array.from({ length: ((dims[0] * dims[1]) / 256) * size }, () => 128 + 128 * next());
+        for (let i = 0; i < bytes.length; i += size) bytes.set([128 + 128 * next(), ...head], i);
+        return { name: ggufName(name), dims, type: number, bytes };
+      });
+    const metadata = { ...llamaMetadata(sizes), ...bytesTokenizer(sizes.vocab) };
+    const as = (/** @type {any} */ list) => gguf(metadata, list);
+    const stored = as(tensors);
+    const other = as(tensors.map((one) => (one.type ? { ...one, type: same, bytes: of(one.bytes) } : one)));
+    /** @param {any} source @param {any} [more] */
+    const answer = async (source, more) => idsOf(await plain.load(source, { ...options, ...more }));
+    const expected = await answer(fromBytes(other));
+    assert.equal(await answer(fromBytes(stored)), expected);
+    const vector = { name: 'output_norm.weight', dims: [256], type: number, bytes: tensors[0].bytes.subarray(0, size) };
+    await assert.rejects(answer(fromBytes(as(tensors.map((one) => (one.name === vector.name ? vector : one))))), {
+      code: 'UNSUPPORTED',
+      message: new RegExp(`(vector "ln_f.weight" is|"output_norm.weight" is a vector,) stored as ${type}`, 'i'),
     });
-  const metadata = { ...llamaMetadata(sizes), ...bytesTokenizer(sizes.vocab) };
-  const as = (/** @type {any} */ list) => gguf(metadata, list);
-  const stored = as(tensors);
-  const sixth = as(tensors.map((one) => (one.type ? { ...one, type: 14, bytes: q6kOfIq3s(one.bytes) } : one)));
-  /** @param {any} source @param {any} [more] */
-  const answer = async (source, more) => idsOf(await plain.load(source, { ...options, ...more }));
-  const expected = await answer(fromBytes(sixth));
-  assert.equal(await answer(fromBytes(stored)), expected);
-  const vector = { name: 'output_norm.weight', dims: [256], type: 21, bytes: tensors[0].bytes.subarray(0, 110) };
-  await assert.rejects(answer(fromBytes(as(tensors.map((one) => (one.name === vector.name ? vector : one))))), {
-    code: 'UNSUPPORTED',
-    message: /"output_norm.weight" is a vector, stored as IQ3_S/,
+    assert.equal(await answer(fromBytes(stored), { budget: 2 ** 27 }), expected);
+    const { server, engine, asked } = await opened(t);
+    server.files['/model.gguf'] = stored;
+    const source = fromUrl(server.at('/model.gguf'), { retries: 0 });
+    assert.equal(await idsOf(await engine.load(source, options)), expected);
+    const first = asked().length;
+    assert.equal(await idsOf(await engine.load(source, options)), expected);
+    assert.equal(asked().length, first);
+    const to = join(folder, `${type}.bq4`);
+    await convertGguf(openBytes(stored), to, {});
+    assert.equal(await answer(fromFile(to)), expected);
   });
-  assert.equal(await answer(fromBytes(stored), { budget: 2 ** 27 }), expected);
-  const { server, engine, asked } = await opened(t);
-  server.files['/model.gguf'] = stored;
-  const source = fromUrl(server.at('/model.gguf'), { retries: 0 });
-  assert.equal(await idsOf(await engine.load(source, options)), expected);
-  const first = asked().length;
-  assert.equal(await idsOf(await engine.load(source, options)), expected);
-  assert.equal(asked().length, first);
-  const to = join(folder, 'iq3.bq4');
-  await convertGguf(openBytes(stored), to, {});
-  assert.equal(await answer(fromFile(to)), expected);
-});
 
 test('a large vocabulary: of what was read of the header JavaScript keeps nothing once the weights are there', () => {
   const large = { ...config, layers: 1, hidden: 64, heads: 2, kv_heads: 1, ffn: 64, vocab: 200000 };
