@@ -66,34 +66,57 @@ export function threadsBlocked() {
 /** As web/probe.c numbers them. @type {Build[]} */
 export const TABLES = ['simd128', 'relaxed', 'relaxed16'];
 /** The most milliseconds that timing may take. */
-const PROBE_MS = 40;
+const PROBE_MS = 80;
+/** Milliseconds of a sample, and ticks of the clock at least: pages that aren't isolated have coarse ones. */
+const SAMPLE_MS = 0.5;
+const TICKS = 5;
 /**
- * Engines begin with quick code, which is no guide, and replace it while it runs: it then becomes at least this many
- * times as fast. So many rounds after that are enough.
+ * Engines begin with quick code, which is no guide, and replace it while it runs, for all tables at once. SIMD128's, which has
+ * the most instructions, then takes less than this share of before. So many rounds after that are enough; before, so many
+ * have to be seen: the first one is cold, another one may be interrupted.
  */
-const BETTER_CODE = 2;
+const BETTER_CODE = 0.65;
 const ROUNDS = 8;
+const COLD_ROUNDS = 4;
 /** How much faster another dot than that of `relaxed` must be. */
 const WORTH = 1.05;
+
+/** What `now` moves by, in milliseconds. @param {() => number} now */
+function tickOf(now) {
+  const since = now();
+  let then = since;
+  while (then === since) then = now();
+  return then - since;
+}
 
 /**
  * The build whose dot product takes the least time for the same multiplications.
  * @param {(table: number) => unknown} multiply  by a number in TABLES
+ * @param {() => number} [now]
  * @returns {Build}
  */
-export function fastestBuild(multiply) {
+export function fastestBuild(multiply, now = () => performance.now()) {
+  const since = now();
+  const sample = Math.max(SAMPLE_MS, TICKS * Math.min(tickOf(now), tickOf(now)));
+  /** Milliseconds of a call. @param {number} table */
+  const timed = (table) => {
+    const start = now();
+    let calls = 0;
+    let ms = 0;
+    for (; ms < sample; calls++, ms = now() - start) multiply(table);
+    return ms / calls;
+  };
   const least = TABLES.map(() => Infinity);
-  /** @type {number[] | undefined} */
-  let first;
-  const since = performance.now();
-  for (let rounds = 0; rounds < ROUNDS && performance.now() - since < PROBE_MS;) {
-    for (const table of least.keys()) {
-      const start = performance.now();
-      multiply(table);
-      least[table] = Math.min(least[table], performance.now() - start);
+  let [rounds, left] = [0, ROUNDS];
+  for (let better = false; left > 0 && now() - since < PROBE_MS; rounds++) {
+    const before = least[0];
+    const times = TABLES.map((_, table) => timed(table));
+    if (!better && rounds >= COLD_ROUNDS && times[0] < before * BETTER_CODE) {
+      better = true;
+      least.fill(Infinity);
     }
-    first ??= [...least];
-    if (least.some((ms, i) => ms * BETTER_CODE < /** @type {number[]} */ (first)[i])) rounds++;
+    for (const [table, ms] of times.entries()) if (rounds > 0) least[table] = Math.min(least[table], ms);
+    if (better) left--;
   }
   const relaxed = TABLES.indexOf('relaxed');
   const best = least.indexOf(Math.min(...least));
