@@ -117,6 +117,10 @@ typedef struct bq_session_options {
                           Always where the model has none */
   uint32_t forks;      /* sessions forked from this one that are planned for, at a time */
   uint32_t fork_positions; /* that each of them will not share with others; 0: context */
+  uint32_t kv_window;  /* positions that a token sees at least, in layers without a window of their
+                          own, and BQ_KV_BLOCK - 1 more at most; 0: all. The context may be longer
+                          than the model's own then (docs/decisions/0017-attention-sinks.md) */
+  uint32_t sinks;      /* and besides, of the first ones; at most BQ_SINKS_MAX */
   uint32_t spread;     /* products of so many tokens at least are spread (bq_session_spread), not of
                           paged models, nor with threads; 0: none */
   bq_parallel parallel;

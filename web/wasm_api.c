@@ -137,6 +137,8 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.parallel.threads = in->threads;
     o.forks = in->forks;
     o.fork_positions = in->fork_positions;
+    o.kv_window = in->kv_window;
+    o.sinks = in->sinks;
     o.rows = in->drafts < UINT32_MAX ? in->drafts + 1 : UINT32_MAX;
   }
   o.parallel.run = bqw_parallel().run;

@@ -4,10 +4,11 @@
 
 #include "core/least.h"
 
-/* The first position that those from `n` on see in a layer. */
-static uint32_t first_seen(const bq_config *c, uint32_t layer, uint32_t n) {
-  const uint32_t window = bq_config_window(c, layer);
-  return window && n + 1 > window ? n + 1 - window : 0;
+/* The first position that those from `n` on see in a layer, besides sinks. */
+static uint32_t first_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
+  const uint32_t window = bq_config_window(cache->config, layer);
+  if (!window) return bq_kv_window_from(cache->window, n);
+  return n + 1 > window ? n + 1 - window : 0;
 }
 
 /* --- pool ------------------------------------------------------------------------------------- */
@@ -24,7 +25,8 @@ static uint64_t blocks_touched(uint64_t positions) {
 /* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
  * and one position more, since the last token may be computed anew. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
-  const uint64_t all = blocks_of(o->context), window = bq_config_window(c, layer);
+  const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
+  const uint64_t window = own ? own : o->kv_window;
   return window ? bq_smaller(all, blocks_touched(window + o->window)) : all;
 }
 
@@ -117,7 +119,8 @@ static void give_block(bq_kv_pool *pool, uint8_t **entry) {
 bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_cache cache = {.config = c,
                        .entries = (uint32_t)blocks_of(o->context),
-                       .head_bytes = (size_t)head_bytes(c, o)};
+                       .head_bytes = (size_t)head_bytes(c, o),
+                       .window = o->kv_window};
   cache.blocks =
       bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
   return cache;
@@ -156,7 +159,7 @@ static bool own_block(bq_kv_cache *cache, uint8_t **entry, bool keep) {
 /* The first block that holds what positions from n - 1 on see: one position more than those from n
  * on, since the last token may be computed anew. */
 static uint32_t first_block(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
-  return first_seen(cache->config, layer, n ? n - 1 : 0) / BQ_KV_BLOCK;
+  return first_seen(cache, layer, n ? n - 1 : 0) / BQ_KV_BLOCK;
 }
 
 static bq_status used_up(const bq_kv_cache *cache, bq_error *err) {
@@ -181,7 +184,7 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
 
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
-    const uint32_t seen = first_seen(cache->config, layer, n);
+    const uint32_t seen = first_seen(cache, layer, n);
     if (seen < n && !table_of(cache, layer)[seen / BQ_KV_BLOCK]) return false;
   }
   return true;

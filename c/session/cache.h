@@ -29,7 +29,19 @@ typedef struct bq_kv_cache {
   uint8_t **blocks;   /* [layers][entries]: block i of a layer's positions; NULL: not held */
   uint32_t entries;
   size_t head_bytes;  /* of one head in a block */
+  uint32_t window;    /* bq_session_options.kv_window */
 } bq_kv_cache;
+
+/* Where what a position sees begins, with a window of so many positions (0: with none): with a
+ * block, so that all rows between two blocks' ends see the same. */
+static inline uint32_t bq_kv_window_from(uint32_t window, uint32_t position) {
+  if (!window || position < window) return 0;
+  return (position + 1 - window) / BQ_KV_BLOCK * BQ_KV_BLOCK;
+}
+/* Positions that a token sees at most, in whole blocks and with one for sinks. */
+static inline uint64_t bq_kv_window_most(uint32_t window) {
+  return ((uint64_t)window + 2 * BQ_KV_BLOCK - 2) / BQ_KV_BLOCK * BQ_KV_BLOCK + BQ_KV_BLOCK;
+}
 
 /* `options` have their defaults here: bq_session_options_resolve. */
 /* Bytes that the positions of a session take, without its forks and what is left over in blocks. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/fmath.h"
+#include "core/least.h"
 #include "session/session.h"
 
 /* --- a job: one layer, or the head, over one batch -------------------------------------------- */
@@ -19,7 +20,7 @@ typedef struct job {
   float *results;            /* of the head: [tokens][result_cols] */
 } job;
 
-/* Tokens of a batch that are of one text of a session. */
+/* Tokens of a batch that are of one text of a session, and see the same of its beginning. */
 typedef struct segment {
   const bq_session *s;
   uint32_t at, tokens; /* the first in the batch, how many */
@@ -30,9 +31,12 @@ typedef struct segment {
 /* The one behind `from` tokens of the batch. */
 static segment segment_at(const job *j, uint32_t from) {
   const bq_row row = bq_row_at(j->s, j->batch_at + from);
-  const uint32_t left = j->tokens - from;
-  return (segment){row.s, from, row.left < left ? row.left : left, row.first,
-                   row.first + row.position};
+  const uint32_t position = row.first + row.position, window = row.s->options.kv_window;
+  uint32_t n = bq_smaller32(row.left, j->tokens - from);
+  /* All see the same first position. */
+  if (window)
+    n = bq_smaller32(n, bq_kv_window_from(window, position) + BQ_KV_BLOCK + window - 1 - position);
+  return (segment){row.s, from, n, row.first, position};
 }
 
 /* A job at one layer. */
@@ -299,8 +303,7 @@ static void spread_dims(float *x, size_t dim, float scale) {
   for (size_t i = 0; i < dim; i++) x[i] *= scale; /* a power of 2: exact */
 }
 
-/* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated; for a cache
- * of 4 bits its dims spread, which leaves dots of both what they are. */
+/* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated. */
 static void ready_head(const place *p, const bq_step *step, uint32_t which, uint32_t h, float *x,
                        size_t stride) {
   const job *j = p->j;
@@ -319,9 +322,25 @@ static void ready_head(const place *p, const bq_step *step, uint32_t which, uint
     if (cs)
       s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
-    if (s->options.kv_type == BQ_KV_I4)
-      spread_dims(x + t * stride, c->head_dim,
-                  which ? 1.0f : 1.0f / (float)(c->head_dim & (~c->head_dim + 1)));
+  }
+}
+
+/* For a cache of 4 bits the dims of queries and of keys are spread, which leaves their dots what
+ * they are. */
+static void spread_heads(const bq_session *s, float *x, size_t stride, size_t n, bool key) {
+  const size_t dim = s->model->config.head_dim;
+  for (size_t t = 0; t < n && s->options.kv_type == BQ_KV_I4; t++)
+    spread_dims(x + t * stride, dim, key ? 1.0f : 1.0f / (float)(dim & (~dim + 1)));
+}
+
+/* Of a segment's keys and values those that are sinks. */
+static void keep_sinks(const place *p, const segment *g, uint32_t head, const float *k,
+                       const float *v, size_t stride) {
+  const size_t dim = p->s->model->config.head_dim, n = g->s->options.sinks;
+  float *keys = bq_sinks_of(g->s, p->layer, head), *values = keys + n * dim;
+  for (size_t t = 0; t < g->tokens && g->position + t < n; t++) {
+    memcpy(keys + (g->position + t) * dim, k + t * stride, dim * sizeof *k);
+    memcpy(values + (g->position + t) * dim, v + t * stride, dim * sizeof *v);
   }
 }
 
@@ -332,7 +351,9 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
   const bq_config *c = &s->model->config;
   const size_t dim = c->head_dim;
   if (i < c->heads) {
-    ready_head(p, step, 0, (uint32_t)i, j->buffer[BQ_BUFFER_Q] + i * dim, j->cols[BQ_BUFFER_Q]);
+    float *q = j->buffer[BQ_BUFFER_Q] + i * dim;
+    ready_head(p, step, 0, (uint32_t)i, q, j->cols[BQ_BUFFER_Q]);
+    spread_heads(s, q, j->cols[BQ_BUFFER_Q], j->tokens, false);
     return;
   }
   const uint32_t h = (uint32_t)(i - c->heads);
@@ -342,9 +363,11 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
   clip_head(p, v, stride, c->qkv_clip);
   for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
     g = segment_at(j, g.at);
+    float *key = k + g.at * stride, *value = v + g.at * stride;
     const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, h);
-    s->model->kernels->kv_store[s->options.kv_type](&kv, g.position, g.tokens, k + g.at * stride,
-                                                    v + g.at * stride, stride);
+    keep_sinks(p, &g, h, key, value, stride);
+    spread_heads(s, key, stride, g.tokens, true);
+    s->model->kernels->kv_store[s->options.kv_type](&kv, g.position, g.tokens, key, value, stride);
   }
 }
 
@@ -354,6 +377,36 @@ static bq_stage store_share(const place *p, const bq_step *step, size_t thread, 
   for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) store_head(p, step, i);
   return BQ_STAGE_KV;
+}
+
+/* Leaves a job what it has to see behind a window's beginning `from`: its blocks, and before them
+ * one with the sinks, whose keys are rotated to the positions right before. Their own block may be
+ * gone. */
+static void leave_sinks(const place *p, const segment *g, uint32_t head, uint32_t from,
+                        bq_attend_job *attend) {
+  const bq_session *s = p->s;
+  const bq_config *c = &s->model->config;
+  const uint32_t n = s->options.sinks, end = g->position + g->tokens;
+  const size_t dim = c->head_dim, first = BQ_KV_BLOCK - n;
+  bq_arena arena = {attend->scratch, s->scratch.attend_bytes, 0, false};
+  const bq_sight sight = bq_sight_lay_out(&arena, &s->kv, &s->options);
+  const float *keys = bq_sinks_of(g->s, p->layer, head);
+  const uint32_t table = p->w->kind->rope;
+  memcpy(sight.keys, keys, n * dim * sizeof *keys);
+  for (uint32_t i = 0; i < n && table != BQ_NO_ROPE; i++)
+    s->model->kernels->rope(sight.keys + i * dim,
+                            s->sink_rope[table] + (size_t)(p->j->batch_at + g->at) * c->rope_dim,
+                            c->rope_dim, c->rope_pairs == BQ_ROPE_ADJACENT);
+  spread_heads(s, sight.keys, dim, n, true);
+  sight.table[0] = sight.block;
+  for (uint32_t at = from, i = 1; at < end; at += BQ_KV_BLOCK, i++)
+    sight.table[i] = attend->kv.blocks[at / BQ_KV_BLOCK] + attend->kv.offset;
+  attend->kv = (bq_kv_view){sight.table, 0, c->head_dim};
+  s->model->kernels->kv_store[s->options.kv_type](&attend->kv, first, n, sight.keys,
+                                                  keys + n * dim, dim);
+  attend->position -= from - BQ_KV_BLOCK;
+  attend->first = first;
+  attend->scratch = (uint8_t *)attend->scratch + arena.used;
 }
 
 /* Rows from...to - 1 of all (token, query head) of a session, ordered by KV head, then token: so
@@ -366,16 +419,18 @@ static void attend_segment(const place *p, const segment *g, size_t from, size_t
   const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * g->tokens;
   const size_t stride = j->cols[BQ_BUFFER_Q];
   const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
+  const uint32_t seen =
+      p->w->kind->window ? 0 : bq_kv_window_from(s->options.kv_window, g->position);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = g->at * stride + h * group * dim;
     if (to <= first || from >= first + rows) continue;
-    const bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->layer, h),
+    bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->layer, h),
                                   .q = j->buffer[BQ_BUFFER_Q] + at,
                                   .y = j->buffer[BQ_BUFFER_MIX] + at,
                                   .stride = stride,
                                   .heads = group,
                                   .position = g->position,
-                                  .first = g->first,
+                                  .first = seen ? seen : g->first,
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
                                   .scale = scale,
@@ -384,6 +439,7 @@ static void attend_segment(const place *p, const segment *g, size_t from, size_t
                                   .softcap = c->attn_softcap,
                                   .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
                                   .scratch = scratch};
+    if (seen && s->options.sinks) leave_sinks(p, g, h, seen, &attend);
     s->model->kernels->attend[s->options.kv_type](&attend);
   }
 }

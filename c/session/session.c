@@ -5,20 +5,42 @@
 #include "core/least.h"
 #include "model/ready.h"
 
+/* What is seen, and how far. */
+static bq_status check_window(const bq_config *config, bq_session_options *o, bq_error *err) {
+  const bool moves = o->kv_window && config->position != BQ_POSITION_LEARNED;
+  const uint64_t far = moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
+  if (o->kv_window && config->bidirectional)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "a text that is read in both directions is seen as a whole: no KV window");
+  if (o->sinks > BQ_SINKS_MAX || (o->sinks && !o->kv_window))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "%u sinks with a KV window of %u: at most %u, and of a window", o->sinks,
+                   o->kv_window, (uint32_t)BQ_SINKS_MAX);
+  if (o->context > config->context && (far > config->context || o->context > BQ_CONTEXT_MAX))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "context %u is larger than the model's own, %u: that takes a KV window of at "
+                   "most %u, in a model that does not learn each position, and ends at %u",
+                   o->context, config->context,
+                   config->context < BQ_KV_BLOCK + o->sinks ? 0 : config->context - BQ_KV_BLOCK - o->sinks,
+                   (uint32_t)BQ_CONTEXT_MAX);
+  if (o->kv_window < o->context) return BQ_OK;
+  o->kv_window = o->sinks = 0; /* of everything */
+  return BQ_OK;
+}
+
 bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
                                      bq_session_options *out, bq_error *err) {
   bq_session_options o = in ? *in : (bq_session_options){0};
   if (o.context == 0) o.context = config->context;
-  if (o.context > config->context)
-    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                   "context %u is larger than the model's own, %u", o.context, config->context);
+  bq_status status = check_window(config, &o, err);
+  if (status) return status;
   if ((unsigned)o.kv_type >= BQ_KV_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown KV cache type %u",
                    (uint32_t)o.kv_type);
   if ((unsigned)o.activations >= BQ_ACTIVATIONS_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown type of activations %u",
                    (uint32_t)o.activations);
-  o.window = bq_smaller32(o.window ? o.window : 256, o.context);
+  o.window = bq_smaller32(o.window ? o.window : 256, o.kv_window ? o.kv_window : o.context);
   o.batch = bq_smaller32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
@@ -32,6 +54,25 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   if (o.parallel.threads > 1) o.spread = 0;
   *out = o;
   return BQ_OK;
+}
+
+bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_session_options *o) {
+  const uint64_t dim = kv->config->head_dim;
+  if (!o->sinks) return (bq_sight){0};
+  bq_sight sight = {0};
+  sight.table = bq_arena_take(arena, bq_kv_window_most(o->kv_window) / BQ_KV_BLOCK,
+                              sizeof *sight.table);
+  sight.block = bq_arena_take(arena, kv->head_bytes, 1);
+  sight.keys = bq_arena_take(arena, o->sinks * dim, sizeof *sight.keys);
+  return sight;
+}
+
+/* Positions that a run of attention has in its scratch at most: of layers with a window of their
+ * own, and of others. */
+static uint64_t attended(const bq_config *c, const bq_session_options *o) {
+  const uint64_t own = c->window ? (uint64_t)c->window + o->window + 2 * BQ_KV_BLOCK : 0;
+  const uint64_t others = o->kv_window ? bq_kv_window_most(o->kv_window) : o->context;
+  return bq_larger(others, bq_smaller(own, o->context));
 }
 
 /* Hands out everything a session owns, in one order for planning and for creation. */
@@ -50,8 +91,14 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   s->members = bq_arena_take(arena, o->window, sizeof *s->members);
   s->texts = bq_arena_take(arena, bq_texts_most(o) + 1, sizeof *s->texts);
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
-  for (uint32_t i = 0; i < bq_rope_tables(c); i++)
+  for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
+    if (o->sinks)
+      s->sink_rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
+  }
+  s->kv = bq_cache_lay_out(arena, c, o);
+  s->sinks = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads * 2 * o->sinks * c->head_dim,
+                           sizeof(float));
   s->result_cols = o->hidden ? c->hidden : c->vocab;
   s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
   s->pooled = bq_arena_take(arena, c->hidden, sizeof(float));
@@ -76,11 +123,13 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
                                      bq_buffer_cols(c, (bq_buffer)i),
                                  sizeof(float));
   if (c->experts) w->routes = bq_routes_lay_out(arena, c, kernels, o->batch);
-  const uint64_t attend = bq_attend_scratch(o->kv_type, o->context, c->head_dim);
+  bq_arena sight = {0};
+  bq_sight_lay_out(&sight, &s->kv, o);
+  const uint64_t attend =
+      sight.used + bq_attend_scratch(o->kv_type, attended(c, o), c->head_dim);
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
 
-  s->kv = bq_cache_lay_out(arena, c, o);
   if (home) *home = session;
   return home;
 }
@@ -156,6 +205,7 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   }
   bq_cache_share(&s->kv, &from->kv);
   bq_cache_cut(&s->kv, bq_session_complete(from));
+  memcpy(s->sinks, from->sinks, bq_sinks_floats(s) * sizeof *s->sinks);
   s->n_tokens = from->n_tokens;
   s->computed = bq_session_complete(from);
   s->from = from->from;

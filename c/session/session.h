@@ -124,6 +124,10 @@ struct bq_session {
   bool run_stopped; /* it is to end */
   bq_work work;
 
+  float *sinks;  /* [layers][kv_heads][2][options.sinks][head_dim]: keys as they are rotated at their
+                    own positions, and values; of the timeline's first positions */
+  float *sink_rope[BQ_ROPE_TABLES]; /* as rope: from there to where a row of the pass sees them */
+
   float *x;      /* [window][hidden]: hidden states of the pass between layers */
   float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
   float *results; /* [options.rows][result_cols]: logits, or hidden states */
@@ -139,7 +143,7 @@ struct bq_session {
   size_t low_stride; /* the ranks of a step's parts together */
 };
 
-enum { BQ_FORKS_MAX = 1024 };
+enum { BQ_FORKS_MAX = 1024, BQ_SINKS_MAX = 32, BQ_CONTEXT_MAX = 1 << 24 };
 
 
 /* Fills in defaults and checks the options against the model. ARGUMENT. */
@@ -164,6 +168,30 @@ static inline uint32_t bq_session_complete(const bq_session *s) {
 /* Positions that are still to be computed. */
 static inline uint32_t bq_session_pending(const bq_session *s) {
   return s->n_tokens + s->n_draft - s->computed;
+}
+
+/* Places that a token sees at most. */
+static inline uint32_t bq_session_sight(const bq_session_options *o) {
+  const uint64_t most = (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks;
+  return o->kv_window && most < o->context ? (uint32_t)most : o->context;
+}
+/* Of a thread's scratch for attention what comes before that of the kernels. */
+typedef struct bq_sight {
+  uint8_t **table; /* of the blocks in sight */
+  uint8_t *block;  /* a head's share of the first of them, with sinks at its end */
+  float *keys;     /* theirs: [sinks][head_dim] */
+} bq_sight;
+bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_session_options *o);
+/* What a head's sinks take. */
+static inline size_t bq_sink_floats(const bq_session *s) {
+  return 2 * (size_t)s->options.sinks * s->model->config.head_dim;
+}
+static inline size_t bq_sinks_floats(const bq_session *s) {
+  const bq_config *c = &s->model->config;
+  return (size_t)c->layers * c->kv_heads * bq_sink_floats(s);
+}
+static inline float *bq_sinks_of(const bq_session *s, uint32_t layer, uint32_t head) {
+  return s->sinks + ((size_t)layer * s->model->config.kv_heads + head) * bq_sink_floats(s);
 }
 
 /* For a timeline that is there at once: its last token is computed anew, for its result. */

@@ -2,6 +2,8 @@
  *
  *   head    128 bytes, below
  *   tokens  u32 [tokens], zeros up to a multiple of 64
+ *   sinks   f32, as in the session; those that have none of their positions computed say that no
+ *           position is
  *   blocks  for each layer those that hold what positions from `computed` - 1 on see
  *
  * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that
@@ -21,7 +23,9 @@ enum {
   FACTS = FILE_ID + ID,
   TOKENS = 56,
   COMPUTED = 60,
-  KEY = 64
+  KEY = 64,
+  KV_WINDOW = 72,
+  SINKS = 76
 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
@@ -43,9 +47,15 @@ static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
   const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
                                   c->head_dim, BQ_KV_BLOCK, c->window,
-                                  bq_config_long(c, s->options.context) ? c->rope_original : 0,
+                                  bq_config_long(c, bq_session_sight(&s->options)) ? c->rope_original : 0,
                                   (uint32_t)s->options.activations};
   memcpy(facts, list, sizeof list);
+}
+
+/* Positions that are saved. Sinks are saved as a whole, or not yet. */
+static uint32_t computed_of(const bq_session *s) {
+  const uint32_t computed = bq_session_complete(s);
+  return computed < s->options.sinks ? 0 : computed;
 }
 
 static void make_head(const bq_session *s, uint8_t head[HEAD]) {
@@ -57,9 +67,11 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   memcpy(head + FILE_ID, s->model->file_id, ID);
   for (int i = 0; i < N_FACTS; i++) put32(head + FACTS + 4 * i, facts[i]);
   put32(head + TOKENS, s->n_tokens);
-  put32(head + COMPUTED, bq_session_complete(s));
+  put32(head + COMPUTED, computed_of(s));
   put32(head + KEY, (uint32_t)s->key);
   put32(head + KEY + 4, (uint32_t)(s->key >> 32));
+  put32(head + KV_WINDOW, s->options.kv_window);
+  put32(head + SINKS, s->options.sinks);
 }
 
 static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_error *err) {
@@ -80,6 +92,13 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
   if (bq_load32(head + KEY) != (uint32_t)s->key ||
       bq_load32(head + KEY + 4) != (uint32_t)(s->key >> 32))
     return bq_fail(err, BQ_MISMATCH, KEY, "the session was saved under another key (adapters)");
+  if (bq_load32(head + KV_WINDOW) != s->options.kv_window ||
+      bq_load32(head + SINKS) != s->options.sinks)
+    return bq_fail(err, BQ_MISMATCH, KV_WINDOW,
+                   "the session was saved with a KV window of %u and %u sinks, this one has %u "
+                   "and %u",
+                   bq_load32(head + KV_WINDOW), bq_load32(head + SINKS), s->options.kv_window,
+                   s->options.sinks);
   const uint32_t tokens = bq_load32(head + TOKENS), computed = bq_load32(head + COMPUTED);
   if (tokens > s->options.context)
     return bq_fail(err, BQ_CONTEXT_FULL, TOKENS,
@@ -92,13 +111,19 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
 
 /* --- where the bytes of a state lie in a session ---------------------------------------------- */
 
-static uint64_t blocks_at(uint32_t tokens) { /* offset of the first block */
+static uint64_t sinks_at(uint32_t tokens) { /* offset of the sinks */
   return ((uint64_t)HEAD + 4 * (uint64_t)tokens + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
 }
 
+/* Offset of the first block. */
+static uint64_t blocks_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
+  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sinks : 0);
+}
+
 uint64_t bq_session_state_bytes(const bq_session *s) {
-  return blocks_at(s->n_tokens) +
-         bq_cache_count(&s->kv, bq_session_complete(s)) * s->kv.pool->block_bytes;
+  const uint32_t computed = computed_of(s);
+  return blocks_at(s, s->n_tokens, computed) +
+         bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
 }
 
 /* A run of bytes from one offset on. */
@@ -111,10 +136,12 @@ typedef struct piece {
 /* `head` and `padding` have BQ_ALIGN bytes. The state has bytes at `at`. */
 static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, uint64_t at,
                       uint8_t *head, uint8_t *padding) {
-  const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, first = blocks_at(tokens);
+  const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
+  const uint64_t first = blocks_at(s, tokens, computed);
   if (at < HEAD) return (piece){head + at, HEAD - at, false};
   if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, false};
-  if (at < first) return (piece){padding, first - at, false};
+  if (at < padded) return (piece){padding, padded - at, false};
+  if (at < first) return (piece){(uint8_t *)s->sinks + (at - padded), first - at, false};
   const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
   bool last;
   uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &last);
@@ -141,7 +168,7 @@ static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t
 
 bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t n, bq_error *err) {
   const uint64_t total = bq_session_state_bytes(s);
-  const uint32_t computed = bq_session_complete(s);
+  const uint32_t computed = computed_of(s);
   uint8_t head[HEAD], padding[BQ_ALIGN] = {0};
   if (!bq_model_file_id(s->model))
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
@@ -209,7 +236,7 @@ bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_e
     if (s->restored >= HEAD) {
       tokens = bq_load32(s->state_head + TOKENS);
       computed = bq_load32(s->state_head + COMPUTED);
-      total = blocks_at(tokens) + bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
+      total = blocks_at(s, tokens, computed) + bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
     }
     if (s->restored == total && n == 0) return end(s, err);
     if (s->restored == total)

@@ -1,6 +1,7 @@
 /** What is left out where a conversation, or a text, outgrows its context. Loaded when a policy asks for it. */
 import { BqError, onDemand } from '../shared/errors.js';
 import { emit } from '../shared/events.js';
+import { SINKS } from '../plan/plan.js';
 import { originOf } from './origin.js';
 
 /** @import { GenerateOptions, Message, PromptOptions, Result } from '../shared/types.js' */
@@ -9,9 +10,6 @@ import { originOf } from './origin.js';
 /** @import { Hold } from '../shared/hold.js' */
 /** @import { Aborted, Replies } from './replies.js' */
 /** @import { Ends, Timeline } from './timeline.js' */
-
-/** Tokens at the beginning that a shift keeps where nobody says how many. */
-const SINKS = 4;
 
 /** Tokens of the prompt of messages. CONTEXT_FULL: a text alone is too long. @typedef {(messages: Message[]) => Promise<number[]>} Tokens */
 

@@ -51,6 +51,9 @@ const FINER = [50e6, 300e6];
 /** Tokens that a guess of what comes next has at most: what is gained by more is little. */
 export const DRAFTS = 7;
 
+/** First positions that a KV window leaves in sight: what StreamingLLM found to be enough. */
+export const SINKS = 4;
+
 /** @param {import('../shared/types.js').SessionOptions} options  names were checked (shared/options.js) */
 export function sessionRecord({
   context,
@@ -61,6 +64,8 @@ export function sessionRecord({
   forks,
   forkTokens,
   drafts = DRAFTS,
+  kvWindow,
+  kvSinks = kvWindow ? SINKS : 0,
 }) {
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
@@ -74,6 +79,8 @@ export function sessionRecord({
     forks,
     fork_positions: forkTokens,
     drafts,
+    kv_window: kvWindow,
+    sinks: kvSinks,
   };
 }
 

@@ -61,6 +61,8 @@ const SESSION = {
   activations: oneOf('i8', 'i16'),
   forks: whole(0),
   forkTokens: whole(0),
+  kvWindow: whole(1),
+  kvSinks: whole(0, 32),
   drafts: whole(0, 31),
 };
 const contextPolicy = oneOf('error', 'shift', 'summarize');

@@ -1,0 +1,442 @@
+/* A KV window with attention sinks: what a plain reference computes that keeps lists of what is in
+ * sight; the same bits however a timeline is computed, forked, saved, or gone back in; and memory
+ * that no longer grows with the context. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_configs.h"
+#include "tiny_model.h"
+
+/* What is in sight begins to move behind WINDOW positions, and moves by blocks. */
+enum { TRAINED = 780, CONTEXT = 900, LONG = 600, VOCAB = 61, WINDOW = 40, SINKS = 3 };
+/* Before the second move. */
+enum { MOVE = 2 * BQ_KV_BLOCK + WINDOW - 1 };
+
+static uint32_t prompt[CONTEXT];
+
+static bq_config llama(void) {
+  bq_config c = tiny_llama(VOCAB, TRAINED);
+  c.layers = c.heads = c.kv_heads = 2;
+  return c;
+}
+
+static bq_session_options sinking(bq_kv_type kv) {
+  return (bq_session_options){.context = CONTEXT, .kv_type = kv, .kv_window = WINDOW,
+                              .sinks = SINKS};
+}
+
+/* Memory full of NaN. */
+static void *take(void *ctx, size_t bytes) {
+  (void)ctx;
+  void *p = tiny_aligned(bytes);
+  memset(p, 0xff, bytes);
+  return p;
+}
+static void give(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+static bq_session *new_session(const tiny_model *t, bq_session_options o) {
+  bq_session *s = NULL;
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, (bq_allocator){NULL, take, give}, &s, NULL), BQ_OK))
+    abort();
+  return s;
+}
+
+static size_t sync_to(bq_session *s, const uint32_t *tokens, size_t n) {
+  size_t kept = 0;
+  CHECK_EQ(bq_session_sync(s, tokens, n, &kept, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  return kept;
+}
+
+static void append(bq_session *s, uint32_t token) {
+  CHECK_EQ(bq_session_append(s, token, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+}
+
+static void check_logits(const bq_session *s, const float *want) {
+  const float *got = bq_session_logits(s);
+  if (CHECK(got != NULL)) CHECK_MEM(got, want, VOCAB * sizeof *want);
+}
+
+/* --- a reference, in double precision ------------------------------------------------------- */
+
+enum { MOST_DIM = 64 };
+
+typedef struct vectors {
+  double k[CONTEXT][MOST_DIM], v[CONTEXT][MOST_DIM]; /* before rotation; of all KV heads */
+} vectors;
+
+static double weight(const bq_matrix *m, uint32_t row, uint32_t col) {
+  static float values[512];
+  m->ops->row(m, row, values);
+  return (double)values[col];
+}
+
+/* y = W x, by rows that are fetched once. */
+static void multiply(const bq_weights *w, const double *x, double *y) {
+  static float row[512];
+  for (uint32_t r = 0; r < w->w.rows; r++) {
+    w->w.ops->row(&w->w, r, row);
+    y[r] = 0;
+    for (uint32_t i = 0; i < w->w.cols; i++) y[r] += (double)row[i] * x[i];
+  }
+}
+
+static void norm(const bq_weights *w, const double *x, uint32_t n, double eps, double *y) {
+  const float *factors = (const float *)(const void *)w->w.data;
+  double sum = 0;
+  for (uint32_t i = 0; i < n; i++) sum += x[i] * x[i];
+  for (uint32_t i = 0; i < n; i++) y[i] = x[i] / sqrt(sum / n + eps) * (double)factors[i];
+}
+
+/* Dims i and i + dim / 2 are a pair. */
+static void rotate(const double *x, double position, uint32_t dim, double *y) {
+  for (uint32_t i = 0; i < dim / 2; i++) {
+    const double angle = position * pow(10000, -2.0 * i / dim), c = cos(angle), s = sin(angle);
+    y[i] = x[i] * c - x[i + dim / 2] * s;
+    y[i + dim / 2] = x[i + dim / 2] * c + x[i] * s;
+  }
+}
+
+/* What the token at `p` has in sight: places 0...n - 1 of a list of positions. */
+static uint32_t in_sight(uint32_t p, uint32_t *list) {
+  uint32_t from = 0, n = 0;
+  while (from + BQ_KV_BLOCK + WINDOW <= p + 1) from += BQ_KV_BLOCK;
+  for (uint32_t i = 0; from && i < SINKS; i++) list[n++] = i;
+  for (uint32_t i = from; i <= p; i++) list[n++] = i;
+  return n;
+}
+
+/* One head of the token at p: everything is rotated by its place in the list. */
+static void attend(const vectors *kv, const double *q, uint32_t p, uint32_t at, uint32_t dim,
+                   double *y) {
+  static uint32_t list[CONTEXT];
+  static double scores[CONTEXT];
+  double turned[MOST_DIM], key[MOST_DIM], most = -1e300, sum = 0;
+  const uint32_t n = in_sight(p, list);
+  rotate(q, n - 1, dim, turned);
+  for (uint32_t j = 0; j < n; j++) {
+    rotate(kv->k[list[j]] + at, j, dim, key);
+    scores[j] = 0;
+    for (uint32_t i = 0; i < dim; i++) scores[j] += turned[i] * key[i] / sqrt(dim);
+    most = fmax(most, scores[j]);
+  }
+  for (uint32_t i = 0; i < dim; i++) y[i] = 0;
+  for (uint32_t j = 0; j < n; j++) sum += scores[j] = exp(scores[j] - most);
+  for (uint32_t j = 0; j < n; j++)
+    for (uint32_t i = 0; i < dim; i++) y[i] += scores[j] / sum * kv->v[list[j]][at + i];
+}
+
+static void reference_layer(const tiny_model *t, uint32_t layer, uint32_t p, vectors *kv,
+                            double *x) {
+  const bq_config *c = &t->model.config;
+  const bq_weights *w = t->layers[layer].module;
+  static double y[512], q[512], mix[512], gate[512], up[512];
+  norm(&w[BQ_LN1], x, c->hidden, (double)c->norm_eps, y);
+  multiply(&w[BQ_Q], y, q);
+  multiply(&w[BQ_K], y, kv->k[p]);
+  multiply(&w[BQ_V], y, kv->v[p]);
+  for (uint32_t h = 0; h < c->heads; h++)
+    attend(kv, q + h * c->head_dim, p, h / (c->heads / c->kv_heads) * c->head_dim, c->head_dim,
+           mix + h * c->head_dim);
+  multiply(&w[BQ_O], mix, y);
+  for (uint32_t i = 0; i < c->hidden; i++) x[i] += y[i];
+  norm(&w[BQ_LN2], x, c->hidden, (double)c->norm_eps, y);
+  multiply(&w[BQ_GATE], y, gate);
+  multiply(&w[BQ_UP], y, up);
+  for (uint32_t i = 0; i < c->ffn; i++) gate[i] *= up[i] / (1 + exp(-gate[i]));
+  multiply(&w[BQ_DOWN], gate, y);
+  for (uint32_t i = 0; i < c->hidden; i++) x[i] += y[i];
+}
+
+static void test_a_plain_reference(void) {
+  static vectors kv[4];
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
+  const bq_model *m = &t.model;
+  const bq_config *c = &m->config;
+  const bq_weights last = {.w = {.data = (const uint8_t *)(const void *)m->ln_f_w}};
+  REQUIRE(c->gated && c->kv_heads * c->head_dim <= MOST_DIM);
+  bq_session *s = new_session(&t, sinking(BQ_KV_F32)), *all = new_session(&t, (bq_session_options){
+                                                           .context = TRAINED});
+  double far = 0;
+  for (uint32_t p = 0; p < 820; p++) {
+    double x[512], y[512];
+    for (uint32_t i = 0; i < c->hidden; i++) x[i] = weight(&m->wte, prompt[p], i);
+    for (uint32_t layer = 0; layer < c->layers; layer++) reference_layer(&t, layer, p, &kv[layer], x);
+    if (p % 60 != 7 && p != MOVE && p != MOVE - 1) continue;
+    sync_to(s, prompt, p + 1);
+    if (p < TRAINED) sync_to(all, prompt, p + 1);
+    norm(&last, x, c->hidden, (double)c->norm_eps, y);
+    double worst = 0;
+    for (uint32_t v = 0; v < VOCAB; v++) {
+      double logit = 0;
+      for (uint32_t i = 0; i < c->hidden; i++) logit += weight(&m->head, v, i) * y[i];
+      worst = fmax(worst, fabs(logit - (double)bq_session_logits(s)[v]));
+      if (p < TRAINED) far = fmax(far, fabs(logit - (double)bq_session_logits(all)[v]));
+    }
+    if (!CHECK(worst < 2e-5)) printf("position %u: %g\n", p, worst);
+  }
+  CHECK(far > 1e-3); /* without a window it is another model */
+  bq_session_free(s);
+  bq_session_free(all);
+  tiny_free(&t);
+}
+
+/* --- the same bits ---------------------------------------------------------------------------- */
+
+/* One after the other, which is all that there is. */
+static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+  const size_t threads = *(size_t *)ctx;
+  for (size_t i = 0; i < threads; i++) fn(arg, i, threads);
+}
+
+static float want[LONG][VOCAB];
+
+/* The logits of every position, token by token. */
+static void step_by_step(const tiny_model *t, bq_session_options o) {
+  o.window = 1;
+  bq_session *s = new_session(t, o);
+  for (uint32_t i = 0; i < LONG; i++) {
+    if (i) append(s, prompt[i]);
+    else sync_to(s, prompt, 1);
+    memcpy(want[i], bq_session_logits(s), sizeof want[i]);
+  }
+  bq_session_free(s);
+}
+
+static void check_cuts(bq_config config, bq_kv_type kv) {
+  tiny_model t, scalar;
+  tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  tiny_create(&scalar, config, BQ_TYPE_BQ4_32, bq_kernels_scalar(), false);
+  bq_session_options o = sinking(kv);
+  step_by_step(&t, o);
+  size_t threads = 3;
+  static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {27, 20}, {33, 1}};
+  for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+    for (uint32_t n = LONG - 1; n >= MOVE; n = n == LONG - 1 ? MOVE + 1 : n == MOVE + 1 ? MOVE : 0) {
+      o.window = cuts[i][0];
+      o.batch = cuts[i][1];
+      o.parallel = (bq_parallel){0};
+      if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
+      bq_session *s = new_session(i == 2 ? &scalar : &t, o);
+      sync_to(s, prompt, n);
+      check_logits(s, want[n - 1]);
+      CHECK_EQ(sync_to(s, prompt, n - 1), n - 2);
+      check_logits(s, want[n - 2]);
+      append(s, prompt[n - 1]);
+      check_logits(s, want[n - 1]);
+      sync_to(s, prompt, n / 2); /* what is gone is computed anew */
+      check_logits(s, want[n / 2 - 1]);
+      bq_session_free(s);
+    }
+  tiny_free(&t);
+  tiny_free(&scalar);
+}
+
+/* Some layers have a window of their own, and another table of rotations. */
+static bq_config local(void) {
+  bq_config c = tiny_windowed(llama(), 40);
+  c.local_theta = 500;
+  return c;
+}
+
+static bq_config alibi(void) {
+  bq_config c = llama();
+  c.position = BQ_POSITION_ALIBI;
+  return c;
+}
+
+static void test_however_it_is_computed(void) {
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_cuts(llama(), (bq_kv_type)kv);
+  check_cuts(local(), BQ_KV_I8);
+  check_cuts(local(), BQ_KV_I4);
+  check_cuts(alibi(), BQ_KV_F16);
+}
+
+/* A run that ends amid a window, another prompt, and back. */
+static void test_a_run_that_is_left(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  step_by_step(&t, sinking(BQ_KV_I8));
+  bq_session *s = new_session(&t, sinking(BQ_KV_I8));
+  uint32_t other[LONG];
+  memcpy(other, prompt, sizeof other);
+  for (uint32_t i = 540; i < LONG; i++) other[i] ^= 1;
+  sync_to(s, prompt, 530);
+  CHECK_EQ(bq_session_sync(s, other, LONG, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 5, NULL), BQ_MORE);
+  sync_to(s, prompt, 550);
+  check_logits(s, want[549]);
+  /* Guesses that are right, then wrong, about where the window moves. */
+  bq_session_options o = sinking(BQ_KV_I8);
+  o.rows = 8;
+  bq_session *g = new_session(&t, o);
+  sync_to(g, prompt, MOVE - 3);
+  for (uint32_t i = MOVE - 3; i < MOVE + 10; i++) {
+    uint32_t guesses[7];
+    size_t taken;
+    for (uint32_t j = 0; j < 7; j++) guesses[j] = prompt[i + 1 + j] ^ (j >= i % 4);
+    CHECK_EQ(bq_session_append(g, prompt[i], NULL), BQ_OK);
+    if (!bq_session_logits(g))
+      CHECK_EQ(bq_session_draft(g, guesses, 7, &taken, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(g, 0, NULL), BQ_OK);
+    check_logits(g, want[i]);
+  }
+  bq_session_free(g);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void test_sessions_in_one_pass(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  step_by_step(&t, sinking(BQ_KV_I8));
+  bq_session_options o = sinking(BQ_KV_I8);
+  o.rows = 2;
+  bq_session *a = new_session(&t, o), *b = new_session(&t, o);
+  sync_to(a, prompt, 310);
+  sync_to(b, prompt, MOVE - 20);
+  CHECK_EQ(bq_session_sync(b, prompt, MOVE + 10, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_append(a, prompt[310], NULL), BQ_OK);
+  CHECK_EQ(bq_session_run_with(a, &b, 1, 0, NULL), BQ_OK);
+  check_logits(a, want[310]);
+  check_logits(b, want[MOVE + 9]);
+  o.sinks = 2;
+  bq_session *c = new_session(&t, o);
+  bq_error err = {0};
+  sync_to(c, prompt, 8);
+  CHECK_EQ(bq_session_append(c, 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_append(a, 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run_with(a, &c, 1, 0, &err), BQ_ARGUMENT);
+  CHECK(strstr(err.detail, "KV window") != NULL);
+  bq_session_free(a);
+  bq_session_free(b);
+  bq_session_free(c);
+  tiny_free(&t);
+}
+
+/* --- forks and saved sessions ----------------------------------------------------------------- */
+
+static void check_copies(bq_kv_type kv, uint32_t n) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  t.model.file_id[3] = 9;
+  bq_session_options o = sinking(kv);
+  step_by_step(&t, o);
+  o.forks = 1;
+  bq_session *a = new_session(&t, o), *b = NULL;
+  sync_to(a, prompt, n);
+  REQUIRE(bq_session_fork(a, &b, NULL) == BQ_OK);
+  append(b, prompt[n] ^ 1);
+  uint8_t *saved = malloc((size_t)bq_session_state_bytes(a));
+  const size_t bytes = (size_t)bq_session_state_bytes(a);
+  for (size_t at = 0; at < bytes; at += 1000)
+    CHECK_EQ(bq_session_save(a, at, saved + at, bytes - at < 1000 ? bytes - at : 1000, NULL), BQ_OK);
+  for (uint32_t i = n; i < n + 70; i++) append(a, prompt[i]);
+  check_logits(a, want[n + 69]);
+  bq_session_free(a);
+  sync_to(b, prompt, n + 1); /* on a fork's own sinks */
+  check_logits(b, want[n]);
+  CHECK_EQ(sync_to(b, (uint32_t[]){9, 8, 7, 6, 5}, 5), 0); /* other sinks */
+  CHECK_EQ(bq_session_restore(b, saved, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
+  check_logits(b, want[n - 1]);
+  for (uint32_t i = n; i < n + 70; i++) append(b, prompt[i]);
+  check_logits(b, want[n + 69]);
+  /* Another window is another cache. */
+  bq_error err = {0};
+  o.kv_window = WINDOW - 1;
+  bq_session *c = new_session(&t, o);
+  CHECK_EQ(bq_session_restore(c, saved, bytes, &err), BQ_MISMATCH);
+  CHECK(strstr(err.detail, "KV window of 40 and 3 sinks, this one has 39 and 3") != NULL);
+  bq_session_free(c);
+  o.kv_window = o.sinks = 0;
+  o.context = TRAINED;
+  c = new_session(&t, o);
+  CHECK_EQ(bq_session_restore(c, saved, bytes, &err), BQ_MISMATCH);
+  free(saved);
+  bq_session_free(b);
+  bq_session_free(c);
+  tiny_free(&t);
+}
+
+static void test_forks_and_saved_sessions(void) {
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_copies((bq_kv_type)kv, MOVE - 50);
+  check_copies(BQ_KV_I8, 512);
+  check_copies(BQ_KV_F32, 2); /* fewer than there are sinks */
+}
+
+/* --- memory, and what can't be ---------------------------------------------------------------- */
+
+static void test_memory_does_not_grow(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  bq_session_options o = sinking(BQ_KV_I8);
+  uint64_t kv[2];
+  const uint64_t some = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[0]);
+  o.context = 100 * CONTEXT;
+  const uint64_t more = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[1]);
+  CHECK_EQ(kv[0], kv[1]);
+  /* Tokens, and entries of the tables. */
+  const uint64_t entries = (99 * CONTEXT + BQ_KV_BLOCK) / BQ_KV_BLOCK * t.model.config.layers;
+  CHECK(more - some <= 99 * CONTEXT * 4 + entries * sizeof(void *) + 1024);
+  bq_session *s = new_session(&t, o);
+  sync_to(s, prompt, LONG);
+  CHECK_EQ(s->kv.pool->n_blocks - s->kv.pool->n_free, t.model.config.layers);
+  CHECK_EQ(s->kv.pool->n_blocks, t.model.config.layers * 2);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+static void refused(bq_config config, bq_session_options o, const char *detail) {
+  bq_error err = {0};
+  bq_session_options out;
+  config.head_dim = 4;
+  CHECK_EQ(bq_session_options_resolve(&config, &o, &out, &err), BQ_ARGUMENT);
+  if (!CHECK(strstr(err.detail, detail) != NULL)) printf("%s\n", err.detail);
+}
+
+static void test_what_cannot_be(void) {
+  bq_session_options o = sinking(BQ_KV_F32), out;
+  o.sinks = 33;
+  refused(llama(), o, "33 sinks with a KV window of 40: at most 32");
+  o.sinks = 1, o.kv_window = 0, o.context = 0;
+  refused(llama(), o, "1 sinks with a KV window of 0");
+  o = sinking(BQ_KV_F32);
+  o.kv_window = TRAINED - 256; /* farther than the model has seen */
+  refused(llama(), o, "context 900 is larger than the model's own, 780: that takes a KV window "
+                      "of at most 521");
+  refused(tiny_learned(llama()), sinking(BQ_KV_F32), "does not learn each position");
+  refused(tiny_encoder(llama()), (bq_session_options){.kv_window = 10}, "in both directions");
+  o = sinking(BQ_KV_F32);
+  o.context = UINT32_MAX;
+  refused(llama(), o, "ends at 16777216");
+  /* All of it is seen: no window. */
+  const bq_config c = llama();
+  o = (bq_session_options){.kv_window = TRAINED, .sinks = 4};
+  CHECK_EQ(bq_session_options_resolve(&c, &o, &out, NULL), BQ_OK);
+  CHECK_EQ(out.kv_window, 0);
+  CHECK_EQ(out.sinks, 0);
+  const bq_config learned = tiny_learned(llama()); /* but not beyond what it learned */
+  o = (bq_session_options){.kv_window = 300, .sinks = 4};
+  CHECK_EQ(bq_session_options_resolve(&learned, &o, &out, NULL), BQ_OK);
+  CHECK_EQ(out.kv_window, 300);
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
+  RUN(test_a_plain_reference);
+  RUN(test_however_it_is_computed);
+  RUN(test_a_run_that_is_left);
+  RUN(test_sessions_in_one_pass);
+  RUN(test_forks_and_saved_sessions);
+  RUN(test_memory_does_not_grow);
+  RUN(test_what_cannot_be);
+  return check_summary();
+}
