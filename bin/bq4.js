@@ -31,6 +31,8 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8|i4   type of the KV cache (default i8; f32 is the reference)
+  --kv-window N        positions that a token sees, besides the first ones (--kv-sinks N, default 4): the context may then be longer than
+                       the model was made for, in the same memory
   --activations i8|i16 what quantized weights are multiplied with: i16 is finer and slower (default: i16 for models of 50 to 300 MB,
                        else i8)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
@@ -109,6 +111,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.
 const loading = {
   context: value,
   kv: value,
+  'kv-window': value,
+  'kv-sinks': value,
   activations: value,
   sessions: value,
   budget: value,
@@ -131,6 +135,8 @@ const generation = {
   adapter: value,
   context: value,
   kv: value,
+  'kv-window': value,
+  'kv-sinks': value,
   activations: value,
   companion: value,
   build: value,

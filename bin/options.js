@@ -52,6 +52,8 @@ export function loadOptions(options) {
     sessions: numberOf(options, 'sessions'),
     budget: numberOf(options, 'budget'),
     kv,
+    kvWindow: numberOf(options, 'kv-window'),
+    kvSinks: numberOf(options, 'kv-sinks'),
     activations,
   };
 }

@@ -7,8 +7,9 @@ import { load } from './options.js';
 export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../js/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
-  const { context, kv, activations } = loadOptions(receipt);
-  const opened = await load(model, { ...options, context: String(context), kv, activations });
+  const { context, kv, activations, kvWindow, kvSinks } = loadOptions(receipt);
+  const sight = kvWindow ? { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) } : {};
+  const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });
   const { build, threads } = opened.engine.info;
   const found = await replay(opened.model, receipt);
   await opened.engine.close();

@@ -193,6 +193,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
       const plan = describe(
         n,
         activations,
+        sightOf(options, n.context),
         besideOf(compiled, source),
         version,
         version === 2 ? sections(head) : sections(manifest, 0, manifest.length),
@@ -328,9 +329,16 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
+/** What sessions of this context keep in sight; zeros: all. @param {LoadOptions} options @param {number} context */
+function sightOf(options, context) {
+  const { kv_window: kvWindow = 0, sinks: kvSinks } = sessionRecord(options);
+  return kvWindow && kvWindow < context ? { kvWindow, kvSinks } : { kvWindow: 0, kvSinks: 0 };
+}
+
 /**
  * @param {import('./fit.js').Fitted} fitted
  * @param {'i8' | 'i16'} activations
+ * @param {{ kvWindow: number, kvSinks: number }} sight
  * @param {number} beside
  * @param {number} version
  * @param {Record<string, Uint8Array>} found  sections by tag
@@ -339,6 +347,7 @@ const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'b
 function describe(
   { numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit },
   activations,
+  sight,
   beside,
   version,
   found,
@@ -368,6 +377,7 @@ function describe(
     context,
     sessions: opened,
     kv,
+    ...sight,
     activations,
     fileBytes: n.file_bytes,
     weightBytes: n.weight_bytes,

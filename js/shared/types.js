@@ -65,6 +65,9 @@
  * @property {number} [batch]     tokens per matrix product in prefill; default 32
  * @property {number} [forks]     of each session that are planned for, at a time; default 0
  * @property {number} [adapterBytes]  bytes kept for adapters; default 0
+ * @property {number} [kvWindow]  positions that a token sees at least, and up to 255 more, in layers without a window of their own; default: all.
+ *   The context may be longer than the model was made for then, and its KV cache doesn't grow with it
+ * @property {number} [kvSinks]   first positions that stay in sight besides; default 4 with a window
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
  * @property {number} [drafts]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
  *   4 bytes for each token of the vocabulary, per session; default 7
@@ -164,6 +167,8 @@
  * @property {number} kvBytes       per session
  * @property {number} kvBytesPer1000  per session and 1,000 tokens
  * @property {'f32' | 'f16' | 'i8' | 'i4'} kv     type of the KV cache
+ * @property {number} kvWindow      0: a token sees all before it
+ * @property {number} kvSinks
  * @property {'i8' | 'i16'} activations  what quantized weights are multiplied with
  * @property {number} tokenWeights  weights that every token is multiplied with
  * @property {boolean} rareTypes    some weights are of types whose kernels are a module of their own
@@ -231,7 +236,7 @@
  * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
  */
 
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts'> & { adapter?: Adapter | null }} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks'> & { adapter?: Adapter | null }} SessionOptions */
 
 /**
  * What an adapter changes.

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// What each type of KV cache takes, costs and brings, at several depths: the table of docs/decisions/0005-kv-cache-types.md.
+// What each type of KV cache takes, costs and brings, at several depths: the tables of docs/decisions/0005-kv-cache-types.md and,
+// with windows, 0017-attention-sinks.md.
 //
 //   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4] [--activations i16] [--build relaxed] [--threads 1]
 //
-// The text's first tokens are read in one window by a session of each type. "perplexity" is that of all tokens up to the depth, "KL" the mean
+// A type may be followed by a window and a number of sinks: i8/1024/4. The text's first tokens are read in one window by a session of each type. "perplexity" is that of all tokens up to the depth, "KL" the mean
 // divergence of the next token's distribution from the first type's, in thousandths of a nat. "tokens/s": single steps that end at the depth, five rounds of
 // all types in turn, the median of the rounds' medians and, in brackets, the least and the greatest of these. "MB": the cache alone, of a context of so many tokens.
 import { readFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { createEngine, fromFile } from '../../js/engine.js';
 import { openLogits } from '../../tests/js/logits.mjs';
 import { median, summary } from '../bench/stats.mjs';
 
-/** @typedef {'f32' | 'f16' | 'i8' | 'i4'} Kv */
+/** @typedef {{ kv: 'f32' | 'f16' | 'i8' | 'i4', kvWindow?: number, kvSinks?: number }} Cache */
 
 /** Tokens whose logits are computed in one batch, besides the first. */
 const AHEAD = 31;
@@ -33,7 +34,12 @@ const { values, positionals } = parseArgs({
 if (positionals.length !== 2) throw new Error('see the head of this file');
 const [file, text] = positionals;
 const source = fromFile(file);
-const kvs = /** @type {Kv[]} */ (values.kv.split(','));
+const names = values.kv.split(',');
+const kvs = names.map((name) => {
+  const [kv, ...sight] = name.split('/');
+  const [kvWindow, kvSinks] = sight.map(Number);
+  return { kv: /** @type {Cache['kv']} */ (kv), kvWindow, kvSinks };
+});
 const depths = values.at.split(',').map(Number);
 const most = Math.max(...depths);
 const activations = /** @type {'i8' | 'i16'} */ (values.activations);
@@ -44,16 +50,15 @@ const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 16 * most)
 await model.close();
 if (ids.length < most) throw new Error(`${text} has ${ids.length} tokens, ${most} are asked for`);
 
-/** A session that reads the known text: what comes next is guessed, rightly, and computed in batches. @param {Kv} kv */
-async function reader(kv) {
+/** A session that reads the known text: what comes next is guessed, rightly, and computed in batches. @param {Cache} cache */
+async function reader(cache) {
   const threads = Number(values.threads);
-  const options = { kv, activations, build: /** @type {'relaxed'} */ (values.build), drafts: AHEAD, context: most };
+  const options = { ...cache, activations, build: /** @type {'relaxed'} */ (values.build), drafts: AHEAD, context: most };
   const own = await openLogits(source, { ...options, threads: threads > 1 ? threads : 0 });
   const { wasm, session } = own;
   let ahead = 0;
   return {
     ...own,
-    kv,
     /** Logits behind the first n tokens, where those behind n - 1 were read before. @param {number} n */
     read(n) {
       if (n === 1) own.sync(ids.slice(0, 1));
@@ -108,7 +113,7 @@ function predict(n) {
 }
 
 console.log(
-  `| depth | cache | MB | of ${kvs[0]} | perplexity | against ${kvs[0]} | KL, 10⁻³ | same choice | tokens/s |`,
+  `| depth | cache | MB | of ${names[0]} | perplexity | against ${names[0]} | KL, 10⁻³ | same choice | tokens/s |`,
 );
 console.log('|---|---|---|---|---|---|---|---|---|');
 for (let n = 1, at = 0; n <= most; n++) {
@@ -119,7 +124,7 @@ for (let n = 1, at = 0; n <= most; n++) {
   const steps = kvs.map(() => []);
   for (let round = 0; round < ROUNDS; round++)
     for (const [k, reader] of readers.entries()) steps[k].push(reader.step(n));
-  const bytes = await Promise.all(kvs.map(async (kv) => (await engine.plan(source, { context: n, kv })).kvBytes));
+  const bytes = await Promise.all(kvs.map(async (cache) => (await engine.plan(source, { context: n, ...cache })).kvBytes));
   const predicted = Math.min(n, ids.length - 1);
   const perplexity = sums.map(({ surprise }) => Math.exp(surprise / predicted));
   for (const [k, { kl, same }] of sums.entries()) {
@@ -127,7 +132,7 @@ for (let n = 1, at = 0; n <= most; n++) {
     const rates = summary(steps[k].map((ms) => 1000 / ms));
     const shown = rates && `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})`;
     console.log(
-      `| ${n} | ${kvs[k]} | ${(bytes[k] / 1e6).toFixed(1)} | ${(bytes[k] / bytes[0]).toFixed(2)} | ${perplexity[k].toFixed(3)} | ` +
+      `| ${n} | ${names[k]} | ${(bytes[k] / 1e6).toFixed(1)} | ${(bytes[k] / bytes[0]).toFixed(2)} | ${perplexity[k].toFixed(3)} | ` +
         `${k ? `${more < 0 ? '−' : '+'}${Math.abs(more).toFixed(2)} %` : ''} | ${((1000 * kl) / predicted).toFixed(2)} | ` +
         `${((100 * same) / predicted).toFixed(2)} % | ${shown} |`,
     );

@@ -1,0 +1,117 @@
+// A KV window with attention sinks, by the public interface: texts longer than the cache, and than the model was made for. What is
+// computed, and its bits, tests/c/test_sinks.c compares; here they are those of every build.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { tinyModel } from './fixture.mjs';
+import { openLogits } from './logits.mjs';
+
+const TRAINED = 512;
+const tiny = await tinyModel({ config: { context: TRAINED } });
+const ids = Array.from({ length: 900 }, (_, i) => (i * 7 + (i % 5)) % 40);
+/** It never ends by itself. */
+const endless = { temperature: 1, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
+const sinking = { context: 1000, kvWindow: 200, kvSinks: 3 };
+
+test('each build, with and without threads, however a prompt is cut: the same logits beyond the context of the model', async () => {
+  /** @type {Float32Array[]} */
+  const all = [];
+  for (const [build, threads, batch, window] of /** @type {const} */ ([
+    ['relaxed', 0, 32, 200],
+    ['simd128', 3, 7, 50],
+    ['relaxed', 2, 1, 1],
+  ])) {
+    const own = await openLogits(fromBytes(tiny), { ...sinking, kv: 'i8', build, threads, batch, window });
+    all.push(own.start(ids.slice(0, 600)), own.start(ids), own.next(5));
+    own.close();
+  }
+  for (let i = 3; i < all.length; i++) assert.deepEqual(all[i], all[i % 3]);
+});
+
+test('a text longer than the model was made for: kept, forked, saved and gone on with; its receipt can be checked', async () => {
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromBytes(tiny), { ...sinking, forks: 1, sessions: 2 });
+  assert.deepEqual([model.info.kvWindow, model.info.kvSinks], [200, 3]);
+  const session = await model.createSession();
+  const options = { ...endless, maxTokens: 150, seed: 7 };
+  const first = await session.generate(ids.slice(0, 700), options).done();
+  assert.equal(first.ids.length, 150);
+  const receipt = await receiptOf(model, session, first, options);
+  const saved = await session.save();
+  const fork = await session.fork();
+  const more = { ...endless, maxTokens: 60, seed: 8 };
+  const next = await session.generate(null, more).done();
+  assert.deepEqual((await fork.generate(null, more).done()).ids, next.ids);
+  await fork.close();
+  const other = await model.createSession();
+  await other.restore(saved);
+  const again = await other.generate(null, more).done();
+  assert.deepEqual(again.ids, next.ids);
+  assert.ok(again.timings.reusedTokens >= 848, `${again.timings.reusedTokens} tokens of a saved session were there`);
+  await other.close();
+  const all = await model.createSession({ kvWindow: 100 });
+  await assert.rejects(all.restore(saved), { code: 'MISMATCH', message: /KV window of 200 and 3 sinks, this one has 100 and 3/ });
+  await all.close();
+  await engine.close();
+
+  const read = await readReceipt(JSON.stringify(receipt));
+  assert.deepEqual([read.model.kvWindow, read.model.kvSinks], [200, 3]);
+  const elsewhere = await createEngine({ build: 'relaxed', threads: 2 });
+  const loaded = await elsewhere.load(fromBytes(tiny), loadOptions(read));
+  assert.equal((await replay(loaded, read)).equal, true);
+  await elsewhere.close();
+});
+
+test('a plan counts the window, not the context', async () => {
+  const engine = await createEngine();
+  const plan = (/** @type {object} */ more) => engine.plan(fromBytes(tiny), { kv: 'i8', ...more });
+  const [whole, some, far] = [
+    await plan({ context: TRAINED }),
+    await plan({ ...sinking, kvWindow: 100, context: TRAINED, window: 32 }),
+    await plan({ ...sinking, kvWindow: 100, context: 100_000, window: 32 }),
+  ];
+  assert.equal(far.kvBytes, some.kvBytes);
+  assert.equal(far.kvBytes, whole.kvBytes); // two blocks: all of this context
+  assert.ok(far.sessionBytes - some.sessionBytes < 100_000 * 5, 'ids and tables of blocks alone');
+  assert.deepEqual([whole.kvWindow, whole.kvSinks], [0, 0]);
+  const seen = await plan({ context: 300, kvWindow: 300 });
+  assert.deepEqual([seen.kvWindow, seen.kvSinks], [0, 0]); // nothing ever goes
+  const { heapBytes } = await plan({ ...sinking, context: 3000 });
+  const model = await engine.load(fromBytes(tiny), { ...sinking, context: 3000, kv: 'i8', budget: heapBytes });
+  const { ids: made } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).done();
+  assert.equal(made.length, 900);
+  await engine.close();
+});
+
+test('what cannot be is refused, with what to do', async () => {
+  const engine = await createEngine();
+  const fails = (/** @type {object} */ options, /** @type {RegExp} */ message) =>
+    assert.rejects(engine.load(fromBytes(tiny), options), { code: 'ARGUMENT', message });
+  await fails({ context: 600 }, /context 600 is larger than the model's own, 512: that takes a KV window/);
+  await fails({ context: 600, kvWindow: 300 }, /a KV window of at most 252/);
+  await fails({ kvSinks: 4 }, /4 sinks with a KV window of 0/);
+  await fails({ kvWindow: 100, kvSinks: 33 }, /kvSinks/);
+  await engine.close();
+});
+
+const file = realModel('smollm2');
+
+test('SmolLM2: after a conversation of many times the cache it still answers', {
+  skip: file ? false : NO_REAL_MODEL,
+}, async () => {
+  const story = 'She walked along the river and counted the boats, the birds and the clouds. ';
+  const engine = await createEngine();
+  const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 9000, kvWindow: 64 });
+  assert.ok(model.info.context > model.info.trainedContext);
+  const messages = Array.from({ length: 10 }, (_, i) => [
+    { role: /** @type {const} */ ('user'), content: `Part ${i}. ${story.repeat(4)} What did she count?` },
+    { role: /** @type {const} */ ('assistant'), content: 'She counted the boats, the birds and the clouds.' },
+  ]).flat();
+  const question = { role: /** @type {const} */ ('user'), content: 'What is the capital of France?' };
+  const { text, timings } = await model.reply([...messages, question], { temperature: 0, maxTokens: 24 });
+  assert.ok(timings.promptTokens > 8 * 64);
+  assert.match(text, /Paris/);
+  await engine.close();
+});
