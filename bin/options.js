@@ -55,6 +55,7 @@ export function loadOptions(options) {
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
     activations,
+    ...(options['skip-layers'] && { quality: { skip: options['skip-layers'].split(',').map(Number) } }),
   };
 }
 

@@ -7,8 +7,11 @@ import { load } from './options.js';
 export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../js/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
-  const { context, kv, activations, kvWindow, kvSinks } = loadOptions(receipt);
-  const sight = kvWindow ? { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) } : {};
+  const { context, kv, activations, kvWindow, kvSinks, quality } = loadOptions(receipt);
+  const sight = {
+    ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
+    ...(quality && { 'skip-layers': quality.skip.join() }),
+  };
   const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });
   const { build, threads } = opened.engine.info;
   const found = await replay(opened.model, receipt);

@@ -254,6 +254,11 @@ void bq_session_free(bq_session *session);
  * number, 0 at first. What was computed under another one is forgotten. */
 void bq_session_set_key(bq_session *session, uint64_t key);
 
+/* Layers that are not computed from now on: layer i is bit i % 32 of word i / 32 of `layers`
+ * [(model's layers + 31) / 32]. A token's state passes them unchanged. What was computed with
+ * others is forgotten; forks skip the same ones. */
+void bq_session_skip(bq_session *session, const uint32_t *layers);
+
 /* --- adapters ---
  * Low-rank changes of a model's products: y += B (A x * scale), after the bias. */
 

@@ -34,6 +34,13 @@ bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key)
                                            bqw_u64(key), &err), &err);
 }
 
+BQW(uint32_t) bqw_session_skip(uint32_t session, const uint32_t *layers) {
+  bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  bq_session_skip(s, layers);
+  return BQ_OK;
+}
+
 BQW(uint32_t)
 bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept) {
   bq_session *s = bqw_session_of(session);

@@ -24,7 +24,7 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   const bq_parallel *parallel = &p->s->options.parallel;
   const bq_job *job = p->job;
   const size_t workers = workers_of(p->s, threads);
-  for (uint32_t layer = p->layer;; layer++) {
+  for (uint32_t layer = p->layer;; layer = bq_session_layer(p->s, layer + 1)) {
     const bq_parts *parts = job->parts(job->arg, layer);
     for (size_t i = 0; i < parts->n; i++) {
       const bool last = i + 1 == parts->n;

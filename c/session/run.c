@@ -63,7 +63,8 @@ static bq_status open_pass(bq_session *s, bq_session *const *others, size_t n, b
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
   bq_pass_drop(s);
   s->n_members = s->rows = 0;
-  s->layer = s->batch_at = s->embedded = s->gathered = s->head_unit = s->head_at = s->part = 0;
+  s->layer = bq_session_layer(s, 0);
+  s->batch_at = s->embedded = s->gathered = s->head_unit = s->head_at = s->part = 0;
   s->spread = BQ_SPREAD_NONE;
   bq_status status = join(s, s, bq_smaller32(s->options.window, pending(s)), err);
   for (size_t i = 0; i < n && !status; i++)
@@ -204,7 +205,7 @@ static void end_layer(bq_session *s) {
   s->batch_at += rows;
   if (s->batch_at == s->rows) {
     s->batch_at = 0;
-    s->layer++;
+    s->layer = bq_session_layer(s, s->layer + 1);
   }
   s->slices++;
 }
@@ -284,11 +285,12 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
         return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "session %l is there twice", (uint64_t)i);
     if (other->model != s->model || a->kv_type != b->kv_type || a->activations != b->activations ||
         a->hidden != b->hidden || a->kv_window != b->kv_window || a->sinks != b->sinks || b->context > a->context || !s->pooling != !other->pooling ||
-        s->adapter != other->adapter)
+        s->adapter != other->adapter ||
+        memcmp(&s->skipped, &other->skipped, sizeof s->skipped) != 0)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                      "session %l is of another model, KV type, KV window, type of activations or "
-                     "kind of results, or has another adapter or a larger "
-                     "context than the first",
+                     "kind of results, skips other layers, or has "
+                     "another adapter or a larger context than the first",
                      (uint64_t)i);
     if (other->n_tokens == 0)
       return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "session %l has no tokens to run", (uint64_t)i);

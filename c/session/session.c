@@ -206,6 +206,7 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   bq_cache_share(&s->kv, &from->kv);
   bq_cache_cut(&s->kv, bq_session_complete(from));
   memcpy(s->sinks, from->sinks, bq_sinks_floats(s) * sizeof *s->sinks);
+  s->skipped = from->skipped;
   s->n_tokens = from->n_tokens;
   s->computed = bq_session_complete(from);
   s->from = from->from;
@@ -274,15 +275,28 @@ void bq_draft_forget(bq_session *s) {
   s->computed = bq_session_complete(s);
 }
 
-void bq_session_set_key(bq_session *s, uint64_t key) {
-  if (key == s->key) return;
+/* What was computed no longer holds. */
+static void forget(bq_session *s) {
   bq_draft_forget(s);
-  s->key = key;
   s->has_results = false;
   s->restored = 0;
   s->computed = 0;
   bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);
+}
+
+void bq_session_set_key(bq_session *s, uint64_t key) {
+  if (key == s->key) return;
+  forget(s);
+  s->key = key;
+}
+
+void bq_session_skip(bq_session *s, const uint32_t *layers) {
+  bq_layer_set set = {0};
+  memcpy(set.bits, layers, (s->model->config.layers + 31) / 32 * sizeof *layers);
+  if (memcmp(&set, &s->skipped, sizeof set) == 0) return;
+  forget(s);
+  s->skipped = set;
 }
 
 void bq_session_restart(bq_session *s) {

@@ -86,6 +86,7 @@ struct bq_session {
   bq_allocator allocator;
   bq_session_options options; /* defaults filled in */
   uint64_t key;               /* bq_session_set_key */
+  bq_layer_set skipped;       /* bq_session_skip */
 
   uint64_t restored;  /* bytes of a saved session that are there, until it is complete */
   uint8_t state_head[BQ_STATE_HEAD]; /* its first bytes */
@@ -153,6 +154,12 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
  * positions of its own context take of them. UINT64_MAX: more than the machine can address. */
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
+
+/* The first layer from `layer` on that is computed; those of the model: none is left. */
+static inline uint32_t bq_session_layer(const bq_session *s, uint32_t layer) {
+  while (layer < s->model->config.layers && bq_layer_set_has(&s->skipped, layer)) layer++;
+  return layer;
+}
 
 /* Ends the pass that a window of the session is in, if there is one, without its results. */
 void bq_pass_drop(bq_session *s);

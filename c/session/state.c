@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/cursor.h"
+#include "core/hash.h"
 #include "session/session.h"
 
 enum { HEAD = BQ_STATE_HEAD, LAYOUT = 2, ID = BQ_FILE_ID_BYTES };
@@ -25,7 +26,8 @@ enum {
   COMPUTED = 60,
   KEY = 64,
   KV_WINDOW = 72,
-  SINKS = 76
+  SINKS = 76,
+  SKIPPED = 80 /* a hash of the layers that are left out; 0: none are */
 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
@@ -52,6 +54,18 @@ static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   memcpy(facts, list, sizeof list);
 }
 
+static void put64(uint8_t *p, uint64_t v) {
+  put32(p, (uint32_t)v);
+  put32(p + 4, (uint32_t)(v >> 32));
+}
+
+
+static uint64_t skipped_of(const bq_session *s) {
+  const bq_layer_set none = {0};
+  if (memcmp(&s->skipped, &none, sizeof none) == 0) return 0;
+  return bq_xxh64((const uint8_t *)s->skipped.bits, sizeof s->skipped.bits, 0);
+}
+
 /* Positions that are saved. Sinks are saved as a whole, or not yet. */
 static uint32_t computed_of(const bq_session *s) {
   const uint32_t computed = bq_session_complete(s);
@@ -68,8 +82,8 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   for (int i = 0; i < N_FACTS; i++) put32(head + FACTS + 4 * i, facts[i]);
   put32(head + TOKENS, s->n_tokens);
   put32(head + COMPUTED, computed_of(s));
-  put32(head + KEY, (uint32_t)s->key);
-  put32(head + KEY + 4, (uint32_t)(s->key >> 32));
+  put64(head + KEY, s->key);
+  put64(head + SKIPPED, skipped_of(s));
   put32(head + KV_WINDOW, s->options.kv_window);
   put32(head + SINKS, s->options.sinks);
 }
@@ -89,8 +103,9 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
       return bq_fail(err, BQ_MISMATCH, (uint64_t)(FACTS + 4 * i),
                      "the session was saved with %s %u, this one has %u", fact_names[i],
                      bq_load32(head + FACTS + 4 * i), facts[i]);
-  if (bq_load32(head + KEY) != (uint32_t)s->key ||
-      bq_load32(head + KEY + 4) != (uint32_t)(s->key >> 32))
+  if (bq_load64(head + SKIPPED) != skipped_of(s))
+    return bq_fail(err, BQ_MISMATCH, SKIPPED, "the session was saved with other layers left out");
+  if (bq_load64(head + KEY) != s->key)
     return bq_fail(err, BQ_MISMATCH, KEY, "the session was saved under another key (adapters)");
   if (bq_load32(head + KV_WINDOW) != s->options.kv_window ||
       bq_load32(head + SINKS) != s->options.sinks)

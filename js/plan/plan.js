@@ -329,16 +329,17 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
-/** What sessions of this context keep in sight; zeros: all. @param {LoadOptions} options @param {number} context */
+/** What sessions of this context keep in sight (zeros: all), and leave out. @param {LoadOptions} options @param {number} context */
 function sightOf(options, context) {
   const { kv_window: kvWindow = 0, sinks: kvSinks } = sessionRecord(options);
-  return kvWindow && kvWindow < context ? { kvWindow, kvSinks } : { kvWindow: 0, kvSinks: 0 };
+  const quality = options.quality?.skip.length ? options.quality : null;
+  return kvWindow && kvWindow < context ? { kvWindow, kvSinks, quality } : { kvWindow: 0, kvSinks: 0, quality };
 }
 
 /**
  * @param {import('./fit.js').Fitted} fitted
  * @param {'i8' | 'i16'} activations
- * @param {{ kvWindow: number, kvSinks: number }} sight
+ * @param {Pick<Plan, 'kvWindow' | 'kvSinks' | 'quality'>} sight
  * @param {number} beside
  * @param {number} version
  * @param {Record<string, Uint8Array>} found  sections by tag

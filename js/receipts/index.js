@@ -36,7 +36,8 @@ const OPTIONS = /** @type {const} */ ([
  * @typedef {object} Receipt  as JSON
  * @property {1} receipt
  * @property {string} engine   version of bq4
- * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number }} model
+ * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
+ *   quality?: { skip: number[] } }} model
  *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed
@@ -54,10 +55,10 @@ const OPTIONS = /** @type {const} */ ([
 async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reason }) {
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
-  const { name, file, context, kv, activations, kvWindow, kvSinks } = model;
-  const sight = kvWindow ? [kvWindow, kvSinks] : [];
+  const { name, file, context, kv, activations, kvWindow, kvSinks, quality } = model;
+  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(quality ? [quality.skip] : [])];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
-  const all = [receipt, engine, [name, file, context, kv, activations, ...sight], sorted, seed, prompt, ids, reason];
+  const all = [receipt, engine, [name, file, context, kv, activations, ...more], sorted, seed, prompt, ids, reason];
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(all)))));
 }
 
@@ -100,7 +101,7 @@ const read = ({ logitBias, ...options }) => ({
 /**
  * The receipt of what a session generated last.
  * @param {Model} model
- * @param {Session} session  on which nothing else was done since; with the model's own `kv`, `kvWindow`, `kvSinks` and `activations`
+ * @param {Session} session  on which nothing else was done since; with the model's own `kv`, `kvWindow`, `kvSinks`, `quality` and `activations`
  * @param {Result} result    of the generation
  * @param {GenerateOptions} [options]  of the generation
  * @returns {Promise<Receipt>}
@@ -147,8 +148,7 @@ export async function receiptOfReply(model, result, options = {}) {
  * @returns {Promise<Receipt>}
  */
 async function written({ info }, context, file, prompt, { ids, seed, reason }, options) {
-  const { name, kv, activations, kvWindow, kvSinks } = info;
-  const model = { name, file, context, kv, activations, ...(kvWindow && { kvWindow, kvSinks }) };
+  const model = { name: info.name, file, ...deciding({ ...info, context }) };
   const receipt = {
     receipt: /** @type {1} */ (VERSION),
     engine: ENGINE,
@@ -190,13 +190,20 @@ export async function readReceipt(given) {
   return value;
 }
 
-/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'>} */
-export const loadOptions = ({ model: { context, kv, activations, kvWindow, kvSinks } }) => ({
+/**
+ * What decides tokens besides the file.
+ * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> & { quality?: { skip: number[] } | null }} model
+ */
+const deciding = ({ context, kv, activations, kvWindow, kvSinks, quality }) => ({
   context,
   kv,
   activations,
   ...(kvWindow && { kvWindow, kvSinks }),
+  ...(quality && { quality }),
 });
+
+/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'quality'>} */
+export const loadOptions = ({ model }) => deciding(model);
 
 /**
  * Computes it again and compares.

@@ -53,6 +53,12 @@ export const speculation = kind(
   (v) => typeof v === 'boolean' || (!object(v) && Object.keys(v).join() === 'tokens' && !whole(1, 31)(v.tokens)),
 );
 
+/** What a session gives up for its rate. */
+const quality = kind(
+  '{ skip } with a list of layers',
+  (v) => !object(v) && Object.keys(v).join() === 'skip' && !ids(v.skip),
+);
+
 const SESSION = {
   context: whole(1),
   window: whole(1),
@@ -63,6 +69,7 @@ const SESSION = {
   forkTokens: whole(0),
   kvWindow: whole(1),
   kvSinks: whole(0, 32),
+  quality,
   drafts: whole(0, 31),
 };
 const contextPolicy = oneOf('error', 'shift', 'summarize');

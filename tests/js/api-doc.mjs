@@ -84,6 +84,8 @@ export const RUNS = {
   'Adapters of a model (LoRA) 0': 'node',
   'Chats 0': 'node',
   'Long conversations 0': 'node',
+  'Texts without end 0': 'node',
+  'Fewer layers 0': 'node',
   "OpenAI's calls 0": 'node',
   "OpenAI's calls 1": 'node',
   "OpenAI's calls 2": 'node',

@@ -266,6 +266,15 @@ const CHECKS = {
     assert.equal(long.messages.length, 40);
     assert.match(log[0][0], /^\d+ messages are no longer read$/);
   },
+  'Texts without end 0': async (run) => {
+    const { endless, text } = await run(['endless', 'text']);
+    assert.ok(text.length > 0);
+    assert.deepEqual([endless.info.context, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
+  },
+  'Fewer layers 0': async (run) => {
+    const { text } = await run(['text']);
+    assert.ok(text.length > 0);
+  },
   "OpenAI's calls 0": async (run) => {
     const { choices, usage, text, list, out } = await run(['choices', 'usage', 'text', 'list']);
     assert.ok(choices[0].message.content.length > 0 && out.length > 0);

@@ -15,7 +15,7 @@ workers.count = 8;
 /**
  * @param {import('../../js/shared/types.js').SourceLike} from
  * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4', activations?: 'i8' | 'i16',
- *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number }} [options]  `threads`: 0, by default: with the build that has none;
+ *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number, kvWindow?: number, kvSinks?: number }} [options]  `threads`: 0, by default: with the build that has none;
  *   `kv`: the reference's type by default
  */
 export async function openLogits(from, { build, threads = 0, kv = 'f32', ...sizes } = {}) {
@@ -56,6 +56,7 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
       model,
       session,
       layers: planned.plan.layers,
+      vocab,
       sync,
       run,
       close: () => wasm.release(),

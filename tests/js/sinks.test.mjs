@@ -1,5 +1,5 @@
-// A KV window with attention sinks, by the public interface: texts longer than the cache, and than the model was made for. What is
-// computed, and its bits, tests/c/test_sinks.c compares; here they are those of every build.
+// A KV window with attention sinks, and layers that are left out, by the public interface: texts longer than the cache, and than the model
+// was made for. What is computed, and its bits, tests/c/test_sinks.c and test_skip.c compare; here they are those of every build.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
@@ -94,6 +94,29 @@ test('what cannot be is refused, with what to do', async () => {
   await fails({ kvSinks: 4 }, /4 sinks with a KV window of 0/);
   await fails({ kvWindow: 100, kvSinks: 33 }, /kvSinks/);
   await engine.close();
+});
+
+test('layers that are left out: other tokens, which a receipt tells, and no layer that there is not', async () => {
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromBytes(tiny), { quality: { skip: [0] }, sessions: 2 });
+  assert.deepEqual(model.info.quality, { skip: [0] });
+  const options = { ...endless, maxTokens: 30, seed: 3 };
+  const [session, all] = [await model.createSession(), await model.createSession({ quality: { skip: [] } })];
+  const result = await session.generate(ids.slice(0, 20), options).done();
+  assert.notDeepEqual((await all.generate(ids.slice(0, 20), options).done()).ids, result.ids);
+  await assert.rejects(all.restore(await session.save()), { code: 'MISMATCH', message: /other layers left out/ });
+  const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, result, options)));
+  assert.deepEqual(receipt.model.quality, { skip: [0] });
+  await engine.close();
+  const elsewhere = await createEngine({ build: 'relaxed', threads: 2 });
+  const loaded = await elsewhere.load(fromBytes(tiny), loadOptions(receipt));
+  assert.equal((await replay(loaded, receipt)).equal, true);
+  const { layers } = loaded.info;
+  await assert.rejects(loaded.createSession({ quality: { skip: [layers] } }), {
+    code: 'ARGUMENT',
+    message: new RegExp(`quality.skip has layer ${layers}`),
+  });
+  await elsewhere.close();
 });
 
 const file = realModel('smollm2');

@@ -11,15 +11,12 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/probabilities.js';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { openLogits } from '../../tests/js/logits.mjs';
-import { median, summary } from '../bench/stats.mjs';
+import { summary } from '../bench/stats.mjs';
+import { openReader } from './reader.mjs';
 
 /** @typedef {{ kv: 'f32' | 'f16' | 'i8' | 'i4', kvWindow?: number, kvSinks?: number }} Cache */
 
-/** Tokens whose logits are computed in one batch, besides the first. */
-const AHEAD = 31;
-const ROUNDS = 5,
-  STEPS = 8;
+const ROUNDS = 5;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -50,49 +47,16 @@ const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 16 * most)
 await model.close();
 if (ids.length < most) throw new Error(`${text} has ${ids.length} tokens, ${most} are asked for`);
 
-/** A session that reads the known text: what comes next is guessed, rightly, and computed in batches. @param {Cache} cache */
-async function reader(cache) {
-  const threads = Number(values.threads);
-  const options = { ...cache, activations, build: /** @type {'relaxed'} */ (values.build), drafts: AHEAD, context: most };
-  const own = await openLogits(source, { ...options, threads: threads > 1 ? threads : 0 });
-  const { wasm, session } = own;
-  let ahead = 0;
-  return {
-    ...own,
-    /** Logits behind the first n tokens, where those behind n - 1 were read before. @param {number} n */
-    read(n) {
-      if (n === 1) own.sync(ids.slice(0, 1));
-      else wasm.check('bqw_session_append', session, ids[n - 1]);
-      if (ahead-- > 0) return wasm.f32(wasm.out('bqw_session_logits', session), logitsOf).slice();
-      const rest = ids.slice(n, n + AHEAD);
-      ahead = wasm.scope((take) => {
-        const at = take(4 * AHEAD);
-        wasm.u32(at, rest.length).set(rest);
-        return wasm.out('bqw_session_draft', session, at, rest.length);
-      });
-      return own.run();
-    },
-    /** Milliseconds of a step, the median of those that end at `depth`. @param {number} depth */
-    step(depth) {
-      own.start(ids.slice(0, depth - STEPS));
-      const times = ids.slice(depth - STEPS, depth).map((id) => {
-        const begun = performance.now();
-        own.next(id);
-        return performance.now() - begun;
-      });
-      return median(times);
-    },
-    /** Goes on reading behind `depth`. @param {number} depth */
-    resume(depth) {
-      own.sync(ids.slice(0, depth));
-      own.run();
-      ahead = 0;
-    },
-  };
-}
-
-const { vocab: logitsOf } = await engine.plan(source);
-const readers = await Promise.all(kvs.map(reader));
+const readers = await Promise.all(
+  kvs.map((cache) =>
+    openReader(source, ids, {
+      ...cache,
+      activations,
+      build: /** @type {'relaxed'} */ (values.build),
+      threads: Number(values.threads),
+    }),
+  ),
+);
 const sums = kvs.map(() => ({ surprise: 0, kl: 0, same: 0 }));
 
 /** @param {number} n */

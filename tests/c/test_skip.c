@@ -1,0 +1,113 @@
+/* Layers that are left out: the bits of a model that has no such layers, however it is computed. */
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_configs.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 64, VOCAB = 61, PROMPT = 40 };
+
+static uint32_t prompt[CONTEXT];
+
+static void sync_to(bq_session *s, uint32_t n, uint64_t kept) {
+  size_t were = 0;
+  CHECK_EQ(bq_session_sync(s, prompt, n, &were, NULL), BQ_OK);
+  CHECK_EQ(were, kept);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+}
+
+static void check_equal(const bq_session *s, const bq_session *want) {
+  const float *got = bq_session_logits(s);
+  if (CHECK(got != NULL)) CHECK_MEM(got, bq_session_logits(want), VOCAB * sizeof *got);
+}
+
+static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+  (void)ctx;
+  for (size_t i = 0; i < 3; i++) fn(arg, i, 3);
+}
+
+/* Of a model with 4 layers those in `set`. */
+static void check_skipped(uint32_t set) {
+  tiny_model t, without;
+  bq_config c = tiny_llama(VOCAB, CONTEXT);
+  c.layers = 4;
+  tiny_create(&t, c, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  tiny_create(&without, c, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < 4; i++)
+    if (!(set >> i & 1)) without.layers[left++] = t.layers[i];
+  without.model.config.layers = left;
+  without.model.ready = BQ_READY_ALL(left);
+  bq_session *want = tiny_session(&without, (bq_session_options){0});
+  sync_to(want, PROMPT, 0);
+  static const bq_session_options cuts[] = {
+      {0}, {.window = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}};
+  for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+    bq_session_options o = cuts[i];
+    o.forks = 1;
+    bq_session *s = tiny_session(&t, o), *fork = NULL;
+    sync_to(s, PROMPT, 0);
+    bq_session_skip(s, &set);
+    CHECK(bq_session_logits(s) == NULL);
+    sync_to(s, PROMPT, 0); /* nothing of before holds */
+    check_equal(s, want);
+    bq_session_skip(s, &set);
+    sync_to(s, PROMPT, PROMPT);
+    sync_to(s, PROMPT - 1, PROMPT - 2);
+    CHECK_EQ(bq_session_fork(s, &fork, NULL), BQ_OK);
+    sync_to(fork, PROMPT, PROMPT - 1);
+    check_equal(fork, want);
+    bq_session_free(fork);
+    bq_session_free(s);
+  }
+  bq_session_free(want);
+  tiny_free(&t);
+  tiny_free(&without);
+}
+
+static void test_some_layers(void) {
+  check_skipped(1 << 1);
+  check_skipped(1 << 0);
+  check_skipped(1 << 3 | 1 << 2);
+  check_skipped(1 << 0 | 1 << 2);
+}
+
+static void test_others_are_another_cache(void) {
+  tiny_model t;
+  bq_error err = {0};
+  uint32_t set = 2;
+  tiny_create(&t, tiny_llama(VOCAB, CONTEXT), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  t.model.file_id[0] = 1;
+  bq_session *a = tiny_session(&t, (bq_session_options){.rows = 2});
+  bq_session *b = tiny_session(&t, (bq_session_options){.rows = 2});
+  bq_session_skip(a, &set);
+  sync_to(a, PROMPT, 0);
+  sync_to(b, PROMPT, 0);
+  const size_t n = (size_t)bq_session_state_bytes(a);
+  uint8_t *saved = malloc(n);
+  CHECK_EQ(bq_session_save(a, 0, saved, n, NULL), BQ_OK);
+  CHECK_EQ(bq_session_append(a, 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_append(b, 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run_with(a, &b, 1, 0, &err), BQ_ARGUMENT);
+  CHECK(strstr(err.detail, "skips other layers") != NULL);
+  CHECK_EQ(bq_session_restore(b, saved, n, &err), BQ_MISMATCH);
+  CHECK(strstr(err.detail, "other layers left out") != NULL);
+  bq_session_skip(b, &set);
+  CHECK_EQ(bq_session_restore(b, saved, n, &err), BQ_OK);
+  CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
+  CHECK_EQ(bq_session_append(b, 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run_with(a, &b, 1, 0, &err), BQ_OK);
+  check_equal(a, b);
+  free(saved);
+  bq_session_free(a);
+  bq_session_free(b);
+  tiny_free(&t);
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = i * 17 % VOCAB;
+  RUN(test_some_layers);
+  RUN(test_others_are_another_cache);
+  return check_summary();
+}

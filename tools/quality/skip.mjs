@@ -1,0 +1,115 @@
+#!/usr/bin/env node
+// What leaving out layers costs and brings: the tables of docs/decisions/0018-quality.md.
+//
+//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--build relaxed]
+//
+// First how much a layer matters: the perplexity of the text's first tokens without it alone. Then that of the tokens behind these without the
+// 1, 2, 3, … layers that matter least ("skip"), and without the last ones, which is what a token says that leaves early ("exit"). "same choice":
+// as all layers choose. "tokens/s": of single steps, five rounds of all in turn, the median and, in brackets, the least and the greatest.
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { summary } from '../bench/stats.mjs';
+import { openReader } from './reader.mjs';
+
+const ROUNDS = 5;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tokens: { type: 'string', default: '256' },
+    skip: { type: 'string', default: '1,2,3,4,6,8' },
+    exit: { type: 'string', default: '1,2,4,8,12' },
+    activations: { type: 'string', default: 'i16' },
+    build: { type: 'string', default: 'relaxed' },
+  },
+});
+if (positionals.length !== 2) throw new Error('see the head of this file');
+const [file, text] = positionals;
+const source = fromFile(file);
+const n = Number(values.tokens);
+const numbers = (/** @type {string} */ list) => list.split(',').filter(Boolean).map(Number);
+
+const engine = await createEngine();
+const model = await engine.load(source, { context: 64 });
+const { layers } = model.info;
+const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 32 * n))).slice(0, 2 * n);
+await engine.close();
+if (ids.length < 2 * n) throw new Error(`${text} has ${ids.length} tokens, ${2 * n} are asked for`);
+
+/** @param {number[]} part  of the text */
+async function readerOf(part) {
+  const reader = await openReader(source, part, {
+    kv: 'i8',
+    activations: /** @type {'i16'} */ (values.activations),
+    build: /** @type {'relaxed'} */ (values.build),
+  });
+  /** @param {number[]} left */
+  const skip = (left) =>
+    reader.wasm.scope((take) => {
+      const words = (layers + 31) >> 5;
+      const at = take(4 * words);
+      const set = reader.wasm.u32(at, words).fill(0);
+      for (const layer of left) set[layer >> 5] |= 1 << (layer & 31);
+      reader.wasm.check('bqw_session_skip', reader.session, at);
+    });
+  return {
+    ...reader,
+    skip,
+    /** Perplexity without these layers, and what is chosen at each position. @param {number[]} left */
+    without(left) {
+      skip(left);
+      let sum = 0;
+      const chosen = [];
+      for (let i = 1; i < part.length; i++) {
+        const logits = reader.read(i);
+        sum += logSum(logits) - logits[part[i]];
+        chosen.push(argmax(logits));
+      }
+      return { perplexity: Math.exp(sum / (part.length - 1)), chosen };
+    },
+  };
+}
+
+const first = await readerOf(ids.slice(0, n));
+const alone = Array.from({ length: layers }, (_, layer) => first.without([layer]).perplexity);
+const whole = first.without([]).perplexity;
+first.close();
+const order = Array.from(alone, (_, layer) => layer).sort((a, b) => alone[a] - alone[b]);
+console.log(`Perplexity of ${n} tokens: ${whole.toFixed(2)}; without a layer, those first that matter least:\n`);
+console.log(order.map((layer) => `${layer}: ${alone[layer].toFixed(2)}`).join(', '));
+
+const reader = await readerOf(ids.slice(n));
+const cases = [
+  { name: 'all', left: /** @type {number[]} */ ([]) },
+  ...numbers(values.skip).map((k) => ({ name: `skip ${k}`, left: order.slice(0, k) })),
+  ...numbers(values.exit).map((k) => ({
+    name: `exit ${k}`,
+    left: Array.from({ length: k }, (_, i) => layers - 1 - i),
+  })),
+];
+const found = cases.map(({ left }) => reader.without(left));
+/** @type {number[][]} */
+const steps = cases.map(() => []);
+for (let round = 0; round < ROUNDS; round++)
+  for (const [i, { left }] of cases.entries()) {
+    reader.skip(left);
+    steps[i].push(reader.step(Math.min(128, n)));
+  }
+console.log(`\n| ${n} tokens behind these | layers left out | perplexity | against all | same choice | tokens/s |`);
+console.log('|---|---|---|---|---|---|');
+for (const [i, { name, left }] of cases.entries()) {
+  const { perplexity, chosen } = found[i];
+  const same = chosen.filter((id, at) => id === found[0].chosen[at]).length / chosen.length;
+  const rates = summary(steps[i].map((ms) => 1000 / ms));
+  const shown = rates && `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})`;
+  const sorted = left.toSorted((a, b) => a - b);
+  const more = 100 * (perplexity / found[0].perplexity - 1);
+  console.log(
+    `| ${name} | ${sorted.join(', ')} | ${perplexity.toFixed(2)} | ${i ? `${more < 0 ? '−' : '+'}${Math.abs(more).toFixed(1)} %` : ''} | ` +
+      `${(100 * same).toFixed(1)} % | ${shown} |`,
+  );
+}
+reader.close();
+process.exit(0);
