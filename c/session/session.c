@@ -11,18 +11,16 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
   const uint64_t far = moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
   if (o->kv_window && config->bidirectional)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                   "a text that is read in both directions is seen as a whole: no KV window");
+                   "an encoder sees its text as a whole: no KV window");
   if (o->sinks > BQ_SINKS_MAX || (o->sinks && !o->kv_window))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                   "%u sinks with a KV window of %u: at most %u, and of a window", o->sinks,
-                   o->kv_window, (uint32_t)BQ_SINKS_MAX);
+                   "%u sinks with a KV window of %u: at most %u", o->sinks, o->kv_window,
+                   o->kv_window ? (uint32_t)BQ_SINKS_MAX : 0);
   if (o->context > config->context && (far > config->context || o->context > BQ_CONTEXT_MAX))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                   "context %u is larger than the model's own, %u: that takes a KV window of at "
-                   "most %u, in a model that does not learn each position, and ends at %u",
-                   o->context, config->context,
-                   config->context < BQ_KV_BLOCK + o->sinks ? 0 : config->context - BQ_KV_BLOCK - o->sinks,
-                   (uint32_t)BQ_CONTEXT_MAX);
+                   "context %u is larger than the model's own, %u, and than a KV window of %u lets "
+                   "it be",
+                   o->context, config->context, o->kv_window);
   if (o->kv_window < o->context) return BQ_OK;
   o->kv_window = o->sinks = 0; /* of everything */
   return BQ_OK;

@@ -27,7 +27,8 @@ enum {
   KEY = 64,
   KV_WINDOW = 72,
   SINKS = 76,
-  SKIPPED = 80 /* a hash of the layers that are left out; 0: none are */
+  SKIPPED = 80, /* a hash of the layers that are left out; 0: none are */
+  KEYS_END = 88
 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
@@ -103,17 +104,11 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
       return bq_fail(err, BQ_MISMATCH, (uint64_t)(FACTS + 4 * i),
                      "the session was saved with %s %u, this one has %u", fact_names[i],
                      bq_load32(head + FACTS + 4 * i), facts[i]);
-  if (bq_load64(head + SKIPPED) != skipped_of(s))
-    return bq_fail(err, BQ_MISMATCH, SKIPPED, "the session was saved with other layers left out");
-  if (bq_load64(head + KEY) != s->key)
-    return bq_fail(err, BQ_MISMATCH, KEY, "the session was saved under another key (adapters)");
-  if (bq_load32(head + KV_WINDOW) != s->options.kv_window ||
-      bq_load32(head + SINKS) != s->options.sinks)
-    return bq_fail(err, BQ_MISMATCH, KV_WINDOW,
-                   "the session was saved with a KV window of %u and %u sinks, this one has %u "
-                   "and %u",
-                   bq_load32(head + KV_WINDOW), bq_load32(head + SINKS), s->options.kv_window,
-                   s->options.sinks);
+  uint8_t own[HEAD];
+  make_head(s, own);
+  if (memcmp(head + KEY, own + KEY, KEYS_END - KEY) != 0)
+    return bq_fail(err, BQ_MISMATCH, KEY,
+                   "the session was saved under another key (adapter, KV window, sinks, layers)");
   const uint32_t tokens = bq_load32(head + TOKENS), computed = bq_load32(head + COMPUTED);
   if (tokens > s->options.context)
     return bq_fail(err, BQ_CONTEXT_FULL, TOKENS,

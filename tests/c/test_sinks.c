@@ -210,6 +210,13 @@ static void step_by_step(const tiny_model *t, bq_session_options o) {
   bq_session_free(s);
 }
 
+/* The same of the usual model, once for each type in turn. */
+static void usual_steps(const tiny_model *t, bq_kv_type kv) {
+  static bq_kv_type done = BQ_KV_COUNT;
+  if (kv != done) step_by_step(t, sinking(kv));
+  done = kv;
+}
+
 static void check_cuts(bq_config config, bq_kv_type kv) {
   tiny_model t, scalar;
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
@@ -263,7 +270,7 @@ static void test_however_it_is_computed(void) {
 static void test_a_run_that_is_left(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, sinking(BQ_KV_I8));
+  usual_steps(&t, BQ_KV_I8);
   bq_session *s = new_session(&t, sinking(BQ_KV_I8));
   uint32_t other[LONG];
   memcpy(other, prompt, sizeof other);
@@ -296,7 +303,7 @@ static void test_a_run_that_is_left(void) {
 static void test_sessions_in_one_pass(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, sinking(BQ_KV_I8));
+  usual_steps(&t, BQ_KV_I8);
   bq_session_options o = sinking(BQ_KV_I8);
   o.rows = 2;
   bq_session *a = new_session(&t, o), *b = new_session(&t, o);
@@ -328,7 +335,7 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t.model.file_id[3] = 9;
   bq_session_options o = sinking(kv);
-  step_by_step(&t, o);
+  usual_steps(&t, kv);
   o.forks = 1;
   bq_session *a = new_session(&t, o), *b = NULL;
   sync_to(a, prompt, n);
@@ -354,7 +361,7 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   o.kv_window = WINDOW - 1;
   bq_session *c = new_session(&t, o);
   CHECK_EQ(bq_session_restore(c, saved, bytes, &err), BQ_MISMATCH);
-  CHECK(strstr(err.detail, "KV window of 40 and 3 sinks, this one has 39 and 3") != NULL);
+  CHECK(strstr(err.detail, "another key (adapter, KV window, sinks, layers)") != NULL);
   bq_session_free(c);
   o.kv_window = o.sinks = 0;
   o.context = TRAINED;
@@ -367,9 +374,11 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
 }
 
 static void test_forks_and_saved_sessions(void) {
-  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_copies((bq_kv_type)kv, MOVE - 50);
   check_copies(BQ_KV_I8, 512);
+  check_copies(BQ_KV_I8, MOVE - 50);
+  check_copies(BQ_KV_F32, MOVE - 50);
   check_copies(BQ_KV_F32, 2); /* fewer than there are sinks */
+  check_copies(BQ_KV_I4, MOVE - 50);
 }
 
 /* --- memory, and what can't be ---------------------------------------------------------------- */
@@ -407,16 +416,21 @@ static void test_what_cannot_be(void) {
   o.sinks = 33;
   refused(llama(), o, "33 sinks with a KV window of 40: at most 32");
   o.sinks = 1, o.kv_window = 0, o.context = 0;
-  refused(llama(), o, "1 sinks with a KV window of 0");
+  refused(llama(), o, "1 sinks with a KV window of 0: at most 0");
   o = sinking(BQ_KV_F32);
   o.kv_window = TRAINED - 256; /* farther than the model has seen */
-  refused(llama(), o, "context 900 is larger than the model's own, 780: that takes a KV window "
-                      "of at most 521");
-  refused(tiny_learned(llama()), sinking(BQ_KV_F32), "does not learn each position");
-  refused(tiny_encoder(llama()), (bq_session_options){.kv_window = 10}, "in both directions");
+  refused(llama(), o, "context 900 is larger than the model's own, 780, and than a KV window of 524 "
+                      "lets it be");
+  o.kv_window = TRAINED - BQ_KV_BLOCK - SINKS;
+  const bq_config most = llama();
+  CHECK_EQ(bq_session_options_resolve(&most, &o, &out, NULL), BQ_OK);
+  o.kv_window++;
+  refused(llama(), o, "a KV window of 522 lets");
+  refused(tiny_learned(llama()), sinking(BQ_KV_F32), "larger than the model's own, 780");
+  refused(tiny_encoder(llama()), (bq_session_options){.kv_window = 10}, "sees its text as a whole");
   o = sinking(BQ_KV_F32);
   o.context = UINT32_MAX;
-  refused(llama(), o, "ends at 16777216");
+  refused(llama(), o, "context 4294967295 is larger");
   /* All of it is seen: no window. */
   const bq_config c = llama();
   o = (bq_session_options){.kv_window = TRAINED, .sinks = 4};

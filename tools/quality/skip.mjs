@@ -1,19 +1,17 @@
 #!/usr/bin/env node
 // What leaving out layers costs and brings: the tables of docs/decisions/0018-quality.md.
 //
-//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--build relaxed]
+//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--build relaxed] [--rounds 5]
 //
 // First how much a layer matters: the perplexity of the text's first tokens without it alone. Then that of the tokens behind these without the
 // 1, 2, 3, … layers that matter least ("skip"), and without the last ones, which is what a token says that leaves early ("exit"). "same choice":
-// as all layers choose. "tokens/s": of single steps, five rounds of all in turn, the median and, in brackets, the least and the greatest.
+// as all layers choose. "tokens/s": of single steps, --rounds of all in turn (0: none), the median and, in brackets, the least and the greatest.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/probabilities.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader } from './reader.mjs';
-
-const ROUNDS = 5;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,6 +21,7 @@ const { values, positionals } = parseArgs({
     exit: { type: 'string', default: '1,2,4,8,12' },
     activations: { type: 'string', default: 'i16' },
     build: { type: 'string', default: 'relaxed' },
+    rounds: { type: 'string', default: '5' },
   },
 });
 if (positionals.length !== 2) throw new Error('see the head of this file');
@@ -92,7 +91,7 @@ const cases = [
 const found = cases.map(({ left }) => reader.without(left));
 /** @type {number[][]} */
 const steps = cases.map(() => []);
-for (let round = 0; round < ROUNDS; round++)
+for (let round = 0; round < Number(values.rounds); round++)
   for (const [i, { left }] of cases.entries()) {
     reader.skip(left);
     steps[i].push(reader.step(Math.min(128, n)));
@@ -103,7 +102,7 @@ for (const [i, { name, left }] of cases.entries()) {
   const { perplexity, chosen } = found[i];
   const same = chosen.filter((id, at) => id === found[0].chosen[at]).length / chosen.length;
   const rates = summary(steps[i].map((ms) => 1000 / ms));
-  const shown = rates && `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})`;
+  const shown = rates ? `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})` : '';
   const sorted = left.toSorted((a, b) => a - b);
   const more = 100 * (perplexity / found[0].perplexity - 1);
   console.log(
