@@ -284,7 +284,8 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
       if (other == (j == i ? s : others[j]))
         return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "session %l is there twice", (uint64_t)i);
     if (other->model != s->model || a->kv_type != b->kv_type || a->activations != b->activations ||
-        a->hidden != b->hidden || a->kv_window != b->kv_window || a->sinks != b->sinks || b->context > a->context || !s->pooling != !other->pooling ||
+        a->hidden != b->hidden || a->kv_window != b->kv_window || a->sinks != b->sinks ||
+        b->context > a->context || !s->pooling != !other->pooling ||
         s->adapter != other->adapter ||
         memcmp(&s->skipped, &other->skipped, sizeof s->skipped) != 0)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,

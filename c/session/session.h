@@ -125,8 +125,8 @@ struct bq_session {
   bool run_stopped; /* it is to end */
   bq_work work;
 
-  float *sinks;  /* [layers][kv_heads][2][options.sinks][head_dim]: keys as they are rotated at their
-                    own positions, and values; of the timeline's first positions */
+  float *sinks;  /* [layers][kv_heads][2][options.sinks][head_dim]: keys as they are rotated at
+                    their own positions, and values; of the timeline's first positions */
   float *sink_rope[BQ_ROPE_TABLES]; /* as rope: from there to where a row of the pass sees them */
 
   float *x;      /* [window][hidden]: hidden states of the pass between layers */

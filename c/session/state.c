@@ -48,9 +48,10 @@ static const char *const fact_names[N_FACTS] = {"KV cache type",
 
 static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
+  const bool rotates_long = bq_config_long(c, bq_session_sight(&s->options));
   const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
                                   c->head_dim, BQ_KV_BLOCK, c->window,
-                                  bq_config_long(c, bq_session_sight(&s->options)) ? c->rope_original : 0,
+                                  rotates_long ? c->rope_original : 0,
                                   (uint32_t)s->options.activations};
   memcpy(facts, list, sizeof list);
 }
@@ -246,7 +247,8 @@ bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_e
     if (s->restored >= HEAD) {
       tokens = bq_load32(s->state_head + TOKENS);
       computed = bq_load32(s->state_head + COMPUTED);
-      total = blocks_at(s, tokens, computed) + bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
+      total = blocks_at(s, tokens, computed) +
+              bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
     }
     if (s->restored == total && n == 0) return end(s, err);
     if (s->restored == total)

@@ -41,8 +41,8 @@ static void give(void *ctx, void *ptr) {
 
 static bq_session *new_session(const tiny_model *t, bq_session_options o) {
   bq_session *s = NULL;
-  if (!CHECK_EQ(bq_session_create(&t->model, &o, (bq_allocator){NULL, take, give}, &s, NULL), BQ_OK))
-    abort();
+  const bq_allocator allocator = {NULL, take, give};
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
   return s;
 }
 
@@ -162,13 +162,13 @@ static void test_a_plain_reference(void) {
   const bq_config *c = &m->config;
   const bq_weights last = {.w = {.data = (const uint8_t *)(const void *)m->ln_f_w}};
   REQUIRE(c->gated && c->kv_heads * c->head_dim <= MOST_DIM);
-  bq_session *s = new_session(&t, sinking(BQ_KV_F32)), *all = new_session(&t, (bq_session_options){
-                                                           .context = TRAINED});
+  bq_session *s = new_session(&t, sinking(BQ_KV_F32));
+  bq_session *all = new_session(&t, (bq_session_options){.context = TRAINED});
   double far = 0;
   for (uint32_t p = 0; p < 820; p++) {
     double x[512], y[512];
     for (uint32_t i = 0; i < c->hidden; i++) x[i] = weight(&m->wte, prompt[p], i);
-    for (uint32_t layer = 0; layer < c->layers; layer++) reference_layer(&t, layer, p, &kv[layer], x);
+    for (uint32_t i = 0; i < c->layers; i++) reference_layer(&t, i, p, &kv[i], x);
     if (p % 60 != 7 && p != MOVE && p != MOVE - 1) continue;
     sync_to(s, prompt, p + 1);
     if (p < TRAINED) sync_to(all, prompt, p + 1);
@@ -226,7 +226,8 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   size_t threads = 3;
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {27, 20}, {33, 1}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
-    for (uint32_t n = LONG - 1; n >= MOVE; n = n == LONG - 1 ? MOVE + 1 : n == MOVE + 1 ? MOVE : 0) {
+    for (size_t k = 0; k < 3; k++) {
+      const uint32_t n = (uint32_t[]){LONG - 1, MOVE + 1, MOVE}[k];
       o.window = cuts[i][0];
       o.batch = cuts[i][1];
       o.parallel = (bq_parallel){0};
@@ -343,8 +344,10 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   append(b, prompt[n] ^ 1);
   uint8_t *saved = malloc((size_t)bq_session_state_bytes(a));
   const size_t bytes = (size_t)bq_session_state_bytes(a);
-  for (size_t at = 0; at < bytes; at += 1000)
-    CHECK_EQ(bq_session_save(a, at, saved + at, bytes - at < 1000 ? bytes - at : 1000, NULL), BQ_OK);
+  for (size_t at = 0; at < bytes; at += 1000) {
+    const size_t piece = bytes - at < 1000 ? bytes - at : 1000;
+    CHECK_EQ(bq_session_save(a, at, saved + at, piece, NULL), BQ_OK);
+  }
   for (uint32_t i = n; i < n + 70; i++) append(a, prompt[i]);
   check_logits(a, want[n + 69]);
   bq_session_free(a);
@@ -419,8 +422,8 @@ static void test_what_cannot_be(void) {
   refused(llama(), o, "1 sinks with a KV window of 0: at most 0");
   o = sinking(BQ_KV_F32);
   o.kv_window = TRAINED - 256; /* farther than the model has seen */
-  refused(llama(), o, "context 900 is larger than the model's own, 780, and than a KV window of 524 "
-                      "lets it be");
+  refused(llama(), o, "context 900 is larger than the model's own, 780, and than a KV window of "
+                      "524 lets it be");
   o.kv_window = TRAINED - BQ_KV_BLOCK - SINKS;
   const bq_config most = llama();
   CHECK_EQ(bq_session_options_resolve(&most, &o, &out, NULL), BQ_OK);

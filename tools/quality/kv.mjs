@@ -88,7 +88,9 @@ for (let n = 1, at = 0; n <= most; n++) {
   const steps = kvs.map(() => []);
   for (let round = 0; round < ROUNDS; round++)
     for (const [k, reader] of readers.entries()) steps[k].push(reader.step(n));
-  const bytes = await Promise.all(kvs.map(async (cache) => (await engine.plan(source, { context: n, ...cache })).kvBytes));
+  const bytes = await Promise.all(
+    kvs.map(async (cache) => (await engine.plan(source, { context: n, ...cache })).kvBytes),
+  );
   const predicted = Math.min(n, ids.length - 1);
   const perplexity = sums.map(({ surprise }) => Math.exp(surprise / predicted));
   for (const [k, { kl, same }] of sums.entries()) {
