@@ -119,7 +119,7 @@ typedef struct bq_session_options {
   uint32_t fork_positions; /* that each of them will not share with others; 0: context */
   uint32_t kv_window;  /* positions that a token sees at least, in layers without a window of their
                           own, and BQ_KV_BLOCK - 1 more at most; 0: all. The context may be longer
-                          than the model's own then (docs/decisions/0017-attention-sinks.md) */
+                          than the model's own then (docs/decisions/0018-attention-sinks.md) */
   uint32_t sinks;      /* and besides, of the first ones; at most BQ_SINKS_MAX */
   uint32_t spread;     /* products of so many tokens at least are spread (bq_session_spread), not of
                           paged models, nor with threads; 0: none */
@@ -254,10 +254,9 @@ void bq_session_free(bq_session *session);
  * number, 0 at first. What was computed under another one is forgotten. */
 void bq_session_set_key(bq_session *session, uint64_t key);
 
-/* Layers that are not computed from now on: layer i is bit i % 32 of word i / 32 of `layers`
- * [(model's layers + 31) / 32]. A token's state passes them unchanged. What was computed with
- * others is forgotten; forks skip the same ones. */
-void bq_session_skip(bq_session *session, const uint32_t *layers);
+/* The n layers that are not computed from now on: a token's state passes them unchanged. What was
+ * computed with others is forgotten; forks skip the same ones. ARGUMENT: there is no such layer. */
+bq_status bq_session_skip(bq_session *session, const uint32_t *layers, size_t n, bq_error *err);
 
 /* --- adapters ---
  * Low-rank changes of a model's products: y += B (A x * scale), after the bias. */

@@ -224,8 +224,8 @@ uint32_t bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n)
 uint32_t bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n);
 /* bq_session_set_adapter: parts [layers][7], or 0; key: below 2^53. SHAPE, NO_SESSION. */
 uint32_t bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key);
-/* bq_session_skip: [(layers + 31) / 32]. */
-uint32_t bqw_session_skip(uint32_t session, const uint32_t *layers);
+/* bq_session_skip. ARGUMENT. */
+uint32_t bqw_session_skip(uint32_t session, const uint32_t *layers, uint32_t n);
 /* ARGUMENT: no tokens, or one outside the vocabulary; CONTEXT_FULL. */
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 /* As bqw_session_sync. */

@@ -34,11 +34,11 @@ bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key)
                                            bqw_u64(key), &err), &err);
 }
 
-BQW(uint32_t) bqw_session_skip(uint32_t session, const uint32_t *layers) {
+BQW(uint32_t) bqw_session_skip(uint32_t session, const uint32_t *layers, uint32_t n) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
-  bq_session_skip(s, layers);
-  return BQ_OK;
+  bq_error err = {0};
+  return bqw_report(bq_session_skip(s, layers, n, &err), &err);
 }
 
 BQW(uint32_t)

@@ -289,12 +289,18 @@ void bq_session_set_key(bq_session *s, uint64_t key) {
   s->key = key;
 }
 
-void bq_session_skip(bq_session *s, const uint32_t *layers) {
+bq_status bq_session_skip(bq_session *s, const uint32_t *layers, size_t n, bq_error *err) {
   bq_layer_set set = {0};
-  memcpy(set.bits, layers, (s->model->config.layers + 31) / 32 * sizeof *layers);
-  if (memcmp(&set, &s->skipped, sizeof set) == 0) return;
-  forget(s);
+  for (size_t i = 0; i < n; i++) {
+    if (layers[i] >= s->model->config.layers)
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "there is no layer %u to be left out, the model has %u", layers[i],
+                     s->model->config.layers);
+    set.bits[layers[i] / 32] |= 1u << layers[i] % 32;
+  }
+  if (memcmp(&set, &s->skipped, sizeof set) != 0) forget(s);
   s->skipped = set;
+  return BQ_OK;
 }
 
 void bq_session_restart(bq_session *s) {

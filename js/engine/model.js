@@ -337,27 +337,17 @@ export class LocalModel {
     this.#sessions.add(session);
     try {
       session.use(adapter);
-      if (chosen.quality) this.#skip(handle, chosen.quality.skip);
+      const { skip = [] } = chosen.quality ?? {};
+      wasm.scope((take) => {
+        const at = take(4 * skip.length);
+        wasm.u32(at, skip.length).set(skip);
+        wasm.check('bqw_session_skip', handle, at, skip.length);
+      });
     } catch (error) {
       session.end();
       throw error;
     }
     return session;
-  }
-
-  /** ARGUMENT. @param {number} session  its handle @param {number[]} skip */
-  #skip(session, skip) {
-    const { layers } = this.info;
-    const none = skip.find((layer) => layer >= layers);
-    if (none !== undefined)
-      throw new BqError('ARGUMENT', `quality.skip has layer ${none}, the model has ${layers}, from 0 on`);
-    this.#wasm.scope((take) => {
-      const words = (layers + 31) >> 5;
-      const at = take(4 * words);
-      const set = this.#wasm.u32(at, words).fill(0);
-      for (const layer of skip) set[layer >> 5] |= 1 << (layer & 31);
-      this.#wasm.check('bqw_session_skip', session, at);
-    });
   }
 
   /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ context: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */

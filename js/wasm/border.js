@@ -45,7 +45,7 @@ export const functions = {
   bqw_session_save: 'sufuu',
   bqw_session_restore: 'suuu',
   bqw_session_adapter: 'suuf',
-  bqw_session_skip: 'suu',
+  bqw_session_skip: 'suuu',
   bqw_session_sync: 'suuuu',
   bqw_session_append: 'suu',
   bqw_session_draft: 'suuuu',

@@ -114,7 +114,7 @@ test('layers that are left out: other tokens, which a receipt tells, and no laye
   const { layers } = loaded.info;
   await assert.rejects(loaded.createSession({ quality: { skip: [layers] } }), {
     code: 'ARGUMENT',
-    message: new RegExp(`quality.skip has layer ${layers}`),
+    message: new RegExp(`no layer ${layers} to be left out`),
   });
   await elsewhere.close();
 });

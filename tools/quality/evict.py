@@ -1,5 +1,5 @@
 """What other ways to keep fewer keys and values would cost: a LLaMA GGUF in NumPy, its cache evicted by attention (H2O), or kept in 2 bits.
-Prints the table of docs/decisions/0017-attention-sinks.md. Run by hand:
+Prints the table of docs/decisions/0018-attention-sinks.md. Run by hand:
     python tools/quality/evict.py MODEL.gguf tokens.json [tokens [budgets]]
 tokens.json: the ids of a text, a list. Needs numpy and gguf.
 

@@ -1,5 +1,5 @@
 """How much of a head has to be read for the likeliest token: rows in clusters (k-means), of which those with the best centroids are computed.
-Prints the last table of docs/decisions/0018-quality.md. Run by hand:
+Prints the last table of docs/decisions/0019-quality.md. Run by hand:
     python tools/quality/head.py MODEL.gguf tokens.json [tokens [clusters]]
 tokens.json: the ids of a text, a list. Needs numpy and gguf."""
 import json

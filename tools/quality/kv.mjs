@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // What each type of KV cache takes, costs and brings, at several depths: the tables of docs/decisions/0005-kv-cache-types.md and,
-// with windows, 0017-attention-sinks.md.
+// with windows, 0018-attention-sinks.md.
 //
 //   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4] [--activations i16] [--build relaxed] [--threads 1]
 //

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What leaving out layers costs and brings: the tables of docs/decisions/0018-quality.md.
+// What leaving out layers costs and brings: the tables of docs/decisions/0019-quality.md.
 //
 //   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--build relaxed] [--rounds 5]
 //
@@ -47,11 +47,9 @@ async function readerOf(part) {
   /** @param {number[]} left */
   const skip = (left) =>
     reader.wasm.scope((take) => {
-      const words = (layers + 31) >> 5;
-      const at = take(4 * words);
-      const set = reader.wasm.u32(at, words).fill(0);
-      for (const layer of left) set[layer >> 5] |= 1 << (layer & 31);
-      reader.wasm.check('bqw_session_skip', reader.session, at);
+      const at = take(4 * left.length);
+      reader.wasm.u32(at, left.length).set(left);
+      reader.wasm.check('bqw_session_skip', reader.session, at, left.length);
     });
   return {
     ...reader,
