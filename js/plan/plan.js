@@ -330,10 +330,9 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
 /** What sessions of this context keep in sight (zeros: all), and leave out. @param {LoadOptions} options @param {number} context */
-function sightOf(options, context) {
-  const { kv_window: kvWindow = 0, sinks: kvSinks } = sessionRecord(options);
-  const quality = options.quality?.skip.length ? options.quality : null;
-  return kvWindow && kvWindow < context ? { kvWindow, kvSinks, quality } : { kvWindow: 0, kvSinks: 0, quality };
+function sightOf({ kvWindow = 0, kvSinks = SINKS, quality = null }, context) {
+  const seen = kvWindow < context ? kvWindow : 0;
+  return { kvWindow: seen, kvSinks: seen && kvSinks, quality };
 }
 
 /**
