@@ -330,9 +330,9 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
 /** What sessions of this context keep in sight (zeros: all), and leave out. @param {LoadOptions} options @param {number} context */
-function sightOf({ kvWindow = 0, kvSinks = SINKS, quality = null }, context) {
+function sightOf({ kvWindow = 0, kvSinks = SINKS, quality }, context) {
   const seen = kvWindow < context ? kvWindow : 0;
-  return { kvWindow: seen, kvSinks: seen && kvSinks, quality };
+  return { kvWindow: seen, kvSinks: seen && kvSinks, quality: quality ?? null };
 }
 
 /**
