@@ -45,7 +45,7 @@ executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt),
 
   hf:owner/name is a model on the hub: --revision NAME, --endpoint URL (or HF_ENDPOINT), --token TOKEN (or HF_TOKEN)
   --tokenizer FILE     default: what usually lies beside such a model; a .txt has a token per line
-  --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq8, f16, bf16, f32
+  --quant TYPE         type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq3a, bq2a, bq2, bqt, bq8, f16, bf16, f32
   --embed TYPE         type of embedding and head (default: bq8, or the type of the matrices when they are no blocks)
   --calibrate TEXT     rounds by what a text needs, as quantize does
   --hash KIND          of chunks: xxh64 (default) shows damage, sha256 with an integrity also forgery
@@ -60,9 +60,9 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
 
   --calibrate FILE     a text: weights are rounded so that products of it err least; without one as convert rounds them
   --tokens N           of the text that count (default 16384)
-  --quant TYPE         bq4a (default), bq4h, bq4, bq4_16 or bq4_64; others are rounded as by convert
+  --quant TYPE         bq4a (default), bq4h, bq4, bq4_16, bq4_64, bq3a, bq2a or bqt; others are rounded as by convert
   --embed TYPE         of embedding and head (default: bq8)
-  --target-size SIZE   of the file, as 80MB: bq4h, bq4a or bq8 for each matrix, by what rounding it costs the model's predictions
+  --target-size SIZE   of the file, as 80MB: bq4h, bq4a or bq8 (bq3a, bq2a if need be) for each matrix, by what rounding it costs the model's predictions
   --method KIND        gptq (default): errors are made good by later weights; search: only scales are searched
   --tokenizer FILE  --hash KIND  --json   as of convert
 

@@ -34,27 +34,77 @@ static bq_status too_large(bq_type type, size_t index, bq_error *err) {
 
 static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
 static float least_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
+/* Blocks without a weight of this size become 0: their squares would be no numbers. */
+#define LEAST_SEARCHED 0x1p-60f
+/* The largest q of weights that have a minimum. */
+static float top_of(const bq_type_facts *f) { return (float)((1u << f->bits) - 1); }
 
-/* Symmetric: the largest weight becomes 7 or 127. */
+/* Levels of small symmetric weights: from the middle of two on a weight becomes the upper one. */
+static float level_of(const bq_type_facts *f, float x) {
+  if (f->bits == BQ_TRITS) return x < -0.5f ? -1.0f : x < 0.5f ? 0.0f : 1.0f;
+  return x < -2.0f ? -3.0f : x < 0.0f ? -1.0f : x < 2.0f ? 1.0f : 3.0f;
+}
+
+enum { SMALL_STARTS = 15, SMALL_FITS = 2 };
+
+/* The scale that errs least of those which starts of 1, 0.95 ... 0.3 of the largest weight lead to:
+ * weights are rounded to levels, the scale fitted to those by least squares, twice. m: not 0. */
+static float small_scale(const bq_type_facts *f, const float *w, size_t n, float m) {
+  const float high = f->bits == BQ_TRITS ? 1.0f : 3.0f;
+  float best = m / high, most = 0.0f;
+  for (int i = 0; i < SMALL_STARTS; i++) {
+    float scale = m * (1.0f - 0.05f * (float)i) / high;
+    for (int fit = 0; fit < SMALL_FITS; fit++) {
+      float squares = 0.0f, products = 0.0f;
+      const float inverse = 1.0f / scale;
+      for (size_t k = 0; k < n; k++) {
+        const float q = level_of(f, w[k] * inverse);
+        squares += q * q;
+        products += q * w[k];
+      }
+      if (!(squares > 0.0f) || !(products > 0.0f)) break;
+      scale = products / squares;
+      if (products * scale > most) most = products * scale, best = scale;
+    }
+  }
+  return best;
+}
+
+/* Symmetric: the largest weight becomes 7 or 127, but for small ones. */
 static float scale_of(const bq_type_facts *f, const bq_encoder *encoder, const float *w, size_t n) {
   float m = bq_float_of(encoder->largest(w, n));
   if (f->bits == 4 && m <= 1e-8f) m = 1e-8f;
+  if (f->bits < 4) return m >= LEAST_SEARCHED ? least_f16(as_f16(small_scale(f, w, n, m))) : 0.0f;
   const float scale = m / (f->bits == 8 ? 127.0f : 7.0f);
   return f->scale_bytes == 2 && m > 0.0f ? least_f16(as_f16(scale)) : scale;
 }
 
+/* From the least weight to the largest: where the line that errs less begins below what f16 has. */
+static void plain_range(const bq_type_facts *f, strip *s, size_t r, uint32_t b, size_t n) {
+  const float *w = s->w[r] + b * f->block;
+  float low = w[0], high = w[0];
+  for (size_t i = 1; i < n; i++) {
+    low = w[i] < low ? w[i] : low;
+    high = w[i] > high ? w[i] : high;
+  }
+  s->min[r][b] = as_f16(low);
+  s->scale[r][b] = least_f16(as_f16((high - s->min[r][b]) / top_of(f)));
+}
+
 /* Of block `b` of every row, `n` weights each. */
-static void search_ranges(const bq_encoder *encoder, strip *s, size_t rows, uint32_t b, size_t n) {
-  const float *w[STRIP];
+static void search_ranges(const bq_type_facts *f, const bq_encoder *encoder, strip *s, size_t rows,
+                          uint32_t b, size_t n) {
+  const float *w[STRIP], most = top_of(f);
   float scale[STRIP], min[STRIP];
-  for (size_t r = 0; r < STRIP; r++) w[r] = s->w[r < rows ? r : 0] + b * BQ_SEARCH_WEIGHTS;
-  encoder->search(w, n, scale, min);
+  for (size_t r = 0; r < STRIP; r++) w[r] = s->w[r < rows ? r : 0] + b * f->block;
+  encoder->search(w, n, most, scale, min);
   for (size_t r = 0; r < rows; r++) {
-    const float top = min[r] + scale[r] * BQ_SEARCH_TOP; /* stays, whatever the minimum rounds to */
+    const float top = min[r] + scale[r] * most; /* stays, whatever the minimum rounds to */
     s->min[r][b] = as_f16(min[r]);
-    const float rest = (top - s->min[r][b]) / BQ_SEARCH_TOP;
+    const float rest = (top - s->min[r][b]) / most;
     s->scale[r][b] = rest > 0.0f ? least_f16(as_f16(rest)) : 0.0f;
     if (!bq_is_finite(top)) s->scale[r][b] = top;
+    else if (!bq_is_finite(s->min[r][b])) plain_range(f, s, r, b, n);
   }
 }
 
@@ -69,14 +119,19 @@ static bool encode_block(const bq_type_facts *f, const bq_encoder *encoder, stri
   if (!bq_is_finite(scale) || !bq_is_finite(min)) return false;
   bq_block_range range = {scale, min, scale > 0.0f ? 1.0f / scale : 0.0f, -8.0f, 7.0f};
   if (f->bits == 8) range.low = -127.0f, range.high = 127.0f;
-  if (f->min_bytes) range.low = 0.0f, range.high = 15.0f;
+  if (f->min_bytes) range.low = 0.0f, range.high = top_of(f);
+  if (f->bits == BQ_TRITS) range.low = -1.0f, range.high = 1.0f;
+  const bool odd = f->bits == 2 && !f->min_bytes; /* 2 q - 3, q from 0 to 3 */
+  if (odd)
+    range = (bq_block_range){2.0f * scale, -3.0f * scale, 0.5f * range.inverse, 0.0f, 3.0f};
   if (n == f->block) encoder->round(w, n, &range, q, errors);
   else { /* what a minimum would make of the padding counts neither as weight nor as error */
     float whole[MAX_BLOCK];
-    for (size_t i = 0; i < f->block; i++) whole[i] = i < n ? w[i] : min;
+    for (size_t i = 0; i < f->block; i++) whole[i] = i < n ? w[i] : range.min;
     encoder->round(whole, f->block, &range, q, errors);
     memset(q + n, 0, f->block - n);
   }
+  for (size_t i = 0; odd && i < f->block; i++) q[i] = (int8_t)(2 * q[i] - 3);
   return true;
 }
 
@@ -87,10 +142,19 @@ static void put_scale(uint32_t bytes, float scale, uint8_t *p) {
   for (uint32_t i = 0; i < bytes; i++) p[i] = (uint8_t)(bits >> 8 * i);
 }
 
+static void put_small(bq_tile_shape t, const int8_t *q, uint8_t *dst, size_t gap) {
+  const size_t run = bq_tile_run_bytes(t) / 4 * gap;
+  for (uint32_t k = 0; k < t.block; k++)
+    bq_small_put(t, dst + k / 32 * run + k % 4, gap, k,
+                 (uint32_t)((q[k] + bq_tile_zero(t)) / bq_small_unit(t)));
+}
+
 /* Row-major: weights, then the scale and the minimum. */
-static void put_row_block(const bq_type_facts *f, const strip *s, size_t r, uint8_t *dst) {
+static void put_row_block(const bq_grid *g, const strip *s, size_t r, uint8_t *dst) {
+  const bq_type_facts *f = g->f;
   const int8_t *q = s->q[r];
-  if (f->bits == 8) memcpy(dst, q, f->block);
+  if (bq_is_small(g->shape)) put_small(g->shape, q, dst, 4);
+  else if (f->bits == 8) memcpy(dst, q, f->block);
   else
     for (uint32_t i = 0; i < f->block / 2; i++)
       dst[i] = (uint8_t)((q[2 * i] & 15) | (q[2 * i + 1] & 15) << 4);
@@ -102,6 +166,10 @@ static void put_row_block(const bq_type_facts *f, const strip *s, size_t r, uint
 static void put_tile_weights(bq_tile_shape t, const int8_t *q, uint8_t *dst) {
   const int zero = bq_tile_zero(t);
   uint8_t bytes[MAX_BLOCK];
+  if (bq_is_small(t)) {
+    put_small(t, q, dst, 4 * BQ_TILE_ROWS);
+    return;
+  }
   if (t.bits == 8) {
     for (uint32_t k = 0; k < 32; k++) bytes[k] = (uint8_t)(q[k] + zero);
     for (uint32_t j = 0; j < 8; j++) memcpy(dst + 4 * BQ_TILE_ROWS * j, bytes + 4 * j, 4);
@@ -120,7 +188,7 @@ static void put_tile(bq_tile_shape t, const strip *s, uint8_t *tile) {
       put_scale(t.scale_bytes, s->scale[r][k / t.block], tile + bq_tile_scale_at(t, r, k));
       put_scale(t.min_bytes, s->min[r][k / t.block], tile + bq_tile_min_at(t, r, k));
     }
-    put_tile_weights(t, s->q[r], tile + bq_tile_byte(t, r, 0));
+    put_tile_weights(t, s->q[r], tile + bq_tile_weights_at(t) + 4 * r);
   }
 }
 
@@ -147,7 +215,7 @@ static bool encode_strip(const bq_grid *g, const bq_encoder *encoder, strip *s, 
   const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
   for (uint32_t b = 0; b < span / g->f->block && k + b * g->f->block < g->cols; b++) {
     const size_t first = k + b * g->f->block, n = bq_grid_left(g, first, g->f->block);
-    if (g->f->min_bytes) search_ranges(encoder, s, rows, b, n);
+    if (g->f->min_bytes) search_ranges(g->f, encoder, s, rows, b, n);
     for (size_t r = 0; r < rows; r++) {
       if (!g->f->min_bytes)
         s->scale[r][b] = scale_of(g->f, encoder, s->w[r] + b * g->f->block, n);
@@ -201,7 +269,7 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
       if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
       else
         for (size_t r = 0; r < here; r++)
-          put_row_block(g.f, &s, r, dst + bq_grid_at(&g, row + r, k));
+          put_row_block(&g, &s, r, dst + bq_grid_at(&g, row + r, k));
     }
   return BQ_OK;
 }
@@ -238,7 +306,7 @@ bq_status bq_encode_given(bq_type type, bq_layout layout, const bq_given *from, 
       if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
       else
         for (size_t r = 0; r < here; r++)
-          put_row_block(g.f, &s, r, dst + bq_grid_at(&g, row + r, k));
+          put_row_block(&g, &s, r, dst + bq_grid_at(&g, row + r, k));
     }
   return BQ_OK;
 }

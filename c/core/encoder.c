@@ -28,13 +28,13 @@ typedef struct fit {
 
 /* Rounds y to q = (y - least) / step, then takes the line of least squares through (q, y) where it
  * explains more than `best` does. */
-static void try_line(const lanes y[], size_t n, const lanes least, const lanes inverse_step,
-                     const lanes sum_y, fit *best) {
+static void try_line(const lanes y[], size_t n, float top, const lanes least,
+                     const lanes inverse_step, const lanes sum_y, fit *best) {
   lanes sum = {0}, squares = {0}, products = {0};
   for (size_t i = 0; i < n; i++) LANES {
       float q = (y[i][b] - least[b]) * inverse_step[b];
       q = q > 0.0f ? q : 0.0f;
-      q = q < BQ_SEARCH_TOP ? q : BQ_SEARCH_TOP;
+      q = q < top ? q : top;
       q = (q + BQ_SEARCH_ROUND) - BQ_SEARCH_ROUND;
       sum[b] += q;
       squares[b] += q * q;
@@ -53,24 +53,24 @@ static void try_line(const lanes y[], size_t n, const lanes least, const lanes i
   }
 }
 
-/* The best of all cuts, rounded and fitted again. y is from 0 to BQ_SEARCH_TOP. */
-static void search(const lanes y[], size_t n, fit *best) {
+/* The best of all cuts, rounded and fitted again. y is from 0 to `top`. */
+static void search(const lanes y[], size_t n, float top, fit *best) {
   lanes sum_y = {0}, least, inverse_step;
   for (size_t i = 0; i < n; i++) LANES sum_y[b] += y[i][b];
   for (int i = 0; i < BQ_SEARCH_CUTS; i++) {
-    const bq_search_cut cut = bq_search_cuts[i];
-    LANES least[b] = BQ_SEARCH_TOP * cut.low;
+    const bq_search_cut cut = bq_search_cut_of(i, top);
+    LANES least[b] = top * cut.low;
     LANES inverse_step[b] = 1.0f / (1.0f - cut.low - cut.high);
-    try_line(y, n, least, inverse_step, sum_y, best);
+    try_line(y, n, top, least, inverse_step, sum_y, best);
   }
   for (int i = 0; i < BQ_SEARCH_REFINEMENTS; i++) {
     LANES least[b] = best->least[b];
     LANES inverse_step[b] = 1.0f / best->step[b];
-    try_line(y, n, least, inverse_step, sum_y, best);
+    try_line(y, n, top, least, inverse_step, sum_y, best);
   }
 }
 
-static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n,
+static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, float top,
                           float scale[BQ_SEARCH_BLOCKS], float min[BQ_SEARCH_BLOCKS]) {
   lanes y[BQ_SEARCH_WEIGHTS], high, factor;
   LANES min[b] = high[b] = w[b][0];
@@ -81,13 +81,13 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n,
   fit best;
   LANES {
     const float range = high[b] - min[b];
-    scale[b] = range / BQ_SEARCH_TOP;
-    factor[b] = range > BQ_SEARCH_LEAST_RANGE ? BQ_SEARCH_TOP / range : 0.0f;
+    scale[b] = range / top;
+    factor[b] = range > BQ_SEARCH_LEAST_RANGE ? top / range : 0.0f;
     best.step[b] = 1.0f;
     best.least[b] = best.gain[b] = 0.0f;
   }
   for (size_t i = 0; i < n; i++) LANES y[i][b] = (w[b][i] - min[b]) * factor[b];
-  search(y, n, &best);
+  search(y, n, top, &best);
   LANES min[b] = min[b] + best.least[b] * scale[b];
   LANES scale[b] = best.step[b] * scale[b];
 }

@@ -5,7 +5,7 @@
 #define BLOCK(n, scale) ((scale) == 1 ? BQ_FACTORED : (n))
 /* Tiles cover 32 k, or a block where that is longer. */
 #define STEP(block) ((block) < 32 ? 32 : (block))
-#define WEIGHTS_BYTES(weights, bits) ((weights) * ((bits) == 4 ? 4 : 8) / 8)
+#define WEIGHTS_BYTES(weights, bits) ((weights) * BQ_KEPT_BITS(bits) / 8)
 /* Of `k` weights. */
 #define FACTORS_BYTES(k, n, scale, min) ((k) / (n) * (((scale) == 1) + ((min) == 1)))
 #define ROW_BYTES(k, n, bits, scale, min)                              \

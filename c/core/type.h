@@ -16,7 +16,7 @@
  *   a *run type*: computed with in tiles. The weight is q * scale, where q is signed, or
  *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a
  *   *factor*: a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below
- *   128.
+ *   128; 2 without a minimum stand for -3, -1, 1 and 3; 1, kept in 2, for -1, 0 and 1 (BQ_TRITS).
  * RARE(the same)
  *   a run type of few files, whose kernels shipped modules leave to one of their own.
  * IMPORTED(the same)
@@ -60,7 +60,13 @@
   IMPORTED(BQ7KA_32, bq7ka_32, 32, 7, 1, 1)                 \
   IMPORTED(BQ7K_16, bq7k_16, 16, 7, 1, 0)                   \
   STORED(IQ4_XS, iq4_xs, 256, 136, 0, 2, 0, BQ8K_32)        \
-  IMPORTED(BQ8K_32, bq8k_32, 32, 8, 1, 0)
+  IMPORTED(BQ8K_32, bq8k_32, 32, 8, 1, 0)                       \
+  RARE(BQ3A_64, bq3a_64, 64, 3, 2, 2)                             \
+  RARE(BQ2A_64, bq2a_64, 64, 2, 2, 2)                             \
+  RARE(BQ2_64, bq2_64, 64, 2, 2, 0)                               \
+  RARE(BQT_64, bqt_64, 64, 1, 2, 0)
+
+#define BQ_TRITS 1
 
 #define BQ_SKIP_TYPE(...)
 #define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \
@@ -106,6 +112,8 @@ typedef struct bq_type_facts {
 } bq_type_facts;
 
 #define BQ_TILE_ROWS 8u
+/* Bits that a weight takes in a block. */
+#define BQ_KEPT_BITS(bits) ((bits) == 7 ? 8 : (bits) == BQ_TRITS ? 2 : (bits))
 /* Weights whose factors are of one number. */
 #define BQ_FACTORED 256u
 

@@ -10,6 +10,7 @@
 #ifdef __wasm_relaxed_simd__
 
 enum { PANEL_MORE = 64, OWN_CONSTANT = 0 };
+#define QUADS KEEP_LOOP
 
 #include "kernels/simd_quads.h"
 
@@ -32,6 +33,10 @@ INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
   return start_of_i32(bits, part, T, sums);
 }
 
+INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums) {
+  return start_of_small_i32(zero, T, sums);
+}
+
 INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
   put_sizes(more, bytes, quads);
 }
@@ -42,43 +47,7 @@ INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum) {
   simd_pin(sum);
 }
 
-/* Loads stand outside the inner loop, since none is moved across a pin. */
-INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
-                        const constants *c, v128_t sum[MOST][2]) {
-  UNROLL for (int j = 0; j < 4; j++) {
-    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
-    UNROLL for (int g = 0; g < G; g++) {
-      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
-      if (part & LOW) {
-        dot(low, low_nibbles(w0, c), c, &sum[g][0]);
-        dot(low, low_nibbles(w1, c), c, &sum[g][1]);
-      }
-      if (part & HIGH) {
-        dot(high, high_nibbles(w0, c), c, &sum[g][0]);
-        dot(high, high_nibbles(w1, c), c, &sum[g][1]);
-      }
-    }
-  }
-}
-
-/* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
-INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
-                     const constants *c, v128_t (*sum)[2]) {
-  UNROLL for (int t = 0; t < 2 * P; t++) {
-    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
-    dot(a, w0, c, &sum[t][0]);
-    dot(a, w1, c, &sum[t][1]);
-  }
-}
-
-INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
-                             const constants *c, v128_t (*sum)[2]) {
-  KEEP_LOOP for (int j = 0; j < 4; j++) {
-    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), c, sum);
-    if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), c, sum);
-  }
-}
+INLINE void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum) { dot(a, w, c, sum); }
 
 #ifndef BQ_RARE_MODULE
 static const bq_kernels table = {

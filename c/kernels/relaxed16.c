@@ -16,6 +16,7 @@ enum { PANEL_MORE = 80 };
 
 /* Two of 16 bits, which add up pairs. */
 enum { OWN_CONSTANT = 0x00010001 };
+#define QUADS UNROLL
 
 #include "kernels/simd_quads.h"
 
@@ -28,19 +29,24 @@ INLINE int streams(bq_tile_shape s) {
 INLINE v128_t widen(v128_t pairs) { return wasm_i32x4_extadd_pairwise_i16x8(pairs); }
 
 INLINE v128_t float_of(int bits, v128_t sum) {
-  return bits == 4 ? wasm_f32x4_convert_i32x4(widen(sum)) : float_of_i32(sum);
+  return bits <= 4 ? wasm_f32x4_convert_i32x4(widen(sum)) : float_of_i32(sum);
 }
 
 INLINE v128_t start_of_none(int bits) {
-  return bits == 4 ? simd_zero() : wasm_i32x4_const_splat(SUM_START);
+  return bits <= 4 ? simd_zero() : wasm_i32x4_const_splat(SUM_START);
 }
 
 INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
-  if (bits != 4) return start_of_i32(bits, part, T, sums);
+  if (bits > 4) return start_of_i32(bits, part, T, sums);
   const uint8_t *pairs = sums + T * (16 - 4 + PANEL_SIZES);
   if (part == ALL) return wasm_v128_load32_splat(pairs);
   const v128_t low = wasm_v128_load32_splat(pairs + 4 * T);
   return part == LOW ? low : wasm_i16x8_sub(wasm_v128_load32_splat(pairs), low);
+}
+
+INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums) {
+  const v128_t one = wasm_i16x8_shr(start_of(4, ALL, T, sums), 3);
+  return zero == 1 ? one : wasm_i16x8_add(one, wasm_i16x8_shl(one, 1));
 }
 
 /* Quads of one token, or of two in turn. */
@@ -67,46 +73,10 @@ INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum) {
   simd_pin(sum);
 }
 
-INLINE void dot_nibble(v128_t a, v128_t w, v128_t *sum) {
+INLINE void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum) {
+  (void)c;
   *sum = wasm_i16x8_add(*sum, wasm_i16x8_relaxed_dot_i8x16_i7x16(a, w));
   simd_pin(sum);
-}
-
-INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
-                        const constants *c, v128_t sum[MOST][2]) {
-  UNROLL for (int j = 0; j < 4; j++) {
-    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
-    UNROLL for (int g = 0; g < G; g++) {
-      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
-      if (part & LOW) {
-        dot_nibble(low, low_nibbles(w0, c), &sum[g][0]);
-        dot_nibble(low, low_nibbles(w1, c), &sum[g][1]);
-      }
-      if (part & HIGH) {
-        dot_nibble(high, high_nibbles(w0, c), &sum[g][0]);
-        dot_nibble(high, high_nibbles(w1, c), &sum[g][1]);
-      }
-    }
-  }
-}
-
-/* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
-INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
-                     v128_t (*sum)[2]) {
-  UNROLL for (int t = 0; t < 2 * P; t++) {
-    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
-    dot_nibble(a, w0, &sum[t][0]);
-    dot_nibble(a, w1, &sum[t][1]);
-  }
-}
-
-INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
-                             const constants *c, v128_t (*sum)[2]) {
-  UNROLL for (int j = 0; j < 4; j++) {
-    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), sum);
-    if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), sum);
-  }
 }
 
 #ifndef BQ_RARE_MODULE

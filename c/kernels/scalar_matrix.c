@@ -100,6 +100,12 @@ void bq_scalar_quantize(const float *x, size_t x_stride, size_t k, size_t tokens
 
 /* --- tiled weights -------------------------------------------------------------------------- */
 
+/* Ternary weights multiply nothing; 2 is what nobody writes, but two bits can hold. */
+INLINE int32_t product(bq_tile_shape s, int32_t a, int32_t w) {
+  if (s.bits != BQ_TRITS) return a * w;
+  return w == 0 ? 0 : w < 0 ? -a : w == 1 ? a : a + a;
+}
+
 INLINE float dot_row(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles, uint32_t r,
                      const block *a, size_t blocks) {
   const uint32_t shared = s.block < 32 ? s.block : 32; /* weights that share both scales */
@@ -109,7 +115,7 @@ INLINE float dot_row(bq_tile_shape s, const uint8_t *tiles, size_t n_tiles, uint
       const block *b = &a[k / 32];
       int32_t dot = 0, sum = 0;
       for (uint32_t j = k; j < k + shared; j++) {
-        dot += b->q[j % 32] * bq_tile_weight(s, tiles, r, j);
+        dot += product(s, b->q[j % 32], bq_tile_weight(s, tiles, r, j));
         sum += b->q[j % 32];
       }
       acc += ((float)dot * b->scale) * bq_tile_scale(s, tiles, r, k);

@@ -22,6 +22,8 @@ enum { PANEL_Q = 64, PANEL_MORE = 0, SUM_UNIT = 256, SUM_START = 0 };
 
 typedef struct constants {
   v128_t bits0, bits4, bits8, byte;
+  v128_t three, six, seven; /* of 16 bits the lowest */
+  v128_t lower, upper;      /* of each byte the lowest two, the third */
 } constants;
 
 #include "kernels/attend.h"
@@ -29,10 +31,14 @@ typedef struct constants {
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  SIMD_CONSTANTS(masks, 0x000f000f, 0x00f000f0, 0x0f000f00, 0x00ff00ff);
+  SIMD_CONSTANTS(masks, 0x000f000f, 0x00f000f0, 0x0f000f00, 0x00ff00ff, 0x00030003, 0x00060006,
+                 0x00070007, 0x03030303, 0x04040404);
   const uint32_t *m = simd_hide(masks);
   return (constants){wasm_v128_load32_splat(m), wasm_v128_load32_splat(m + 1),
-                     wasm_v128_load32_splat(m + 2), wasm_v128_load32_splat(m + 3)};
+                     wasm_v128_load32_splat(m + 2), wasm_v128_load32_splat(m + 3),
+                     wasm_v128_load32_splat(m + 4), wasm_v128_load32_splat(m + 5),
+                     wasm_v128_load32_splat(m + 6), wasm_v128_load32_splat(m + 7),
+                     wasm_v128_load32_splat(m + 8)};
 }
 
 /* Where a group's dots are many, fewer share an activation's load: smaller code. */
@@ -43,6 +49,10 @@ INLINE int streams(bq_tile_shape s) {
 INLINE v128_t float_of(int bits, v128_t sum) {
   (void)bits;
   return wasm_f32x4_convert_i32x4(sum);
+}
+
+INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums) {
+  return start_of_small_i32(zero, T, sums);
 }
 
 INLINE v128_t start_of_none(int bits) {
@@ -86,6 +96,62 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
       }
     }
   }
+}
+
+/* Small weights, and what they are multiples of, moved to the lowest bits of each byte; what is
+ * above them is something else. */
+INLINE v128_t moved(bq_tile_shape s, v128_t w, int at) {
+  const int shift = at + 1 - bq_small_unit(s);
+  return !shift ? w : shift < 0 ? wasm_i16x8_shl(w, -shift) : wasm_u16x8_shr(w, shift);
+}
+
+/* The fourth of three bits, whose upper one is bit `at` of `upper`. */
+INLINE v128_t fourth(v128_t lower, v128_t upper, int at, const constants *c) {
+  return wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(lower, 6), c->lower),
+                      wasm_v128_and(wasm_u16x8_shr(upper, at - 2), c->upper));
+}
+
+/* Two halves of quad j (0...3) of small weights, and of quad 4 + j, as `moved` has them. */
+typedef struct small_quads {
+  v128_t low[2], high[2];
+} small_quads;
+
+INLINE small_quads small_quads_at(bq_tile_shape s, int j, const uint8_t *w, const constants *c) {
+  small_quads to;
+  UNROLL for (int h = 0; h < 2; h++, w += 16) {
+    if (s.bits == 3 && j == 3) {
+      const v128_t upper = wasm_v128_load(w + 64);
+      to.low[h] = fourth(wasm_v128_load(w), upper, 6, c);
+      to.high[h] = fourth(wasm_v128_load(w + 32), upper, 7, c);
+      continue;
+    }
+    const v128_t v = wasm_v128_load(w + 32 * (s.bits == 3 ? j : j / 2));
+    const int from = s.bits == 3 ? 0 : j % 2 * 4;
+    to.low[h] = moved(s, v, from);
+    to.high[h] = moved(s, v, from + (s.bits == 3 ? 3 : 2));
+  }
+  return to;
+}
+
+/* To where activations are prepared for nibbles. */
+INLINE v128_t placed(bq_tile_shape s, int run, v128_t v, const constants *c) {
+  const v128_t bits = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
+  if (run == EVEN_LOW) return wasm_v128_and(v, bits);
+  if (run == ODD_LOW) return wasm_v128_and(v, wasm_i16x8_shl(bits, 8));
+  if (run == ODD_HIGH) return wasm_v128_and(wasm_u16x8_shr(v, 8), bits);
+  return wasm_v128_and(wasm_i16x8_shl(v, 4), wasm_i16x8_shl(bits, 4));
+}
+
+INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MOST][2]) {
+  UNROLL for (int j = 0; j < 4; j++)
+    UNROLL for (int g = 0; g < G; g++) {
+      const small_quads v = small_quads_at(s, j, w[g], c);
+      UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {
+        const v128_t *half = run < EVEN_HIGH ? v.low : v.high;
+        dot_quads(run, j, placed(s, run, half[0], c), placed(s, run, half[1], c), q, sum[g]);
+      }
+    }
 }
 
 /* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count
@@ -151,6 +217,17 @@ INLINE void dot_quad(int P, const uint8_t *const *q, int run, int j, v128_t w0, 
     const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * (run * 4 + j) + 4 * (t % 2));
     dot(w0, a, &sum[t][0]);
     dot(w1, a, &sum[t][1]);
+  }
+}
+
+INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+                            const constants *c, v128_t (*sum)[2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    const small_quads v = small_quads_at(s, j, w, c);
+    UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {
+      const v128_t *half = run < EVEN_HIGH ? v.low : v.high;
+      dot_quad(P, q, run, j, placed(s, run, half[0], c), placed(s, run, half[1], c), sum);
+    }
   }
 }
 

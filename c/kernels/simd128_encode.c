@@ -42,11 +42,10 @@ INLINE void store(float *p, pair x) {
   HALVES wasm_v128_store(p + 4 * h, x.v[h]);
 }
 
-INLINE void try_line(const lanes y[], size_t n, pair least, pair inverse_step,
+INLINE void try_line(const lanes y[], size_t n, v128_t top, pair least, pair inverse_step,
                      const pair *sum_y, fit *best) {
   pair sum = splat(0), squares = sum, products = sum;
-  const v128_t zero = wasm_f32x4_splat(0), top = wasm_f32x4_splat(BQ_SEARCH_TOP),
-               round = wasm_f32x4_splat(BQ_SEARCH_ROUND);
+  const v128_t zero = wasm_f32x4_splat(0), round = wasm_f32x4_splat(BQ_SEARCH_ROUND);
   for (size_t i = 0; i < n; i++) {
     const pair at = load(y[i]);
     HALVES {
@@ -75,7 +74,7 @@ INLINE void try_line(const lanes y[], size_t n, pair least, pair inverse_step,
   }
 }
 
-INLINE void search(const lanes y[], size_t n, fit *best) {
+INLINE void search(const lanes y[], size_t n, float top, fit *best) {
   pair sum_y = splat(0);
   for (size_t i = 0; i < n; i++) {
     const pair at = load(y[i]);
@@ -84,11 +83,12 @@ INLINE void search(const lanes y[], size_t n, fit *best) {
   for (int i = 0; i < BQ_SEARCH_CUTS + BQ_SEARCH_REFINEMENTS; i++) {
     pair least = best->least, inverse = best->step;
     if (i < BQ_SEARCH_CUTS) {
-      least = splat(BQ_SEARCH_TOP * bq_search_cuts[i].low);
-      inverse = splat(1.0f - bq_search_cuts[i].low - bq_search_cuts[i].high);
+      const bq_search_cut cut = bq_search_cut_of(i, top);
+      least = splat(top * cut.low);
+      inverse = splat(1.0f - cut.low - cut.high);
     }
     HALVES inverse.v[h] = wasm_f32x4_div(wasm_f32x4_splat(1), inverse.v[h]);
-    try_line(y, n, least, inverse, &sum_y, best);
+    try_line(y, n, wasm_f32x4_splat(top), least, inverse, &sum_y, best);
   }
 }
 
@@ -104,7 +104,7 @@ INLINE void store_transposed(const float *const w[4], size_t i, float *y) {
   wasm_v128_store(y + 3 * BQ_SEARCH_BLOCKS, wasm_i64x2_shuffle(ef, gh, 1, 3));
 }
 
-static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n,
+static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, float most,
                           float scale[BQ_SEARCH_BLOCKS], float min[BQ_SEARCH_BLOCKS]) {
   lanes y[BQ_SEARCH_WEIGHTS];
   for (size_t i = 0; i < n; i += 4) {
@@ -119,7 +119,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n,
       high.v[h] = wasm_f32x4_pmax(high.v[h], at.v[h]);
     }
   }
-  const v128_t top = wasm_f32x4_splat(BQ_SEARCH_TOP);
+  const v128_t top = wasm_f32x4_splat(most);
   HALVES {
     const v128_t range = wasm_f32x4_sub(high.v[h], low.v[h]);
     unit.v[h] = wasm_f32x4_div(range, top);
@@ -132,7 +132,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n,
     store(y[i], at);
   }
   fit best = {splat(1), splat(0), splat(0)};
-  search((const lanes *)y, n, &best);
+  search((const lanes *)y, n, most, &best);
   HALVES {
     low.v[h] = wasm_f32x4_add(low.v[h], wasm_f32x4_mul(best.least.v[h], unit.v[h]));
     unit.v[h] = wasm_f32x4_mul(best.step.v[h], unit.v[h]);

@@ -101,6 +101,14 @@ INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], ptrdiff_t at,
   return tile;
 }
 
+/* Small weights: groups of 4 bytes of all rows, one behind the other. */
+static void put_groups(bq_tile_shape s, const source rows[8], uint8_t *to) {
+  const uint32_t none = bq_tile_zeros(s) * 0x01010101u;
+  for (size_t at = 0; at < s.step / 32 * bq_tile_run_bytes(s); at += 4)
+    for (size_t r = 0; r < BQ_TILE_ROWS; r++, to += 4)
+      memcpy(to, rows[r].block[0] ? rows[r].block[0] + at : (const void *)&none, 4);
+}
+
 void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows,
                           size_t cols, uint8_t *dst) {
   const bq_tile_shape s = bq_tile_shape_of(bq_type_get(type)->run);
@@ -114,6 +122,10 @@ void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, si
       for (size_t b = 0; b < per_tile && at + b < blocks; b++)
         row[r].block[b] = src + r * row_bytes + (at + b) * from.bytes + from.weights_at;
     uint8_t *weights = put_numbers(s, row, scale_at, dst);
+    if (bq_is_small(s)) {
+      put_groups(s, row, weights);
+      continue;
+    }
     KEEP_LOOP for (int run = 0; run < (int)(s.step / 32 * bq_tile_run_bytes(s) / 16); run++)
       UNROLL for (int h = 0; h < 2; h++) {
         const source *r = row + 4 * h;

@@ -5,11 +5,11 @@
  *
  * The file that includes this says, before: enum { PANEL_MORE, OWN_CONSTANT }, bytes of a token in
  * a block behind its scales (PANEL_SIZES and its own), and a word of which `own` of the constants
- * is made. Then
+ * is made; QUADS, how to loop over four quads of a batch. Then
  *   void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
  *       a quad of one token times unsigned weights below 128 of four rows: four sums
- *   void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
- *                         const constants *c, v128_t (*sum)[2]);    dot_pairs of 4 bits
+ *   void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum);
+ *       the same for weights below 16, with sums as start_of and float_of have those of 4 bits
  * and the rest of what simd_tiles.h asks for (all inlined). */
 #ifndef BQ_KERNELS_SIMD_QUADS_H
 #define BQ_KERNELS_SIMD_QUADS_H
@@ -28,6 +28,7 @@ enum { SUM_UNIT = 1, SUM_START = 0x4b400000 };
 /* `own` is the table's. */
 typedef struct constants {
   v128_t nibble, own;
+  v128_t three, six, seven, four; /* bits of each byte */
 } constants;
 
 #include "kernels/attend.h"
@@ -35,14 +36,16 @@ typedef struct constants {
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  SIMD_CONSTANTS(numbers, 0x0f0f0f0f, OWN_CONSTANT);
+  SIMD_CONSTANTS(numbers, 0x0f0f0f0f, OWN_CONSTANT, 0x03030303, 0x06060606, 0x07070707,
+                 0x04040404);
   const uint32_t *n = simd_hide(numbers);
-  return (constants){wasm_v128_load32_splat(n), wasm_v128_load32_splat(n + 1)};
+  return (constants){wasm_v128_load32_splat(n),     wasm_v128_load32_splat(n + 1),
+                     wasm_v128_load32_splat(n + 2), wasm_v128_load32_splat(n + 3),
+                     wasm_v128_load32_splat(n + 4), wasm_v128_load32_splat(n + 5)};
 }
 
 INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
-INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
-                             const constants *c, v128_t (*sum)[2]);
+INLINE void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum);
 
 INLINE v128_t float_of_i32(v128_t sum) {
   return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
@@ -62,6 +65,109 @@ INLINE v128_t start_of_i32(int bits, int part, int T, const uint8_t *sums) {
 INLINE v128_t low_nibbles(v128_t w, const constants *c) { return wasm_v128_and(w, c->nibble); }
 INLINE v128_t high_nibbles(v128_t w, const constants *c) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
+}
+
+/* Loads stand outside the inner loop, since none is moved across a pin. */
+INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
+                        const constants *c, v128_t sum[MOST][2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
+      if (part & LOW) {
+        dot_nibble(low, low_nibbles(w0, c), c, &sum[g][0]);
+        dot_nibble(low, low_nibbles(w1, c), c, &sum[g][1]);
+      }
+      if (part & HIGH) {
+        dot_nibble(high, high_nibbles(w0, c), c, &sum[g][0]);
+        dot_nibble(high, high_nibbles(w1, c), c, &sum[g][1]);
+      }
+    }
+  }
+}
+
+/* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
+INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
+                     const constants *c, v128_t (*sum)[2]) {
+  UNROLL for (int t = 0; t < 2 * P; t++) {
+    const v128_t a = wasm_v128_load32_splat(q[t / 2] + 8 * j + 4 * (t % 2));
+    dot_nibble(a, w0, c, &sum[t][0]);
+    dot_nibble(a, w1, c, &sum[t][1]);
+  }
+}
+
+INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
+                             const constants *c, v128_t (*sum)[2]) {
+  QUADS for (int j = 0; j < 4; j++) {
+    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+    if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), c, sum);
+    if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), c, sum);
+  }
+}
+
+/* Small weights, and what they are multiples of, from bits `at` on. */
+INLINE v128_t field(bq_tile_shape s, v128_t w, int at, const constants *c) {
+  const v128_t mask = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
+  const int shift = at + 1 - bq_small_unit(s);
+  if (shift) w = shift < 0 ? wasm_i16x8_shl(w, -shift) : wasm_u16x8_shr(w, shift);
+  return wasm_v128_and(w, mask);
+}
+
+/* The fourth of three bits, whose upper one is bit `at` of `upper`. */
+INLINE v128_t fourth(v128_t lower, v128_t upper, int at, const constants *c) {
+  return wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(lower, 6), c->three),
+                      wasm_v128_and(wasm_u16x8_shr(upper, at - 2), c->four));
+}
+
+INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MOST][2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
+    const int from = s.bits == 3 ? 0 : j % 2 * 4;
+    UNROLL for (int g = 0; g < G; g++) {
+      v128_t a[2], b[2];
+      UNROLL for (int h = 0; h < 2; h++) {
+        const uint8_t *at = w[g] + 16 * h;
+        if (s.bits == 3 && j == 3) {
+          const v128_t upper = wasm_v128_load(at + 64);
+          a[h] = fourth(wasm_v128_load(at), upper, 6, c);
+          b[h] = fourth(wasm_v128_load(at + 32), upper, 7, c);
+          continue;
+        }
+        const v128_t v = wasm_v128_load(at + 32 * (s.bits == 3 ? j : j / 2));
+        a[h] = field(s, v, from, c);
+        b[h] = field(s, v, from + (s.bits == 3 ? 3 : 2), c);
+      }
+      dot_nibble(low, a[0], c, &sum[g][0]);
+      dot_nibble(low, a[1], c, &sum[g][1]);
+      dot_nibble(high, b[0], c, &sum[g][0]);
+      dot_nibble(high, b[1], c, &sum[g][1]);
+    }
+  }
+}
+
+INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+                            const constants *c, v128_t (*sum)[2]) {
+  if (s.bits != 3) {
+    KEEP_LOOP for (int j = 0; j < 4; j += 2, w += 32) {
+      const v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
+      UNROLL for (int i = 0; i < 2; i++) {
+        dot_quad(P, q, j + i, field(s, w0, 4 * i, c), field(s, w1, 4 * i, c), c, sum);
+        dot_quad(P, q, j + i + 4, field(s, w0, 4 * i + 2, c), field(s, w1, 4 * i + 2, c), c, sum);
+      }
+    }
+    return;
+  }
+  KEEP_LOOP for (int j = 0; j < 3; j++) {
+    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+    dot_quad(P, q, j, field(s, w0, 0, c), field(s, w1, 0, c), c, sum);
+    dot_quad(P, q, j + 4, field(s, w0, 3, c), field(s, w1, 3, c), c, sum);
+  }
+  const v128_t u0 = wasm_v128_load(w + 64), u1 = wasm_v128_load(w + 80);
+  dot_quad(P, q, 3, fourth(wasm_v128_load(w), u0, 6, c),
+           fourth(wasm_v128_load(w + 16), u1, 6, c), c, sum);
+  dot_quad(P, q, 7, fourth(wasm_v128_load(w + 32), u0, 7, c),
+           fourth(wasm_v128_load(w + 48), u1, 7, c), c, sum);
 }
 
 /* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that

@@ -31,7 +31,12 @@
  *                    const constants *c, v128_t sum[MOST][2]);
  *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
  *                  const constants *c, v128_t sum[MOST][2]);
+ *   void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+ *                  const constants *c, v128_t sum[MOST][2]);    all of a block
+ *   void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+ *                        const constants *c, v128_t (*sum)[2]);
  *   v128_t start_of(int bits, int part, int T, const uint8_t *sums);    of one of T tokens
+ *   v128_t start_of_small(int zero, int T, const uint8_t *sums);    of weights of so much too much
  *   void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
  *                  const constants *c, v128_t (*sum)[2]);
  * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is
@@ -57,10 +62,15 @@ INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);
 INLINE v128_t float_of(int bits, v128_t sum);
 INLINE v128_t start_of_none(int bits);
+INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MOST][2]);
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MOST][2]);
+INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MOST][2]);
+INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+                            const constants *c, v128_t (*sum)[2]);
 INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums);
 INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
                       const constants *c, v128_t (*sum)[2]);
@@ -69,6 +79,15 @@ INLINE size_t panel_blocks(size_t k) { return (k + 63) / 64 * 2; }
 
 INLINE size_t panel_size(size_t k, size_t tokens) {
   return panel_blocks(k) * (tokens + (tokens % 2 && tokens % BQ_PANEL_TOKENS != 1)) * PANEL_TOKEN;
+}
+
+/* `zero` times, which is 1 or 3, what sums of weights that are 1 too much start from. `sums` has 8
+ * times that. */
+INLINE v128_t start_of_small_i32(int zero, int T, const uint8_t *sums) {
+  (void)T;
+  const v128_t none = wasm_i32x4_const_splat(SUM_START);
+  const v128_t one = wasm_i32x4_shr(wasm_i32x4_sub(wasm_v128_load32_splat(sums), none), 3);
+  return wasm_i32x4_add(none, zero == 1 ? one : wasm_i32x4_add(one, wasm_i32x4_shl(one, 1)));
 }
 
 typedef struct matmul_constants {
@@ -108,6 +127,13 @@ INLINE v128_t add_scaled(int bits, v128_t acc, v128_t sum, v128_t a_scale, v128_
   return wasm_f32x4_add(acc, wasm_f32x4_mul(dot, w_scale));
 }
 
+/* What dots of these weights, or of `part` of 32, start from. */
+INLINE v128_t start(bq_tile_shape s, int part, int T, const uint8_t *sums) {
+  if (s.min_bytes) return start_of_none((int)s.bits);
+  if (bq_is_small(s)) return start_of_small(bq_tile_zero(s), T, sums);
+  return start_of((int)s.bits, part, T, sums);
+}
+
 /* float(sum over activations of `part`) * a_scale, each of four lanes; `sums` as the panel has
  * those of one of T tokens. */
 INLINE v128_t scaled_sum(int part, int T, const uint8_t *sums, v128_t a_scale) {
@@ -143,10 +169,10 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
                       const matmul_constants *c, v128_t acc[][2]) {
   v128_t sum[MOST][2], w_scale[2], w_min[2];
   const uint8_t *w[MOST], *sums = q + PANEL_Q + 4;
-  const v128_t start =
-      s.min_bytes ? start_of_none((int)s.bits) : start_of((int)s.bits, part, 1, sums);
-  UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = start;
-  if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
+  const v128_t from = start(s, part, 1, sums);
+  UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = from;
+  if (bq_is_small(s)) dot_small(s, G, w, q, &c->dot, sum);
+  else if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
   else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
   const v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
   const v128_t a_sum = s.min_bytes ? scaled_sum(part, 1, sums, a_scale) : simd_zero();
@@ -258,10 +284,10 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
   const uint8_t *sums[2 * MOST_PAIRS];
   UNROLL for (int t = 0; t < 2 * P; t++) {
     sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
-    sum[t][0] = sum[t][1] = s.min_bytes ? start_of_none((int)s.bits)
-                                        : start_of((int)s.bits, part, 2, sums[t]);
+    sum[t][0] = sum[t][1] = start(s, part, 2, sums[t]);
   }
-  dot_pairs((int)s.bits, P, part, tile + at, q, &c->dot, sum);
+  if (bq_is_small(s)) dot_small_pairs(s, P, tile + at, q, &c->dot, sum);
+  else dot_pairs((int)s.bits, P, part, tile + at, q, &c->dot, sum);
   load_scales(s.scale_bytes, tile + scales, n->scale, c, w_scale);
   if (s.min_bytes) load_scales(s.min_bytes, tile + mins, n->min, c, w_min);
   UNROLL for (int t = 0; t < 2 * P; t++) {

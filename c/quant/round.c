@@ -133,11 +133,11 @@ static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scal
     w[l] = rows[l];
     for (size_t i = 0; i < n; i++) rows[l][i] = x[i][l];
   }
-  bq_scalar_encoder.search(w, n, scale, min);
+  bq_scalar_encoder.search(w, n, f->high, scale, min);
   LANES {
-    const float top = min[l] + scale[l] * BQ_SEARCH_TOP;
+    const float top = min[l] + scale[l] * f->high;
     min[l] = storable_min(f, min[l]);
-    scale[l] = (top - min[l]) / BQ_SEARCH_TOP;
+    scale[l] = (top - min[l]) / f->high;
   }
 }
 
@@ -170,7 +170,7 @@ static void search(const form *f, const lanes *x, const lanes *weight, size_t n,
     LANES s[l] = high[l] / f->high; /* the encoder's */
     try_start(f, x, weight, n, s, m, &best);
     for (int i = 0; i < 2 * SIZES; i++) {
-      const float size = (0.55f + 0.03f * (float)(i / 2)) * -f->low;
+      const float size = (0.55f + 0.03f * (float)(i / 2)) * (f->high == 1.0f ? 2.0f : -f->low);
       LANES s[l] = (i % 2 ? -high[l] : high[l]) / size;
       try_start(f, x, weight, n, s, m, &best);
     }
@@ -351,9 +351,11 @@ static bool finite_block(const strip *s, size_t b, int l) {
 
 static bool find_form(bq_type type, form *f) {
   const bq_type_facts *facts = bq_type_get(type);
-  if (!facts || !facts->encoded || facts->bits != 4 || facts->block > BLOCK) return false;
-  const bool minimum = facts->min_bytes > 0;
-  *f = (form){facts->block, minimum ? 0.0f : -8.0f, minimum ? 15.0f : 7.0f, minimum,
+  if (!facts || !facts->encoded || facts->bits > 4 || facts->block > BLOCK) return false;
+  const bool minimum = facts->min_bytes > 0, ternary = facts->bits == BQ_TRITS;
+  if (facts->bits == 2 && !minimum) return false; /* its q are odd */
+  *f = (form){facts->block, minimum ? 0.0f : ternary ? -1.0f : -8.0f,
+              minimum ? (float)((1u << facts->bits) - 1) : ternary ? 1.0f : 7.0f, minimum,
               facts->scale_bytes == 2};
   return true;
 }
@@ -362,7 +364,8 @@ bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const
                    float *work, bq_given *out, bq_round_errors *errors, bq_error *err) {
   form f;
   if (!find_form(type, &f))
-    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "only blocks of 4 bits are searched");
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
+                   "only blocks of at most 4 bits are searched, and none of odd q");
   for (size_t i = 0; i < rows * cols; i++)
     if (!bq_is_finite(w[i]))
       return bq_fail(err, BQ_FORMAT, i, "weight %l is NaN or infinite", (uint64_t)i);

@@ -26,8 +26,8 @@ typedef struct bq_round_errors {
 size_t bq_round_floats(size_t cols);
 
 /* w [rows][cols] -> `out`, of which q is [rows][cols], scale and min [rows][blocks of a row].
- * UNSUPPORTED: the type has no blocks of 4 bits. FORMAT: a weight that is not finite, or that f16
- * can't hold (offset = its index, or that of its block). */
+ * UNSUPPORTED: the type has no blocks of at most 4 bits, or their q are odd. FORMAT: a weight that
+ * is not finite, or that f16 can't hold (offset = its index, or that of its block). */
 bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const bq_round_by *by,
                    float *work, bq_given *out, bq_round_errors *errors, bq_error *err);
 

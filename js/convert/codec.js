@@ -3,7 +3,7 @@ import { BqError } from '../shared/errors.js';
 import { Sha256 } from '../wasm/sha256.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 import { structs } from '../wasm/border.js';
-import { ROWS, TYPES, weightBytes } from './weights.js';
+import { ROWS, TILED, TYPES, weightBytes } from './weights.js';
 
 /** @import { WeightType } from './weights.js' */
 
@@ -46,12 +46,16 @@ export class Codec {
     const bytes = weightBytes(type, layout, rows, cols);
     return wasm.scope((take) => {
       let src = wasm.put(take, from.bytes).at;
+      const stored = src;
       if (from.type !== f32) {
-        const stored = src;
         src = take(4 * rows * cols);
         wasm.check('bqw_dequantize', from.type.id, ROWS, stored, rows, cols, src);
       }
       const to = take(bytes);
+      if (from.type === type && layout === TILED) {
+        wasm.check('bqw_repack', type.id, stored, rows, cols, to);
+        return { bytes: wasm.bytes(to, bytes).slice(), errors: { sum: 0, squares: 0, most: 0 } };
+      }
       const errors = take(structs.bqw_encode_errors.size);
       wasm.write('bqw_encode_errors', errors, {});
       try {

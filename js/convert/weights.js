@@ -9,7 +9,7 @@ import { BqError } from '../shared/errors.js';
  * @property {number} blockBytes  bytes of a row-major block
  * @property {number} step        columns of a tile; 0: never tiled
  * @property {number} tileBytes   bytes of a tile of 8 rows
- * @property {number} bits        per weight; 0: there is no encoder, and only C reads it
+ * @property {number} bits        per weight; 1: ternary, kept in 2; 0: there is no encoder, and only C reads it
  * @property {number} scaleBytes  of a block's scale: 4 (f32), 2 (f16), 0 (none)
  * @property {number} minBytes    the same of its minimum; with one, weights are unsigned
  */
@@ -34,7 +34,7 @@ function tiled(name, shared, bits, scaleBytes, minBytes) {
   const factors = scaleBytes === 1;
   const block = factors ? 256 : shared;
   const step = Math.max(block, 32);
-  const bytes = bits === 4 ? 0.5 : 1;
+  const bytes = (bits === 7 ? 8 : Math.max(bits, 2)) / 8;
   const scales = (scaleBytes + minBytes) / shared + (factors ? (2 + 2 * minBytes) / block : 0); // per weight
   return {
     name,
@@ -100,6 +100,10 @@ const rows = [
   imported('bq7k_16', 16, 7, 1, 0),
   named('iq4_xs', 256, 136),
   imported('bq8k_32', 32, 8, 1, 0),
+  tiled('bq3a_64', 64, 3, 2, 2),
+  tiled('bq2a_64', 64, 2, 2, 2),
+  tiled('bq2_64', 64, 2, 2, 0),
+  tiled('bqt_64', 64, 1, 2, 0),
 ];
 
 /** Indexed by id. @type {readonly WeightType[]} */
@@ -113,7 +117,16 @@ export const TILED = 1;
 export const FLAT = 2;
 
 /** What people may ask for: short names beside the stored ones. @type {Record<string, string>} */
-const ALIASES = { bq4: 'bq4_32', bq4h: 'bq4h_32', bq4a: 'bq4a_32', bq8: 'bq8_32' };
+const ALIASES = {
+  bq4: 'bq4_32',
+  bq4h: 'bq4h_32',
+  bq4a: 'bq4a_32',
+  bq8: 'bq8_32',
+  bq3a: 'bq3a_64',
+  bq2a: 'bq2a_64',
+  bq2: 'bq2_64',
+  bqt: 'bqt_64',
+};
 /** Types that have an encoder. */
 export const WRITABLE = TYPES.filter((type) => type.bits).map((type) => type.name);
 
@@ -131,6 +144,9 @@ export function typeNamed(name) {
     });
   return type;
 }
+
+/** Whether c/quant/round.c makes its blocks. @param {WeightType} type */
+export const isSearched = ({ name, block, bits }) => block > 1 && bits > 0 && bits <= 4 && name !== 'bq2_64';
 
 /** The layout that the engine computes with. @param {WeightType} type */
 export const runLayout = (type) => (type.step ? TILED : ROWS);

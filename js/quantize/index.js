@@ -4,7 +4,7 @@ import { encoded } from '../convert/encoded.js';
 import { matchTensors } from '../convert/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
 import { conversionReport } from '../convert/report.js';
-import { ROWS, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
+import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { ALIGN, CHUNK } from '../convert/write/frame.js';
 import { fileSink } from '../convert/write/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
@@ -87,7 +87,7 @@ async function writeFloats({ config, parts }, matches, codec, path, { onProgress
 function typeOf({ slot: { dims, embedding, exact, name } }, types, own) {
   const usual = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
   const type = own?.get(name) ?? usual;
-  return { type, layout: dims.length === 1 ? ROWS : runLayout(type), by: type.bits === 4 && inputOf(name) !== null };
+  return { type, layout: dims.length === 1 ? ROWS : runLayout(type), by: isSearched(type) && inputOf(name) !== null };
 }
 
 /**

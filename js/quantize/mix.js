@@ -1,6 +1,6 @@
 /** Which type each matrix gets, so that a file is at most so large: by what rounding each one alone costs the model's predictions. */
 import { encoded } from '../convert/encoded.js';
-import { runLayout, typeNamed, weightBytes } from '../convert/weights.js';
+import { isSearched, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
 import { inputOf } from './calibrate.js';
@@ -13,7 +13,9 @@ import { rounded } from './rounder.js';
 /** @import { WeightType } from '../convert/weights.js' */
 
 /** Types to choose from, smallest first. */
-const LADDER = ['bq4h', 'bq4a', 'bq8'].map(typeNamed);
+const ALL = ['bq2a', 'bq3a', 'bq4h', 'bq4a', 'bq8'].map(typeNamed);
+/** Where all matrices may have this type nothing smaller is tried: what a type costs is measured with the smallest. */
+const USUAL = 2;
 /** Tokens on which a matrix's part is measured. */
 const TOKENS = 128;
 
@@ -60,6 +62,17 @@ async function valuesOf(tensor, type, codec, dims) {
   return values;
 }
 
+/** From the largest type on that leaves room when all have it. @param {Match[]} matches @param {number} room */
+function ladderFor(matches, room) {
+  const bytesOf = (/** @type {WeightType} */ type) =>
+    matches.reduce((sum, { slot: { dims } }) => {
+      const { rows, cols } = matrixOf(dims);
+      return sum + weightBytes(type, runLayout(type), rows, cols);
+    }, 0);
+  const first = ALL.slice(0, USUAL + 1).findLastIndex((type) => bytesOf(type) <= room);
+  return ALL.slice(Math.max(first, 0));
+}
+
 /** Mean of the divergences. @param {Float32Array[]} theirs @param {Float32Array[]} ours  log probabilities */
 function divergence(theirs, ours) {
   let sum = 0;
@@ -74,20 +87,21 @@ function divergence(theirs, ours) {
  */
 export async function mixedTypes(matches, { calibrator, rounder, codec, room, onTensor }) {
   const reference = await calibrator.predictions(TOKENS);
+  const ladder = ladderFor(matches, room);
   /** @type {Choice[]} */
   const choices = [];
   for (const match of matches) {
     const { name, dims } = match.slot;
     const { rows, cols } = matrixOf(dims);
-    const bytes = LADDER.map((type) => weightBytes(type, runLayout(type), rows, cols));
+    const bytes = ladder.map((type) => weightBytes(type, runLayout(type), rows, cols));
     const by = inputOf(name) !== null;
     /** @type {number[]} */
     const errors = [];
     let cost = 0;
-    for (const [i, type] of LADDER.entries()) {
+    for (const [i, type] of ladder.entries()) {
       const plain = () => encoded(codec, match, type, runLayout(type));
       const tensor =
-        by && type.bits === 4
+        by && isSearched(type)
           ? rounded(rounder, () => calibrator.momentsOf(name), match, type, runLayout(type), plain)
           : plain();
       const values = await valuesOf(tensor, type, codec, dims);
@@ -104,5 +118,5 @@ export async function mixedTypes(matches, { calibrator, rounder, codec, room, on
     onTensor(choices.length, matches.length);
   }
   const steps = spend(choices, room);
-  return new Map([...steps].map(([name, step]) => [name, LADDER[step]]));
+  return new Map([...steps].map(([name, step]) => [name, ladder[step]]));
 }

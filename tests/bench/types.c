@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < 2; i++)
     if (!tables[i]) tables[i] = bq_kernels_scalar();
   if (rounds < 1 || bytes < 8u << 20) return 2;
-  y = malloc(((size_t)CACHED_ROWS * TOKENS + bytes / COLS * 2) * sizeof *y);
+  y = malloc(((size_t)CACHED_ROWS * TOKENS + bytes / COLS * 4) * sizeof *y); /* 2 bits */
   for (size_t i = 0; i < TOKENS * COLS; i++) x[i] = (float)(next() % 2000) * 1e-3f - 1.0f;
   for (size_t i = 0; i < RUNS; i++)
     if (!make_run_type(&runs[i], tiled[i], bytes)) return 1;

@@ -73,7 +73,7 @@ static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o
 }
 
 static const bq_type TYPES[] = {BQ_TYPE_BQ4A_32, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16,
-                                BQ_TYPE_BQ4_64};
+                                BQ_TYPE_BQ4_64,  BQ_TYPE_BQ3A_64, BQ_TYPE_BQ2A_64, BQ_TYPE_BQT_64};
 
 /* Each step errs less than the one before; what is told is what is. */
 static void test_errors_fall(void) {

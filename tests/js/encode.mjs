@@ -38,15 +38,99 @@ function quantizeBetween(type, src, at, count, q) {
     if (src[i] > src[high]) high = i;
   }
   const min = f16ToNumber(f16FromNumber(src[low]));
-  const range = f16ToNumber(f16FromNumber(fround(fround(src[high] - min) / 15)));
+  const top = 2 ** type.bits - 1;
+  const range = f16ToNumber(f16FromNumber(fround(fround(src[high] - min) / top)));
   if (!Number.isFinite(min)) refuse(type, low, src[low]);
   if (!Number.isFinite(range)) refuse(type, high, src[high]);
   const scale = src[high] > min ? Math.max(range, 2 ** -24) : 0;
   const inverse = scale > 0 ? fround(1 / scale) : 0;
   q.fill(0);
   for (let i = 0; i < count; i++)
-    q[i] = Math.min(Math.max(roundAway(fround(fround(src[at + i] - min) * inverse)), 0), 15);
+    q[i] = Math.min(Math.max(roundAway(fround(fround(src[at + i] - min) * inverse)), 0), top);
   return { scale, min };
+}
+
+/** Of less than 4 bits. @param {import('../../js/convert/weights.js').WeightType} type */
+const isSmall = (type) => type.bits > 0 && type.bits < 4;
+/** −3, −1, 1, 3. @param {import('../../js/convert/weights.js').WeightType} type */
+const isOdd = (type) => type.bits === 2 && !type.minBytes;
+
+/** @param {boolean} odd @param {number} x  over the scale */
+function levelOf(odd, x) {
+  if (odd) return x < -2 ? -3 : x < 0 ? -1 : x < 2 ? 1 : 3;
+  return x < -0.5 ? -1 : x < 0.5 ? 0 : 1;
+}
+
+/** The best of 15 scales that are fitted twice. @param {boolean} odd @param {Float32Array} w @param {number} m  the largest size */
+function smallScale(odd, w, m) {
+  const high = odd ? 3 : 1;
+  let best = fround(m / high);
+  let most = 0;
+  for (let i = 0; i < 15; i++) {
+    let scale = fround(fround(m * fround(1 - fround(fround(0.05) * i))) / high);
+    for (let fit = 0; fit < 2; fit++) {
+      let [squares, products] = [0, 0];
+      const inverse = fround(1 / scale);
+      for (const x of w) {
+        const level = levelOf(odd, fround(x * inverse));
+        squares = fround(squares + level * level);
+        products = fround(products + fround(level * x));
+      }
+      if (!(squares > 0 && products > 0)) break;
+      scale = fround(products / squares);
+      const gain = fround(products * scale);
+      if (gain > most) [most, best] = [gain, scale];
+    }
+  }
+  return best;
+}
+
+/** @param {import('../../js/convert/weights.js').WeightType} type @param {Float32Array} w @param {number} m @param {Int8Array} q */
+function quantizeSmall(type, w, m, q) {
+  const odd = isOdd(type);
+  const found = m >= 2 ** -60 ? f16ToNumber(f16FromNumber(smallScale(odd, w, m))) : 0;
+  const scale = m >= 2 ** -60 ? Math.max(found, 2 ** -24) : 0;
+  const inverse = scale > 0 ? fround(1 / scale) : 0;
+  q.fill(odd ? -3 : 0);
+  w.forEach((x, i) => {
+    if (odd) q[i] = 2 * roundAway(Math.min(Math.max(fround(fround(x + 3 * scale) * (inverse / 2)), 0), 3)) - 3;
+    else q[i] = roundAway(Math.min(Math.max(fround(x * inverse), -1), 1));
+  });
+  return { scale, min: 0 };
+}
+
+/** Bits of a small weight: [byte of its group's row, from which bit on, how many, from which bit of what is kept on]. @param {import('../../js/convert/weights.js').WeightType} type @param {number} k */
+function smallPlaces(type, k) {
+  const [j, high] = [(k & 15) >> 2, (k >> 4) & 1];
+  if (type.bits !== 3) return [[j >> 1, 4 * (j & 1) + 2 * high, 2, 0]];
+  if (j < 3) return [[j, 3 * high, 3, 0]];
+  return [
+    [high, 6, 2, 0],
+    [2, 6 + high, 1, 2],
+  ];
+}
+
+/** Groups of 4 bytes of 32 small weights. @param {import('../../js/convert/weights.js').WeightType} type */
+const groups = (type) => (type.bits === 3 ? 3 : 2);
+
+/**
+ * @param {import('../../js/convert/weights.js').WeightType} type @param {Uint8Array} out @param {number} at  of the row's first group
+ * @param {number} gap  bytes from a group to the next @param {number} k @param {number} q
+ */
+function putSmall(type, out, at, gap, k, q) {
+  const kept = isOdd(type) ? (q + 3) / 2 : type.bits === 1 ? q + 1 : q;
+  for (const [group, bit, bits, from] of smallPlaces(type, k)) {
+    const byte = at + ((k >> 5) * groups(type) + group) * gap + (k & 3);
+    out[byte] = (out[byte] & ~((2 ** bits - 1) << bit)) | (((kept >> from) & (2 ** bits - 1)) << bit);
+  }
+}
+
+/** @type {(...args: [import('../../js/convert/weights.js').WeightType, Uint8Array, number, number, number]) => number} */
+function getSmall(type, bytes, at, gap, k) {
+  let kept = 0;
+  for (const [group, bit, bits, from] of smallPlaces(type, k))
+    kept |= ((bytes[at + ((k >> 5) * groups(type) + group) * gap + (k & 3)] >> bit) & (2 ** bits - 1)) << from;
+  return isOdd(type) ? 2 * kept - 3 : type.bits === 1 ? kept - 1 : kept;
 }
 
 /** As the file can hold them. @typedef {{ scale: number, min: number }} Scales */
@@ -68,6 +152,7 @@ function quantizeBlock(type, src, at, count, q) {
     if (!(a < Infinity)) refuse(type, i, src[i]);
     if (a > m) m = a;
   }
+  if (isSmall(type)) return quantizeSmall(type, src.subarray(at, at + count), m, q);
   const eight = type.bits === 8;
   const top = eight ? 127 : 7;
   const bottom = eight ? -127 : -8;
@@ -137,7 +222,11 @@ function toTiles(type, src, rows, cols) {
   const view = new DataView(out.buffer);
   const q = new Int8Array(type.block);
   for (let tile = 0; tile < out.length; tile += type.tileBytes)
-    out.fill(eight ? zero : zero * 17, tile + weightsAt, tile + type.tileBytes);
+    out.fill(
+      isSmall(type) ? (type.minBytes ? 0 : 0x55) : eight ? zero : zero * 17,
+      tile + weightsAt,
+      tile + type.tileBytes,
+    );
   for (let row = 0; row < rows; row++) {
     const r = row & 7;
     for (let first = 0; first < cols; first += type.block) {
@@ -147,7 +236,8 @@ function toTiles(type, src, rows, cols) {
       const { scale, min } = quantizeBlock(type, src, row * cols + first, count, q);
       putScale(view, tile + (block * 8 + r) * type.scaleBytes, scale, type.scaleBytes);
       putScale(view, tile + minsAt + (block * 8 + r) * type.minBytes, min, type.minBytes);
-      for (let i = 0; i < count; i++) {
+      if (isSmall(type)) q.forEach((one, k) => putSmall(type, out, tile + weightsAt + 4 * r, 32, k, one));
+      for (let i = 0; i < count && !isSmall(type); i++) {
         const k = block * type.block + i;
         const at = tile + weightsAt + tileByte(k, r, eight);
         if (eight) out[at] = q[i] + zero;
@@ -175,7 +265,8 @@ function toRows(type, src, rows, cols) {
   for (let row = 0; row < rows; row++) {
     for (let first = 0; first < cols; first += type.block, at += type.blockBytes) {
       const { scale, min } = quantizeBlock(type, src, row * cols + first, Math.min(type.block, cols - first), q);
-      if (eight) out.set(new Uint8Array(q.buffer), at);
+      if (isSmall(type)) q.forEach((one, k) => putSmall(type, out, at, 4, k, one));
+      else if (eight) out.set(new Uint8Array(q.buffer), at);
       else for (let i = 0; i < type.block / 2; i++) out[at + i] = (q[2 * i] & 15) | ((q[2 * i + 1] & 15) << 4);
       putScale(view, at + scalesAt, scale, type.scaleBytes);
       putScale(view, at + scalesAt + type.scaleBytes, min, type.minBytes);
@@ -273,7 +364,9 @@ export function dequantize(typeId, layout, bytes, rows, cols) {
       const byte = bytes[unit + (tiled ? weightsAt + tileByte(k, row & 7, eight) : eight ? k : k >> 1)];
       const nibble = (tiled ? k & 16 : k & 1) ? byte >> 4 : byte & 15;
       const signed = eight ? (byte << 24) >> 24 : minBytes ? nibble : (nibble << 28) >> 28;
-      const x = fround((tiled ? (eight ? byte : nibble) - zero : signed) * scale);
+      const small = () =>
+        tiled ? getSmall(type, bytes, unit + weightsAt + 4 * (row & 7), 32, k) : getSmall(type, bytes, unit, 4, k);
+      const x = fround((isSmall(type) ? small() : tiled ? (eight ? byte : nibble) - zero : signed) * scale);
       out[o] = minBytes ? x + min : x;
     }
   }

@@ -499,6 +499,35 @@ test('convert: to .qsf and on to .bq4, the model says the same, pairs that are a
   await engine.close();
 });
 
+test('blocks of two and three bits, and ternary ones, keep their values in the types of ours that have them', async () => {
+  const config = { ...CONFIG, tied: false };
+  const at = fresh();
+  hfFolder(at, halves(config), { config: { ...hfConfig(config), rope_theta: 500 } });
+  writeFileSync(join(at, 'tokenizer.bin'), tokenizerBin(config.vocab));
+  const tokenizer = join(at, 'tokenizer.bin');
+  for (const [theirs, ours] of [
+    ['q3a', 'bq3a'],
+    ['q2a', 'bq2a'],
+    ['q2s', 'bq2'],
+    ['tern', 'bqt'],
+  ]) {
+    const [qsf, own, direct, back, again] = ['a.qsf', 'b.bq4', 'c.bq4', 'd.bq4', 'e.bq4'].map((name) => join(at, name));
+    await convert(at, qsf, { quant: theirs, embed: 'f16', tokenizer });
+    const { tensors } = await convert(qsf, own, { quant: ours, embed: 'f32', tokenizer, name: 'x' });
+    assert.ok(tensors.some(({ type }) => type.startsWith(`${ours}_64`)));
+    for (const { name, rms } of tensors) assert.equal(rms, 0, `${theirs}: ${name}`);
+    await convert(qsf, direct, { quant: 'f32', embed: 'f32', tokenizer, name: 'x' });
+    for (const [from, to] of [
+      [own, back],
+      [direct, again],
+    ]) {
+      const line = ['bin/bq4.js', 'quantize', from, to, '--quant', 'f32', '--embed', 'f32'];
+      assert.equal(spawnSync(process.execPath, line, { cwd: ROOT, encoding: 'utf8' }).stderr, '');
+    }
+    assert.deepEqual(readFileSync(back), readFileSync(again), theirs);
+  }
+});
+
 test('the command: convert, inspect, and what is refused leaves nothing behind', () => {
   const at = fresh();
   const out = fresh();

@@ -63,6 +63,21 @@ test('every build computes the same with them, whatever shares the work', async 
   for (const ids of all) assert.deepEqual(ids, all[0]);
 });
 
+for (const type of ['bq3a', 'bq2a', 'bq2', 'bqt', 'bq4_64'])
+  test(`${type}: both builds compute the same, one thread or two`, async () => {
+    const bytes = await tinyModel({ type });
+    /** @type {number[][]} */
+    const all = [];
+    for (const build of /** @type {const} */ (['relaxed', 'simd128']))
+      for (const threads of [1, 2]) {
+        const engine = await createEngine({ build, threads });
+        assert.equal((await engine.plan(fromBytes(bytes))).rareTypes, true);
+        all.push(await idsOf(engine, bytes));
+        await engine.close();
+      }
+    for (const ids of all) assert.deepEqual(ids, all[0]);
+  });
+
 test('they are fetched once, when the first model needs them, beside the build that is there', async (t) => {
   const { asked, folder } = await counting(t);
   const engine = await createEngine({ build: 'simd128', threads: 2, wasmUrl: folder });

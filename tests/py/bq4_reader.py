@@ -131,6 +131,10 @@ TYPES = [
     Type(30, "bq7k_16", 256, 274, 256, 2192, "<f2", factors=16),
     Type(31, "iq4_xs", 256, 136, scale="<f2"),
     Type(32, "bq8k_32", 256, 266, 256, 2128, "<f2", factors=8),
+    Type(33, "bq3a_64", 64, 28, 64, 224, "<f2", minima=True),
+    Type(34, "bq2a_64", 64, 20, 64, 160, "<f2", minima=True),
+    Type(35, "bq2_64", 64, 18, 64, 144, "<f2"),
+    Type(36, "bqt_64", 64, 18, 64, 144, "<f2"),
 ]
 BY_ID = {t.id: t for t in TYPES}
 BY_NAME = {t.name: t for t in TYPES}
@@ -261,11 +265,31 @@ def imported_blocks(kind, raw, name):
     return weighed(q, numbers[:, :1] * factors[:, :n], minima)
 
 
+def small(kind, groups):
+    """q of small weights: groups [...][run of 32][group][i] of bytes -> [...][weight]."""
+    if kind.name == "bq3a_64":
+        a, b, c = (groups[..., i, :].astype(np.int32) for i in range(3))
+        first = [x & 7 for x in (a, b, c)] + [a >> 6 | (c >> 6 & 1) << 2]
+        second = [x >> 3 & 7 for x in (a, b, c)] + [b >> 6 | (c >> 7) << 2]
+    else:
+        g = groups.astype(np.int32)
+        first = [g[..., j // 2, :] >> j % 2 * 4 & 3 for j in range(4)]
+        second = [g[..., j // 2, :] >> j % 2 * 4 + 2 & 3 for j in range(4)]
+    kept = np.stack(first + second, axis=-2)  # [...][run][quad][i]
+    q = kept.reshape(*kept.shape[:-3], -1)
+    return 2 * q - 3 if kind.name == "bq2_64" else q - 1 if kind.name == "bqt_64" else q
+
+
 def blocks(kind, data, name):
     """(number of blocks, weights per block) from a run of row-major blocks."""
     raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
     if not kind.step:
         return gguf_blocks(kind, raw, name)
+    if kind.id >= 33:
+        size = 4 if kind.minima else 2
+        numbers = finite(np.ascontiguousarray(raw[:, -size:]).view("<f2").astype(np.float32), name)
+        q = small(kind, raw[:, :-size].reshape(len(raw), 2, -1, 4))
+        return weighed(q, numbers[:, :1], numbers[:, 1:] if kind.minima else None)
     if kind.id >= 25:
         return imported_blocks(kind, raw, name)
     size = np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
@@ -306,7 +330,9 @@ def untile(kind, data, rows, cols, name):
     body = tiles[:, :, at:]
     bytewise = body.shape[2] == 8 * kind.step
     runs = kind.step // 32
-    if bytewise:
+    if kind.id >= 33:
+        q = small(kind, body.reshape(groups, steps, runs, -1, 8, 4).transpose(0, 1, 4, 2, 3, 5))
+    elif bytewise:
         q = body.reshape(groups, steps, runs, 8, 2, 4, 4).astype(np.int32)  # [run of 32][j][h][r][i]
         whole = kind.name.startswith("bq8")
         need(whole or q.max() < 128, f"{name}: a weight of 7 bits has 8")

@@ -4,6 +4,7 @@
  */
 import { BqError } from '../../shared/errors.js';
 import { f16FromNumber, f16ToNumber } from '../half.js';
+import { typeNamed } from '../weights.js';
 
 /**
  * @typedef {object} Kind
@@ -96,6 +97,47 @@ export function decodeRows(kind, bytes, rows, cols) {
   for (let row = 0, at = 0; row < rows; row++)
     for (let col = 0; col < cols; col += BLOCK, at += kind.blockBytes)
       if (!decodeBlock(kind, view, at, out, row * cols + col, Math.min(BLOCK, cols - col))) throw bad(row * cols + col);
+  return out;
+}
+
+/** Types of ours with the same values. @type {Record<string, string>} */
+const OURS = { q2s: 'bq2_64', q2a: 'bq2a_64', q3a: 'bq3a_64', tern: 'bqt_64' };
+
+/** The type of ours whose blocks can have these values, if any. @param {Kind} kind */
+export const oursOf = ({ name }) => (Object.hasOwn(OURS, name) ? typeNamed(OURS[name]) : undefined);
+
+/** What a weight is kept as in our blocks. @param {Kind} kind @param {Uint8Array} bytes @param {number} at @param {number} i */
+function keptAt(kind, bytes, at, i) {
+  if (kind !== TERNARY) return codeAt(bytes, at + 4, i, kind.bits);
+  return codeAt(bytes, at + 10, i, 1) ? 1 : codeAt(bytes, at + 2, i, 1) ? 0 : 2;
+}
+
+/**
+ * Blocks as those of `oursOf`, with the same values: of q2s the scale is half, which below 2^-13 may be rounded.
+ * @param {Kind} kind @param {Uint8Array} bytes
+ */
+export function toOurs(kind, bytes) {
+  const { blockBytes } = /** @type {import('../weights.js').WeightType} */ (oursOf(kind));
+  const weights = kind.bits === 3 ? 24 : 16;
+  const out = new Uint8Array((bytes.length / kind.blockBytes) * blockBytes);
+  for (let at = 0, to = 0; at < bytes.length; at += kind.blockBytes, to += blockBytes) {
+    for (let k = 0; k < BLOCK; k++) {
+      // Where docs/FORMAT.md puts small weights: groups of 4 bytes, the upper half of 32 above the lower one.
+      const [run, j, high] = [to + (k >> 5) * (weights / 2) + (k & 3), (k & 15) >> 2, (k >> 4) & 1];
+      const kept = keptAt(kind, bytes, at, k);
+      if (kind.bits !== 3) out[run + 4 * (j >> 1)] |= kept << (4 * (j & 1) + 2 * high);
+      else if (j < 3) out[run + 4 * j] |= kept << (3 * high);
+      else {
+        out[run + 4 * high] |= (kept & 3) << 6;
+        out[run + 8] |= (kept >> 2) << (6 + high);
+      }
+    }
+    const numbers = bytes.subarray(at, at + 4);
+    if (kind === SYMMETRIC) {
+      const half = f16FromNumber(f16ToNumber(numbers[0] | (numbers[1] << 8)) / 2);
+      out.set([half & 255, half >> 8], to + weights);
+    } else out.set(numbers.subarray(0, kind === TERNARY ? 2 : 4), to + weights);
+  }
   return out;
 }
 

@@ -2,7 +2,7 @@
 import { BqError } from '../../shared/errors.js';
 import { openBytes } from '../../sources/bytes.js';
 import { readRange } from '../../sources/read.js';
-import { decodeRows, f16, kindOf, rowBytes } from '../qsf/blocks.js';
+import { decodeRows, f16, kindOf, oursOf, rowBytes, toOurs } from '../qsf/blocks.js';
 import { unpack } from '../qsf/compression.js';
 import { configOf, crc32, ENTRY_BYTES, HEADER_BYTES, NONE, readHeader, readIndex } from '../qsf/header.js';
 import { BIASES, CHUNK, FFN_BIASES, ffnParts, MATRICES, NORM_TYPES, TENSOR_HEADER, TIED } from '../qsf/layout.js';
@@ -45,6 +45,14 @@ const rowsAt = (read, name, kind, at, cols) => async (row, rows) => {
     });
   }
 };
+
+/** The same as blocks of ours, where there are such. @param {Read} read @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['stored']} */
+function storedAt(read, kind, at, cols) {
+  const [type, bytes] = [oursOf(kind), rowBytes(kind, cols)];
+  return (
+    type && { type, read: async (row, rows) => toOurs(kind, await read(at + row * bytes, at + (row + rows) * bytes)) }
+  );
+}
 
 /**
  * Vectors: of the embedding, of positions, of the head. More than 50,000 lie in chunks, each behind its length.
@@ -196,6 +204,7 @@ async function layerTensors(layers, n, h) {
       type: kind.name,
       dims: [rows, cols],
       read: rowsAt(read, `${name}, tensor ${i}`, kind, at, cols),
+      stored: MATRICES[type] ? storedAt(read, kind, at, cols) : undefined,
     });
     at += bytes;
   }
