@@ -243,6 +243,19 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
+    test('generate: with kernels of rare types, which come with the model, the same tokens everywhere', async () => {
+      for (const [type, ids] of /** @type {[string, number[]][]} */ ([
+        ['bq3a', [23, 61, 60, 37, 49, 160, 22, 208]],
+        ['bqt', [102, 20, 23, 130, 264, 144, 23, 205]],
+      ])) {
+        const model = await load({}, await tinyModel({ type }));
+        const session = await model.createSession();
+        const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done();
+        assert.deepEqual(made.ids, ids, type);
+        await model.close();
+      }
+    });
+
     test('generate: a text and its ids are the same prompt; done() needs no loop', () =>
       withSession(async (session, model) => {
         const options = { ...GREEDY, maxTokens: 8 };
