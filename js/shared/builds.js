@@ -22,7 +22,7 @@ export function namedBuilds(given) {
   return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));
 }
 
-/** Those, or the ones that lie beside these modules. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
+/** Those, or the ones that lie beside these modules (kernels of rare types: js/wasm/rare.js). @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
 export const resolveBuilds = (given) =>
   namedBuilds(given) ?? {
     relaxed: new URL('../../build/wasm/bq4-relaxed.wasm', import.meta.url).href,
@@ -31,12 +31,6 @@ export const resolveBuilds = (given) =>
     'relaxed-threads': new URL('../../build/wasm/bq4-relaxed-threads.wasm', import.meta.url).href,
     'relaxed16-threads': new URL('../../build/wasm/bq4-relaxed16-threads.wasm', import.meta.url).href,
     'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads.wasm', import.meta.url).href,
-    'relaxed-rare': new URL('../../build/wasm/bq4-relaxed-rare.wasm', import.meta.url).href,
-    'relaxed16-rare': new URL('../../build/wasm/bq4-relaxed16-rare.wasm', import.meta.url).href,
-    'simd128-rare': new URL('../../build/wasm/bq4-simd128-rare.wasm', import.meta.url).href,
-    'relaxed-threads-rare': new URL('../../build/wasm/bq4-relaxed-threads-rare.wasm', import.meta.url).href,
-    'relaxed16-threads-rare': new URL('../../build/wasm/bq4-relaxed16-threads-rare.wasm', import.meta.url).href,
-    'simd128-threads-rare': new URL('../../build/wasm/bq4-simd128-threads-rare.wasm', import.meta.url).href,
     probe: new URL('../../build/wasm/bq4-probe.wasm', import.meta.url).href,
     grammar: new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
     convert: new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href,

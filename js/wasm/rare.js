@@ -5,6 +5,15 @@ import { fetchModule, Wasm } from './wasm.js';
 
 /** @import { Compiled, Rare } from './wasm.js' */
 
+/** Those beside these modules. @type {Record<string, string>} */
+const BESIDE = {
+  relaxed: new URL('../../build/wasm/bq4-relaxed-rare.wasm', import.meta.url).href,
+  relaxed16: new URL('../../build/wasm/bq4-relaxed16-rare.wasm', import.meta.url).href,
+  simd128: new URL('../../build/wasm/bq4-simd128-rare.wasm', import.meta.url).href,
+  'relaxed-threads': new URL('../../build/wasm/bq4-relaxed-threads-rare.wasm', import.meta.url).href,
+  'relaxed16-threads': new URL('../../build/wasm/bq4-relaxed16-threads-rare.wasm', import.meta.url).href,
+  'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads-rare.wasm', import.meta.url).href,
+};
 /** What an instance that is only tested needs of the heap. */
 const ROOM = 65536;
 
@@ -24,10 +33,12 @@ export function rareKernels(compiled) {
 
 /** @param {Compiled} compiled */
 async function fetchTested(compiled) {
-  const { rareUrl, build } = compiled;
+  const { build, shared } = compiled;
+  const key = shared ? `${build}-threads` : build;
+  const rareUrl = compiled.rareUrl ?? BESIDE[key];
   if (!rareUrl)
     throw new BqError('NO_ENGINE', 'wasmUrl does not say where the kernels lie that the types of this model need', {
-      hint: `add '${build}${compiled.shared ? '-threads' : ''}-rare': the address of its module`,
+      hint: `add '${key}-rare': the address of its module`,
     });
   try {
     const rare = { module: await fetchModule(rareUrl), roomFor: roomForRare };

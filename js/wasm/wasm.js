@@ -33,7 +33,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {number} heapBase  first byte of the heap that static data and stack leave free
  * @property {boolean} shared   its memory is shared between threads
  * @property {number} threads   that plans count with
- * @property {string} [rareUrl]     where the kernels of rare types lie
+ * @property {string} [rareUrl]     where the kernels of rare types lie; '': that is not known; missing: beside these modules
  * @property {string} [grammarUrl]  where the module for grammars lies
  * @property {string} [convertUrl]  where that of converters lies
  */
@@ -110,7 +110,7 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
   const described = (compiled, reason) => ({
     ...compiled,
     reason,
-    rareUrl: builds[`${keyOf(compiled.build)}-rare`],
+    rareUrl: wasmUrl && (builds[`${keyOf(compiled.build)}-rare`] ?? ''),
     grammarUrl: builds.grammar,
     convertUrl: builds.convert,
   });
@@ -199,7 +199,8 @@ export class Wasm {
     wasm = new Wasm(exports, memory);
     wasm.grammarUrl = grammarUrl;
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
-    if (rare) await wasm.#add(rare);
+    if (rare) await (await onDemand(import('./link-rare.js'))).addRare(exports, memory, rare);
+    wasm.rare = rare;
     return wasm;
   }
 

@@ -9,7 +9,7 @@ import { resolveBuilds } from '../../js/shared/builds.js';
 import { tinyModel } from './fixture.mjs';
 import { unshared } from './unshared.mjs';
 
-const BUILDS = /** @type {any} */ (resolveBuilds(undefined));
+const BUILDS = /** @type {any} */ (resolveBuilds(new URL('../../build/wasm/', import.meta.url)));
 const RARE = await tinyModel({ type: 'bq4_16' });
 const USUAL = await tinyModel({ type: 'bq4_32' });
 
