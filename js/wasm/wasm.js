@@ -199,8 +199,7 @@ export class Wasm {
     wasm = new Wasm(exports, memory);
     wasm.grammarUrl = grammarUrl;
     wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
-    if (rare) await (await onDemand(import('./link-rare.js'))).addRare(exports, memory, rare);
-    wasm.rare = rare;
+    if (rare) await wasm.#add(rare);
     return wasm;
   }
 

@@ -207,8 +207,8 @@ test('what is stored is what a visit needs, now or later', async () => {
     assert.ok(stored.includes(path), path);
   assert.equal(
     stored.filter((path) => path.endsWith('.wasm')).length,
-    11,
-    'four builds, kernels of rare types for each, the probe, grammars, converters',
+    15,
+    'six builds, kernels of rare types for each, the probe, grammars, converters',
   );
   assert.deepEqual(
     stored.filter(
