@@ -8,10 +8,10 @@
 /* --- i4 --------------------------------------------------------------------------------------- */
 
 /* 16 numbers: the even bytes of c times even, the odd ones times odd, plus least. No product of
- * bytes is above 255. */
+ * bytes is above 255, but those of positions that were never stored: they stay in their byte. */
 INLINE v128_t unpacked(v128_t c, v128_t even, v128_t odd, v128_t least) {
   const v128_t low = wasm_i16x8_const_splat(0xff);
-  v128_t e = wasm_i16x8_mul(wasm_v128_and(c, low), even);
+  v128_t e = wasm_v128_and(wasm_i16x8_mul(wasm_v128_and(c, low), even), low);
   v128_t o = wasm_i16x8_mul(wasm_v128_andnot(c, low), odd);
   return wasm_i8x16_add(wasm_v128_or(e, o), least);
 }
