@@ -7,6 +7,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').AppendOptions} AppendOptions */
 /** @typedef {import('./store/types.js').BackendName} BackendName */
 /** @typedef {import('./sources/types.js').ByteSource} ByteSource */
+/** @typedef {import('./shared/types.js').Build} Build */
 /** @typedef {import('./shared/types.js').Cache} Cache */
 /** @typedef {import('./shared/types.js').CacheEntry} CacheEntry */
 /** @typedef {import('./shared/types.js').Chat} Chat */
@@ -20,6 +21,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('./shared/types.js').ChoiceLogprobs} ChoiceLogprobs */
 /** @typedef {import('./shared/types.js').ChooseOptions} ChooseOptions */
+/** @typedef {import('./shared/types.js').Learned} Learned */
 /** @typedef {import('./shared/types.js').PromptStateOptions} PromptStateOptions */
 /** @typedef {import('./shared/types.js').Chosen} Chosen */
 /** @typedef {import('./shared/types.js').ChosenOption} ChosenOption */

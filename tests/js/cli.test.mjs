@@ -201,7 +201,7 @@ test('chat: replies to lines, /new, /again', async () => {
     { encoding: 'utf8', input: 'Hello\n/again\n/new\nHello\n' },
   );
   assert.equal(status, 0, stderr);
-  assert.match(stderr, /tiny: (relaxed|simd128) kernels/);
+  assert.match(stderr, /tiny: (relaxed|relaxed16|simd128) kernels/);
   assert.equal(stdout.replaceAll('> ', ''), `${text}\n`.repeat(3));
 });
 

@@ -64,23 +64,23 @@ export class Registry {
     return number;
   }
 
-  /** GRAMMAR: there is nothing, or elsewhere. @param {string} ref @param {any} from  the schema it is in @returns {number} */
-  target(ref, from) {
+  /** GRAMMAR: there is nothing, or elsewhere. @param {string} ref @param {any} from  the schema it is in @param {string} [keyword]  whose it is @returns {number} */
+  target(ref, from, keyword = '$ref') {
     const address = resolve(ref, this.#bases.get(from) ?? HERE);
     const [file, fragment = ''] = address.split('#');
     let found = this.#known.get(address.replace(/#$/, ''));
     if (found === undefined) {
       found = this.#known.get(file) ?? this.#known.get(`${file}#`);
-      if (found === undefined) throw refused(`$ref "${ref}": only what is inside the schema can be referred to`);
-      if (fragment && !fragment.startsWith('/')) throw refused(`$ref "${ref}": there is no such anchor`);
+      if (found === undefined) throw refused(`${keyword} "${ref}": only what is inside the schema can be referred to`);
+      if (fragment && !fragment.startsWith('/')) throw refused(`${keyword} "${ref}": there is no such anchor`);
       for (const step of decode(fragment, ref).split('/').slice(1)) {
         const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
         if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name))
-          throw refused(`$ref "${ref}": there is nothing there`);
+          throw refused(`${keyword} "${ref}": there is nothing there`);
         found = found[name];
       }
     }
-    return this.number(found, `$ref "${ref}"`);
+    return this.number(found, `${keyword} "${ref}"`);
   }
 
   /**
@@ -89,7 +89,7 @@ export class Registry {
    * @param {string} ref @param {any} from @returns {number}
    */
   dynamicTarget(ref, from) {
-    const number = this.target(ref, from);
+    const number = this.target(ref, from, '$dynamicRef');
     const name = ref.slice(1);
     if (this.schemas[number] !== this.#known.get(HERE) || (name && this.#dynamic.get(name) !== 1))
       throw refused(`$dynamicRef "${ref}" is supported to the whole schema only`, 'refer by $ref');
