@@ -3,7 +3,6 @@ import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../js/index.js';
 import { integrityOf } from './offers.js';
 
 /** @typedef {import('../js/shared/types.js').Engine} Engine */
-/** @typedef {import('../js/shared/types.js').EngineInfo} EngineInfo */
 /** @typedef {import('../js/shared/types.js').GenerateOptions} GenerateOptions */
 /** @typedef {import('../js/shared/types.js').PromptOptions} PromptOptions */
 /** @typedef {import('../js/shared/types.js').Message} Message */
@@ -39,7 +38,7 @@ export class Host {
   /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
   #paused = false;
 
-  /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: EngineInfo) => void} told  what is known of the engine, again when it has learned more */
+  /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} told  now, and when it has learned more */
   async start(told) {
     // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
     const worker = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });

@@ -8,7 +8,7 @@ import { Parts } from './parts.js';
 /** @typedef {import('../js/shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('../js/shared/types.js').Timings} Timings */
 
-const BUILDS = { relaxed: 'relaxed SIMD', relaxed16: 'relaxed SIMD, 16 bits', simd128: 'SIMD128' };
+const BUILDS = { relaxed: 'relaxed SIMD', relaxed16: 'relaxed SIMD', simd128: 'SIMD128' };
 
 export class Panel {
   #root;
@@ -32,10 +32,8 @@ export class Panel {
     this.set('build', BUILDS[build]);
     this.set('reason', reason);
     this.set('threads', format.count(threads));
-    const found = [prefill && `${prefill.threads} for prompts`, decode && `${decode.threads} for replies`].filter(
-      Boolean,
-    );
-    this.set('threads-reason', found.length ? `${found.join(', ')}: the fastest so far` : threadsReason);
+    const found = prefill && decode && `${prefill.threads} for prompts, ${decode.threads} for replies`;
+    this.set('threads-reason', found || threadsReason);
   }
 
   /** @param {ModelInfo} info @param {string} name @param {'bundled' | 'link' | 'file'} kind */

@@ -34,6 +34,7 @@ const USUAL = [
   'sources/remote',
   'store/index',
   'store/opfs',
+  'wasm/choice',
   'wasm/release-memory',
   'wasm/threads',
 ];
