@@ -26,7 +26,7 @@ const PARTS = `.bar, .bar > *, main, .lead, .chips, .log, .message .text, .dock,
   dialog[open] .filled, .card, [role=alert], #notices > *`;
 const CHANGING = `[data-stat=speed], [data-stat=ttft], [data-stat=memory], [data-stat=build], [data-stat=reason],
   [data-stat=threads], [data-stat=threads-reason], [data-stat=offline], .message .note, #status, #amount, #stored-note,
-  #stored small, #plan-facts, .parts, .parts-bar, #chats-dialog small, progress, #link`;
+  #stored small, #plan-facts, #context-size, .parts, .parts-bar, #chats-dialog small, progress, #link`;
 
 /** Nothing moves, nothing blinks, and fonts are there. @param {Page} page */
 const still = (page) =>
