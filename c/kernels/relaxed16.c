@@ -1,5 +1,5 @@
 /* The relaxed16 table: as the relaxed one, for CPUs whose dot products of bytes have sums of 16
- * bits (x86 without VNNI: vpmaddubsw; there the relaxed table's instruction becomes three).
+ * bits (x86 without VNNI: vpmaddubsw; there the relaxed table's instruction becomes three to five).
  *
  * One relaxed instruction is used, i16x8.relaxed_dot_i8x16_i7x16_s: signed bytes times 7-bit ones,
  * two products a sum, which never saturates here (simd_quads.h). Nibbles are added up in 16 bits
