@@ -224,7 +224,11 @@ build/bench-kernels/%.js: build/bench-kernels/tests/bench/%.o build/bench-kernel
 
 # The same for a page: a token's matrices, over the page's memory. See tools/bench/pages/limit.js.
 .PHONY: bench-token
-bench-token: build/bench/token.wasm build/bench/dot.wasm
+bench-token: build/bench/token.wasm build/bench/token-simd128.wasm build/bench/dot.wasm
+# With names of functions, which tests/bench/instructions.mjs looks for.
+build/bench/token-simd128.wasm: tests/bench/token.c build/bench-kernels/libbq4.a
+	@mkdir -p $(@D)
+	$(EMCC) -std=c11 -Ic -DBENCH_SIMD128 $(filter-out -sEXPORTED_FUNCTIONS=%,$(WASM_LINK)) --profiling-funcs -msimd128 $^ -o $@
 build/bench/dot.wasm: tests/bench/dot.c
 	@mkdir -p $(@D)
 	$(EMCC) -std=c11 $(filter-out -sEXPORTED_FUNCTIONS=% -sIMPORTED_MEMORY,$(WASM_LINK)) -msimd128 -mrelaxed-simd $^ -o $@

@@ -23,6 +23,9 @@ const [TEST, LONG_TEST] = [60, 300];
 /** Seconds of all fuzzers together, in `npm test` and in the long run. */
 const [FUZZ, LONG_FUZZ] = [20, 300];
 
+/** `--all` begins no long suite after so many minutes: a slow machine says what it left out, rather than be stopped and say nothing. */
+const MINUTES = 65;
+
 /** Quick enough to be run with the type checker: which file may use which. */
 const LAYERS = ['tests/js/layers.test.mjs'];
 
@@ -326,12 +329,19 @@ const SUITES = {
       await nodeTests(report, tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'));
     },
   },
-  // Every bundler, the rest of the browsers, a model of the 135M shape, twenty loads, restarts.
+  // Every bundler, a model of the 135M shape, twenty loads, restarts.
   'browser-long': {
     long: true,
     async run(report, tools) {
       await buildWasm(tools);
       await nodeTests(report, tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'));
+    },
+  },
+  // What `npm test` runs in Chromium alone.
+  'other-browsers': {
+    long: true,
+    async run(report, tools) {
+      await buildWasm(tools);
       const others = filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst);
       await nodeTests(report, tools, 'other-browsers', others, { together: true, browsers: 'firefox,webkit' });
     },
@@ -352,6 +362,7 @@ await command(async () => {
   if (unknown.length)
     throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
   const report = new Report();
+  const begun = Date.now();
   /** @type {Tools | undefined} */
   let tools;
   try {
@@ -364,6 +375,10 @@ await command(async () => {
   for (const [name, suite] of Object.entries(SUITES)) {
     if (!tools || !wanted(name, suite)) continue;
     report.heading(name);
+    if (suite.long && words.includes('--all') && Date.now() - begun > MINUTES * 60_000) {
+      report.leftOut(name, `after ${MINUTES} minutes no long suite begins: npm test -- ${name}`);
+      continue;
+    }
     const start = Date.now();
     try {
       await suite.run(report, tools);

@@ -101,7 +101,12 @@ EXPORT(void)
 token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
              uint32_t type, uint32_t head, uint8_t *at, uint32_t relaxed) {
   data.s = shape_of(layers, hidden, kv, ffn, vocab, type, head);
+#ifdef BENCH_SIMD128 /* for engines that refuse a module with instructions they don't know */
+  (void)relaxed;
+  data.k = bq_kernels_simd128();
+#else
   data.k = relaxed ? bq_kernels_relaxed() : bq_kernels_simd128();
+#endif
   data.weights = at;
   data.bytes = walk(&data.s, NULL);
   data.y = (float *)(void *)(at + aligned(data.bytes));

@@ -42,7 +42,7 @@ await command(async () => {
     console.log(
       `${machine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (least–most)`,
     );
-    for (const build of ['relaxed', 'simd128']) {
+    for (const build of ['relaxed', 'relaxed16', 'simd128']) {
       const page = await browser.newPage();
       await page.goto(`${site.url}tools/bench/pages/page.html`);
       await page.waitForFunction('globalThis.benchReady');
@@ -61,10 +61,10 @@ await command(async () => {
         const { us, them } = rates[batch];
         const ratio = median(us.map((/** @type {number} */ rate, /** @type {number} */ i) => rate / them[i]));
         console.log(
-          `${build.padEnd(8)} batches of ${String(batch).padEnd(3)} bq4 ${shown(summary(us))}   transformers.js ${version} ${shown(summary(them))}   ratio ${ratio.toFixed(2)}`,
+          `${build.padEnd(9)} batches of ${String(batch).padEnd(3)} bq4 ${shown(summary(us))}   transformers.js ${version} ${shown(summary(them))}   ratio ${ratio.toFixed(2)}`,
         );
       }
-      console.log(`${build.padEnd(8)} cosine of both: ${least.toFixed(4)} or more, ${mean.toFixed(4)} on average`);
+      console.log(`${build.padEnd(9)} cosine of both: ${least.toFixed(4)} or more, ${mean.toFixed(4)} on average`);
       await page.close();
     }
   } finally {

@@ -34,6 +34,8 @@ export class Report {
   #failures = [];
   /** @type {string[]} */
   #skips = [];
+  /** Suites. @type {string[]} */
+  #leftOut = [];
 
   /** @param {string} suite */
   heading(suite) {
@@ -77,6 +79,16 @@ export class Report {
   }
 
   /**
+   * A suite that was not run; no test of it counts.
+   * @param {string} name
+   * @param {string} why
+   */
+  leftOut(name, why) {
+    this.#leftOut.push(name);
+    console.log(`LEFT OUT ${name}: ${why}`);
+  }
+
+  /**
    * Prints the last line.
    * @param {boolean} dataPresent tests may skip only for want of the shared data
    * @returns {number} the exit status
@@ -90,6 +102,7 @@ export class Report {
       for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
       if (failures.length > SHOWN) console.log(`    and ${failures.length - SHOWN} more`);
     }
+    if (this.#leftOut.length) console.log(`\nleft out for want of time: ${this.#leftOut.join(', ')}`);
     const { passed, failed, skipped } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
     return failed || !passed ? 1 : 0;

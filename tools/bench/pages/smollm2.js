@@ -1,8 +1,8 @@
-// One GGUF file, in wllama or in bq4: decode and prefill, or the time from a page whose cache has the file to the first token.
+// One GGUF file, in bq4 or in wllama: loading, prefill and decode, or the time from a page whose cache has the file to the first token.
+// In transformers.js, a folder of the same shape.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
-
-const AT = '/build/bench/peers/node_modules/wllama-';
-const quiet = { debug() {}, log() {}, warn() {}, error() {} };
+import { open as openTjs } from './tjs.js';
+import { measureIds, openWllama2, openWllama3 } from './wllama.js';
 
 /** Text of so many words, another for each number. @param {number} seed @param {number} words */
 function textOf(seed, words) {
@@ -50,11 +50,8 @@ async function ours(url, cache) {
 }
 
 /** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
-async function theirs(url, cache) {
-  const folder = `${AT}3.8.1/esm`;
-  const { Wllama } = await import(`${folder}/index.js`);
-  const wllama = new Wllama({ default: `${folder}/wasm/wllama.wasm` }, { logger: quiet });
-  wllama.setCompat(null); // the CDN's build for other browsers
+async function wllama3(url, cache) {
+  const { wllama } = await openWllama3('3.8.1');
   const options = { n_threads: 1, n_ctx: 1024, n_parallel: 1, n_gpu_layers: 0 };
   if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
   else await wllama.loadModel([await (await fetch(url)).blob()], options);
@@ -93,18 +90,53 @@ async function theirs(url, cache) {
   };
 }
 
-/** @param {{ who: 'bq4' | 'wllama', model: string, seed: number, warm: boolean }} options */
-export async function whole({ who, model, seed, warm }) {
+/** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
+async function wllama2(url, cache) {
+  const { wllama } = await openWllama2('2.3.1');
+  const options = { n_threads: 1, n_ctx: 1024, n_batch: 512 };
+  if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
+  else await wllama.loadModel([await (await fetch(url)).blob()], options);
+  return {
+    measure: async (text, tokens) => rates(await measureIds(wllama, await wllama.tokenize(text), tokens)),
+    first: async (text) => void (await measureIds(wllama, await wllama.tokenize(text), 0)),
+    close: () => wllama.exit(),
+  };
+}
+
+/** @param {string} model  a folder @param {number} prompt  tokens @returns {Promise<Runtime>} */
+async function tjs(model, prompt) {
+  const opened = await openTjs(/** @type {any} */ ({ model, threads: 1, precision: 'q8', shape: { vocab: 49152 } }));
+  return {
+    measure: async (_, tokens) => rates(await opened.measure(prompt, tokens)),
+    first: () => Promise.reject(new Error('its cache has no such file')),
+    close: () => opened.close(),
+  };
+}
+
+/** @param {import('./page.js').Measured} measured @returns {Rates} */
+const rates = ({ prefillMs, decodeMs, promptTokens, tokens }) => ({
+  prefill: (promptTokens / prefillMs) * 1e3,
+  decode: (tokens / decodeMs) * 1e3,
+  promptTokens,
+});
+
+/** @param {{ who: 'bq4' | 'wllama' | 'tjs', version?: string, model: string, seed: number, warm: boolean, prompt: number, tokens: number }} options */
+export async function whole({ who, version, model, seed, warm, prompt, tokens }) {
   const since = performance.now();
-  const runtime = await (who === 'bq4' ? ours : theirs)(model, warm);
+  const runtime = await (who === 'bq4'
+    ? ours(model, warm)
+    : who === 'tjs'
+      ? tjs(model, prompt)
+      : (version?.startsWith('2.') ? wllama2 : wllama3)(model, warm));
   if (warm) {
     await runtime.first('The capital of France is');
     const firstMs = performance.now() - since;
     await runtime.close();
     return { firstMs };
   }
+  const loadMs = performance.now() - since;
   await runtime.measure(textOf(seed, 8), 4); // warms up
-  const result = await runtime.measure(textOf(seed + 1, 120), 32);
+  const { prefill, decode } = await runtime.measure(textOf(seed + 1, prompt - 8), tokens);
   await runtime.close();
-  return result;
+  return { loadMs, prefill, decode };
 }

@@ -6,18 +6,9 @@ const quiet = { debug() {}, log() {}, warn() {}, error() {} };
 
 /** @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
 export async function open({ version, model, threads, context, shape }) {
-  const folder = `${AT}${version}/esm`;
-  const { Wllama } = await import(`${folder}/index.js`);
   const old = version.startsWith('2.');
   const blob = await (await fetch(model)).blob();
-  const wasm = old
-    ? {
-        'single-thread/wllama.wasm': `${folder}/single-thread/wllama.wasm`,
-        'multi-thread/wllama.wasm': `${folder}/multi-thread/wllama.wasm`,
-      }
-    : { default: `${folder}/wasm/wllama.wasm` };
-  const wllama = new Wllama(wasm, { logger: quiet });
-  if (!old) wllama.setCompat(null); // the CDN's build for other browsers
+  const { wllama, Wllama } = await (old ? openWllama2 : openWllama3)(version);
   await wllama.loadModel(
     [blob],
     old
@@ -34,9 +25,36 @@ export async function open({ version, model, threads, context, shape }) {
   };
 }
 
+/** @param {string} version */
+export async function openWllama2(version) {
+  const folder = `${AT}${version}/esm`;
+  const { Wllama } = await import(`${folder}/index.js`);
+  const wasm = {
+    'single-thread/wllama.wasm': `${folder}/single-thread/wllama.wasm`,
+    'multi-thread/wllama.wasm': `${folder}/multi-thread/wllama.wasm`,
+  };
+  return { Wllama, wllama: new Wllama(wasm, { logger: quiet }) };
+}
+
+/** @param {string} version */
+export async function openWllama3(version) {
+  const folder = `${AT}${version}/esm`;
+  const { Wllama } = await import(`${folder}/index.js`);
+  const wllama = new Wllama({ default: `${folder}/wasm/wllama.wasm` }, { logger: quiet });
+  wllama.setCompat(null); // the CDN's build for other browsers
+  return { Wllama, wllama };
+}
+
 /** Token by token through the low-level interface. @param {any} wllama @param {number} prompt @param {number} tokens @param {number} vocab */
-async function measure2(wllama, prompt, tokens, vocab) {
-  const ids = Array.from({ length: prompt }, () => 300 + random(vocab - 600));
+const measure2 = (wllama, prompt, tokens, vocab) =>
+  measureIds(
+    wllama,
+    Array.from({ length: prompt }, () => 300 + random(vocab - 600)),
+    tokens,
+  );
+
+/** @param {any} wllama @param {number[]} ids @param {number} tokens @returns {Promise<import('./page.js').Measured>} */
+export async function measureIds(wllama, ids, tokens) {
   await wllama.kvClear();
   await wllama.samplingInit({ temp: 0, top_k: 1 }, []);
   const start = performance.now();
