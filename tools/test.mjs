@@ -19,7 +19,7 @@ import { command, ROOT, setUp } from './setup/setup.mjs';
 /** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
 const PATIENCE = 900;
 /** Longest that one test in JavaScript may take, in seconds, unless it says otherwise: of files for `npm test`, and of long ones. */
-const [TEST, LONG_TEST] = [60, 300];
+const [TEST, LONG_TEST] = [150, 300];
 /** Seconds of all fuzzers together, in `npm test` and in the long run. */
 const [FUZZ, LONG_FUZZ] = [20, 300];
 
@@ -135,7 +135,7 @@ async function nodeTests(report, tools, name, files, { together = false, atOnce 
     ...(browsers && { BQ4_BROWSERS: browsers }),
   };
   // A file whose test has failed may never end, since nobody closes what that test has opened.
-  const silence = 4 * seconds;
+  const silence = 2 * seconds;
   const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, silence, show: true });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
