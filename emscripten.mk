@@ -103,20 +103,13 @@ WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stac
 # Each has one kernel table: what refers to no other leaves no other to be linked. It lacks the kernels of rare types,
 # which are in a module of their own, bq4-*-rare.wasm: added to an instance that has loaded a model of such weights.
 WASM_FLAGS := -O3 -fno-exceptions -msimd128
-ONE_TABLE := -DBQ_ONLY_TABLE=bqw_kernels -DBQ_KERNEL_TYPES=BQ_USUAL_TYPES -DBQ_OWN_TABLE=
-SIMD128_ONLY := $(ONE_TABLE)bq_kernels_simd128
-RELAXED_ONLY := $(ONE_TABLE)bq_kernels_relaxed
-RELAXED16_ONLY := $(ONE_TABLE)bq_kernels_relaxed16
+ONE_TABLE := -DBQ_ONLY_TABLE=bqw_kernels -DBQ_KERNEL_TYPES=BQ_USUAL_TYPES
 RARE_ONLY := -fPIC -Wno-unused-function -DBQ_RARE_MODULE -DBQ_KERNEL_TYPES=BQ_RARE_TYPES
-$(eval $(call config,wasm-simd128,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SIMD128_ONLY),,,-Os))
-$(eval $(call config,wasm-relaxed,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
-$(eval $(call config,wasm-relaxed16,$(EMCC),$(EMAR),$(WASM_FLAGS) $(RELAXED16_ONLY),,-mrelaxed-simd,-Os))
+$(eval $(call config,wasm-plain,$(EMCC),$(EMAR),$(WASM_FLAGS) $(ONE_TABLE),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes. What
 # workers without it do is left out.
 SHARED := -sSHARED_MEMORY -DBQ_NO_SPREAD
-$(eval $(call config,wasm-simd128-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(SIMD128_ONLY),,,-Os))
-$(eval $(call config,wasm-relaxed-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED_ONLY),,-mrelaxed-simd,-Os))
-$(eval $(call config,wasm-relaxed16-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(RELAXED16_ONLY),,-mrelaxed-simd,-Os))
+$(eval $(call config,wasm-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(ONE_TABLE),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
 wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed relaxed16 simd128-threads relaxed-threads relaxed16-threads convert probe grammar) \
@@ -137,20 +130,31 @@ $(eval $(call rare,simd128-threads,simd128,-sSHARED_MEMORY,))
 $(eval $(call rare,relaxed-threads,relaxed,-sSHARED_MEMORY,-mrelaxed-simd))
 $(eval $(call rare,relaxed16-threads,relaxed16,-sSHARED_MEMORY,-mrelaxed-simd))
 
-build/wasm/bq4-simd128%wasm: WASM_LINK += -msimd128
-build/wasm/bq4-relaxed%wasm: WASM_LINK += -msimd128 -mrelaxed-simd
-build/wasm/bq4-%-threads.wasm: WASM_LINK += -sSHARED_MEMORY
+# $(call one_table,build,objects,table,flags of compiler and linker): all builds of a kind share their objects, but for one: it names the table.
 # The library first: its functions then lie in an order that gzip makes 2 % less of.
-build/wasm/bq4-%.wasm: build/wasm-%/libbq4.a $(addprefix build/wasm-%/,$(WEB_SOURCES:.c=.o)) $(wildcard web/exports.txt)
-	@mkdir -p $(@D)
-	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
+define one_table
+build/wasm-$(2)/web/kernels-$(3).o: web/kernels.c emscripten.mk build/wasm-$(2)/compiler
+	@mkdir -p $$(@D)
+	$$(EMCC) $$(CFLAGS) $$(WASM_FLAGS) $(4) $$(ONE_TABLE) -DBQ_OWN_TABLE=bq_kernels_$(3) -Oz -c $$< -o $$@
+-include build/wasm-$(2)/web/kernels-$(3).d
+build/wasm/bq4-$(1).wasm: build/wasm-$(2)/libbq4.a build/wasm-$(2)/web/kernels-$(3).o $$(OTHER_WEB:%=build/wasm-$(2)/%) $$(wildcard web/exports.txt)
+	@mkdir -p $$(@D)
+	$$(EMCC) $$(WASM_LINK) $(4) $(5) $$(filter %.a,$$^) $$(filter %.o,$$^) -o $$@
+endef
+OTHER_WEB := $(patsubst %.c,%.o,$(filter-out web/kernels.c,$(WEB_SOURCES)))
+$(eval $(call one_table,simd128,plain,simd128,,-msimd128))
+$(eval $(call one_table,relaxed,plain,relaxed,,-msimd128 -mrelaxed-simd))
+$(eval $(call one_table,relaxed16,plain,relaxed16,,-msimd128 -mrelaxed-simd))
+$(eval $(call one_table,simd128-threads,threads,simd128,$(SHARED),-msimd128))
+$(eval $(call one_table,relaxed-threads,threads,relaxed,$(SHARED),-msimd128 -mrelaxed-simd))
+$(eval $(call one_table,relaxed16-threads,threads,relaxed16,$(SHARED),-msimd128 -mrelaxed-simd))
 
 # The SIMD128 build with encoders and all kernels, for converters.
 $(eval $(call config,wasm-convert,$(EMCC),$(EMAR),$(WASM_FLAGS),,,-Os))
 build/wasm/bq4-convert.wasm: WASM_LINK += -msimd128
 build/wasm/bq4-convert.wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
-build/wasm/bq4-convert.wasm: build/wasm-simd128/libbq4.a build/wasm-convert/c/kernels/simd128.o \
-  $(addprefix build/wasm-simd128/,$(WEB_SOURCES:.c=.o) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
+build/wasm/bq4-convert.wasm: build/wasm-plain/libbq4.a build/wasm-convert/c/kernels/simd128.o \
+  $(addprefix build/wasm-plain/,web/kernels-simd128.o $(OTHER_WEB) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
 
@@ -189,6 +193,11 @@ WASM_TEST_LINK := -O1 $(EMCC_C) -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTA
 $(eval $(call config,test-wasm-simd128,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,))
 $(eval $(call test_programs,test-wasm-simd128,$(EMCC) $(WASM_TEST_LINK) -msimd128,.js))
 $(eval $(call config,test-wasm-relaxed,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS) -DBQ_TEST_RELAXED,-msimd128,-msimd128 -mrelaxed-simd))
+# Both are of the same objects, but for relaxed kernels and who asks for them.
+SAME_WASM := $(filter-out c/kernels/relaxed% tests/c/test_kernels.c,$(LIB_SOURCES) $(wildcard tests/c/*.c))
+$(SAME_WASM:%.c=build/test-wasm-relaxed/%.o): build/test-wasm-relaxed/%.o: build/test-wasm-simd128/%.o
+	@mkdir -p $(@D)
+	@ln -f $< $@
 $(eval $(call test_programs,test-wasm-relaxed,$(EMCC) $(WASM_TEST_LINK) -msimd128 -mrelaxed-simd,.js))
 # emcc's programs are CommonJS, whatever the package around them says.
 test-wasm-simd128 test-wasm-relaxed: test-wasm-%: build/test-wasm-%/package.json
@@ -239,7 +248,7 @@ build/bench/token.wasm: build/bench-kernels/libbq4.a build/bench-kernels/tests/b
 # The engine of build/wasm/bq4-relaxed-threads.wasm on emscripten's own threads, see tests/bench/threads.mjs
 BENCH_THREADS_LINK := -O3 $(EMCC_C) -sMALLOC=emmalloc -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sINITIAL_MEMORY=16MB \
   -sSTACK_SIZE=$(STACK) -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS))) --no-entry -msimd128 -mrelaxed-simd
-BENCH_THREADS_OBJECTS := $(addprefix build/wasm-relaxed-threads/,$(WEB_SOURCES:.c=.o) libbq4.a)
+BENCH_THREADS_OBJECTS := $(addprefix build/wasm-threads/,web/kernels-relaxed.o $(OTHER_WEB) libbq4.a)
 .PHONY: bench-threads
 bench-threads: build/bench-threads/pthreads.mjs build/bench-threads/wasm-workers.mjs
 build/bench-threads/pthreads.mjs: tests/bench/threads.c $(BENCH_THREADS_OBJECTS)

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Prints what a page downloads: each shipped module, plain and compressed. The gate asks here too.
 //
-//   node tools/size.mjs [--parts]     --parts: each object of the relaxed build, before linking: what no module
-//                                     refers to (the other table, scalar kernels) is in it
+//   node tools/size.mjs [--parts]     --parts: each object of the builds of one thread, before linking: what no module
+//                                     refers to (other tables, scalar kernels) is in it
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -95,7 +95,7 @@ function codeOf(path) {
 
 /** The objects of a build, the largest first. */
 function parts() {
-  const folder = join(ROOT, 'build', 'wasm-relaxed');
+  const folder = join(ROOT, 'build', 'wasm-plain');
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.o'))
     .map((name) => ({ name, ...compressed(codeOf(join(folder, name))) }))
