@@ -135,7 +135,7 @@ async function nodeTests(report, tools, name, files, { together = false, atOnce 
     ...(browsers && { BQ4_BROWSERS: browsers }),
   };
   // A file whose test has failed may never end, since nobody closes what that test has opened.
-  const silence = 2 * seconds;
+  const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
   const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, silence, show: true });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
