@@ -139,9 +139,12 @@ void bq_matcher_return(bq_matcher *m) {
 static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
-    const uint32_t depth = trie->depth[node];
-    m->lists[depth] = m->lists[depth - 1];
-    const uint32_t next = advance(m, m->path[depth - 1], trie->byte[node], &m->lists[depth]);
+    const uint32_t depth = trie->depth[node], place = m->path[depth - 1];
+    uint32_t next = m->g->lists ? BQ_UNKNOWN : *bq_known_step(m, place, trie->byte[node]);
+    if (next == BQ_UNKNOWN) {
+      m->lists[depth] = m->lists[depth - 1];
+      next = advance(m, place, trie->byte[node], &m->lists[depth]);
+    }
     if (next == BQ_FULL) return BQ_FULL;
     if (next == BQ_NOWHERE) {
       node = trie->end[node];

@@ -79,12 +79,12 @@ static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
   }
   for (uint32_t at = mix(mix(3, state), frame);; at++) {
     uint32_t *slot = &m->seen[at & (2 * BQ_WORK - 1)];
-    if (!*slot) {
+    if (*slot <= m->step) { /* of an earlier step */
       m->work[m->n_work] = (bq_thread){state, frame};
-      *slot = ++m->n_work;
+      *slot = m->step + ++m->n_work;
       return;
     }
-    const bq_thread t = m->work[*slot - 1];
+    const bq_thread t = m->work[*slot - m->step - 1];
     if (t.state == state && t.frame == frame) return;
   }
 }
@@ -110,7 +110,8 @@ static void leave(bq_matcher *m, uint32_t frame) {
 }
 
 static void begin_step(bq_matcher *m) {
-  for (uint32_t i = 0; i < 2 * BQ_WORK; i++) m->seen[i] = 0;
+  m->step += 2 * BQ_WORK;
+  for (uint32_t i = 0; !m->step && i < 2 * BQ_WORK; i++) m->seen[i] = 0;
   m->n_work = m->n_kept = 0;
   m->too_much = false;
 }
@@ -187,7 +188,7 @@ static uint32_t place_of_kept(bq_matcher *m) {
 }
 
 uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
-  uint16_t *step = m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
+  uint16_t *step = bq_known_step(m, place, byte);
   if (*step != BQ_UNKNOWN) return *step;
   const bq_place *p = &m->places[place];
   begin_step(m);
@@ -222,6 +223,7 @@ uint32_t bq_common(bq_matcher *m, uint32_t place) {
 static void empty_slots(bq_matcher *m) {
   for (uint32_t i = 0; i < 2 * BQ_FRAMES; i++) m->frame_slots[i] = 0;
   for (uint32_t i = 0; i < 2 * BQ_PLACES; i++) m->place_slots[i] = 0;
+  for (uint32_t i = 0; i < 2 * BQ_WORK; i++) m->seen[i] = 0;
   for (uint32_t i = 0; i < BQ_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
 }
 

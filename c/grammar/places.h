@@ -52,7 +52,7 @@ struct bq_matcher {
   uint32_t *place_slots;   /* [2 * BQ_PLACES] */
   bq_thread *work;         /* [BQ_WORK] threads of the step being made */
   bq_thread *kept;         /* [BQ_WORK] of these, those that take a byte or end the text */
-  uint32_t *seen;          /* [2 * BQ_WORK] 1 + indices into work */
+  uint32_t *seen;          /* [2 * BQ_WORK] the step, and 1 + an index into its work */
   uint32_t *path;          /* [longest token + 1] places, in a walk */
   uint32_t *masks;         /* [BQ_MASKS][words] */
   uint32_t *mask_of;       /* [BQ_MASKS] whose they are */
@@ -60,12 +60,17 @@ struct bq_matcher {
   uint64_t *marked_items;  /* [BQ_UNIQUE_ITEMS] */
   bq_unique *lists;        /* [longest token + 1] beside path */
   uint32_t max_places, n_frames, n_threads, n_places, n_work, n_kept, next_mask;
+  uint32_t step; /* counts steps of `seen`, in units of 2 * BQ_WORK */
   uint32_t start, here, marked, ahead; /* places: of the beginning, the text, one to go back to,
                                           behind what is forced */
   bq_unique now, marked_now, ahead_now; /* lists at these places */
   bool too_much;           /* a step looked at more threads than there is room for */
 };
 
+/* Where the place behind a byte is written: BQ_UNKNOWN until somebody asked. */
+static inline uint16_t *bq_known_step(const bq_matcher *m, uint32_t place, uint8_t byte) {
+  return m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
+}
 /* Place behind a byte: BQ_NOWHERE, BQ_FULL. */
 uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte);
 /* The place with the same future for a token's length. BQ_FULL. */
