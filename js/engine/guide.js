@@ -55,22 +55,28 @@ export class Guide {
   }
 
   /**
-   * The next tokens: those that are forced, or one that is sampled; once the limit is near, what ends the text.
+   * The next tokens: those that are forced, or one that is sampled and what it forces, which is computed along with it; once the limit
+   * is near, what ends the text.
    * @param {number} left  tokens that may come
    * @param {(mask: Uint32Array) => number} sample
    * @returns {number[]}
    */
   next(left, sample) {
+    const forced = this.#taken(left, this.#forced());
+    if (forced.length) return forced;
+    const id = this.#sampled(sample);
+    if (this.#ends.includes(id)) return [id];
+    const ids = this.#taken(left, [id]);
+    const rest = left - ids.length;
+    return rest > 0 ? [...ids, ...this.#taken(rest, this.#forced())] : ids;
+  }
+
+  /** Takes tokens, or what ends the text where it could not end behind them. @param {number} left @param {number[]} ids */
+  #taken(left, ids) {
+    if (!ids.length) return ids;
     const matcher = this.#matcher;
     matcher.mark();
-    let ids = this.#forced();
     for (const id of ids) matcher.accept(id);
-    if (!ids.length) {
-      const id = this.#sampled(sample);
-      ids = [id];
-      if (this.#ends.includes(id)) return ids;
-      matcher.accept(id);
-    }
     if (!this.#fits || this.#endsWithin(left - ids.length)) return ids;
     matcher.return();
     this.#fits = this.#endsWithin(left);
