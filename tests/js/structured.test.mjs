@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/engine.js';
+import { Guide } from '../../js/engine/guide.js';
+import { Output } from '../../js/engine/output.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { spaces, tinyModel } from './fixture.mjs';
 import { validator } from './validator.mjs';
@@ -112,6 +114,19 @@ describe('with the bundled model', () => {
     const { text, ids, reason } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } });
     assert.equal(text, '{"answer": "forty-two", "of": ["everything", "and more"]}');
     assert.deepEqual([ids, reason], [await model.tokenize(text, { addSpecial: false }), 'stop']);
+  });
+
+  test('what a choice forces is computed along with it', async (t) => {
+    const [next, sample] = [t.mock.method(Guide.prototype, 'next'), t.mock.method(Output.prototype, 'sample')];
+    const properties = { first_answer: { type: 'boolean' }, second_answer: { type: 'boolean' } };
+    const schema = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+    const { text, ids } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } });
+    assert.ok(validator(schema)(JSON.parse(text)), text);
+    const steps = next.mock.calls.map(({ result }) => result);
+    assert.deepEqual(steps.flat(), ids);
+    // But for what stands before the first choice, nothing is computed by itself.
+    assert.ok(steps.length > 2);
+    assert.equal(steps.length, sample.mock.callCount() + 1);
   });
 
   test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
