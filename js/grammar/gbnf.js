@@ -112,7 +112,7 @@ class Reader {
     if (!times) {
       this.rules.skip(from, begin);
       this.rules.skip(end, to);
-      this.rules.states[end].accepts = false;
+      this.rules.end(end, false);
       return true;
     }
     const rule = this.rules.rules.push({ start: begin, plain: false, name: 'a repetition' }) - 1;

@@ -9,17 +9,36 @@ const VERSION = 2;
 /** What a state's only byte begins or ends: c/grammar/grammar.h. */
 export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
 const NONE = 0xffffffff;
+const ACCEPTS = 1;
 const MOST = 400_000;
 /** More bytes than any way to an end is said to have. */
 const FAR = 1 << 22;
 
-/** @typedef {{ accepts: boolean, mark: number, edges: [number, number, number][], calls: [number, number, number, number][] }} State  edges [low, high, target], calls [rule, min, max, next] */
+/** Rows of some numbers, of which the first is a state: those of state s begin at row begin[s]. @typedef {{ begin: Uint32Array, rows: Uint32Array }} Table */
 
 const encoder = new TextEncoder();
 
+/** Rows one state's after the other's, each state's in their order. @param {number[]} given @param {number} width @param {number} states @returns {Table} */
+function byState(given, width, states) {
+  const begin = new Uint32Array(states + 1);
+  for (let i = 0; i < given.length; i += width) begin[given[i] + 1]++;
+  for (let s = 0; s < states; s++) begin[s + 1] += begin[s];
+  const next = begin.slice();
+  const rows = new Uint32Array(given.length);
+  for (let i = 0; i < given.length; i += width) {
+    const at = width * next[given[i]]++;
+    for (let k = 0; k < width; k++) rows[at + k] = given[i + k];
+  }
+  return { begin, rows };
+}
+
 export class Rules {
-  /** @type {State[]} */
-  states = [];
+  /** Of each state: ACCEPTS, and its mark. @type {number[]} */
+  #flags = [];
+  /** From, low byte | high byte << 8, to. @type {number[]} */
+  #edges = [];
+  /** From, rule, least times, most times, to. @type {number[]} */
+  #calls = [];
   /** @type {{ start: number, plain: boolean, name: string }[]} */
   rules = [];
   /** Bytes that lists whose items differ may take beyond the least. */
@@ -27,8 +46,8 @@ export class Rules {
 
   /** @returns {number} */
   state(accepts = false) {
-    if (this.states.length === MOST) throw tooLarge('the grammar');
-    return this.states.push({ accepts, mark: 0, edges: [], calls: [] }) - 1;
+    if (this.#flags.length === MOST) throw tooLarge('the grammar');
+    return this.#flags.push(accepts ? ACCEPTS : 0) - 1;
   }
 
   /** A rule, with its first state. @param {string} name  for messages @param {boolean} [plain] @returns {number} */
@@ -43,31 +62,31 @@ export class Rules {
 
   /** @param {number} from @param {number} low @param {number} high @param {number} to */
   edge(from, low, high, to) {
-    this.states[from].edges.push([low, high, to]);
+    this.#edges.push(from, low | (high << 8), to);
   }
 
   /** A rule, so many times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
   call(from, rule, to, min = 1, max = 1) {
-    if (max > 0) this.states[from].calls.push([rule, min, max === Infinity ? NONE : max, to]);
+    if (max > 0) this.#calls.push(from, rule, min, max === Infinity ? NONE : max, to);
     else this.skip(from, to);
   }
 
   /** @param {number} from @param {number} to */
   skip(from, to) {
-    this.states[from].calls.push([NONE, 1, 1, to]);
+    this.#calls.push(from, NONE, 1, 1, to);
   }
 
   /** A byte that begins or ends something, from a state of its own. @param {number} from @param {string} byte @param {number} mark @param {number} [to] @returns {number} */
   marked(from, byte, mark, to) {
     const state = this.state();
     this.skip(from, state);
-    this.states[state].mark = mark;
+    this.#flags[state] |= mark;
     return this.literal(state, byte, to);
   }
 
-  /** @param {number} state */
-  end(state) {
-    this.states[state].accepts = true;
+  /** @param {number} state @param {boolean} [accepts] */
+  end(state, accepts = true) {
+    this.#flags[state] = (this.#flags[state] & ~ACCEPTS) | (accepts ? ACCEPTS : 0);
   }
 
   /** A text as it is; where it ends. @param {number} from @param {string | Uint8Array} text @param {number} [to] */
@@ -83,48 +102,53 @@ export class Rules {
     return bytes.length ? at : (to ?? from);
   }
 
-  /** How few bytes lead from each state to the end of its rule; Infinity: there is no way. */
-  #least() {
-    const least = this.states.map(({ accepts }) => (accepts ? 0 : Infinity));
-    /** @type {number[][]} */
-    const before = this.states.map(() => []);
-    this.states.forEach(({ edges, calls }, i) => {
-      for (const [, , to] of edges) before[to].push(i);
-      for (const [rule, min, , to] of calls) {
-        before[to].push(i);
-        if (rule !== NONE && min) before[this.start(rule)].push(i);
-      }
-    });
-    const queue = least.flatMap((n, i) => (n ? [] : [i]));
-    const queued = new Uint8Array(least.length);
+  /** How few bytes lead from each state to the end of its rule; Infinity: there is no way. @param {Table} edges @param {Table} calls */
+  #least(edges, calls) {
+    const states = this.#flags.length;
+    const least = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
+    /** A state, and one that may come to its end by way of it. @type {number[]} */
+    const pairs = [];
+    for (let i = 0; i < edges.rows.length; i += 3) pairs.push(edges.rows[i + 2], edges.rows[i]);
+    for (let i = 0; i < calls.rows.length; i += 5) {
+      const [from, rule, min, , to] = calls.rows.subarray(i, i + 5);
+      pairs.push(to, from);
+      if (rule !== NONE && min) pairs.push(this.start(rule), from);
+    }
+    const before = byState(pairs, 2, states);
+    const queue = [];
+    for (let s = 0; s < states; s++) if (!least[s]) queue.push(s);
+    const queued = new Uint8Array(states);
     for (let q = 0; q < queue.length; q++) {
-      queued[queue[q]] = 0;
-      for (const i of before[queue[q]]) {
-        const { edges, calls } = this.states[i];
-        let n = least[i];
-        for (const [, , to] of edges) n = Math.min(n, 1 + least[to]);
-        for (const [rule, min, , to] of calls)
-          n = Math.min(n, (rule === NONE || !min ? 0 : Math.min(min * least[this.start(rule)], Infinity)) + least[to]);
-        if (n < least[i]) {
-          least[i] = n;
-          if (!queued[i]) queue.push(i);
-          queued[i] = 1;
+      const found = queue[q];
+      queued[found] = 0;
+      for (let b = before.begin[found]; b < before.begin[found + 1]; b++) {
+        const s = before.rows[2 * b + 1];
+        let n = least[s];
+        for (let e = edges.begin[s]; e < edges.begin[s + 1]; e++) n = Math.min(n, 1 + least[edges.rows[3 * e + 2]]);
+        for (let c = 5 * calls.begin[s]; c < 5 * calls.begin[s + 1]; c += 5) {
+          const [rule, min] = [calls.rows[c + 1], calls.rows[c + 2]];
+          n = Math.min(n, (rule === NONE || !min ? 0 : min * least[this.start(rule)]) + least[calls.rows[c + 4]]);
         }
+        if (n >= least[s]) continue;
+        least[s] = n;
+        if (!queued[s]) queue.push(s);
+        queued[s] = 1;
       }
     }
     return least;
   }
 
-  /** GRAMMAR: a rule that begins with itself would be called without end. @param {number[]} least @param {number} root */
-  #checkRecursion(least, root) {
+  /** GRAMMAR: a rule that begins with itself would be called without end. @param {Table} calls @param {Float64Array} least @param {number} root */
+  #checkRecursion({ begin, rows }, least, root) {
     /** Rules that begin where a rule begins. @param {number} rule */
     const firsts = (rule) => {
       const states = new Set([this.start(rule)]);
       const found = new Set();
       for (const s of states)
-        for (const [called, min, , next] of this.states[s].calls) {
+        for (let c = 5 * begin[s]; c < 5 * begin[s + 1]; c += 5) {
+          const called = rows[c + 1];
           if (called !== NONE && least[this.start(called)] < Infinity) found.add(called);
-          if (called === NONE || !min || least[this.start(called)] === 0) states.add(next);
+          if (called === NONE || !rows[c + 2] || least[this.start(called)] === 0) states.add(rows[c + 4]);
         }
       return [...found];
     };
@@ -151,36 +175,49 @@ export class Rules {
     }
   }
 
-  /** States that the root needs and that have an end, in their order. @param {number} root @param {number[]} least */
-  #kept(root, least) {
-    const kept = new Set([this.start(root)]);
-    for (const s of kept) {
-      const { edges, calls } = this.states[s];
-      for (const [, , to] of edges) if (least[to] < Infinity) kept.add(to);
-      for (const [rule, min, , to] of calls) {
+  /** States that the root needs and that have an end, in their order. @param {Table} edges @param {Table} calls @param {Float64Array} least @param {number} root */
+  #kept(edges, calls, least, root) {
+    const known = new Uint8Array(this.#flags.length);
+    /** @type {number[]} */
+    const found = [];
+    const keep = (/** @type {number} */ s) => {
+      if (!known[s]) found.push(s);
+      known[s] = 1;
+    };
+    keep(this.start(root));
+    for (let i = 0; i < found.length; i++) {
+      const s = found[i];
+      for (let e = edges.begin[s]; e < edges.begin[s + 1]; e++) {
+        const to = edges.rows[3 * e + 2];
+        if (least[to] < Infinity) keep(to);
+      }
+      for (let c = 5 * calls.begin[s]; c < 5 * calls.begin[s + 1]; c += 5) {
+        const [rule, min, to] = [calls.rows[c + 1], calls.rows[c + 2], calls.rows[c + 4]];
         const there = rule !== NONE && least[this.start(rule)] < Infinity;
         if (least[to] === Infinity || (rule !== NONE && min && !there)) continue;
-        kept.add(to);
-        if (there) kept.add(this.start(rule));
+        keep(to);
+        if (there) keep(this.start(rule));
       }
     }
-    return [...kept].sort((a, b) => a - b);
+    return Uint32Array.from(found).sort();
   }
 
   /** The bytes that C reads. GRAMMAR: nothing satisfies it, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
   encode(root) {
-    const least = this.#least();
+    const n = this.#flags.length;
+    const [allEdges, allCalls] = [byState(this.#edges, 3, n), byState(this.#calls, 5, n)];
+    const least = this.#least(allEdges, allCalls);
     if (least[this.start(root)] === Infinity)
       throw refused(
         'nothing can satisfy this',
         'there is no text that keeps to all of it: look for parts that contradict each other',
       );
-    this.#checkRecursion(least, root);
-    const kept = this.#kept(root, least);
-    const number = new Map(kept.map((old, i) => [old, i]));
-    const used = this.rules.flatMap(({ start }, i) => (number.has(start) && least[start] < Infinity ? [i] : []));
+    this.#checkRecursion(allCalls, least, root);
+    const kept = this.#kept(allEdges, allCalls, least, root);
+    const number = new Int32Array(n).fill(-1);
+    kept.forEach((old, i) => (number[old] = i));
+    const used = this.rules.flatMap(({ start }, i) => (number[start] >= 0 && least[start] < Infinity ? [i] : []));
     const ruleNumber = new Map(used.map((old, i) => [old, i]));
-    const at = (/** @type {number} */ state) => Number(number.get(state));
     /** @type {number[]} */
     const states = [];
     /** @type {number[]} */
@@ -188,17 +225,21 @@ export class Rules {
     /** @type {number[]} */
     const calls = [];
     for (const old of kept) {
-      const state = this.states[old];
-      for (const [low, high, to] of state.edges) if (number.has(to)) edges.push(low | (high << 8), at(to));
-      for (const [rule, min, max, to] of state.calls) {
-        if (!number.has(to)) continue;
-        const called = rule === NONE ? NONE : ruleNumber.get(rule);
-        if (called !== undefined) calls.push(called, min, max, at(to));
-        else if (!min) calls.push(NONE, 1, 1, at(to));
+      for (let e = 3 * allEdges.begin[old]; e < 3 * allEdges.begin[old + 1]; e += 3) {
+        const to = number[allEdges.rows[e + 2]];
+        if (to >= 0) edges.push(allEdges.rows[e + 1], to);
       }
-      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), (state.accepts ? 1 : 0) | state.mark);
+      for (let c = 5 * allCalls.begin[old]; c < 5 * allCalls.begin[old + 1]; c += 5) {
+        const [rule, min, max, target] = allCalls.rows.subarray(c + 1, c + 5);
+        const to = number[target];
+        if (to < 0) continue;
+        const called = rule === NONE ? NONE : ruleNumber.get(rule);
+        if (called !== undefined) calls.push(called, min, max, to);
+        else if (!min) calls.push(NONE, 1, 1, to);
+      }
+      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), this.#flags[old]);
     }
-    const rules = used.flatMap((i) => [at(this.rules[i].start), this.rules[i].plain ? 1 : 0]);
+    const rules = used.flatMap((i) => [number[this.rules[i].start], this.rules[i].plain ? 1 : 0]);
     const head = [
       MAGIC,
       VERSION,
@@ -209,14 +250,13 @@ export class Rules {
       Number(ruleNumber.get(root)),
       this.slack,
     ];
-    const bytes = new Uint8Array(4 * (head.length + rules.length + states.length + edges.length + calls.length));
-    const view = new DataView(bytes.buffer);
-    let offset = 0;
-    for (const part of [head, rules, states, edges, calls])
-      for (const value of part) {
-        view.setUint32(offset, value, true);
-        offset += 4;
-      }
-    return bytes;
+    const parts = [head, rules, states, edges, calls];
+    const words = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      words.set(part, at);
+      at += part.length;
+    }
+    return new Uint8Array(words.buffer);
   }
 }
