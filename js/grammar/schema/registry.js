@@ -10,11 +10,25 @@ const DEEPEST = 500;
 /** @param {unknown} value @returns {value is Record<string, any>} */
 export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** What says nothing of values. */
+const NOTES = new Set(['title', 'description', 'default', 'examples']);
+const isWord = (/** @type {unknown} */ value) => value === null || ['string', 'number', 'boolean'].includes(typeof value);
+
+/** All that a schema says, where it contains no other and refers to none; null. @param {any} schema */
+function saidBy(schema) {
+  if (!isObject(schema)) return null;
+  const said = Object.entries(schema).filter(([name, value]) => value !== undefined && !NOTES.has(name));
+  const alone = said.every(([name, value]) => name[0] !== '$' && [value].flat().every(isWord));
+  return alone ? JSON.stringify(said) : null;
+}
+
 export class Registry {
   /** Schemas by number. @type {any[]} */
   schemas = [];
   /** @type {Map<any, number>} */
   #numbers = new Map();
+  /** Numbers of schemas by what they say: those that say the same are one. @type {Map<string, number>} */
+  #saying = new Map();
   /** Addresses that the references in a schema are relative to. @type {Map<any, string>} */
   #bases = new Map();
   /** Schemas by their address. @type {Map<string, any>} */
@@ -58,7 +72,9 @@ export class Registry {
     if (!isObject(schema) && typeof schema !== 'boolean') throw refused(`${where} must be an object or a boolean`);
     let number = this.#numbers.get(schema);
     if (number === undefined) {
-      number = this.schemas.push(schema) - 1;
+      const said = saidBy(schema);
+      number = (said === null ? undefined : this.#saying.get(said)) ?? this.schemas.push(schema) - 1;
+      if (said !== null) this.#saying.set(said, number);
       this.#numbers.set(schema, number);
     }
     return number;
