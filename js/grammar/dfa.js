@@ -129,6 +129,12 @@ export function ofTree(tree, { search = false } = {}) {
   const cuts = [
     ...new Set(nfa.states.flatMap(({ set }) => (set ? rangesOf(set).flatMap(([low, high]) => [low, high + 1]) : []))),
   ].sort((a, b) => a - b);
+  /** Which parts between cuts a state's characters are, first and last of each range. */
+  const spans = nfa.states.map(({ set }) =>
+    set ? rangesOf(set).map(([low, high]) => [indexOf(cuts, low), indexOf(cuts, high + 1)]) : [],
+  );
+  /** Closures of states behind a character, by their numbers. @type {Map<string, number[]>} */
+  const closed = new Map();
   const first = nfa.closure([begin * 2], true);
   return explore(
     'the regular expression',
@@ -137,16 +143,12 @@ export function ofTree(tree, { search = false } = {}) {
     (items) => {
       /** Targets by the index of the cut where a range begins. @type {Map<number, Set<number>>} */
       const targets = new Map();
-      for (const item of items) {
-        const { set, to } = nfa.states[item >> 1];
-        for (const [low, high] of set ? rangesOf(set) : [])
-          for (let i = indexOf(cuts, low); cuts[i] <= high; i++) {
+      for (const item of items)
+        for (const [from, end] of spans[item >> 1])
+          for (let i = from; i < end; i++) {
             const all = targets.get(i) ?? new Set();
-            targets.set(i, all.add(to[0] * 2));
+            targets.set(i, all.add(nfa.states[item >> 1].to[0] * 2));
           }
-      }
-      /** @type {Map<string, number[]>} */
-      const closed = new Map();
       const edges = [...targets]
         .sort(([a], [b]) => a - b)
         .map(([i, all]) => {
@@ -210,26 +212,22 @@ export function ofLength(min, max) {
 
 /** Steps of two states together; -1 stands for a state that nothing leads on from. @param {[number, number, number][]} a @param {[number, number, number][]} b @returns {[number, number, [number, number]][]} */
 function together(a, b) {
-  const cuts = [...new Set([...ALL, ...[...a, ...b].flatMap(([low, high]) => [low, high + 1])])]
-    .filter((c) => c !== 0xd7ff && c !== 0x10ffff)
-    .concat(0xd800, 0x110000)
-    .sort((x, y) => x - y);
   /** @type {[number, number, [number, number]][]} */
   const out = [];
-  let i = 0;
-  let j = 0;
-  for (let c = 0; c + 1 < cuts.length; c++) {
-    const low = cuts[c];
-    const high = cuts[c + 1] - 1;
-    if (low > high || (low >= 0xd800 && high < 0xe000)) continue;
-    while (i < a.length && a[i][1] < low) i++;
-    while (j < b.length && b[j][1] < low) j++;
-    const left = i < a.length && a[i][0] <= low ? a[i][2] : -1;
-    const right = j < b.length && b[j][0] <= low ? b[j][2] : -1;
-    if (left >= 0 || right >= 0) out.push([low, high, [left, right]]);
+  for (let i = 0, j = 0, low = 0; i < a.length || j < b.length;) {
+    const [x, y] = [a[i] ?? NO_EDGE, b[j] ?? NO_EDGE];
+    // Up to where one of them ends, or begins.
+    const high = Math.min(x[0] > low ? x[0] - 1 : x[1], y[0] > low ? y[0] - 1 : y[1]);
+    if (x[0] <= low || y[0] <= low) out.push([low, high, [x[0] <= low ? x[2] : -1, y[0] <= low ? y[2] : -1]]);
+    if (x[1] === high) i++;
+    if (y[1] === high) j++;
+    low = high + 1;
   }
   return out;
 }
+
+/** Behind all. @type {[number, number, number]} */
+const NO_EDGE = [Infinity, Infinity, -1];
 
 const AND = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a && b;
 const OR = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a || b;

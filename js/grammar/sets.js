@@ -51,4 +51,7 @@ export function complement(set) {
 }
 
 /** Those of a text. @param {string} text */
-export const charsOf = (text) => setOf([...text].map((c) => [Number(c.codePointAt(0)), Number(c.codePointAt(0))]));
+export const charsOf = (text) => {
+  const codes = [...text].map((c) => Number(c.codePointAt(0)));
+  return codes.length === 1 ? [codes[0], codes[0]] : setOf(codes.map((c) => [c, c]));
+};

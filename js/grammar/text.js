@@ -1,6 +1,4 @@
 /** Texts as bytes: automata over code points become rules over UTF-8, as they are or as JSON writes them inside a string. */
-import { rangesOf, setOf } from './sets.js';
-
 /** @import { Dfa } from './dfa.js' */
 /** @import { Rules } from './ir.js' */
 
@@ -73,6 +71,7 @@ export class Writer {
 
   /** @param {number} from @param {number} low @param {number} high @param {number} to */
   range(from, low, high, to) {
+    if (high < 0x80) return this.rules.edge(from, low, high, to);
     LENGTHS.forEach(([first, last], i) => {
       const [a, b] = [Math.max(low, first), Math.min(high, last)];
       if (a <= b) this.#bytes(from, utf8(a, i + 1), utf8(b, i + 1), to);
@@ -96,10 +95,11 @@ export class Writer {
           this.range(states[i], low, high, states[target]);
           continue;
         }
-        for (const [a, b] of rangesOf(PLAIN))
+        for (const [a, b] of PLAIN)
           if (a <= high && b >= low) this.range(states[i], Math.max(a, low), Math.min(b, high), states[target]);
         for (const c of ESCAPED) {
-          if (c < low || c > high) continue;
+          if (c > high) break;
+          if (c < low) continue;
           if (escape === undefined) this.rules.edge(states[i], 92, 92, (escape = this.rules.state()));
           this.rules.literal(escape, escaped(c), states[target]);
         }
@@ -109,12 +109,12 @@ export class Writer {
 }
 
 /** What a JSON string may have as it is. */
-const PLAIN = setOf([
+const PLAIN = [
   [0x20, 0x21],
   [0x23, 0x5b],
   [0x5d, 0xd7ff],
   [0xe000, 0x10ffff],
-]);
+];
 const ESCAPED = [...Array(32).keys(), 34, 92];
 /** What stands behind the backslash. @param {number} c */
 const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
@@ -125,7 +125,7 @@ function oneCharacter(rules) {
   const from = rules.start(rule);
   const end = rules.state(true);
   const writer = new Writer(rules);
-  for (const [low, high] of rangesOf(PLAIN)) writer.range(from, low, high, end);
+  for (const [low, high] of PLAIN) writer.range(from, low, high, end);
   const escape = rules.state();
   rules.edge(from, 92, 92, escape);
   return { rule, escape, end };

@@ -5,7 +5,7 @@ import { characterRule, spelledRule, Writer } from '../text.js';
 import { isSilent, KEYWORDS, UNEVALUATED, unevaluated } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
-import { andSub, cross, keyOfSub, merge, shape } from './shapes.js';
+import { andSub, ANYTHING, cross, keyOfSub, merge, shape } from './shapes.js';
 import { writeArray } from './arrays.js';
 import { writeObject } from './objects.js';
 import { writeScalars } from './scalars.js';
@@ -93,11 +93,11 @@ export class Compiler {
 
   /** @param {any} schema @returns {Shape[]} */
   #holding(schema) {
-    let all = [shape()];
+    let all = [ANYTHING];
     for (const { keyword, value } of this.#said(schema)) all = cross(all, keyword.yes(value, this.#context, schema));
     for (const [name, rest] of UNEVALUATED)
       if (schema[name] !== undefined)
-        all = all.flatMap((s) => merge(shape(), rest(s, schema[name], this.#context)) ?? []);
+        all = all.flatMap((s) => merge(ANYTHING, rest(s, schema[name], this.#context)) ?? []);
     return all;
   }
 
@@ -114,7 +114,7 @@ export class Compiler {
   shapesOf({ pos, neg }) {
     const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
       list.map((n) => this.#of(this.#registry.schemas[n], holds));
-    return [...each(pos, true), ...each(neg, false)].reduce(cross, [shape()]);
+    return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
   }
 
   /** Shapes of one schema by its number. @param {number} number */

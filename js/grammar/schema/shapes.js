@@ -85,6 +85,9 @@ export const shape = (types = TYPES) => ({
   },
 });
 
+/** What is merged with others first. */
+export const ANYTHING = shape();
+
 /** @param {Map<string, Sub>} a @param {Map<string, Sub>} b */
 function mergeSubs(a, b) {
   const all = new Map(a);
@@ -158,6 +161,7 @@ const mergeObjects = (a, b) => ({
 
 /** Both at once; null: no value has both. @param {Shape} a @param {Shape} b @returns {Shape | null} */
 export function merge(a, b) {
+  if (a === ANYTHING && !noObject(b.object)) return b;
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
   if (!types.size) return null;
   const values =
