@@ -68,7 +68,7 @@ class Nfa {
 }
 
 /** Of states found from the first on: `next` says a state's edges by keys of others. @template T @param {string} what @param {T} first @param {(value: T) => string} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
-function explore(what, first, keyOf, expand) {
+export function explore(what, first, keyOf, expand) {
   const known = new Map([[keyOf(first), 0]]);
   const todo = [first];
   /** @type {Dfa} */

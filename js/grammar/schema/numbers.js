@@ -3,7 +3,7 @@
  * than the shortest decimal of a limit is read as no larger than the limit, as reading rounds and keeps the order. Where a
  * limit itself must not be met, digits are so few that different texts are different doubles.
  */
-import { both, either, ofTexts, ofTree, without } from '../dfa.js';
+import { both, either, explore, isNone, ofTexts, ofTree, without } from '../dfa.js';
 import { refused } from '../failure.js';
 import { parseRegex } from '../regex.js';
 
@@ -63,34 +63,66 @@ function wholeBeside(whole, larger, most) {
   return `(${[...beside(whole, larger, true), ...others].join('|')})`;
 }
 
-/** Numbers, not negative, on one side of a limit. @param {number} limit @param {boolean} larger @param {boolean} open  the limit itself isn't one @param {{ whole: number, part: number }} digits @param {boolean} integer @returns {Dfa} */
-function half(limit, larger, open, { whole: most, part: parts }, integer) {
-  if (limit === Infinity)
-    return larger ? NONE : dfa(`(0|[1-9]\\d{0,${most - 1}})${integer ? '' : `(\\.\\d{1,${parts}})?`}`);
+/** Numbers, not negative, on one side of a limit. @param {number} limit @param {boolean} larger @param {boolean} open  the limit itself isn't one @param {{ whole: number, part: number }} digits @returns {Dfa} */
+function half(limit, larger, open, { whole: most, part: parts }) {
+  if (limit === Infinity) return larger ? NONE : dfa(`(0|[1-9]\\d{0,${most - 1}})(\\.\\d{1,${parts}})?`);
   const { whole, part } = digitsOf(limit);
   const width = Math.max(most, whole.length);
-  const rest = integer ? '' : `(\\.\\d{1,${Math.max(parts, part.length + 1)}})?`;
+  const rest = `(\\.\\d{1,${Math.max(parts, part.length + 1)}})?`;
   const sides = [`${wholeBeside(whole, larger, width)}${rest}`];
   const spare = Math.max(1, parts - part.length);
   if (larger) {
     // Equal before the point: what follows is larger, or as large with more behind it.
     if (!part && !open) sides.push(`${whole}${rest}`);
-    if (!part && open && !integer) sides.push(`${whole}\\.\\d{0,${parts - 1}}[1-9]`);
-    if (part && !integer)
+    if (!part && open) sides.push(`${whole}\\.\\d{0,${parts - 1}}[1-9]`);
+    if (part)
       sides.push(
         ...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(Number(c) + 1, 9)}\\d{0,${parts}}`),
         `${whole}\\.${part}${open ? `\\d{0,${spare}}[1-9]` : `\\d{0,${spare}}`}`,
       );
   } else {
-    if (!part && !open) sides.push(integer ? whole : `${whole}(\\.0{1,${parts}})?`);
-    if (part) sides.push(whole);
-    if (part && !integer) {
+    if (!part && !open) sides.push(`${whole}(\\.0{1,${parts}})?`);
+    if (part) {
+      sides.push(whole);
       sides.push(...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(0, Number(c) - 1)}\\d{0,${parts}}`));
       for (let i = 1; i < part.length; i++) sides.push(`${whole}\\.${part.slice(0, i)}`);
       if (!open) sides.push(`${whole}\\.${part}0{0,${spare}}`);
     }
   }
   return dfa(sides.join('|'));
+}
+
+/** How a text's first digits compare with a limit's, where one more comes. @param {number} before @param {string} limit @param {number} n  digits so far @param {number} digit */
+const compared = (before, limit, n, digit) => (n < limit.length ? before || Math.sign(digit - Number(limit[n])) : 1);
+
+/** Whole numbers from low to high, of at most so many digits. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {number} most @returns {Dfa} */
+function wholes(low, high, most) {
+  const least = digitsOf(Math.max(low.limit, 0));
+  const { whole, part } = high.limit < Infinity ? digitsOf(high.limit) : { whole: '9'.repeat(most), part: '' };
+  // A limit that isn't whole is more than its digits before the point.
+  const above = low.limit >= 0 && (low.open || least.part) ? 1 : 0;
+  const below = high.open && !part ? -1 : 0;
+  return explore(
+    'a limit of numbers',
+    { n: 0, low: low.limit < 0 ? 1 : 0, high: high.limit < Infinity ? 0 : -1, zero: false },
+    (at) => `${at.n} ${at.low} ${at.high} ${at.zero}`,
+    (at) => ({
+      accepts:
+        at.n > 0 &&
+        (at.n > least.whole.length || (at.n === least.whole.length && at.low >= above)) &&
+        (at.n < whole.length || at.high <= below),
+      edges: Array.from({ length: at.n < whole.length && !at.zero ? 10 : 0 }, (_, digit) => [
+        48 + digit,
+        48 + digit,
+        {
+          n: at.n + 1,
+          low: compared(at.low, least.whole, at.n, digit),
+          high: compared(at.high, whole, at.n, digit),
+          zero: at.n === 0 && digit === 0,
+        },
+      ]),
+    }),
+  );
 }
 
 /** Sizes from low to high. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {{ whole: number, part: number }} digits @param {boolean} integer */
@@ -102,10 +134,9 @@ function sizes(low, high, digits, integer) {
     (low.limit === high.limit && (low.open || high.open))
   )
     return NONE;
-  const down = half(high.limit, false, high.open, digits, integer);
-  return low.limit < 0 || (low.limit === 0 && !low.open)
-    ? down
-    : both(half(low.limit, true, low.open, digits, integer), down);
+  if (integer) return wholes(low, high, digits.whole);
+  const down = half(high.limit, false, high.open, digits);
+  return low.limit < 0 || (low.limit === 0 && !low.open) ? down : both(half(low.limit, true, low.open, digits), down);
 }
 
 /** With a sign in front. @param {Dfa} of @returns {Dfa} */
@@ -197,7 +228,7 @@ export function numberDfa(n, excluded) {
     const others = integer ? multiples(m, true) : either(multiples(m, true), dfa('\\d+\\.\\d*[1-9]\\d*'));
     [size, minus] = [both(size, others), both(minus, others)];
   }
-  let out = either(size, negative(minus));
+  let out = isNone(minus) ? size : either(size, negative(minus));
   if (n.fraction) out = both(out, dfa('-?\\d+\\.\\d*[1-9]\\d*'));
   for (const value of excluded) {
     const { whole, part } = digitsOf(Math.abs(value));

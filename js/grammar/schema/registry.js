@@ -12,7 +12,8 @@ export const isObject = (value) => typeof value === 'object' && value !== null &
 
 /** What says nothing of values. */
 const NOTES = new Set(['title', 'description', 'default', 'examples']);
-const isWord = (/** @type {unknown} */ value) => value === null || ['string', 'number', 'boolean'].includes(typeof value);
+const isWord = (/** @type {unknown} */ value) =>
+  value === null || ['string', 'number', 'boolean'].includes(typeof value);
 
 /** All that a schema says, where it contains no other and refers to none; null. @param {any} schema */
 function saidBy(schema) {
