@@ -22,7 +22,7 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
   made.kept = bq_arena_take(arena, BQ_WORK, sizeof *made.kept);
   made.seen = bq_arena_take(arena, 2 * BQ_WORK, sizeof *made.seen);
   made.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.path);
-  made.masks = bq_arena_take(arena, (uint64_t)BQ_MASKS * v->words, sizeof *made.masks);
+  made.masks = bq_arena_take(arena, (uint64_t)(BQ_MASKS + 1) * v->words, sizeof *made.masks);
   made.mask_of = bq_arena_take(arena, BQ_MASKS, sizeof *made.mask_of);
   const uint64_t items = g->lists ? BQ_UNIQUE_ITEMS : 0;
   made.items = bq_arena_take(arena, items, sizeof *made.items);
@@ -182,47 +182,85 @@ typedef struct wanted_mask {
   const uint32_t *mask;
 } wanted_mask;
 
-/* Whether the text's place takes any plain characters, how many (*left), and whether plain tokens
- * must be walked through all the same. */
-static bool plain_at(const bq_matcher *m, const bq_place *p, uint32_t *left) {
-  bool other = false;
+/* How a place takes plain characters: at most so many, and by other ways beside. */
+typedef struct plain_ways {
+  uint32_t left;
+  bool others;
+} plain_ways;
+
+static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
+  const bq_place *p = &m->places[place];
+  plain_ways ways = {0};
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
     const uint32_t n = plain_left(m, t);
-    if (n > *left) *left = n;
-    if (!n) other |= takes_plain(m, t);
+    if (n > ways.left) ways.left = n;
+    if (!n) ways.others |= takes_plain(m, t);
   }
-  return other && *left < BQ_PLAIN_LENGTHS;
+  return ways;
+}
+
+static bool walk_all(bq_matcher *m, uint32_t place, unsigned trie, uint32_t *mask) {
+  m->path[0] = place;
+  m->lists[0] = m->now;
+  return walk(m, &m->v->tries[trie], 0, mask) != BQ_FULL;
+}
+
+/* Sets the bits of the tokens that may follow a place, as far as that. */
+static bool fill(bq_matcher *m, uint32_t place, unsigned reach, uint32_t *mask) {
+  plain_ways ways = plain_at(m, place);
+  const bool far = reach != BQ_REACH_NEAR;
+  if (!far && ways.left > BQ_NEAR_BYTES) ways.left = BQ_NEAR_BYTES;
+  /* Plain characters end no item, but one that has its most may have to be another's. */
+  if (m->now.list && ways.left < BQ_PLAIN_LENGTHS) ways.left = 0;
+  for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
+  if (ways.left) bq_vocabulary_plain(m->v, 0, ways.left, mask);
+  const bool plain = !ways.left || (ways.others && ways.left < BQ_PLAIN_LENGTHS);
+  return walk_all(m, place, BQ_TRIE_REST, mask) &&
+         (!far || walk_all(m, place, BQ_TRIE_FAR, mask)) &&
+         (!plain || walk_all(m, place, BQ_TRIE_PLAIN, mask));
+}
+
+/* The mask of a place, as far as that, among those that are kept. */
+static bool keep_mask(bq_matcher *m, uint32_t place, unsigned reach, const uint32_t **mask) {
+  const uint32_t owner = BQ_REACHES * place + reach;
+  uint32_t slot = m->places[place].mask[reach];
+  if (slot == BQ_GRAMMAR_NONE || m->mask_of[slot] != owner) {
+    slot = m->next_mask;
+    m->mask_of[slot] = BQ_GRAMMAR_NONE;
+    if (!fill(m, place, reach, m->masks + (size_t)slot * m->v->words)) return false;
+    m->places[place].mask[reach] = slot;
+    m->mask_of[slot] = owner;
+    m->next_mask = (slot + 1) % BQ_MASKS;
+  }
+  *mask = m->masks + (size_t)slot * m->v->words;
+  return true;
+}
+
+/* In a string that may have so many more characters, and nowhere else: what is kept is of near
+ * tokens, and the others are looked at each time. */
+static bool add_far(bq_matcher *m, uint32_t left, const uint32_t *near, uint32_t *mask) {
+  for (uint32_t i = 0; i < m->v->words; i++) mask[i] = near[i];
+  if (left > BQ_NEAR_BYTES) bq_vocabulary_plain(m->v, BQ_NEAR_BYTES, left, mask);
+  return walk_all(m, m->here, BQ_TRIE_FAR, mask);
 }
 
 static bool make_mask(bq_matcher *m, void *ctx) {
   wanted_mask *wanted = ctx;
-  const uint32_t common = bq_common(m, m->here);
+  uint32_t *own = m->masks + (size_t)BQ_MASKS * m->v->words;
+  const plain_ways ways = plain_at(m, m->here);
+  /* Where more characters may come than a token has, tokens of any length share a mask. */
+  const bool counted = ways.left && !ways.others && ways.left <= m->v->longest && !m->now.list;
+  const unsigned reach = counted ? BQ_REACH_NEAR : BQ_REACH_ALL;
+  const uint32_t common = bq_common(m, m->here, reach);
+  const uint32_t *kept;
   if (common == BQ_FULL) return false;
-  bq_place *p = &m->places[common];
+  wanted->mask = own;
   /* In a list a mask depends on its items: it is made anew each time. */
-  const bool list = m->now.list;
-  if (!list && p->mask != BQ_GRAMMAR_NONE && m->mask_of[p->mask] == common) {
-    wanted->mask = m->masks + (size_t)p->mask * m->v->words;
-    return true;
-  }
-  const uint32_t slot = m->next_mask;
-  uint32_t *mask = m->masks + (size_t)slot * m->v->words, left = 0;
-  m->mask_of[slot] = BQ_GRAMMAR_NONE;
-  for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
-  const bool other = plain_at(m, p, &left);
-  /* Plain characters end no item, but one that has its most may have to be another's. */
-  if (list && left < BQ_PLAIN_LENGTHS) left = 0;
-  if (left) bq_vocabulary_plain(m->v, left, mask);
-  m->path[0] = common;
-  m->lists[0] = m->now;
-  if (walk(m, &m->v->rest, 0, mask) == BQ_FULL) return false;
-  if ((!left || other) && walk(m, &m->v->plain, 0, mask) == BQ_FULL) return false;
-  wanted->mask = mask;
-  if (list) return true;
-  m->places[common].mask = slot;
-  m->mask_of[slot] = common;
-  m->next_mask = (slot + 1) % BQ_MASKS;
+  if (m->now.list) return fill(m, common, reach, own);
+  if (!keep_mask(m, common, reach, &kept)) return false;
+  if (counted) return add_far(m, ways.left, kept, own);
+  wanted->mask = kept;
   return true;
 }
 
@@ -268,17 +306,17 @@ bq_status bq_matcher_forced(bq_matcher *m, uint8_t *out, size_t capacity, size_t
 
 static bool find_longer(bq_matcher *m, void *ctx) {
   span *s = ctx;
-  const bq_trie *tries[] = {&m->v->plain, &m->v->rest};
   s->place = 0;
-  for (size_t i = 0; i < 2 && !s->place; i++) {
+  for (unsigned i = 0; i < BQ_TRIES && !s->place; i++) {
+    const bq_trie *trie = &m->v->tries[i];
     uint32_t node = 0;
     size_t at = 0;
     for (; at < s->n; at++)
-      if (!(node = bq_trie_child(tries[i], node, s->bytes[at]))) break;
+      if (!(node = bq_trie_child(trie, node, s->bytes[at]))) break;
     if (at < s->n) continue;
     m->path[at] = m->ahead;
     m->lists[at] = m->ahead_now;
-    s->place = walk(m, tries[i], node, NULL);
+    s->place = walk(m, trie, node, NULL);
   }
   return s->place != BQ_FULL;
 }

@@ -39,32 +39,34 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
   const uint64_t more = c->min > count + 1 ? c->min - count - 1 : 0;
   const uint64_t rule = m->g->states[m->g->rules[c->rule].start].least;
   m->frames[m->n_frames] = (bq_frame){
-      below, call, count, BQ_GRAMMAR_NONE,
+      below, call, count, {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE},
       sum(more * rule + m->g->states[c->next].least + m->frames[below].least)};
   return *slot = m->n_frames++;
 }
 
-/* The least count that no token of `longest` bytes tells from this one. */
-static uint32_t common_count(const bq_call *c, uint32_t count, uint32_t longest) {
-  if (c->max != BQ_GRAMMAR_NONE && c->max - count <= longest) return count;
+/* The least count that no token of so many bytes tells from this one. */
+static uint32_t common_count(const bq_call *c, uint32_t count, uint32_t bytes) {
+  if (c->max != BQ_GRAMMAR_NONE && c->max - count <= bytes) return count;
   if (count >= c->min) return c->min;
-  return c->min - count > longest ? 0 : count;
+  return c->min - count > bytes ? 0 : count;
 }
 
-static uint32_t common_frame(bq_matcher *m, uint32_t frame) {
+static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
+  const uint32_t bytes =
+      reach == BQ_REACH_NEAR && BQ_NEAR_BYTES < m->v->longest ? BQ_NEAR_BYTES : m->v->longest;
   /* Down to one that is known, then up again; the way back is kept where it will be answered. */
   uint32_t up = BQ_GRAMMAR_NONE, at = frame;
-  while (at != BQ_BOTTOM && (m->frames[at].common == BQ_GRAMMAR_NONE)) {
-    m->frames[at].common = up;
+  while (at != BQ_BOTTOM && (m->frames[at].common[reach] == BQ_GRAMMAR_NONE)) {
+    m->frames[at].common[reach] = up;
     up = at;
     at = m->frames[at].below;
   }
-  uint32_t below = at == BQ_BOTTOM ? BQ_BOTTOM : m->frames[at].common;
+  uint32_t below = at == BQ_BOTTOM ? BQ_BOTTOM : m->frames[at].common[reach];
   while (up != BQ_GRAMMAR_NONE) {
-    const uint32_t next = m->frames[up].common, call = m->frames[up].call;
-    const uint32_t count = common_count(&m->g->calls[call], m->frames[up].count, m->v->longest);
+    const uint32_t next = m->frames[up].common[reach], call = m->frames[up].call;
+    const uint32_t count = common_count(&m->g->calls[call], m->frames[up].count, bytes);
     if (below != BQ_FULL) below = frame_of(m, below, call, count);
-    m->frames[up].common = below == BQ_FULL ? BQ_GRAMMAR_NONE : below;
+    m->frames[up].common[reach] = below == BQ_FULL ? BQ_GRAMMAR_NONE : below;
     up = next;
   }
   return below;
@@ -175,7 +177,9 @@ static uint32_t place_of_kept(bq_matcher *m) {
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
   if (m->n_places == m->max_places || m->n_kept > BQ_THREADS - m->n_threads) return BQ_FULL;
-  bq_place p = {m->n_threads, m->n_kept, hash, BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE, 0, false};
+  bq_place p = {.first = m->n_threads, .n = m->n_kept, .hash = hash};
+  for (unsigned reach = 0; reach < BQ_REACHES; reach++)
+    p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p.n; i++) {
     m->threads[m->n_threads++] = m->kept[i];
     p.marks |= (uint8_t)(m->g->states[m->kept[i].state].flags & BQ_STATE_MARKS);
@@ -204,17 +208,17 @@ uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
   return next;
 }
 
-uint32_t bq_common(bq_matcher *m, uint32_t place) {
+uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach) {
   bq_place *p = &m->places[place];
-  if (p->common != BQ_GRAMMAR_NONE) return p->common;
+  if (p->common[reach] != BQ_GRAMMAR_NONE) return p->common[reach];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
-    visit(m, t.state, common_frame(m, t.frame));
+    visit(m, t.state, common_frame(m, t.frame, reach));
   }
   for (uint32_t i = 0; i < m->n_work; i++) m->kept[m->n_kept++] = m->work[i];
   const uint32_t common = place_of_kept(m);
-  if (common != BQ_FULL) p->common = common;
+  if (common != BQ_FULL) p->common[reach] = common;
   return common;
 }
 
@@ -234,7 +238,7 @@ static void keep_frames(bq_matcher *m, uint32_t *keep) {
     if (!keep[i]) continue;
     bq_frame f = m->frames[i];
     f.below = keep[f.below];
-    f.common = BQ_GRAMMAR_NONE;
+    for (unsigned reach = 0; reach < BQ_REACHES; reach++) f.common[reach] = BQ_GRAMMAR_NONE;
     keep[i] = n;
     m->frames[n++] = f;
   }
@@ -291,8 +295,8 @@ bool bq_places_renew(bq_matcher *m) {
 
 bool bq_places_begin(bq_matcher *m) {
   empty_slots(m);
-  m->frames[BQ_BOTTOM] = (bq_frame){.common = BQ_BOTTOM};
-  m->places[BQ_NOWHERE] = (bq_place){.common = BQ_NOWHERE, .mask = BQ_GRAMMAR_NONE};
+  m->frames[BQ_BOTTOM] = (bq_frame){.common = {BQ_BOTTOM}};
+  m->places[BQ_NOWHERE] = (bq_place){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
   for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_NOWHERE;
   m->n_frames = m->n_places = 1;
   m->n_threads = 0;

@@ -22,9 +22,13 @@ enum {
 #define BQ_FULL UINT32_MAX   /* instead of a place: a table is full */
 #define BQ_BOTTOM 0u         /* the frame below all */
 
+/* How far a future is looked at: as many bytes as any token has, or a near one (vocabulary.h). */
+enum { BQ_REACH_ALL, BQ_REACH_NEAR, BQ_REACHES };
+
 typedef struct bq_frame {
   uint32_t below, call, count; /* `count` times the call's rule has been taken whole */
-  uint32_t common; /* the frame with the least counts of the same future; NONE: unknown */
+  uint32_t common[BQ_REACHES]; /* the frame with the least counts of the same future; NONE:
+                                  unknown */
   uint32_t least;              /* bytes to the end of the text from the end of this call's rule */
 } bq_frame;
 
@@ -33,11 +37,11 @@ typedef struct bq_thread {
 } bq_thread;
 
 typedef struct bq_place {
-  uint32_t first, n;  /* its threads, in order */
+  uint32_t first, n; /* its threads, in order */
   uint32_t hash;
-  uint32_t common;    /* the place that has its mask; NONE: unknown */
-  uint32_t mask;      /* a common place's mask among those kept; NONE */
-  uint8_t marks;      /* of its threads' states */
+  uint32_t common[BQ_REACHES]; /* the place that has its mask; NONE: unknown */
+  uint32_t mask[BQ_REACHES];   /* a common place's mask among those kept; NONE */
+  uint8_t marks;               /* of its threads' states */
   bool complete;
 } bq_place;
 
@@ -54,8 +58,8 @@ struct bq_matcher {
   bq_thread *kept;         /* [BQ_WORK] of these, those that take a byte or end the text */
   uint32_t *seen;          /* [2 * BQ_WORK] the step, and 1 + an index into its work */
   uint32_t *path;          /* [longest token + 1] places, in a walk */
-  uint32_t *masks;         /* [BQ_MASKS][words] */
-  uint32_t *mask_of;       /* [BQ_MASKS] whose they are */
+  uint32_t *masks;         /* [BQ_MASKS + 1][words] the last one is nobody's */
+  uint32_t *mask_of;       /* [BQ_MASKS] whose they are: BQ_REACHES * place + reach */
   uint64_t *items;         /* [BQ_UNIQUE_ITEMS] of the list that the text is in, as hashes */
   uint64_t *marked_items;  /* [BQ_UNIQUE_ITEMS] */
   bq_unique *lists;        /* [longest token + 1] beside path */
@@ -73,8 +77,8 @@ static inline uint16_t *bq_known_step(const bq_matcher *m, uint32_t place, uint8
 }
 /* Place behind a byte: BQ_NOWHERE, BQ_FULL. */
 uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte);
-/* The place with the same future for a token's length. BQ_FULL. */
-uint32_t bq_common(bq_matcher *m, uint32_t place);
+/* The place with the same future as far as that. BQ_FULL. */
+uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach);
 /* Empties all tables but for these four. False: they alone are too much. */
 bool bq_places_renew(bq_matcher *m);
 /* Makes the place of the grammar's beginning. False: too much. */

@@ -22,23 +22,34 @@ static uint32_t characters_of(const bq_tokenizer *t, uint32_t id) {
   return plain_characters(text, bytes);
 }
 
-/* Plain tokens first, each part in the order it had. */
-static uint32_t move_plain(const bq_tokenizer *t, uint32_t *ids, uint32_t n, uint32_t *spare) {
-  uint32_t plain = 0, others = 0;
+static unsigned trie_of(const bq_tokenizer *t, uint32_t id) {
+  size_t bytes;
+  if (characters_of(t, id)) return BQ_TRIE_PLAIN;
+  bq_token_bytes(t, id, &bytes);
+  return bytes > BQ_NEAR_BYTES ? BQ_TRIE_FAR : BQ_TRIE_REST;
+}
+
+/* Those of a trie first, each part in the order it had. */
+static uint32_t move_first(const bq_tokenizer *t, unsigned trie, uint32_t *ids, uint32_t n,
+                           uint32_t *spare) {
+  uint32_t first = 0, others = 0;
   for (uint32_t i = 0; i < n; i++)
-    if (characters_of(t, ids[i])) ids[plain++] = ids[i];
+    if (trie_of(t, ids[i]) == trie) ids[first++] = ids[i];
     else spare[others++] = ids[i];
-  for (uint32_t i = 0; i < others; i++) ids[plain + i] = spare[i];
-  return plain;
+  for (uint32_t i = 0; i < others; i++) ids[first + i] = spare[i];
+  return first;
 }
 
 void bq_vocabulary_sort(const bq_tokenizer *t, uint32_t size, uint32_t *ids, uint32_t *spare,
                         bq_vocabulary *v) {
   const bq_trie all = bq_trie_sort(t, ids);
-  const uint32_t plain = move_plain(t, ids, all.tokens, spare);
   *v = (bq_vocabulary){.tokenizer = t, .words = (size + 31) / 32};
-  v->plain = bq_trie_of(t, ids, plain);
-  v->rest = bq_trie_of(t, ids + plain, all.tokens - plain);
+  uint32_t begin = 0;
+  for (unsigned trie = 0; trie < BQ_TRIES; trie++) {
+    const uint32_t n = move_first(t, trie, ids + begin, all.tokens - begin, spare);
+    v->tries[trie] = bq_trie_of(t, ids + begin, n);
+    begin += n;
+  }
   for (uint32_t i = 0; i < all.tokens; i++) {
     size_t bytes;
     bq_token_bytes(t, ids[i], &bytes);
@@ -48,12 +59,12 @@ void bq_vocabulary_sort(const bq_tokenizer *t, uint32_t size, uint32_t *ids, uin
 
 /* Counting sort by the number of characters. */
 static void sort_by_length(bq_vocabulary *v) {
+  const bq_trie *plain = &v->tries[BQ_TRIE_PLAIN];
   uint32_t at[BQ_PLAIN_LENGTHS + 2] = {0};
-  for (uint32_t i = 0; i < v->plain.tokens; i++)
-    at[characters_of(v->tokenizer, v->plain.ids[i]) + 1]++;
+  for (uint32_t i = 0; i < plain->tokens; i++) at[characters_of(v->tokenizer, plain->ids[i]) + 1]++;
   for (uint32_t n = 1; n < BQ_PLAIN_LENGTHS + 2; n++) at[n] += at[n - 1];
-  for (uint32_t i = 0; i < v->plain.tokens; i++) {
-    const uint32_t id = v->plain.ids[i];
+  for (uint32_t i = 0; i < plain->tokens; i++) {
+    const uint32_t id = plain->ids[i];
     v->by_length[at[characters_of(v->tokenizer, id)]++] = id;
   }
   for (uint32_t n = 0; n <= BQ_PLAIN_LENGTHS; n++) v->length_end[n] = at[n];
@@ -65,37 +76,43 @@ static void build_trie(const bq_tokenizer *t, bq_arena *arena, bq_trie *trie) {
 }
 
 void bq_vocabulary_build(bq_vocabulary *v, bq_arena *arena) {
-  build_trie(v->tokenizer, arena, &v->plain);
-  build_trie(v->tokenizer, arena, &v->rest);
+  const bq_trie *plain = &v->tries[BQ_TRIE_PLAIN];
+  for (unsigned trie = 0; trie < BQ_TRIES; trie++) build_trie(v->tokenizer, arena, &v->tries[trie]);
   v->plain_mask = bq_arena_take(arena, v->words, sizeof *v->plain_mask);
-  v->by_length = bq_arena_take(arena, v->plain.tokens, sizeof *v->by_length);
+  v->by_length = bq_arena_take(arena, plain->tokens, sizeof *v->by_length);
   if (!arena->base || arena->overflow) return;
   for (uint32_t i = 0; i < v->words; i++) v->plain_mask[i] = 0;
-  for (uint32_t i = 0; i < v->plain.tokens; i++)
-    v->plain_mask[v->plain.ids[i] / 32] |= 1u << v->plain.ids[i] % 32;
+  for (uint32_t i = 0; i < plain->tokens; i++)
+    v->plain_mask[plain->ids[i] / 32] |= 1u << plain->ids[i] % 32;
   sort_by_length(v);
 }
 
-/* Of all, or of none, whichever differs by fewer tokens. `mask` has no bits of plain tokens. */
-void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t characters, uint32_t *mask) {
-  const uint32_t n = v->plain.tokens;
-  const uint32_t end = v->length_end[characters < BQ_PLAIN_LENGTHS ? characters : BQ_PLAIN_LENGTHS];
-  const bool most = end > n / 2;
-  if (most)
-    for (uint32_t i = 0; i < v->words; i++) mask[i] |= v->plain_mask[i];
-  for (uint32_t i = most ? end : 0; i < (most ? n : end); i++)
-    mask[v->by_length[i] / 32] ^= 1u << v->by_length[i] % 32;
+static uint32_t behind(const bq_vocabulary *v, uint32_t characters) {
+  return v->length_end[characters < BQ_PLAIN_LENGTHS ? characters : BQ_PLAIN_LENGTHS];
+}
+
+/* Of all, or of none, whichever differs by fewer tokens. */
+void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t above, uint32_t characters,
+                         uint32_t *mask) {
+  const uint32_t n = v->tries[BQ_TRIE_PLAIN].tokens;
+  uint32_t i = behind(v, above), end = behind(v, characters);
+  if (!above && end > n / 2) {
+    for (uint32_t w = 0; w < v->words; w++) mask[w] |= v->plain_mask[w];
+    i = end;
+    end = n;
+  }
+  for (; i < end; i++) mask[v->by_length[i] / 32] ^= 1u << v->by_length[i] % 32;
 }
 
 uint32_t bq_vocabulary_longest(const bq_vocabulary *v, const uint8_t *text, size_t n) {
-  const bq_trie *tries[] = {&v->plain, &v->rest};
   uint32_t longest = BQ_TOKEN_NONE;
   size_t most = 0;
-  for (size_t t = 0; t < sizeof tries / sizeof *tries; t++) {
+  for (unsigned t = 0; t < BQ_TRIES; t++) {
+    const bq_trie *trie = &v->tries[t];
     uint32_t node = 0;
-    for (size_t i = 0; i < n && (node = bq_trie_child(tries[t], node, text[i])); i++) {
-      if (tries[t]->first[node] == tries[t]->first[node + 1] || i + 1 <= most) continue;
-      longest = tries[t]->ids[tries[t]->first[node]];
+    for (size_t i = 0; i < n && (node = bq_trie_child(trie, node, text[i])); i++) {
+      if (trie->first[node] == trie->first[node + 1] || i + 1 <= most) continue;
+      longest = trie->ids[trie->first[node]];
       most = i + 1;
     }
   }

@@ -20,7 +20,10 @@ static vocabulary open_vocabulary(void) {
                          "\"}",        "{\"",  "((",       "()",       "))",
                          ")(",         "12",   "a1",       "\xc3\xa9", "\xc3\xa9\xc3\xa9",
                          "\xc3\xa9\"", "\xc3", "x\xc3",    "\\n",      "b\\\"",
-                         "\n\n"};
+                         "\n\n",
+                         /* far ones, plain and not */
+                         "abcdefghabcdefghabcdefgh", "aaaaaaaaaaaaaaaaaaaa\"",
+                         "aaaaaaaa\\naaaaaaaa\"", "\n                \n"};
   tokn_add_all_bytes(&d, TOKN_NORMAL);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tokn_add(&d, texts[i], TOKN_NORMAL, 0);
   tokn_add(&d, "<end>", TOKN_CONTROL, 0);
@@ -173,8 +176,9 @@ static void check_masks(const vocabulary *v, const grammars *d, uint64_t seed) {
 
 static void test_masks(void) {
   vocabulary v = open_vocabulary();
-  const uint32_t limits[][2] = {{0, BQ_GRAMMAR_NONE}, {0, 3}, {2, 2}, {0, 40}, {5, 30},
-                                {20, BQ_GRAMMAR_NONE}};
+  const uint32_t limits[][2] = {{0, BQ_GRAMMAR_NONE}, {0, 3},   {2, 2},
+                                {0, 40},              {5, 30},  {20, BQ_GRAMMAR_NONE},
+                                {0, 200},             {24, 24}, {18, 21}};
   for (uint64_t seed = 1; seed < 5; seed++) {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
       grammars d = quoted(limits[i][0], limits[i][1]);
@@ -183,6 +187,21 @@ static void test_masks(void) {
     grammars d = nested(false);
     check_masks(&v, &d, seed);
   }
+  close_vocabulary(&v);
+}
+
+/* So many steps that their number begins anew, at 2^32. */
+static void test_many_steps(void) {
+  vocabulary v = open_vocabulary();
+  grammars d = quoted(0, 1 << 20);
+  matching o;
+  open_matching(&o, &v, &d);
+  REQUIRE(bq_matcher_accept(o.m, '"', NULL) == BQ_OK);
+  for (uint32_t i = 0; i < 600000; i++) REQUIRE(bq_matcher_accept(o.m, 'a', NULL) == BQ_OK);
+  CHECK_EQ(bq_matcher_accept(o.m, '\n', NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_matcher_accept(o.m, '"', NULL), BQ_OK);
+  CHECK(bq_matcher_complete(o.m));
+  close_matching(&o);
   close_vocabulary(&v);
 }
 
@@ -294,6 +313,7 @@ static void test_bad_grammars(void) {
 
 int main(void) {
   RUN(test_masks);
+  RUN(test_many_steps);
   RUN(test_lists);
   RUN(test_forced);
   RUN(test_limits);

@@ -17,7 +17,8 @@ static bq_vocabulary *vocabulary(void) {
   static tokn d;
   if (v.tokenizer) return &v;
   d = tokn_new(BQ_TOKENIZER_WORDLIST);
-  const char *texts[] = {"ab", "abc", "a\"", "\",", "((", "))", "12", "\xc3\xa9", "x\xc3", "\\n"};
+  const char *texts[] = {"ab", "abc", "a\"", "\",", "((", "))", "12", "\xc3\xa9", "x\xc3", "\\n",
+                         "abababababababababab", "aaaaaaaaaaaaaaaaaa\""};
   tokn_add_all_bytes(&d, TOKN_NORMAL);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tokn_add(&d, texts[i], TOKN_NORMAL, 0);
   tokn_open o = tokn_opened(&d);
@@ -41,7 +42,7 @@ static void follow(const bq_grammar *g, bq_cursor c) {
   require(!arena.overflow);
   bq_status status = bq_matcher_begin(m, NULL);
   while (status == BQ_OK && bq_cursor_left(&c)) {
-    const uint32_t *mask, id = bq_cursor_u16(&c) % (256 + 10);
+    const uint32_t *mask, id = bq_cursor_u16(&c) % (256 + 12);
     uint8_t out[64];
     size_t n;
     bool extends;
