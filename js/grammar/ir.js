@@ -122,6 +122,7 @@ export class Rules {
       const found = queue[q];
       queued[found] = 0;
       for (let b = before.begin[found]; b < before.begin[found + 1]; b++) {
+        /** @type {number} */
         const s = before.rows[2 * b + 1];
         let n = least[s];
         for (let e = edges.begin[s]; e < edges.begin[s + 1]; e++) n = Math.min(n, 1 + least[edges.rows[3 * e + 2]]);
