@@ -27,6 +27,7 @@ const ENTRIES = {
 
 /** Parts on demand that every visit asks for: the engine begins with them. */
 const USUAL = [
+  'engine/guesses',
   'engine/prefill',
   'load/cached-load',
   'load/progress',

@@ -4,21 +4,18 @@
  * the same (bq_session_draft). So tokens are those that come without it: what is counted and timed here decides how they are
  * computed, never which they are. Loaded when a generation may guess.
  */
+import { Costs, Gains, MOST } from './gains.js';
 
 /** @import { GenerateOptions, Timings } from '../shared/types.js' */
 /** @import { LocalModel } from './model.js' */
 /** @import { Ends, Timeline } from './timeline.js' */
 
-/** Tokens that must be the same for a guess, and those that are compared at most. */
-const [LEAST, MOST] = [2, 8];
-/** Of guesses behind so many tokens of the same, LEAST first: how many came, of 2, before any was made. */
-const EXPECTED = [0.8, 1.2, 1.4, 1.6, 1.6, 1.8, 1.8];
-/** What older counts are worth beside a new one. */
-const FADE = 0.97;
-/** What a token more is thought to cost, in steps, before it is measured. */
-const MORE = 0.5;
-/** One guess in so many is made as if nothing had been measured, since machines change. */
-const RETRY = 64;
+/** Tokens that must be the same for a guess. */
+const LEAST = 2;
+/** Where the text left what it repeated: one token that is the same is enough so many before that place, and so many behind it. */
+const [BACK, AHEAD] = [4, 12];
+/** Equal tokens by which it is known to repeat something. */
+const SURE = 3;
 
 /** The longest end of a text that stood in it before, the last time it did. @param {number[]} ids @returns {{ length: number, next: number }} */
 export function lookUp(ids) {
@@ -33,49 +30,56 @@ export function lookUp(ids) {
   return { length: next < 0 ? 0 : length, next };
 }
 
-/** What steps of a model take, by the tokens in their batch. */
-class Costs {
-  /** @type {number[]} */
-  #ms = [];
-
-  /** Down faster than up: what comes in between makes a step longer, and nothing makes it shorter. @param {number} tokens @param {number} ms */
-  took(tokens, ms) {
-    const before = this.#ms[tokens] ?? ms;
-    this.#ms[tokens] = before + (ms < before ? (ms - before) / 2 : Math.min(ms - before, before) / 8);
-  }
-
-  /** In steps of one token, of 1, 2, 3 … tokens. @param {number} most @param {boolean} measured */
-  steps(most, measured) {
-    const steps = [0, 1];
-    for (let n = 2; n <= most; n++)
-      steps[n] = measured && this.#ms[n] && this.#ms[1] ? this.#ms[n] / this.#ms[1] : steps[n - 1] + MORE;
-    return steps;
-  }
+/** The last token, where the text may go on with what it repeated until a word was another. @param {number[]} ids @param {number} at  what would have come next then */
+export function lookNear(ids, at) {
+  const last = ids.length - 1;
+  for (let i = Math.max(at - BACK, 0); i < Math.min(at + AHEAD, last); i++)
+    if (ids[i] === ids[last]) return { length: 1, next: i + 1 };
+  return { length: 0, next: -1 };
 }
 
 /** @type {WeakMap<LocalModel, Costs>} */
 const known = new WeakMap();
+/** What was learned in sessions. @type {WeakMap<Timeline, Gains>} */
+const learned = new WeakMap();
+
+/**
+ * What was guessed last: what may stand on the timeline from `from` on, behind `length` tokens of the same; `taken` were computed,
+ * beside `due` that had to be.
+ * @typedef {{ tokens: number[], length: number, from: number, taken: number, due: number }} Guess
+ */
 
 export class Guesses {
   #timeline;
+  #model;
   #costs;
+  #gains;
   /** Tokens of each guess; 0: as many as pay. */
   #always;
   #before;
-  /** @type {{ came: number, of: number }[]} */
-  #counts = EXPECTED.map((came) => ({ came, of: 2 }));
-  #made = 0;
-  /** What was guessed last: what may stand on the timeline from `from` on, behind `length` tokens of the same; `taken` were computed. @type {{ tokens: number[], length: number, from: number, taken: number }} */
-  #guess = { tokens: [], length: 0, from: 0, taken: 0 };
+  /** @type {Guess} */
+  #guess = { tokens: [], length: 0, from: 0, taken: 0, due: 0 };
+  /** Behind what was repeated last; -1: nothing was. */
+  #near = -1;
 
-  /** @param {LocalModel} model @param {Timeline} timeline @param {GenerateOptions['speculate']} how */
+  /** @param {LocalModel} model @param {Timeline} timeline  whose prompt is computed @param {NonNullable<GenerateOptions['speculate']>} how */
   constructor(model, timeline, how) {
     this.#timeline = timeline;
-    this.#always = typeof how === 'object' ? how.tokens : 0;
+    this.#model = model;
+    this.#always = typeof how === 'object' ? how.tokens : how === true ? timeline.drafts : 0;
     this.#before = { drafted: timeline.drafted, accepted: timeline.accepted };
     this.#costs = known.get(model) ?? new Costs();
     known.set(model, this.#costs);
-    timeline.spent = 0;
+    this.#gains = learned.get(timeline) ?? new Gains(this.#costs);
+    learned.set(timeline, this.#gains);
+    this.begin();
+  }
+
+  /** The timeline is another one, and is computed. */
+  begin() {
+    this.#guess = { tokens: [], length: 0, from: this.#timeline.ids.length, taken: 0, due: 0 };
+    this.#near = -1;
+    this.#timeline.spent = 0;
   }
 
   /**
@@ -85,17 +89,21 @@ export class Guesses {
   async run(ends, slices, left) {
     const timeline = this.#timeline;
     const came = this.#came();
-    const added = timeline.ids.length - this.#guess.from;
+    const due = timeline.ids.length - this.#guess.from - came;
     // What it would compute is there already.
-    if (came === added) return timeline.run(ends, slices);
+    if (!due) return timeline.run(ends, slices);
     this.#learn(came);
-    const guess = this.#next(left - 1);
-    const send = this.#always ? guess.tokens.length : this.#worth(guess);
+    const guess = this.#next(left - 1, due);
+    const most = guess.tokens.length;
+    // Sessions that share a pass have rows enough.
+    const alone = this.#model.decoding.size < 2;
+    const send = this.#always ? most : alone ? this.#gains.worth(guess.length, most, due) : 0;
     guess.taken = send && timeline.draft(guess.tokens.slice(0, send));
     timeline.drafted += guess.taken;
     timeline.spent = 0;
     await timeline.run(ends, slices);
-    if (added - came === 1) this.#costs.took(1 + guess.taken, timeline.spent);
+    const whole = ends.due === undefined || performance.now() < ends.due;
+    if (whole && timeline.spent) this.#costs.took(due + guess.taken, timeline.spent);
   }
 
   /** How many tokens of the last guess that were computed have come. */
@@ -109,48 +117,30 @@ export class Guesses {
 
   /** Counts what came of the last guess; of one that was not computed, whether its first token would have. @param {number} came */
   #learn(came) {
-    const { tokens, length, from, taken } = this.#guess;
+    const { tokens, length, from, taken, due } = this.#guess;
     const next = this.#timeline.ids[from + came];
     this.#timeline.accepted += came;
-    for (let n = 0; n < came; n++) this.#count(length + n, 1);
+    for (let n = 0; n < came; n++) this.#gains.saw(length + n, true);
     if (next !== undefined && came < Math.max(taken, Math.min(tokens.length, 1)))
-      this.#count(length + came, Number(next === tokens[came]));
-    this.#guess = { tokens: [], length: 0, from, taken: 0 };
+      this.#gains.saw(length + came, next === tokens[came]);
+    if (due) this.#gains.step(due, taken, came);
+    this.#guess = { tokens: [], length: 0, from, taken: 0, due: 0 };
   }
 
-  /** @param {number} length @param {number} came  0 or 1 */
-  #count(length, came) {
-    const count = this.#counts[Math.min(length, MOST) - LEAST];
-    count.came = count.came * FADE + came;
-    count.of = count.of * FADE + 1;
-  }
-
-  /** @param {number} most  tokens that can be of use */
-  #next(most) {
+  /** @param {number} most  tokens that can be of use @param {number} due */
+  #next(most, due) {
     const { ids, drafts } = this.#timeline;
-    const { length, next } = lookUp(ids);
+    let { length, next } = lookUp(ids);
+    if (!length && this.#near >= 0) ({ length, next } = lookNear(ids, this.#near));
+    if (length === 1 || length >= SURE) this.#near = next;
     /** @type {number[]} */
     const tokens = [];
     const n = length ? Math.min(most, this.#always || drafts) : 0;
     for (let at = next; tokens.length < n; at++) tokens.push(at < ids.length ? ids[at] : tokens[at - ids.length]);
-    return (this.#guess = { tokens, length, from: ids.length, taken: 0 });
+    return (this.#guess = { tokens, length, from: ids.length, taken: 0, due });
   }
 
-  /** How many of its tokens to compute, so that a step of so much work gives the most. @param {{ tokens: number[], length: number }} guess */
-  #worth({ tokens: { length: most }, length }) {
-    if (!most) return 0;
-    const steps = this.#costs.steps(most + 1, ++this.#made % RETRY > 0);
-    let [best, rate, chance, tokens] = [0, 1, 1, 1];
-    for (let n = 1; n <= most; n++) {
-      const { came, of } = this.#counts[Math.min(length + n - 1, MOST) - LEAST];
-      chance *= came / of;
-      tokens += chance;
-      if (tokens / steps[n + 1] > rate) [best, rate] = [n, tokens / steps[n + 1]];
-    }
-    return best;
-  }
-
-  /** To be called when the generation has ended. @param {Timings} timings */
+  /** To be called when the generation has ended, and before the timeline becomes another one. @param {Timings} timings */
   end(timings) {
     const { drafted, accepted } = this.#before;
     this.#learn(this.#came());

@@ -188,7 +188,7 @@ export class LocalSession {
     this.#model.writes();
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
-    const { deadline, maxTokensPerSecond, contextPolicy = 'error' } = options;
+    const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = 'auto' } = options;
     const limits =
       deadline === undefined && !maxTokensPerSecond
         ? null
@@ -225,14 +225,17 @@ export class LocalSession {
     this.#busy = true;
     let failed = false;
     try {
-      const guessing = this.#guesses(options.speculate); // loaded while the prompt is computed
+      // Loaded while the prompt is computed. Where it can't be, nothing is guessed.
+      const wanted = speculate && this.#timeline.drafts && maxTokens > 2;
+      const guessing = wanted ? onDemand(import('./guesses.js')).catch(() => null) : null;
       guide = await this.#model.guide(options);
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       let since = performance.now();
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
-      guesses = await guessing;
-      if (!guesses) this.#model.decoding.add(this.#timeline);
+      const loaded = await guessing;
+      if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate);
+      if (!guesses || speculate === 'auto') this.#model.decoding.add(this.#timeline);
       output.begin(guide ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
@@ -261,10 +264,10 @@ export class LocalSession {
           since = performance.now();
           if (!full) this.#timeline.push(id);
           else {
-            guesses?.end(timings); // what it knows is of the text before
-            guesses = null;
+            guesses?.end(timings);
             const { shift } = await onDemand(import('./context.js'));
             await shift(this.#timeline, id, options, ends, result, this.#model);
+            guesses?.begin();
           }
         }
         if (result.reason !== 'abort') break;
@@ -286,13 +289,6 @@ export class LocalSession {
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
-  }
-
-  /** What guesses for a generation; null: nothing does, or it could not be loaded. @param {GenerateOptions['speculate']} how */
-  async #guesses(how) {
-    if (!how) return null;
-    const loaded = await onDemand(import('./guesses.js')).catch(() => null);
-    return loaded && new loaded.Guesses(this.#model, this.#timeline, how);
   }
 
   /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */

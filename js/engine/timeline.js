@@ -144,7 +144,8 @@ export class Timeline {
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
     };
     let status = MORE;
-    if (decoding.size > 1 && decoding.has(this)) {
+    // One that has its results already waits for nobody.
+    if (decoding.size > 1 && decoding.has(this) && this.#wasm.call('bqw_session_rows', this.handle)) {
       const loaded = await onDemand(import('./together.js')).catch(() => null);
       if (await loaded?.step(this.#model, this.#wasm, this, ends)) status = OK;
     }

@@ -283,8 +283,8 @@
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
- * @property {boolean | { tokens: number }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
- *   are computed at once; the tokens are the same. Default: no; true: where it is found to pay; `tokens`: always, so many
+ * @property {'auto' | boolean | { tokens: number }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
+ *   are computed at once; the tokens are the same. Default: 'auto', where it is found to pay; true: wherever something repeats; `tokens`: so many then
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
  */
@@ -611,7 +611,7 @@
  * @property {number | null} [frequency_penalty]
  * @property {number | null} [max_tokens]
  * @property {Adapter | null} [adapter]  that it is computed with
- * @property {boolean | { tokens: number } | null} [speculate]
+ * @property {'auto' | boolean | { tokens: number } | null} [speculate]
  * @property {GenerateOptions['contextPolicy'] | null} [context_policy]
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { lookUp } from '../../js/engine/guesses.js';
+import { lookNear, lookUp } from '../../js/engine/guesses.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
 
@@ -66,9 +66,9 @@ for (const [build, threads] of /** @type {const} */ ([
         for (const [seed, prompt] of PROMPTS.entries()) {
           const run = (/** @type {any} */ speculate) =>
             told(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
-          const plain = await run(undefined); // by default nothing is guessed
+          const plain = await run(false);
           assert.deepEqual([plain.timings.draftedTokens, plain.timings.acceptedTokens], [0, 0]);
-          for (const speculate of [{ tokens: 1 }, { tokens: 7 }, true]) {
+          for (const speculate of [{ tokens: 1 }, { tokens: 7 }, true, 'auto', undefined]) {
             const { said, timings } = await run(speculate);
             assert.deepEqual(said, plain.said);
             assert.ok(timings.acceptedTokens <= timings.draftedTokens);
@@ -195,8 +195,8 @@ describe('a session', () => {
     assert.ok(Math.abs(some.sessionBytes - none.sessionBytes - 7 * each) < 128);
     assert.ok(Math.abs(more.sessionBytes - none.sessionBytes - 9 * each) < 128);
     const model = await engine.load(fromBytes(CHAT), { drafts: 0 });
-    const { timings } = await model.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } });
-    assert.equal(timings.draftedTokens, 0);
+    for (const speculate of [{ tokens: 4 }, true, 'auto'])
+      assert.equal((await model.generate(PROMPTS[0], { ...GREEDY, speculate })).timings.draftedTokens, 0);
     await model.close();
     for (const drafts of [-1, 32, 1.5, '7'])
       await assert.rejects(() => plan({ drafts }), { code: 'ARGUMENT', message: /drafts/ });
@@ -268,4 +268,17 @@ test('what is looked up: the longest end that was there before, the last time', 
   assert.deepEqual(at('cabxabycab'), { length: 3, next: 3 }, 'the longest');
   assert.deepEqual(at('aaaa'), { length: 3, next: 3 });
   assert.deepEqual(at('0123456789x0123456789'), { length: 8, next: 10 }, 'no more are compared');
+});
+
+test('what is looked up where a word was another one: the last token, near the place', () => {
+  const at = (/** @type {string} */ text, /** @type {number} */ place) =>
+    lookNear(
+      [...text].map((c) => c.charCodeAt(0)),
+      place,
+    );
+  assert.deepEqual(at('abcdefghijklmnopqrstuvwxyz|abz', 2), { length: 0, next: -1 }, 'too far away');
+  assert.deepEqual(at('abcdXefgh|abcdYe', 4), { length: 1, next: 6 });
+  assert.deepEqual(at('abcdefgh|abcdf', 4), { length: 1, next: 6 }, 'one was left out');
+  assert.deepEqual(at('abcdefgh|abcdc', 4), { length: 1, next: 3 }, 'shortly before');
+  assert.deepEqual(at('e|abcde', 6), { length: 0, next: -1 }, 'never itself');
 });

@@ -1,0 +1,216 @@
+// Which guesses are computed, by what came and what batches are told to take: counted, with nothing timed.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, mock, test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/engine.js';
+import { Costs, Gains } from '../../js/engine/gains.js';
+import { random } from './fixture.mjs';
+
+/** Steps of one token that 1 to 8 take: with VNNI; where arithmetic is the limit; where a token more costs as much as a step. */
+const CHEAP = [1, 1.4, 2.1, 2.2, 3.1, 3.2, 3.8, 3.9];
+const SLOW = [1, 2.1, 2.8, 2.9, 4.3, 4.3, 5.1, 5.2];
+const DEAR = [1, 2.1, 3.1, 4.2, 5.3, 6.4, 7.4, 8.5];
+
+/** @param {number[]} steps  that so many tokens take */
+function costsOf(steps) {
+  const costs = new Costs();
+  for (const [i, each] of steps.entries()) costs.took(i + 1, 5 * each);
+  return costs;
+}
+
+/**
+ * A text of which each token is guessed behind `length` equal ones, and comes with a chance; what is found of it.
+ * @param {Gains} gains @param {number} tokens @param {number[]} steps @param {(at: number) => { length: number, chance: number }} text @param {number} seed
+ */
+function run(gains, tokens, steps, text, seed) {
+  const next = random(seed); // -1 to 1
+  const [sizes, found] = [
+    /** @type {number[]} */ ([]),
+    { guessed: 0, came: 0, steps: 0, sizes: /** @type {number[]} */ ([]) },
+  ];
+  for (let at = 0; at < tokens;) {
+    const { length, chance } = text(at);
+    const comes = () => next() < 2 * chance - 1;
+    const n = length ? gains.worth(length, 7, 1) : 0;
+    let came = 0;
+    while (came < n && comes()) gains.saw(length + came++, true);
+    if (came < n) gains.saw(length + came, false);
+    else if (!n && length) gains.saw(length, comes());
+    gains.step(1, n, came);
+    sizes.push(n);
+    found.guessed += n;
+    found.came += came;
+    found.steps += steps[n];
+    at += 1 + came;
+  }
+  return { ...found, sizes };
+}
+
+test('where nothing of a guess comes, none is computed', () => {
+  for (const steps of [CHEAP, SLOW, DEAR])
+    for (const length of [1, 2, 5, 8]) {
+      const gains = new Gains(costsOf(steps));
+      run(gains, 100, steps, () => ({ length, chance: 0 }), 1);
+      assert.equal(run(gains, 400, steps, () => ({ length, chance: 0 }), 2).guessed, 0);
+    }
+});
+
+test('where all comes it is computed, soon, also behind a text where nothing did; and given up again', () => {
+  for (const steps of [CHEAP, SLOW]) {
+    const gains = new Gains(costsOf(steps));
+    const text = (/** @type {number} */ chance) => () => ({ length: 8, chance });
+    assert.ok(run(gains, 300, steps, text(0), 1).guessed < 10);
+    const all = run(gains, 300, steps, text(1), 2);
+    assert.ok(all.sizes.findIndex((n) => n > 0) < 100 && all.came > 100, `${all.sizes}`);
+    assert.equal(Math.max(...all.sizes), 7);
+    run(gains, 100, steps, text(0), 3);
+    assert.equal(run(gains, 300, steps, text(0), 4).guessed, 0);
+  }
+});
+
+test('batches that cost as much as single tokens are never wanted, however much comes', () => {
+  const gains = new Gains(costsOf(DEAR));
+  const { guessed } = run(gains, 200, DEAR, () => ({ length: 8, chance: 1 }), 1);
+  assert.equal(guessed, 0);
+});
+
+test('longer matches, cheaper batches, and what came before make longer guesses', () => {
+  const worth = (/** @type {Gains} */ gains) => [2, 4, 8].map((length) => gains.worth(length, 7, 1));
+  const [cheap, slow] = [CHEAP, SLOW].map((steps) => new Gains(costsOf(steps)));
+  assert.deepEqual(worth(cheap), [0, 3, 3]);
+  assert.deepEqual(worth(slow), [0, 0, 3]);
+  for (const gains of [cheap, slow]) for (let i = 0; i < 100; i++) gains.saw(8, true);
+  assert.deepEqual(worth(cheap), [0, 3, 7]);
+  assert.deepEqual(worth(slow), [0, 0, 7]);
+  for (let i = 0; i < 20; i++) cheap.saw(2, true);
+  assert.deepEqual(worth(cheap), [1, 3, 7]);
+});
+
+test('less than two of a hundred steps are lost, whatever comes', () => {
+  for (const steps of [CHEAP, SLOW, DEAR])
+    for (const chance of [0, 0.2, 0.4, 0.5, 0.6, 0.7])
+      for (const fresh of [false, true]) {
+        let [spent, tokens] = [0, 0];
+        for (let seed = 1; seed <= 8; seed++) {
+          const costs = fresh ? new Costs() : costsOf(steps);
+          const next = random(seed + 100);
+          // A third of the places stood there before in some way; each hundred tokens are unlike the others.
+          const text = (/** @type {number} */ at) => ({
+            length: next() < -0.3 ? 1 + Math.floor((next() + 1) * 2) : 0,
+            chance: at % 200 < 100 ? chance : chance / 2,
+          });
+          const gains = new Gains(costs);
+          const took = gains.step.bind(gains);
+          gains.step = (due, guessed, came) => {
+            costs.took(due + guessed, 5 * steps[guessed]);
+            took(due, guessed, came);
+          };
+          spent += run(gains, 400, steps, text, seed).steps;
+          tokens += 400;
+        }
+        assert.ok(spent < 1.02 * tokens, `${steps}, ${chance}, ${fresh}: ${spent} for ${tokens}`);
+      }
+});
+
+test('tokens that are due anyway count: what a guess adds to them is what it costs', () => {
+  const steps = [1, 2, 3, 3.05, 3.1, 6, 6.1, 8];
+  const worth = (/** @type {number} */ due) => new Gains(costsOf(steps)).worth(4, 2, due);
+  assert.deepEqual([worth(1), worth(3)], [0, 2]);
+});
+
+test('what is not measured is as dear as where arithmetic is the limit, or as what is known of others says', () => {
+  const costs = new Costs();
+  const all = () => SLOW.map((_, i) => +costs.of(i + 1).toFixed(2));
+  assert.deepEqual(all(), SLOW);
+  assert.equal(costs.of(16), costs.of(8) * 2);
+  costs.took(4, 12); // no step of one token is known yet
+  assert.deepEqual(all(), SLOW);
+  costs.took(1, 4);
+  costs.took(4, 4 * (1 + 1.9 / 2));
+  assert.deepEqual(
+    all(),
+    SLOW.map((steps) => +(1 + (steps - 1) / 2).toFixed(2)),
+  );
+  for (let i = 0; i < 40; i++) costs.took(4, 11.6);
+  assert.ok(Math.abs(costs.of(4) - 2.9) < 0.01);
+  const before = costs.of(4);
+  costs.took(4, 4000); // whatever was in between
+  assert.ok(costs.of(4) < 1.26 * before);
+});
+
+test('what is doubtful is tried where it may pay, and not again soon', () => {
+  const costs = new Costs();
+  costs.took(1, 5);
+  const gains = new Gains(costs);
+  const told = (/** @type {number} */ n) => {
+    costs.took(1 + n, 5 * DEAR[n]);
+    gains.step(1, n, 0);
+  };
+  const tried = [];
+  for (let i = 0; i < 250; i++) {
+    const n = gains.worth(5, 3, 1);
+    tried.push(n);
+    told(n);
+  }
+  const trials = tried.filter((n) => n > 0).length;
+  assert.ok(trials >= 1 && trials <= 3, `${tried}`);
+});
+
+describe('in a session', () => {
+  const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
+  const LIST = 'red apples, green pears, yellow lemons, '.repeat(4);
+  /** @type {any} */
+  let engine;
+  before(async () => (engine = await createEngine({ threads: 1 })));
+  after(() => engine.close());
+
+  /** Steps are said to take so long while it works. @template T @param {number[]} steps @param {() => Promise<T>} work */
+  async function said(steps, work) {
+    const { took } = Costs.prototype;
+    const told = mock.method(Costs.prototype, 'took', function (/** @type {number} */ tokens) {
+      took.call(this, tokens, 5 * steps[tokens - 1]);
+    });
+    try {
+      return await work();
+    } finally {
+      told.mock.restore();
+    }
+  }
+
+  test('guesses where batches are cheap, and not where they are dear, if nothing else is asked for', async () => {
+    const timings = (/** @type {number[]} */ steps, /** @type {any} */ speculate) =>
+      said(steps, async () => {
+        const model = await engine.load(fromBytes(CHAT), { context: 256 });
+        const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate });
+        await model.close();
+        return timings;
+      });
+    const cheap = await timings(CHEAP, undefined);
+    assert.ok(cheap.acceptedTokens > 20, JSON.stringify(cheap));
+    assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
+    const dear = await timings(DEAR, 'auto');
+    const always = await timings(DEAR, true);
+    assert.ok(dear.draftedTokens <= 14 && dear.draftedTokens < always.draftedTokens / 3, JSON.stringify(dear));
+  });
+
+  test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
+    said(CHEAP, async () => {
+      const model = await engine.load(fromBytes(CHAT), { context: 256, sessions: 2 });
+      const options = { temperature: 0, stopTokens: [] };
+      const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false });
+      const [a, b] = [await model.createSession(), await model.createSession()];
+      const [one, other] = [
+        a.generate(LIST, { ...options, maxTokens: 150 }),
+        b.generate(LIST, { ...options, maxTokens: 40 }),
+      ];
+      const [reader, beside] = [one, other].map((run) => run[Symbol.asyncIterator]());
+      const drafted = async () => (await Promise.all([a.stats(), b.stats()])).map((stats) => stats.draftedTokens);
+      for (let i = 0; i < 40; i++) await Promise.all([reader.next(), beside.next()]);
+      assert.deepEqual(await drafted(), [0, 0]);
+      while (!(await beside.next()).done);
+      while (!(await reader.next()).done);
+      assert.ok((await drafted())[0] > 20, `${await drafted()}`);
+      assert.deepEqual([one.result.ids, other.result.ids], [whole.ids, whole.ids.slice(0, 40)]);
+      await model.close();
+    }));
+});
