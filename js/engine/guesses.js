@@ -38,6 +38,20 @@ export function lookNear(ids, at) {
   return { length: 0, next: -1 };
 }
 
+/**
+ * What may come next: behind how many equal tokens, which, and where the text that is repeated goes on.
+ * @param {number[]} ids @param {number} near  where it went on when it was last known to be repeated; -1: it wasn't @param {number} most  tokens
+ */
+export function guess(ids, near, most) {
+  let { length, next } = lookUp(ids);
+  if (!length && near >= 0) ({ length, next } = lookNear(ids, near));
+  /** @type {number[]} */
+  const tokens = [];
+  for (let at = next; length && tokens.length < most; at++)
+    tokens.push(at < ids.length ? ids[at] : tokens[at - ids.length]);
+  return { length, tokens, near: length === 1 || length >= SURE ? next : near };
+}
+
 /** @type {WeakMap<LocalModel, Costs>} */
 const known = new WeakMap();
 /** What was learned in sessions. @type {WeakMap<Timeline, Gains>} */
@@ -93,17 +107,17 @@ export class Guesses {
     // What it would compute is there already.
     if (!due) return timeline.run(ends, slices);
     this.#learn(came);
-    const guess = this.#next(left - 1, due);
-    const most = guess.tokens.length;
+    const made = this.#next(left - 1, due);
+    const most = made.tokens.length;
     // Sessions that share a pass have rows enough.
     const alone = this.#model.decoding.size < 2;
-    const send = this.#always ? most : alone ? this.#gains.worth(guess.length, most, due) : 0;
-    guess.taken = send && timeline.draft(guess.tokens.slice(0, send));
-    timeline.drafted += guess.taken;
+    const send = this.#always ? most : alone ? this.#gains.worth(made.length, most, due) : 0;
+    made.taken = send && timeline.draft(made.tokens.slice(0, send));
+    timeline.drafted += made.taken;
     timeline.spent = 0;
     await timeline.run(ends, slices);
     const whole = ends.due === undefined || performance.now() < ends.due;
-    if (whole && timeline.spent) this.#costs.took(due + guess.taken, timeline.spent);
+    if (whole && timeline.spent) this.#costs.took(due + made.taken, timeline.spent);
   }
 
   /** How many tokens of the last guess that were computed have come. */
@@ -130,13 +144,8 @@ export class Guesses {
   /** @param {number} most  tokens that can be of use @param {number} due */
   #next(most, due) {
     const { ids, drafts } = this.#timeline;
-    let { length, next } = lookUp(ids);
-    if (!length && this.#near >= 0) ({ length, next } = lookNear(ids, this.#near));
-    if (length === 1 || length >= SURE) this.#near = next;
-    /** @type {number[]} */
-    const tokens = [];
-    const n = length ? Math.min(most, this.#always || drafts) : 0;
-    for (let at = next; tokens.length < n; at++) tokens.push(at < ids.length ? ids[at] : tokens[at - ids.length]);
+    const { length, tokens, near } = guess(ids, this.#near, Math.min(most, this.#always || drafts));
+    this.#near = near;
     return (this.#guess = { tokens, length, from: ids.length, taken: 0, due });
   }
 

@@ -1,14 +1,18 @@
-// What guesses bring (js/engine/guesses.js): decode with and without on SmolLM2, in turn, round after round, and what steps
-// of 1 to 8 tokens take. Tokens are checked to be the same.
+// What guesses bring (js/engine/guesses.js): decode without them, wherever something repeats (`true`) and by default (`'auto'`) on
+// SmolLM2, in turn, round after round, and what steps of 1 to 8 tokens take. Tokens are checked to be the same.
 //
-//   node tests/bench/speculate.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--model FILE] [--json]
+//   node tests/bench/speculate.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--activations i8|i16] [--model FILE]
+//     [--only PROMPT,…] [--steps 1,1.4,…] [--json]
 //
-// Printed for each prompt: tokens/s of the medians, the median over the rounds of with / without, tokens that were guessed
-// and that came.
+// Printed for each prompt: tokens/s of the medians; the medians over the rounds of true / false and 'auto' / false; tokens that were
+// guessed and that came; what the measured batches allow, had it been known which guesses come ("allowed"), and the share of that which 'auto'
+// reached, as timed and as counted from what it computes with such batches. The engine's first generations, in which it learns what
+// batches take, are not timed. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { allowed, counted } from './hindsight.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -16,7 +20,10 @@ const { values } = parseArgs({
     tokens: { type: 'string', default: '160' },
     threads: { type: 'string', default: '1' },
     build: { type: 'string' },
+    activations: { type: 'string' },
     model: { type: 'string' },
+    only: { type: 'string' },
+    steps: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -50,6 +57,10 @@ const PROMPTS = {
     ask: `Write each of these lines as an object of a JSON array, with the keys "name", "role", "born" and "island":\n\n${RECORDS}`,
     begin: '[\n  {\n    "name": "Anna Larsen",',
   },
+  'a list of sentences': {
+    ask: `List all sentences of this text that have a number in them:\n\n${ARTICLE}`,
+    begin: '1.',
+  },
   'nothing repeated': { ask: 'Tell me an adventure of a young sailor who finds an unknown land far in the south.' },
 };
 
@@ -59,7 +70,9 @@ if (!file) {
   process.exit(1);
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
-const model = /** @type {any} */ (await engine.load(fromFile(file), { context: 2048, activations: 'i8' }));
+const model = /** @type {any} */ (
+  await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, activations: values.activations }))
+);
 
 /** Milliseconds of a step with so many tokens, behind 300 others: medians of rounds in turn. @param {number} most */
 async function stepsOf(most) {
@@ -70,7 +83,7 @@ async function stepsOf(most) {
   await session.alone(async (/** @type {any} */ { timeline }) => {
     timeline.sync(Uint32Array.from(ids));
     await timeline.run({}, 0);
-    for (let round = 0; round < 20; round++)
+    for (let round = 0; round < 12; round++)
       for (let n = 1; n <= most; n++) {
         timeline.sync(Uint32Array.from(ids));
         await timeline.run({}, 0);
@@ -78,7 +91,7 @@ async function stepsOf(most) {
         if (n > 1) timeline.draft(ids.slice(0, n - 1));
         const since = performance.now();
         await timeline.run({}, 0);
-        if (round > 3) ms[n - 1].push(performance.now() - since);
+        if (round > 2) ms[n - 1].push(performance.now() - since);
       }
   });
   await session.close();
@@ -88,47 +101,80 @@ async function stepsOf(most) {
 /** @param {{ ask: string, begin?: string }} prompt @param {any} speculate */
 async function once({ ask, begin = '' }, speculate) {
   const text = `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n${begin}`;
-  const ids = await model.tokenize(text, { parseSpecial: true });
+  const prompt = [...(await model.tokenize(text, { parseSpecial: true }))];
   const session = await model.createSession();
-  const { ids: made, timings } = await session.generate(ids, { temperature: 0, maxTokens, speculate });
+  const { ids: made, timings } = await session.generate(prompt, { temperature: 0, maxTokens, speculate });
   await session.close();
-  return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
+  return { prompt, made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
 }
 
-const steps = await stepsOf(8);
-const found = [];
-for (const [name, prompt] of Object.entries(PROMPTS)) {
-  const [plain, fast] = [/** @type {number[]} */ ([]), /** @type {number[]} */ ([])];
-  let last;
+const only = values.only?.split(',');
+const prompts = Object.entries(PROMPTS).filter(([name]) => only?.includes(name) ?? true);
+const ms = values.steps ? values.steps.split(',').map(Number) : await stepsOf(8);
+const steps = ms.map((each) => each / ms[0]);
+
+/** @param {[string, { ask: string, begin?: string }]} entry */
+async function measured([name, prompt]) {
+  const ways = [false, true, 'auto'];
+  /** @type {Map<any, any[]>} */
+  const runs = new Map(ways.map((way) => [way, []]));
+  // In another order each time.
   for (let round = 0; round < rounds; round++)
-    for (const speculate of round % 2 ? [true, false] : [false, true]) {
-      const run = await once(prompt, speculate);
-      if (last && String(last.made) !== String(run.made)) throw new Error(`${name}: other tokens`);
-      (speculate === false ? plain : fast).push(run.rate);
-      if (speculate) last = run;
+    for (const [i] of ways.entries()) {
+      const way = ways[(i + round) % ways.length];
+      runs.get(way)?.push(await once(prompt, way));
     }
-  const { made, timings } = /** @type {any} */ (last);
-  found.push({
+  const [plain, all, auto] = ways.map((way) => runs.get(way) ?? []);
+  for (const { made } of [...plain, ...all, ...auto])
+    if (String(made) !== String(plain[0].made)) throw new Error(`${name}: other tokens`);
+  const rate = (/** @type {any[]} */ some) => median(some.map((run) => run.rate));
+  const ratio = (/** @type {any[]} */ some) => median(some.map((run, i) => run.rate / plain[i].rate));
+  const last = (/** @type {any[]} */ some) => some[some.length - 1].timings;
+  const limit = allowed(plain[0], steps);
+  return {
     name,
-    tokens: made.length,
-    plain: median(plain),
-    speculating: median(fast),
-    ratio: median(fast.map((rate, i) => rate / plain[i])),
-    drafted: timings.draftedTokens,
-    accepted: timings.acceptedTokens,
-  });
+    tokens: plain[0].made.length,
+    rates: [plain, all, auto].map(rate),
+    always: ratio(all),
+    auto: ratio(auto),
+    guessed: last(auto).draftedTokens,
+    came: last(auto).acceptedTokens,
+    allowed: limit,
+    share: ratio(auto) / limit,
+    counted: counted(plain[0], steps) / limit,
+  };
 }
+
+/** @param {[string, { ask: string, begin?: string }]} entry */
+async function thought([name, prompt]) {
+  const text = await once(prompt, false);
+  const limit = allowed(text, steps);
+  const auto = counted(text, steps);
+  return { name, tokens: text.made.length, auto, allowed: limit, counted: auto / limit };
+}
+
+if (!values.steps) for (const [, prompt] of prompts) await once(prompt, 'auto');
+/** @type {any[]} */
+const found = [];
+for (const entry of prompts) found.push(await (values.steps ? thought : measured)(entry));
 await engine.close();
-if (values.json) console.log(JSON.stringify({ build: engine.info.build, threads: engine.info.threads, steps, found }));
+const { build } = engine.info;
+if (values.json) console.log(JSON.stringify({ build, threads: engine.info.threads, ms, steps, found }));
 else {
-  console.log(`${engine.info.build}, ${engine.info.threads} threads`);
+  const two = (/** @type {number} */ x) => x.toFixed(2);
+  console.log(`${build}, ${engine.info.threads} threads, activations ${values.activations ?? 'as by default'}`);
   console.log(
-    `steps of 1 to 8 tokens: ${steps.map((ms) => (ms / steps[0]).toFixed(2)).join(' ')} (1: ${steps[0].toFixed(2)} ms)`,
+    `steps of 1 to ${ms.length} tokens: ${steps.map(two).join(' ')}`,
+    values.steps ? '(as told)' : `(1: ${two(ms[0])} ms)`,
   );
   for (const row of found)
     console.log(
-      row.name.padEnd(18),
-      `${row.plain.toFixed(1)} -> ${row.speculating.toFixed(1)} tokens/s, ${row.ratio.toFixed(2)} x;`,
-      `${row.tokens} tokens, ${row.drafted} guessed, ${row.accepted} came`,
+      row.name.padEnd(20),
+      ...(row.rates
+        ? [
+            `${row.rates.map((/** @type {number} */ x) => x.toFixed(1)).join(' | ')} tokens/s, true ${two(row.always)} x, auto ${two(row.auto)} x;`,
+            `of ${row.tokens} tokens ${row.guessed} guessed, ${row.came} came; allowed ${two(row.allowed)}, reached ${two(row.share)}, counted ${two(row.counted)}`,
+          ]
+        : [`${row.tokens} tokens: auto ${two(row.auto)} x; allowed ${two(row.allowed)}, counted ${two(row.counted)}`]),
     );
 }

@@ -35,7 +35,7 @@ const model = /** @type {any} */ (
   await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length, activations: 'i8' })
 );
 const sessions = await Promise.all(PROMPTS.map(() => model.createSession()));
-const options = { maxTokens, temperature: 0, stopTokens: [] };
+const options = { maxTokens, temperature: 0, stopTokens: [], speculate: false };
 
 /** Tokens/s behind the first of n generations that run at the same time. @param {number} n */
 async function rate(n) {

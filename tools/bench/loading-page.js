@@ -77,7 +77,7 @@ let times;
 async function tokenTimes(first, tokens, maxTokens) {
   const ids = Array.from({ length: tokens }, (_, i) => (i ? 100 + ((i * 7919) % 40000) : first));
   const seen = [];
-  for await (const _ of session.generate(ids, { temperature: 0, maxTokens }))
+  for await (const _ of session.generate(ids, { temperature: 0, maxTokens, speculate: false }))
     seen.push(performance.timeOrigin + performance.now());
   return seen;
 }

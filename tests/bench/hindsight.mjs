@@ -1,0 +1,51 @@
+// What guesses of a text could have brought, with batches that cost so much: counted, nothing is computed.
+import { guess } from '../../js/engine/guesses.js';
+import { Costs, Gains } from '../../js/engine/gains.js';
+
+/** Tokens that were made, behind those of a prompt. @typedef {{ prompt: number[], made: number[] }} Text */
+
+/** For each token that was made and not the last: the guess behind it, and how much of it came. @param {Text} text @param {number} most  tokens of a guess */
+function guesses({ prompt, made }, most) {
+  const ids = [...prompt];
+  let near = -1;
+  return made.slice(0, -1).map((id, i) => {
+    ids.push(id);
+    const found = guess(ids, near, Math.min(most, made.length - 2 - i));
+    near = found.near;
+    let came = 0;
+    while (came < found.tokens.length && found.tokens[came] === made[i + 1 + came]) came++;
+    return { length: found.length, tokens: found.tokens.length, came };
+  });
+}
+
+/**
+ * How many times as fast as one by one, had it been known what of each guess comes: the limit.
+ * @param {Text} text @param {number[]} steps  that 1, 2, 3 … tokens take, in steps of one
+ */
+export function allowed(text, steps) {
+  const all = guesses(text, steps.length - 1);
+  const left = Array(all.length + 1).fill(0);
+  for (let i = all.length - 1; i >= 0; i--)
+    left[i] = Math.min(...steps.slice(0, all[i].came + 1).map((cost, came) => cost + left[i + 1 + came]));
+  return all.length / left[0];
+}
+
+/** How many times as fast `speculate: 'auto'` is, by what it computes with such costs. @param {Text} text @param {number[]} steps */
+export function counted(text, steps) {
+  const costs = new Costs();
+  const gains = new Gains(costs);
+  const all = guesses(text, steps.length - 1);
+  let spent = 0;
+  for (let i = 0; i < all.length;) {
+    const { length, tokens, came: right } = all[i];
+    const taken = length && gains.worth(length, tokens, 1);
+    const came = Math.min(taken, right);
+    spent += steps[taken];
+    costs.took(1 + taken, steps[taken]);
+    for (let n = 0; n < came; n++) gains.saw(length + n, true);
+    if (came < Math.max(taken, Math.min(tokens, 1))) gains.saw(length + came, came < right);
+    gains.step(1, taken, came);
+    i += 1 + came;
+  }
+  return all.length / spent;
+}
