@@ -50,7 +50,10 @@ const adapter = kind('an adapter', (v) => v === null || typeof (v?.info?.id ?? v
 /** Whether what comes next is guessed. */
 export const speculation = kind(
   '"auto", true, false, or { tokens } with 1 to 31',
-  (v) => v === 'auto' || typeof v === 'boolean' || (!object(v) && Object.keys(v).join() === 'tokens' && !whole(1, 31)(v.tokens)),
+  (v) =>
+    v === 'auto' ||
+    typeof v === 'boolean' ||
+    (!object(v) && Object.keys(v).join() === 'tokens' && !whole(1, 31)(v.tokens)),
 );
 
 /** What a session gives up for its rate. */

@@ -113,7 +113,7 @@ test('less than two of a hundred steps are lost, whatever comes', () => {
       }
 });
 
-test('nor where each guess has as many equal tokens before it as none before it had', () => {
+test('nor where guesses fail behind another number of equal tokens each time', () => {
   const { steps } = run(new Gains(costsOf(CHEAP)), 400, CHEAP, (at) => ({ length: 1 + (at % 8), chance: 0 }), 1);
   assert.ok(steps < 1.02 * 400, `${steps}`);
 });
@@ -199,9 +199,13 @@ describe('in a session', () => {
   /** Steps are said to take so long while it works. @template T @param {number[]} steps @param {() => Promise<T>} work */
   async function said(steps, work) {
     const { took } = Costs.prototype;
-    const told = mock.method(Costs.prototype, 'took', function (/** @type {number} */ tokens) {
-      took.call(this, tokens, 5 * steps[tokens - 1]);
-    });
+    const told = mock.method(
+      Costs.prototype,
+      'took',
+      /** @this {Costs} @param {number} tokens */ function (tokens) {
+        took.call(this, tokens, 5 * steps[tokens - 1]);
+      },
+    );
     try {
       return await work();
     } finally {
