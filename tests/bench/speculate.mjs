@@ -2,12 +2,12 @@
 // SmolLM2, in turn, round after round, and what steps of 1 to 8 tokens take. Tokens are checked to be the same.
 //
 //   node tests/bench/speculate.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--activations i8|i16] [--model FILE]
-//     [--only PROMPT,…] [--steps 1,1.4,…] [--json]
+//     [--only PROMPT,…] [--rest MS] [--steps 1,1.4,…] [--json]
 //
 // Printed for each prompt: tokens/s of the medians; the medians over the rounds of true / false and 'auto' / false; tokens that were
 // guessed and that came; what the measured batches allow, had it been known which guesses come ("allowed"), and the share of that which 'auto'
-// reached, as timed and as counted from what it computes with such batches. The engine's first generations, in which it learns what
-// batches take, are not timed. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
+// reached, as timed and as counted from what it computes with such batches. The engine's first two generations, in which it learns what
+// batches take, are not timed. `--rest`: before each, for others of the machine. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { median } from '../../tools/bench/stats.mjs';
@@ -23,6 +23,7 @@ const { values } = parseArgs({
     activations: { type: 'string' },
     model: { type: 'string' },
     only: { type: 'string' },
+    rest: { type: 'string', default: '0' },
     steps: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
@@ -71,41 +72,47 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, activations: values.activations }))
+  await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, forks: 1, activations: values.activations }))
 );
+
+const base = await model.createSession();
 
 /** Milliseconds of a step with so many tokens, behind 300 others: medians of rounds in turn. @param {number} most */
 async function stepsOf(most) {
-  const session = await model.createSession();
   const ids = Array.from({ length: 300 }, (_, i) => 1000 + ((i * 37) % 5000));
   /** @type {number[][]} */
   const ms = Array.from({ length: most }, () => []);
-  await session.alone(async (/** @type {any} */ { timeline }) => {
+  await base.alone(async (/** @type {any} */ { timeline }) => {
     timeline.sync(Uint32Array.from(ids));
     await timeline.run({}, 0);
-    for (let round = 0; round < 12; round++)
+    for (let round = 0; round < 9; round++)
       for (let n = 1; n <= most; n++) {
-        timeline.sync(Uint32Array.from(ids));
-        await timeline.run({}, 0);
-        timeline.push(2000 + round);
+        timeline.sync(Uint32Array.from([...ids, 2000 + 40 * round + n])); // what was there already would not be computed
         if (n > 1) timeline.draft(ids.slice(0, n - 1));
         const since = performance.now();
         await timeline.run({}, 0);
-        if (round > 2) ms[n - 1].push(performance.now() - since);
+        if (round > 1) ms[n - 1].push(performance.now() - since);
       }
   });
-  await session.close();
   return ms.map(median);
 }
 
-/** @param {{ ask: string, begin?: string }} prompt @param {any} speculate */
-async function once({ ask, begin = '' }, speculate) {
+/** Its prompt is computed, for what comes next. @param {{ ask: string, begin?: string }} prompt @returns {Promise<number[]>} */
+async function begin({ ask, begin = '' }) {
   const text = `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n${begin}`;
   const prompt = [...(await model.tokenize(text, { parseSpecial: true }))];
-  const session = await model.createSession();
-  const { ids: made, timings } = await session.generate(prompt, { temperature: 0, maxTokens, speculate });
+  await base.generate(prompt, { maxTokens: 1, temperature: 0 });
+  await base.truncate(prompt.length);
+  return prompt;
+}
+
+/** In a session of its own, which has learned nothing of the text yet. @param {any} speculate */
+async function once(speculate) {
+  await new Promise((go) => setTimeout(go, Number(values.rest)));
+  const session = await base.fork();
+  const { ids: made, timings } = await session.generate(null, { temperature: 0, maxTokens, speculate });
   await session.close();
-  return { prompt, made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
+  return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
 }
 
 const only = values.only?.split(',');
@@ -114,7 +121,8 @@ const ms = values.steps ? values.steps.split(',').map(Number) : await stepsOf(8)
 const steps = ms.map((each) => each / ms[0]);
 
 /** @param {[string, { ask: string, begin?: string }]} entry */
-async function measured([name, prompt]) {
+async function measured([name, asked]) {
+  const prompt = await begin(asked);
   const ways = [false, true, 'auto'];
   /** @type {Map<any, any[]>} */
   const runs = new Map(ways.map((way) => [way, []]));
@@ -122,7 +130,7 @@ async function measured([name, prompt]) {
   for (let round = 0; round < rounds; round++)
     for (const [i] of ways.entries()) {
       const way = ways[(i + round) % ways.length];
-      runs.get(way)?.push(await once(prompt, way));
+      runs.get(way)?.push(await once(way));
     }
   const [plain, all, auto] = ways.map((way) => runs.get(way) ?? []);
   for (const { made } of [...plain, ...all, ...auto])
@@ -130,7 +138,8 @@ async function measured([name, prompt]) {
   const rate = (/** @type {any[]} */ some) => median(some.map((run) => run.rate));
   const ratio = (/** @type {any[]} */ some) => median(some.map((run, i) => run.rate / plain[i].rate));
   const last = (/** @type {any[]} */ some) => some[some.length - 1].timings;
-  const limit = allowed(plain[0], steps);
+  const text = { prompt, made: plain[0].made };
+  const limit = allowed(text, steps);
   return {
     name,
     tokens: plain[0].made.length,
@@ -141,19 +150,23 @@ async function measured([name, prompt]) {
     came: last(auto).acceptedTokens,
     allowed: limit,
     share: ratio(auto) / limit,
-    counted: counted(plain[0], steps) / limit,
+    counted: counted(text, steps) / limit,
   };
 }
 
 /** @param {[string, { ask: string, begin?: string }]} entry */
-async function thought([name, prompt]) {
-  const text = await once(prompt, false);
+async function thought([name, asked]) {
+  const prompt = await begin(asked);
+  const text = { prompt, made: (await once(false)).made };
   const limit = allowed(text, steps);
   const auto = counted(text, steps);
   return { name, tokens: text.made.length, auto, allowed: limit, counted: auto / limit };
 }
 
-if (!values.steps) for (const [, prompt] of prompts) await once(prompt, 'auto');
+if (!values.steps) {
+  await begin(PROMPTS.editing);
+  for (const way of [true, 'auto']) await once(way);
+}
 /** @type {any[]} */
 const found = [];
 for (const entry of prompts) found.push(await (values.steps ? thought : measured)(entry));
