@@ -25,28 +25,36 @@ const slow = (tokens) => SLOW[(tokens - 1) % 8] + SLOW[7] * Math.floor((tokens -
 
 /** What steps of a model take by the tokens in them. */
 export class Costs {
-  /** Milliseconds of a step of one token. */
-  #one = 0;
+  /** Milliseconds of a step of one token; none is known at first. */
+  one = Infinity;
   /** By tokens: in steps of one, and when that was measured last. @type {{ steps: number, at: number }[]} */
   #known = [];
   #at = 0;
+  /** What `of` found since the last batch. @type {number[]} */
+  #found = [];
 
   /** @param {number} tokens @param {number} ms */
   took(tokens, ms) {
     this.#at++;
     if (tokens === 1) {
       // Down faster than up: what comes in between makes a step longer, and nothing makes it shorter.
-      const more = ms - (this.#one || ms);
-      this.#one = this.#one ? this.#one + (more < 0 ? more / 2 : Math.min(more, this.#one) / 8) : ms;
-    } else if (this.#one) {
-      const now = ms / this.#one;
+      const before = this.one < Infinity ? this.one : ms;
+      this.one = before + (ms < before ? (ms - before) / 2 : Math.min(ms - before, before) / 8);
+    } else if (this.one < Infinity) {
+      const now = ms / this.one;
       const { steps } = this.#known[tokens] ?? { steps: now };
       this.#known[tokens] = { steps: steps + Math.min(now - steps, steps) / 4, at: this.#at };
+      this.#found = [];
     }
   }
 
-  /** Steps of one token that one of so many takes; where that isn't known, by what is known of the nearest number. @param {number} tokens */
+  /** Steps of one token that one of so many takes. @param {number} tokens */
   of(tokens) {
+    return (this.#found[tokens] ??= this.#find(tokens));
+  }
+
+  /** Where it isn't known, by what is known of the nearest number. @param {number} tokens */
+  #find(tokens) {
     if (tokens < 2) return tokens;
     let near = 0;
     for (const [n, known] of this.#known.entries())

@@ -14,6 +14,8 @@ import { Costs, Gains, MOST } from './gains.js';
 const LEAST = 2;
 /** Where the text left what it repeated: one token that is the same is enough so many before that place, and so many behind it. */
 const [BACK, AHEAD] = [4, 12];
+/** Milliseconds of a step below which looking up costs more than it brings. */
+const LEAST_MS = 1;
 /** Equal tokens by which it is known to repeat something. */
 const SURE = 3;
 
@@ -94,7 +96,6 @@ export class Guesses {
   begin() {
     this.#guess = { tokens: [], length: 0, from: this.#timeline.ids.length, taken: 0, due: 0 };
     this.#near = -1;
-    this.#timeline.spent = 0;
   }
 
   /**
@@ -115,7 +116,6 @@ export class Guesses {
     const send = this.#always ? most : alone ? this.#gains.worth(made.length, most, due) : 0;
     made.taken = send && timeline.draft(made.tokens.slice(0, send));
     timeline.drafted += made.taken;
-    timeline.spent = 0;
     await timeline.run(ends, slices);
     const whole = ends.due === undefined || performance.now() < ends.due;
     if (whole && timeline.spent) this.#costs.took(due + made.taken, timeline.spent);
@@ -145,9 +145,12 @@ export class Guesses {
   /** @param {number} most  tokens that can be of use @param {number} due */
   #next(most, due) {
     const { ids, drafts } = this.#timeline;
+    const from = ids.length;
+    if (!this.#always && this.#costs.one < LEAST_MS)
+      return (this.#guess = { tokens: [], length: 0, from, taken: 0, due });
     const { length, tokens, near } = guess(ids, this.#near, Math.min(most, this.#always || drafts));
     this.#near = near;
-    return (this.#guess = { tokens, length, from: ids.length, taken: 0, due });
+    return (this.#guess = { tokens, length, from, taken: 0, due });
   }
 
   /** To be called when the generation has ended, and before the timeline becomes another one. @param {Timings} timings */
@@ -156,6 +159,5 @@ export class Guesses {
     this.#learn(this.#came());
     timings.draftedTokens = this.#timeline.drafted - drafted;
     timings.acceptedTokens = this.#timeline.accepted - accepted;
-    this.#timeline.spent = NaN;
   }
 }

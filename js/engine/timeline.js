@@ -32,8 +32,8 @@ export class Timeline {
   drafts;
   drafted = 0;
   accepted = 0;
-  /** Milliseconds that runs took, without turns in between, where someone counts them; NaN: nobody does. */
-  spent = NaN;
+  /** Milliseconds that the last run took, without turns in between; 0: it shared a pass. */
+  spent = 0;
 
   /**
    * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
@@ -149,25 +149,34 @@ export class Timeline {
       const loaded = await onDemand(import('./together.js')).catch(() => null);
       if (await loaded?.step(this.#model, this.#wasm, this, ends)) status = OK;
     }
+    const shared = status === OK;
+    this.spent = 0;
+    let since = performance.now();
+    const rest = async (/** @type {Promise<unknown>} */ over) => {
+      this.spent += performance.now() - since;
+      await over;
+      since = performance.now();
+    };
     while (status !== OK) {
       goOn();
       const held = this.heldUp(ends);
       if (held) {
-        await held;
+        await rest(held);
         goOn();
       }
       if (due !== undefined && performance.now() >= due) return;
       this.#wasm.aborted = aborted;
-      const since = this.spent >= 0 ? performance.now() : 0;
       status = this.#model.run(this.handle, slices);
       onSlices?.();
-      if (status === WANT_DATA) await this.#model.wait(this.handle, signal);
-      if (since) this.spent += performance.now() - since;
-      if (status === WANT_DATA) continue;
+      if (status === WANT_DATA) {
+        await this.#model.wait(this.handle, signal);
+        continue;
+      }
       // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
       const pause = tempo.slow ? this.#pace.rest() : this.#pace.pause(aborted && ISOLATED_TURN_MS);
-      if (pause) await pause;
+      if (pause) await rest(pause);
     }
+    if (!shared) this.spent += performance.now() - since;
     goOn();
   }
 }

@@ -190,6 +190,7 @@ const CHECKS = {
     const { text, log } = await run(['text']);
     assert.equal(log[0][0], text);
     assert.ok(log[0][1] > 0, 'it has guessed');
+    assert.deepEqual(log[1], [true]);
   },
   'Given answers 0': async (run) => {
     const { best, options, log } = await run(['best', 'options']);

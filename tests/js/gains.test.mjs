@@ -196,14 +196,14 @@ describe('in a session', () => {
   before(async () => (engine = await createEngine({ threads: 1 })));
   after(() => engine.close());
 
-  /** Steps are said to take so long while it works. @template T @param {number[]} steps @param {() => Promise<T>} work */
-  async function said(steps, work) {
+  /** Steps are said to take so long while it works. @template T @param {number[]} steps @param {() => Promise<T>} work @param {number} [ms]  of one token */
+  async function said(steps, work, ms = 5) {
     const { took } = Costs.prototype;
     const told = mock.method(
       Costs.prototype,
       'took',
       /** @this {Costs} @param {number} tokens */ function (tokens) {
-        took.call(this, tokens, 5 * steps[tokens - 1]);
+        took.call(this, tokens, ms * steps[tokens - 1]);
       },
     );
     try {
@@ -214,17 +214,23 @@ describe('in a session', () => {
   }
 
   test('guesses where batches are cheap, and not where they are dear, if nothing else is asked for', async () => {
-    const timings = (/** @type {number[]} */ steps, /** @type {any} */ speculate) =>
-      said(steps, async () => {
-        const model = await engine.load(fromBytes(CHAT), { context: 256 });
-        const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate });
-        await model.close();
-        return timings;
-      });
+    const timings = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
+      said(
+        steps,
+        async () => {
+          const model = await engine.load(fromBytes(CHAT), { context: 256 });
+          const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate });
+          await model.close();
+          return timings;
+        },
+        ms,
+      );
     const cheap = await timings(CHEAP, undefined);
     assert.ok(cheap.acceptedTokens > 10, JSON.stringify(cheap));
     assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
     const dear = await timings(DEAR, 'auto');
+    // Where a step takes less than looking for guesses would be worth.
+    assert.equal((await timings(CHEAP, undefined, 0.2)).draftedTokens, 0);
     const always = await timings(DEAR, true);
     assert.ok(3 * dear.draftedTokens < always.draftedTokens, `${dear.draftedTokens} of ${always.draftedTokens}`);
   });
