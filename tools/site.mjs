@@ -27,7 +27,6 @@ const ENTRIES = {
 
 /** Parts on demand that every visit asks for: the engine begins with them. */
 const USUAL = [
-  'engine/guesses',
   'engine/prefill',
   'load/cached-load',
   'load/progress',

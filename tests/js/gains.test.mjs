@@ -213,7 +213,7 @@ describe('in a session', () => {
     }
   }
 
-  test('guesses where batches are cheap, and not where they are dear, if nothing else is asked for', async () => {
+  test('guesses where batches are cheap, and not where they are dear, as `auto` has it', async () => {
     const timings = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
       said(
         steps,
@@ -225,12 +225,12 @@ describe('in a session', () => {
         },
         ms,
       );
-    const cheap = await timings(CHEAP, undefined);
+    const cheap = await timings(CHEAP, 'auto');
     assert.ok(cheap.acceptedTokens > 10, JSON.stringify(cheap));
     assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
     const dear = await timings(DEAR, 'auto');
     // Where a step takes less than looking for guesses would be worth.
-    assert.equal((await timings(CHEAP, undefined, 0.2)).draftedTokens, 0);
+    assert.equal((await timings(CHEAP, 'auto', 0.2)).draftedTokens, 0);
     const always = await timings(DEAR, true);
     assert.ok(3 * dear.draftedTokens < always.draftedTokens, `${dear.draftedTokens} of ${always.draftedTokens}`);
   });
@@ -242,8 +242,8 @@ describe('in a session', () => {
       const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false });
       const [a, b] = [await model.createSession(), await model.createSession()];
       const [one, other] = [
-        a.generate(LIST, { ...options, maxTokens: 150 }),
-        b.generate(LIST, { ...options, maxTokens: 40 }),
+        a.generate(LIST, { ...options, maxTokens: 150, speculate: 'auto' }),
+        b.generate(LIST, { ...options, maxTokens: 40, speculate: 'auto' }),
       ];
       const [reader, beside] = [one, other].map((run) => run[Symbol.asyncIterator]());
       const drafted = async () => (await Promise.all([a.stats(), b.stats()])).map((stats) => stats.draftedTokens);
