@@ -1,9 +1,19 @@
 // Installs what is compared with, pinned, into build/bench/peers: no dependency of bq4, nor of its tests.
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { cacheRoot, withLock } from '../setup/cache.mjs';
 import { providePython } from '../setup/python.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { findOnPath, run, SetupError, step } from '../setup/shell.mjs';
@@ -21,6 +31,7 @@ const HEADERS = {
   file: 'node-llama-cpp-3.22.1.tgz',
   sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
 };
+export const LLAMA = `llama.cpp (${HEADERS.package.replace('@', ' ')})`;
 const PLATFORM = { 'linux-x64': 'linux-x64', 'linux-arm64': 'linux-arm64' };
 
 /** Python with what makes models and plots. @param {Tools} tools */
@@ -63,40 +74,51 @@ export async function provideHeaders() {
   return folder;
 }
 
+/** The folder of the libraries of llama.cpp that node-llama-cpp's package for this system brings. */
+export function librariesFolder() {
+  const name = PLATFORM[/** @type {keyof typeof PLATFORM} */ (`${process.platform}-${process.arch}`)];
+  if (!name)
+    throw new SetupError(
+      `no native llama.cpp is prepared for ${process.platform} ${process.arch}: benchmarks leave it out with --only '^(us|wllama|ort|tjs)'`,
+    );
+  return join(MODULES, '@node-llama-cpp', name, 'bins', name);
+}
+
+/** What links a program with those of them whose names fit. @param {string} libraries  their folder @param {RegExp} names */
+export const linkFlags = (libraries, names) => [
+  `-L${libraries}`,
+  ...readdirSync(libraries)
+    .filter((file) => names.test(file))
+    .map((file) => `-l:${file}`),
+  `-Wl,-rpath,${libraries}`,
+  '-Wl,--allow-shlib-undefined',
+];
+
+/**
+ * A program of tools/bench/peers, compiled against the libraries of `npm run bench:peers`.
+ * @param {string} gcc @param {string} name  without .c
+ * @returns {Promise<string>}
+ */
+export async function provideProgram(gcc, name) {
+  const source = join(LIST, `${name}.c`);
+  const program = join(PEERS, `${name}-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 8)}`);
+  if (existsSync(program)) return program;
+  const headers = await provideHeaders();
+  const includes = [`-I${headers}/include`, `-I${headers}/ggml/include`];
+  const link = linkFlags(librariesFolder(), /^lib(llama\.v|ggml\.v|ggml-base)/);
+  await run(gcc, ['-std=c11', '-O2', ...includes, source, '-o', program, ...link]);
+  return program;
+}
+
 /**
  * The program that times native llama.cpp, and the folders of its backends.
  * @param {Tools} tools
  * @returns {Promise<Native>}
  */
 export async function provideNative(tools) {
-  const name = PLATFORM[/** @type {keyof typeof PLATFORM} */ (`${process.platform}-${process.arch}`)];
-  if (!name)
-    throw new SetupError(
-      `no native llama.cpp is prepared for ${process.platform} ${process.arch}: leave it out with --only '^(us|wllama|ort|tjs)'`,
-    );
-  const best = join(MODULES, '@node-llama-cpp', name, 'bins', name);
+  const best = librariesFolder();
   const backends = readdirSync(best).filter((file) => /^libggml-cpu-.*\.so$/.test(file));
-  const source = join(LIST, 'native.c');
-  const program = join(PEERS, `native-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 8)}`);
-  if (!existsSync(program)) {
-    const headers = await provideHeaders();
-    const libraries = readdirSync(best)
-      .filter((file) => /^lib(llama\.v|ggml\.v|ggml-base)/.test(file))
-      .map((file) => `-l:${file}`);
-    await run(/** @type {string} */ (tools.gcc), [
-      '-std=c11',
-      '-O2',
-      `-I${headers}/include`,
-      `-I${headers}/ggml/include`,
-      source,
-      '-o',
-      program,
-      `-L${best}`,
-      ...libraries,
-      `-Wl,-rpath,${best}`,
-      '-Wl,--allow-shlib-undefined',
-    ]);
-  }
+  const program = await provideProgram(/** @type {string} */ (tools.gcc), 'native');
   const noAmx = backends.some((file) => /sapphirerapids/.test(file)) ? join(PEERS, 'no-amx') : null;
   if (noAmx && !existsSync(noAmx)) {
     mkdirSync(noAmx);
@@ -136,6 +158,45 @@ export async function provideLlamaWasm(tools) {
       { env: { ...env, EM_CACHE: join(PEERS, 'emscripten-cache') } },
     ),
   );
+  return program;
+}
+
+/**
+ * llama.cpp's server of the same release, in the cache folder with the libraries that it needs and tools.jinja, a chat template that knows of tools. Building that was
+ * stopped goes on.
+ * @returns {Promise<string>}
+ */
+export async function provideLlamaServer() {
+  const list = join(LIST, 'llama-server.mk');
+  const key = createHash('sha256').update(readFileSync(list)).update(HEADERS.sha512).digest('hex').slice(0, 8);
+  const all = join(cacheRoot(), 'llama-server');
+  const [folder, work] = [join(all, key), join(all, `.work-${key}`)];
+  const program = join(folder, 'llama-server');
+  if (existsSync(program)) return program;
+  const [make, compiler] = [findOnPath(['gmake', 'make']), findOnPath(['g++', 'clang++'])];
+  if (!make || !compiler) throw new SetupError('make and a C++ compiler are needed to build llama.cpp’s server');
+  await withLock('llama-server', async () => {
+    if (existsSync(program)) return;
+    await providePeers();
+    const source = await provideHeaders();
+    const libraries = librariesFolder();
+    mkdirSync(work, { recursive: true });
+    const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = process.env;
+    const places = { SOURCE: source, LIBRARIES: libraries, CXX: compiler, OUT: work };
+    const variables = Object.entries(places).map(([name, value]) => `${name}=${value}`);
+    await step('building llama.cpp’s server (once, some minutes)', () =>
+      run(make, ['-f', list, '-s', `-j${availableParallelism()}`, ...variables], { env }),
+    );
+    const done = join(all, `.done-${key}`);
+    rmSync(done, { recursive: true, force: true });
+    mkdirSync(done);
+    for (const file of readdirSync(libraries).filter((name) => /^lib.*\.so$/.test(name)))
+      copyFileSync(join(libraries, file), join(done, file));
+    copyFileSync(join(work, 'llama-server'), join(done, 'llama-server'));
+    copyFileSync(join(source, 'models/templates/Qwen-Qwen2.5-7B-Instruct.jinja'), join(done, 'tools.jinja'));
+    renameSync(done, folder);
+    rmSync(work, { recursive: true });
+  });
   return program;
 }
 

@@ -1,87 +1,186 @@
 #!/usr/bin/env node
-// How near an engine comes to the mathematics of a model: per position against the logits of reference.py, top-1
-// agreement, mean KL divergence, perplexity.
-//   node tools/quality/quality.mjs tokens MODEL.gguf TEXT 20000 tokens.json
-//   python tools/quality/reference.py MODEL.gguf tokens.json reference.f32
-//   node tools/quality/quality.mjs compare MODEL.gguf tokens.json reference.f32 f16 [i16]
-//   python tools/quality/llama_cpp.py MODEL.gguf tokens.json reference.f32
-import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+// How near bq4 and native llama.cpp come to the mathematics of a model: at each position of a text, against the logits of reference.py, top-1
+// agreement, mean KL divergence and perplexity. Prints the table "SmolLM2 beside llama.cpp" of docs/QUALITY.md, by one command:
+//   npm run build && node tools/quality/quality.mjs MODEL.gguf TEXT [--tokens 20000] [--only NAME] [--python PROGRAM]
+// Windows of 1,000 tokens are computed one after another, so that memory stays small (1 GB), and each one's figures are kept in
+// build/quality/positions-….json: it goes on where it was stopped. --only: rows whose name begins so. PROGRAM has the packages of requirements.txt; without one they are
+// installed into the cache folder.
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { argmax, openLogits } from '../../tests/js/logits.mjs';
+import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { librariesFolder, LLAMA, providePeers, provideProgram } from '../bench/install.mjs';
+import { writeWhole } from '../setup/cache.mjs';
+import { providePython } from '../setup/python.mjs';
+import { command, ROOT } from '../setup/setup.mjs';
+import { findOnPath, say, SetupError } from '../setup/shell.mjs';
+import { openReader } from './reader.mjs';
 
-/** Tokens after which the context begins anew, as in reference.py. */
+/** Tokens after which the context begins anew. */
 const WINDOW = 1000;
+const CONTEXT = 1024;
+const FOLDER = join(ROOT, 'build/quality');
 
-/** @param {Float32Array} logits @returns {Float64Array} logarithms of probabilities */
-function logProbabilities(logits) {
-  const max = logits[argmax(logits)];
-  let sum = 0;
-  for (const value of logits) sum += Math.exp(value - max);
-  const all = Math.log(sum) + max;
-  return Float64Array.from(logits, (value) => value - all);
+/** @typedef {{ agree: number, kl: number, positions: number, ours: number, theirs: number, predicted: number }} Sums */
+/** A window with the reference's logits, and of each row its `logSum` and probabilities. @typedef {{ ids: number[], logits: Float32Array[], sums: number[], p: Float32Array[] }} Window */
+/** `logits`: a row for each of the tokens. @typedef {{ logits: (ids: number[]) => AsyncIterable<Float32Array>, close?: () => void }} Engine */
+
+/** A program that answers windows with logits, as logits.c does. @param {string} program @param {string[]} args @param {number} vocab */
+function peer(program, args, vocab) {
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const failed = once(child, 'exit').then(([code, signal]) => {
+    throw new SetupError(`${program} ended (${signal ?? code})`);
+  });
+  failed.catch(() => {});
+  const { stdin, stdout } = child;
+  /** @param {number} bytes */
+  async function take(bytes) {
+    for (;;) {
+      const got = /** @type {Buffer | null} */ (stdout.read(bytes));
+      if (got) return got;
+      await Promise.race([once(stdout, 'readable'), failed]);
+    }
+  }
+  const ask = (/** @type {number[]} */ ids) => stdin.write(new Uint8Array(Int32Array.of(ids.length, ...ids).buffer));
+  async function* rows(/** @type {number} */ count) {
+    for (let i = 0; i < count; i++) {
+      const row = new Float32Array(vocab);
+      new Uint8Array(row.buffer).set(await take(row.byteLength));
+      yield row;
+    }
+  }
+  return { ask, rows, close: () => child.kill() };
 }
 
-/** @param {Float64Array} p @param {Float64Array} q  sum of p (log p - log q) */
-function divergence(p, q) {
-  let sum = 0;
-  for (let i = 0; i < p.length; i++) sum += Math.exp(p[i]) * (p[i] - q[i]);
-  return sum;
+/** @param {string} file @param {'f16' | 'i8'} kv @param {'i8' | 'i16'} activations @returns {Engine} */
+const bq4 = (file, kv, activations) => ({
+  async *logits(ids) {
+    const reader = await openReader(fromFile(file), ids, { context: CONTEXT, kv, activations });
+    for (let n = 1; n <= ids.length; n++) yield reader.read(n);
+    reader.close();
+  },
+});
+
+/** @param {string} file @param {'f16' | 'q8_0'} kv @param {number} vocab */
+async function llama(file, kv, vocab) {
+  const gcc = findOnPath(['gcc', 'clang']);
+  if (!gcc) throw new SetupError('gcc or clang is needed for llama.cpp');
+  await providePeers();
+  const program = await provideProgram(gcc, 'logits');
+  const { ask, rows, close } = peer(program, [resolve(file), librariesFolder(), '1', String(CONTEXT), kv], vocab);
+  /** @param {number[]} ids */
+  function logits(ids) {
+    ask(ids);
+    return rows(ids.length);
+  }
+  return { logits, close };
 }
 
-/** @param {string} model @param {string} text @param {string} count @param {string} out */
-async function tokens(model, text, count, out) {
+/** Every row of the table. @type {[string, (file: string, vocab: number) => Engine | Promise<Engine>][]} */
+const ROWS = [
+  ['bq4, activations i16 (default), KV i8 (default)', (file) => bq4(file, 'i8', 'i16')],
+  ['bq4, activations i16, KV f16', (file) => bq4(file, 'f16', 'i16')],
+  ['bq4, activations i8, KV f16', (file) => bq4(file, 'f16', 'i8')],
+  ['bq4, activations i8, KV i8', (file) => bq4(file, 'i8', 'i8')],
+  [`${LLAMA}, KV f16 (its default)`, (file, vocab) => llama(file, 'f16', vocab)],
+  [`${LLAMA}, KV q8_0`, (file, vocab) => llama(file, 'q8_0', vocab)],
+];
+
+/** @param {Engine} engine @param {Window} window @returns {Promise<Sums>} */
+async function compared(engine, window) {
+  const { ids, logits, sums, p } = window;
+  const found = { agree: 0, kl: 0, positions: 0, ours: 0, theirs: 0, predicted: 0 };
+  let i = 0;
+  for await (const got of engine.logits(ids)) {
+    const [wanted, likely, sum] = [logits[i], p[i], logSum(got)];
+    found.positions++;
+    found.agree += Number(argmax(wanted) === argmax(got));
+    // Differences of logits, which are small: f32 is enough for probabilities.
+    let kl = sum - sums[i];
+    for (let token = 0; token < got.length; token++) kl += likely[token] * (wanted[token] - got[token]);
+    found.kl += kl;
+    const next = ids[++i];
+    if (next === undefined) continue;
+    found.predicted++;
+    found.ours += sum - got[next];
+    found.theirs += sums[i - 1] - wanted[next];
+  }
+  if (i !== ids.length) throw new Error(`${i} rows of ${ids.length}`);
+  return found;
+}
+
+/** @param {string} model @param {string} text @param {number} count */
+async function tokensOf(model, text, count) {
   const engine = await createEngine();
   const loaded = await engine.load(fromFile(model), { context: 64 });
-  const ids = (await loaded.tokenize(readFileSync(text, 'utf8'))).slice(0, Number(count));
-  writeFileSync(out, JSON.stringify(ids));
+  const ids = (await loaded.tokenize(readFileSync(text, 'utf8'))).slice(0, count);
+  const { vocab } = loaded.info;
   await engine.close();
-  console.log(`${ids.length} tokens`);
+  return { ids: [...ids], vocab };
 }
 
-/** @param {string} model @param {string} list @param {string} reference @param {'f32' | 'f16' | 'i8' | 'i4'} kv @param {'i8' | 'i16'} activations */
-async function compare(model, list, reference, kv, activations) {
-  /** @type {number[]} */
-  const ids = JSON.parse(readFileSync(list, 'utf8'));
-  const ours = await openLogits(fromFile(model), { context: WINDOW + 24, kv, activations });
-  const file = openSync(reference, 'r');
-  const sums = { agree: 0, kl: 0, positions: 0, ours: 0, theirs: 0, predicted: 0 };
-  for (let i = 0; i < ids.length; i++) {
-    const got = i % WINDOW ? ours.next(ids[i]) : ours.start([ids[i]]);
-    const wanted = new Float32Array(got.length);
-    if (readSync(file, wanted, 0, wanted.byteLength, i * wanted.byteLength) !== wanted.byteLength) break;
-    const [p, q] = [logProbabilities(wanted), logProbabilities(got)];
-    sums.positions++;
-    sums.agree += Number(argmax(wanted) === argmax(got));
-    sums.kl += divergence(p, q);
-    if (i + 1 < ids.length && (i + 1) % WINDOW) {
-      sums.predicted++;
-      sums.ours -= q[ids[i + 1]];
-      sums.theirs -= p[ids[i + 1]];
+/** @param {string} name @param {Sums[]} windows */
+function told(name, windows) {
+  const sum = (/** @type {keyof Sums} */ what) => windows.reduce((all, each) => all + each[what], 0);
+  const positions = sum('positions');
+  const [ours, theirs] = [sum('ours'), sum('theirs')].map((all) => Math.exp(all / sum('predicted')));
+  const added = 100 * (ours / theirs - 1);
+  return `| ${[name, positions.toLocaleString('en'), `${((100 * sum('agree')) / positions).toFixed(2)} %`, (sum('kl') / positions).toFixed(5), `${added < 0 ? '−' : '+'}${Math.abs(added).toFixed(2)} %`].join(' | ')} |`;
+}
+
+/** @param {string} model @param {string | undefined} program  Python with the reference's packages @param {number} vocab */
+async function openReference(model, program, vocab) {
+  const python = program ?? findOnPath(['python3', 'python']);
+  if (!python) throw new SetupError('Python is needed for the reference');
+  const own = program ?? (await providePython(ROOT, python, 'tools/quality/requirements.txt'));
+  return peer(own, [join(ROOT, 'tools/quality/reference.py'), model], vocab);
+}
+
+await command(async () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { tokens: { type: 'string', default: '20000' }, only: { type: 'string' }, python: { type: 'string' } },
+  });
+  if (positionals.length !== 2) throw new SetupError('MODEL.gguf TEXT: see the head of tools/quality/quality.mjs');
+  const [model, text] = positionals;
+  const { ids, vocab } = await tokensOf(model, text, Number(values.tokens));
+  const key = createHash('sha256').update(JSON.stringify([statSync(model).size, ids]));
+  const kept = join(FOLDER, `positions-${key.digest('hex').slice(0, 8)}.json`);
+  mkdirSync(FOLDER, { recursive: true });
+  /** Of each row, figures by window. @type {Record<string, Sums[]>} */
+  const known = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : {};
+  const rows = ROWS.filter(([name]) => name.startsWith(values.only ?? ''));
+  const windows = Array.from({ length: Math.ceil(ids.length / WINDOW) }, (_, at) => ({
+    at,
+    ids: ids.slice(at * WINDOW, (at + 1) * WINDOW),
+    missing: rows.filter(([name]) => !known[name]?.[at]),
+  })).filter(({ missing }) => missing.length);
+  if (windows.length) {
+    const reference = await openReference(model, values.python, vocab);
+    // All at once: it computes the next window while this one is compared.
+    for (const window of windows) reference.ask(window.ids);
+    /** @type {Map<string, Engine>} */
+    const engines = new Map();
+    for (const { at, ids, missing } of windows) {
+      const logits = [];
+      for await (const row of reference.rows(ids.length)) logits.push(row);
+      const sums = logits.map(logSum);
+      const p = logits.map((row, i) => row.map((logit) => Math.exp(logit - sums[i])));
+      const window = { ids, logits, sums, p };
+      for (const [name, open] of missing) {
+        const engine = engines.get(name) ?? (await open(model, vocab));
+        engines.set(name, engine);
+        (known[name] ??= [])[at] = await compared(engine, window);
+        writeWhole(kept, JSON.stringify(known));
+        say(told(name, known[name]));
+      }
     }
-    if (i % WINDOW === WINDOW - 1) console.error(told(`bq4, KV ${kv}, activations ${activations}`, sums));
+    for (const engine of [reference, ...engines.values()]) engine.close?.();
   }
-  closeSync(file);
-  ours.close();
-  console.log(told(`bq4, KV ${kv}, activations ${activations}`, sums));
-}
-
-/** @param {string} name @param {{ agree: number, kl: number, positions: number, ours: number, theirs: number, predicted: number }} sums */
-function told(name, { agree, kl, positions, ours, theirs, predicted }) {
-  const [a, b] = [Math.exp(ours / predicted), Math.exp(theirs / predicted)];
-  return (
-    `${name}: ${positions} positions, top-1 ${((100 * agree) / positions).toFixed(2)} %, KL ${(kl / positions).toFixed(5)}, ` +
-    `perplexity ${a.toFixed(4)} (reference ${b.toFixed(4)}, ${(100 * (a / b - 1)).toFixed(2)} %)`
-  );
-}
-
-const [task, ...rest] = process.argv.slice(2);
-if (task === 'tokens' && rest.length === 4) await tokens(rest[0], rest[1], rest[2], rest[3]);
-else if (task === 'compare' && (rest.length === 4 || rest.length === 5))
-  await compare(
-    rest[0],
-    rest[1],
-    rest[2],
-    /** @type {'f16'} */ (rest[3]),
-    /** @type {'i16' | undefined} */ (rest[4]) ?? 'i8',
-  );
-else console.error('see the head of this file');
+  console.log(['| | positions | top-1 | mean KL | perplexity |', '|---|---|---|---|---|'].join('\n'));
+  for (const [name] of rows) console.log(told(name, known[name]));
+});

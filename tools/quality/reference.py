@@ -1,17 +1,12 @@
-"""The mathematics of a LLaMA GGUF: its weights dequantized by PyPI gguf, computed by transformers in f32. Writes the
-logits of every position of a list of tokens, windows of WINDOW from the beginning, as f32 rows. Run by hand:
-    python tools/quality/reference.py MODEL.gguf tokens.json logits.f32
-Needs torch, transformers and gguf."""
-import json
+"""The mathematics of a LLaMA GGUF: its weights dequantized by PyPI gguf, computed by transformers in f32. As
+tools/bench/peers/logits.c: reads windows, each as a number of tokens and the tokens (i32), and writes a row of logits
+(f32) for every token. quality.mjs runs it; needs what requirements.txt lists."""
 import sys
 
 import gguf
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
-
-WINDOW = 1000
-
 
 def halves(weight, heads):
     """GGUF's rows rotate in adjacent pairs, those of transformers in halves."""
@@ -42,15 +37,18 @@ def load(path):
     return model.eval()
 
 
-def main(path, tokens, out):
+def integers(count):
+    return np.frombuffer(sys.stdin.buffer.read(4 * count), np.int32)
+
+
+@torch.no_grad()
+def main(path):
     torch.set_num_threads(1)
     model = load(path)
-    ids = json.load(open(tokens))
-    with open(out, "wb") as file, torch.no_grad():
-        for start in range(0, len(ids), WINDOW):
-            logits = model(torch.tensor([ids[start:start + WINDOW]])).logits[0]
-            file.write(logits.float().numpy().tobytes())
-            print(start, flush=True)
+    while len(count := integers(1)):
+        ids = torch.from_numpy(integers(int(count[0])).astype(np.int64))
+        sys.stdout.buffer.write(model(ids[None]).logits[0].float().numpy().tobytes())
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
