@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { provideLlamaServer } from './bench/install.mjs';
 import { buildWasm, make } from './build.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
 import { runProgram } from './testing/program.mjs';
@@ -14,7 +15,7 @@ import { command, ROOT, setUp } from './setup/setup.mjs';
 
 /** @typedef {import('./setup/setup.mjs').Tools} Tools */
 /** @typedef {(report: Report, tools: Tools) => Promise<void>} Run */
-/** @typedef {{ long?: boolean, run: Run }} Suite  `long`: not part of `npm test` */
+/** @typedef {{ long?: boolean, named?: boolean, run: Run }} Suite  `long`: not part of `npm test`; `named`: of nothing, it runs when it is named */
 
 /** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
 const PATIENCE = 900;
@@ -346,6 +347,15 @@ const SUITES = {
       await nodeTests(report, tools, 'other-browsers', others, { together: true, browsers: 'firefox,webkit' });
     },
   },
+  // Programs that others made, built for some minutes: by its name alone, never part of the others.
+  peers: {
+    named: true,
+    async run(report, tools) {
+      await buildWasm(tools);
+      await provideLlamaServer();
+      await nodeTests(report, tools, 'peers', testFiles('peers', /\.test\.mjs$/));
+    },
+  },
   'fuzz-long': { long: true, run: (report, tools) => fuzz(report, tools, LONG_FUZZ) },
 };
 
@@ -356,8 +366,8 @@ await command(async () => {
   const words = process.argv.slice(2);
   const named = words.filter((word) => !TIERS.includes(word));
   /** @param {string} name @param {Suite} suite */
-  const wanted = (name, { long = false }) =>
-    named.length ? named.includes(name) : words.includes('--all') || long === words.includes('--long');
+  const wanted = (name, { long = false, named: asked = false }) =>
+    named.length ? named.includes(name) : !asked && (words.includes('--all') || long === words.includes('--long'));
   const unknown = named.filter((name) => !(name in SUITES));
   if (unknown.length)
     throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
@@ -387,5 +397,9 @@ await command(async () => {
     }
     console.log(`    ${name} took ${((Date.now() - start) / 1000).toFixed(0)} s`);
   }
+  const asked = Object.keys(SUITES).filter((name) => SUITES[name].named && !named.includes(name));
+  console.log(
+    `\nleft out, since they run by name alone: ${asked.map((name) => `npm test -- ${name}`).join(', ') || 'none'}`,
+  );
   return report.finish(existsSync(join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data')));
 });

@@ -33,9 +33,10 @@ async function ask(url, { headers, fetch: get }, init) {
       ...init,
       headers: { ...headers, ...(init.body ? { 'Content-Type': 'application/json' } : {}) },
     });
-  } catch (cause) {
+  } catch (/** @type {any} */ cause) {
     if (init.signal?.aborted) throw init.signal.reason;
-    throw new BqError('NETWORK', `${url} can't be reached: ${/** @type {Error} */ (cause).message}`, {
+    // Node says no more than "fetch failed", and the reason behind it: refused, or 300 s without an answer.
+    throw new BqError('NETWORK', `${url} can't be reached: ${cause.cause?.message || cause.message}`, {
       cause,
       details: { url },
       hint: 'check that the server runs, that it allows this page (CORS), and that the Content-Security-Policy has it in connect-src',

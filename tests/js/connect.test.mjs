@@ -247,7 +247,7 @@ test('servers that fail: a typed error, never a short reply', async () => {
     await assert.rejects(against(answer, body), { name: 'BqError', ...wanted }, name);
   const gone = await serveModels([{ id: 'chat', model }], { port: 0 });
   await gone.close();
-  await assert.rejects(connect(gone.url).chat.completions.create(fixed), { code: 'NETWORK' });
+  await assert.rejects(connect(gone.url).chat.completions.create(fixed), { code: 'NETWORK', message: /ECONNREFUSED/ });
 });
 
 test('here where the plan says that it fits, there where not', async () => {
