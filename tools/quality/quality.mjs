@@ -41,7 +41,7 @@ function peer(program, args, vocab) {
   async function take(bytes) {
     for (;;) {
       const got = /** @type {Buffer | null} */ (stdout.read(bytes));
-      if (got) return got;
+      if (got?.length === bytes) return got;
       await Promise.race([once(stdout, 'readable'), failed]);
     }
   }
@@ -160,26 +160,29 @@ await command(async () => {
     missing: rows.filter(([name]) => !known[name]?.[at]),
   })).filter(({ missing }) => missing.length);
   if (windows.length) {
-    const reference = await openReference(model, values.python, vocab);
-    // All at once: it computes the next window while this one is compared.
-    for (const window of windows) reference.ask(window.ids);
     /** @type {Map<string, Engine>} */
     const engines = new Map();
-    for (const { at, ids, missing } of windows) {
-      const logits = [];
-      for await (const row of reference.rows(ids.length)) logits.push(row);
-      const sums = logits.map(logSum);
-      const p = logits.map((row, i) => row.map((logit) => Math.exp(logit - sums[i])));
-      const window = { ids, logits, sums, p };
-      for (const [name, open] of missing) {
-        const engine = engines.get(name) ?? (await open(model, vocab));
-        engines.set(name, engine);
-        (known[name] ??= [])[at] = await compared(engine, window);
-        writeWhole(kept, JSON.stringify(known));
-        say(told(name, known[name]));
+    const reference = await openReference(model, values.python, vocab);
+    try {
+      // All at once: it computes the next window while this one is compared.
+      for (const window of windows) reference.ask(window.ids);
+      for (const { at, ids, missing } of windows) {
+        const logits = [];
+        for await (const row of reference.rows(ids.length)) logits.push(row);
+        const sums = logits.map(logSum);
+        const p = logits.map((row, i) => row.map((logit) => Math.exp(logit - sums[i])));
+        const window = { ids, logits, sums, p };
+        for (const [name, open] of missing) {
+          const engine = engines.get(name) ?? (await open(model, vocab));
+          engines.set(name, engine);
+          (known[name] ??= [])[at] = await compared(engine, window);
+          writeWhole(kept, JSON.stringify(known));
+          say(told(name, known[name]));
+        }
       }
+    } finally {
+      for (const engine of [reference, ...engines.values()]) engine.close?.();
     }
-    for (const engine of [reference, ...engines.values()]) engine.close?.();
   }
   console.log(['| | positions | top-1 | mean KL | perplexity |', '|---|---|---|---|---|'].join('\n'));
   for (const [name] of rows) console.log(told(name, known[name]));
