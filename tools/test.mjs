@@ -6,7 +6,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { provideLlamaServer } from './bench/install.mjs';
 import { buildWasm, make } from './build.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
 import { runProgram } from './testing/program.mjs';
@@ -352,7 +351,7 @@ const SUITES = {
     named: true,
     async run(report, tools) {
       await buildWasm(tools);
-      await provideLlamaServer();
+      await (await import('./bench/install.mjs')).provideLlamaServer();
       await nodeTests(report, tools, 'peers', testFiles('peers', /\.test\.mjs$/));
     },
   },
@@ -383,10 +382,12 @@ await command(async () => {
     report.fail('set-up', 'see above');
   }
   for (const [name, suite] of Object.entries(SUITES)) {
+    if (suite.named && !named.length) report.leftOut(name, 'by its name alone');
     if (!tools || !wanted(name, suite)) continue;
     report.heading(name);
     if (suite.long && words.includes('--all') && Date.now() - begun > MINUTES * 60_000) {
-      report.leftOut(name, `after ${MINUTES} minutes no long suite begins: npm test -- ${name}`);
+      report.leftOut(name, `after ${MINUTES} minutes no long suite begins`);
+      console.log(`left out: ${MINUTES} minutes have passed`);
       continue;
     }
     const start = Date.now();
@@ -397,9 +398,5 @@ await command(async () => {
     }
     console.log(`    ${name} took ${((Date.now() - start) / 1000).toFixed(0)} s`);
   }
-  const asked = Object.keys(SUITES).filter((name) => SUITES[name].named && !named.includes(name));
-  console.log(
-    `\nleft out, since they run by name alone: ${asked.map((name) => `npm test -- ${name}`).join(', ') || 'none'}`,
-  );
   return report.finish(existsSync(join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data')));
 });

@@ -233,7 +233,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   });
 
   test('an abort, or leaving the loop, ends the reply there too', async () => {
-    const long = /** @type {{}} */ ({ messages, max_tokens: 900, ignore_eos: true, temperature: 1 });
+    const long = /** @type {any} */ ({ messages, max_tokens: 900, ignore_eos: true, temperature: 1 });
     const reason = new Error('enough');
     const waiting = new AbortController();
     const whole = assert.rejects(remote.chat.completions.create(long, { signal: waiting.signal }), reason);
@@ -275,7 +275,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   test('a server that dies amid a reply: NETWORK, never a short reply', async () => {
     const other = await start();
     const reading = (async () => {
-      const long = /** @type {{}} */ ({ messages, max_tokens: 900, ignore_eos: true });
+      const long = /** @type {any} */ ({ messages, max_tokens: 900, ignore_eos: true });
       for await (const _ of await connect(other.url).chat.completions.create({ ...long, stream: true }))
         void other.close();
     })();

@@ -84,8 +84,7 @@ export class Report {
    * @param {string} why
    */
   leftOut(name, why) {
-    this.#leftOut.push(name);
-    console.log(`LEFT OUT ${name}: ${why}`);
+    this.#leftOut.push(`npm test -- ${name} (${why})`);
   }
 
   /**
@@ -102,7 +101,7 @@ export class Report {
       for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
       if (failures.length > SHOWN) console.log(`    and ${failures.length - SHOWN} more`);
     }
-    if (this.#leftOut.length) console.log(`\nleft out for want of time: ${this.#leftOut.join(', ')}`);
+    if (this.#leftOut.length) console.log(`\nleft out: ${this.#leftOut.join(', ')}`);
     const { passed, failed, skipped } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
     return failed || !passed ? 1 : 0;
