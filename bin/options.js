@@ -55,8 +55,15 @@ export function loadOptions(options) {
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
     activations,
-    ...(options['skip-layers'] && { quality: { skip: options['skip-layers'].split(',').map(Number) } }),
+    quality: qualityOf(options),
   };
+}
+
+/** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
+function qualityOf(options) {
+  const skip = options['skip-layers']?.split(',').map(Number);
+  const head = numberOf(options, 'head-share');
+  return skip || head !== undefined ? { ...(skip && { skip }), ...(head !== undefined && { head }) } : undefined;
 }
 
 /** Bytes that are enough for an adapter: its floats as f32, and what each session needs for them. @param {string} file */

@@ -10,7 +10,8 @@ export async function replayReceipt([file, model], options) {
   const { context, kv, activations, kvWindow, kvSinks, quality } = loadOptions(receipt);
   const sight = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
-    ...(quality && { 'skip-layers': quality.skip.join() }),
+    ...(quality?.skip && { 'skip-layers': quality.skip.join() }),
+    ...(quality?.head && { 'head-share': String(quality.head) }),
   };
   const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });
   const { build, threads } = opened.engine.info;

@@ -121,6 +121,8 @@ typedef struct bq_session_options {
                           own, and BQ_KV_BLOCK - 1 more at most; 0: all. The context may be longer
                           than the model's own then (docs/decisions/0018-attention-sinks.md) */
   uint32_t sinks;      /* and besides, of the first ones; at most BQ_SINKS_MAX */
+  float head;          /* the share of the head's rows that is computed, by clusters: those that
+                          bq_model_cluster makes. The logits of others are -INFINITY. 0: all */
   uint32_t spread;     /* products of so many tokens at least are spread (bq_session_spread), not of
                           paged models, nor with threads; 0: none */
   bq_parallel parallel;
@@ -139,6 +141,7 @@ typedef struct bq_plan {
   uint64_t session_bytes;  /* a session with the given options and its forks: blocks of a bq_heap */
   uint64_t kv_bytes;       /* of session_bytes, what the positions of its own context take */
   uint64_t token_weights;  /* weights that every token meets: what its time is spent on */
+  uint64_t cluster_bytes;  /* one block: what bq_model_cluster takes; 0: options.head is 0 */
   bool lacks_kernels;      /* some are of types that bq_kernels_best() can't multiply with */
   bq_config config;
 } bq_plan;
@@ -239,6 +242,10 @@ const bq_tokenizer *bq_model_tokenizer(const bq_model *model); /* NULL: the file
 const uint8_t *bq_model_section(const bq_model *model, const char tag[4], size_t *bytes);
 /* Layers that can be computed now: 0 = not even the embedding, layers + 2 = everything. */
 uint32_t bq_model_ready(const bq_model *model);
+/* Makes clusters of the head's rows, for options.head, unless there are; the same ones everywhere.
+ * They stay until bq_loader_free. Not while a session of this model runs. STATE: the head is not
+ * there yet; UNSUPPORTED: there is none, or weights are paged; NOMEM. */
+bq_status bq_model_cluster(bq_model *model, bq_allocator allocator, bq_error *err);
 
 /* --- session ---------------------------------------------------------------------------- */
 
@@ -257,6 +264,10 @@ void bq_session_set_key(bq_session *session, uint64_t key);
 /* The n layers that are not computed from now on: a token's state passes them unchanged. What was
  * computed with others is forgotten; forks skip the same ones. ARGUMENT: there is no such layer. */
 bq_status bq_session_skip(bq_session *session, const uint32_t *layers, size_t n, bq_error *err);
+
+/* With options.head: whether its share of the head is enough from now on, which at first it isn't,
+ * nor is it under a mask. The last logits are computed anew when that changes. */
+void bq_session_clusters(bq_session *session, bool on);
 
 /* --- adapters ---
  * Low-rank changes of a model's products: y += B (A x * scale), after the bias. */

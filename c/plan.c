@@ -1,6 +1,8 @@
 /* What a model will take, told from the first bytes of its file. */
 #include "bq.h"
+#include "core/least.h"
 #include "load/loader.h"
+#include "model/clusters.h"
 #include "session/session.h"
 
 /* Everything but the model's block. */
@@ -25,8 +27,10 @@ static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *
                  "a context of %u is more than this machine can address", o.context);
 }
 
-static void plan_weights(const bq_model_block *block, bq_plan *plan) {
+static void plan_weights(const bq_model_block *block, const bq_session_options *o, bq_plan *plan) {
   const bq_kernels *k = bq_kernels_best();
+  const bool clusters = o && o->head > 0 && !plan->config.no_head;
+  plan->cluster_bytes = clusters ? bq_clusters_bytes(&plan->config, block->head) : 0;
   plan->weight_bytes = block->weight_bytes;
   plan->token_weights = block->token_weights;
   _Static_assert(BQ_TYPE_COUNT <= 64, "a bit for each");
@@ -44,8 +48,8 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes, cons
   if (status) return status;
   bq_model_block block = {0};
   plan.model_bytes = bq_model_bytes(&p, &(bq_residency){0}, &block);
-  plan_weights(&block, &plan);
-  if (plan.model_bytes == UINT64_MAX)
+  plan_weights(&block, options, &plan);
+  if (plan.model_bytes == UINT64_MAX || plan.cluster_bytes == UINT64_MAX)
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                    "%l bytes of weights are more than this machine can address", plan.weight_bytes);
   *out = plan;
@@ -61,7 +65,11 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   bq_plan plan;
   bq_status status = plan_rest(&in, options, need, &p, &plan, err);
   if (status) return status;
-  uint64_t rest = plan.loader_bytes + plan.prefix_block; /* both far below 2^62 */
+  bq_model_block block = {0};
+  bq_model_bytes(&p, &(bq_residency){0}, &block);
+  plan_weights(&block, options, &plan);
+  const uint64_t clusters = bq_smaller(plan.cluster_bytes, UINT64_MAX / 4); /* all below 2^62 */
+  const uint64_t rest = plan.loader_bytes + plan.prefix_block + clusters;
   bool fits =
       rest <= budget->bytes &&
       plan.session_bytes <= (budget->bytes - rest) / (budget->sessions ? budget->sessions : 1);
@@ -73,9 +81,12 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   bq_paging chosen;
   status = bq_paging_choose(&p, room, budget->beside, &chosen, err);
   if (status) return status;
-  bq_model_block block = {0};
+  if (chosen.residency.paged && plan.cluster_bytes)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
+                   "a head by clusters needs all weights in memory, none of them paged");
+  block = (bq_model_block){0};
   bq_model_bytes(&p, &chosen.residency, &block);
-  plan_weights(&block, &plan);
+  plan_weights(&block, options, &plan);
   plan.model_bytes = chosen.model_bytes;
   *out = plan;
   *paging = chosen;

@@ -27,12 +27,13 @@ typedef struct bqw_error_record { /* 264 bytes */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
-typedef struct bqw_session_options { /* 44 bytes */
+typedef struct bqw_session_options { /* 48 bytes */
   uint32_t context, window, batch, kv_type, activations;
   uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
   uint32_t forks, fork_positions; /* of each session: bq_session_options */
   uint32_t drafts;                /* tokens that bqw_session_draft takes at most */
   uint32_t kv_window, sinks;
+  float head;
 } bqw_session_options;
 
 typedef struct bqw_plan { /* 144 bytes */
@@ -190,6 +191,8 @@ uint32_t bqw_loader_free(uint32_t loader);
 
 /* Stages that can be computed; layers + 2 = all. 0 for an unknown model too. */
 uint32_t bqw_model_ready(uint32_t model);
+/* bq_model_cluster, before a session with options.head runs. STATE, UNSUPPORTED, NOMEM. */
+uint32_t bqw_model_cluster(uint32_t model);
 /* *out = address of a section's payload (0: none), *bytes = its length; tag: little-endian u32. */
 uint32_t bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t *bytes);
 
@@ -226,6 +229,8 @@ uint32_t bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n)
 uint32_t bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key);
 /* bq_session_skip. ARGUMENT. */
 uint32_t bqw_session_skip(uint32_t session, const uint32_t *layers, uint32_t n);
+/* bq_session_clusters: 1 or 0. */
+uint32_t bqw_session_clusters(uint32_t session, uint32_t on);
 /* ARGUMENT: no tokens, or one outside the vocabulary; CONTEXT_FULL. */
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 /* As bqw_session_sync. */

@@ -41,6 +41,13 @@ BQW(uint32_t) bqw_session_skip(uint32_t session, const uint32_t *layers, uint32_
   return bqw_report(bq_session_skip(s, layers, n, &err), &err);
 }
 
+BQW(uint32_t) bqw_session_clusters(uint32_t session, uint32_t on) {
+  bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  bq_session_clusters(s, on != 0);
+  return bqw_report(BQ_OK, NULL);
+}
+
 BQW(uint32_t)
 bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept) {
   bq_session *s = bqw_session_of(session);

@@ -139,6 +139,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.fork_positions = in->fork_positions;
     o.kv_window = in->kv_window;
     o.sinks = in->sinks;
+    o.head = in->head;
     o.rows = in->drafts < UINT32_MAX ? in->drafts + 1 : UINT32_MAX;
   }
   o.parallel.run = bqw_parallel().run;
@@ -152,6 +153,7 @@ static double heap_bytes(const bq_plan *p, const bq_session_options *o, uint32_t
   double sum = (double)bq_heap_overhead() + 2 * BQ_ALIGN;
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
     sum += (double)blocks[i] + 2 * BQ_ALIGN;
+  if (p->cluster_bytes) sum += (double)p->cluster_bytes + 2 * BQ_ALIGN;
   const size_t threads = o->parallel.threads;
   if (threads > 1) sum += (double)(threads - 1) * BQW_THREAD_STACK + 2 * BQ_ALIGN;
   return sum + ((double)p->session_bytes + 2 * BQ_ALIGN) * sessions;
@@ -322,6 +324,13 @@ BQW(uint32_t) bqw_loader_free(uint32_t loader) {
 BQW(uint32_t) bqw_model_ready(uint32_t model) {
   bq_model *m = object_of(model, MODEL);
   return m ? bq_model_ready(m) : 0;
+}
+
+BQW(uint32_t) bqw_model_cluster(uint32_t model) {
+  bq_model *m = object_of(model, MODEL);
+  if (!m) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return bqw_report(bq_model_cluster(m, engine.allocator, &err), &err);
 }
 
 BQW(uint32_t)

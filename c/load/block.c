@@ -68,6 +68,7 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   block->weight_bytes += l.engine_bytes;
   block->token_weights += token_weights(c, e);
   if (!p->vectors) block->types |= UINT64_C(1) << l.type;
+  if (e->slot == BQ_SLOT_HEAD || (c->tied && e->slot == BQ_SLOT_WTE)) block->head = l.type;
   p->spare = bq_larger(p->spare, l.spare);
   p->staging = bq_larger(p->staging, e->data ? 0 : l.batch);
   uint8_t *dst = paged ? NULL : bq_arena_take(p->arena, l.engine_bytes, 1);

@@ -365,6 +365,7 @@ bq_status bq_loader_model(bq_loader *l, bq_model **out, bq_error *err) {
 void bq_loader_free(bq_loader *l) {
   if (!l) return;
   bq_allocator a = l->allocator;
+  if (l->memory) a.free(a.ctx, l->block.model ? l->block.model->clusters : NULL);
   if (l->memory) a.free(a.ctx, l->memory);
   if (l->manifest) a.free(a.ctx, l->manifest);
   a.free(a.ctx, l);

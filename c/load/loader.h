@@ -37,6 +37,7 @@ typedef struct bq_model_block {
   uint64_t weight_bytes;  /* of all weights as the engine holds them, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
   uint64_t types;         /* of matrices: bit t is set where one is of bq_type t in the end */
+  bq_type head;           /* the head's */
   bq_paging paging;       /* without model_bytes; zeros when nothing is paged */
 } bq_model_block;
 

@@ -53,6 +53,7 @@ struct bq_model {
   uint32_t n_sections;
   uint32_t ready;       /* stages: see model/ready.h */
   struct bq_pages *pages; /* model/pages.h; NULL: all weights stay in memory */
+  struct bq_clusters *clusters; /* model/clusters.h; NULL: not made. A block of its own */
 };
 
 /* Makes the program of the layers from the configuration, and what its attention needs.

@@ -164,7 +164,7 @@ static size_t row_groups(const bq_matrix *w) {
   return ((size_t)w->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
 }
 
-static void finish_logits(const bq_config *c, float *y, size_t n) {
+void bq_forward_logits(const bq_config *c, float *y, size_t n) {
   bq_scale_by(y, n, bq_or_one(c->logit_scale));
   const float cap = c->logit_softcap;
   for (size_t i = 0; cap > 0 && i < n; i++) y[i] = cap * bq_tanhf(y[i] / cap);
@@ -179,7 +179,7 @@ static void finish_product(const bq_session *s, const linear *l, const product *
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
     if (p->adapter)
       bq_adapter_raise(s, p->adapter, p->low + t * s->low_stride, row0, row1, y);
-    if (l->logits) finish_logits(&s->model->config, y, row1 - row0);
+    if (l->logits) bq_forward_logits(&s->model->config, y, row1 - row0);
     if (!l->residual) continue;
     bq_scale_by(y, row1 - row0, l->scale);
     s->model->kernels->add(l->residual + t * p->w->rows + row0, y, row1 - row0);

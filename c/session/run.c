@@ -113,7 +113,8 @@ bool bq_head_follows(const bq_session *s) {
 bq_rows bq_head_rows(const bq_session *s) {
   const uint32_t first = s->gathered ? 0 : first_result(s) - s->win_start;
   const uint32_t end = s->gathered ? s->gathered : s->win_len, at = first + s->head_at;
-  return (bq_rows){at, bq_smaller32(s->options.batch, end - at),
+  const uint32_t most = bq_session_clustered(s) ? 1 : s->options.batch;
+  return (bq_rows){at, bq_smaller32(most, end - at),
                    bq_result_at(s, first_result(s) + s->head_at)};
 }
 
@@ -162,9 +163,11 @@ static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   gather(s);
   const bq_rows rows = bq_head_rows(s);
   const bool last_part = hidden || row0 + part.rows == s->model->head.rows;
-  if (hidden) bq_forward_hidden(s);
+  if (bq_session_clustered(s)) status = bq_forward_clusters(s, err);
+  else if (hidden) bq_forward_hidden(s);
   else if (!BQ_CAN_SPREAD || !s->options.spread) bq_forward_head(s, &part, row0);
   else if (!bq_forward_spread(s, rows.n)) return want_rows(err);
+  if (status != BQ_OK) return status;
   if (last_part && !hidden) add_work(s, bq_session_work(s, BQ_STAGE_HEAD, 0, 0, rows.n));
   const bool last_rows = rows.first + rows.n == (s->gathered ? s->gathered : s->win_len);
   s->head_at = last_rows ? 0 : s->head_at + rows.n;
@@ -286,11 +289,11 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
     if (other->model != s->model || a->kv_type != b->kv_type || a->activations != b->activations ||
         a->hidden != b->hidden || a->kv_window != b->kv_window || a->sinks != b->sinks ||
         b->context > a->context || !s->pooling != !other->pooling ||
-        s->adapter != other->adapter ||
+        s->adapter != other->adapter || a->head != b->head || s->clusters != other->clusters ||
         memcmp(&s->skipped, &other->skipped, sizeof s->skipped) != 0)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                      "session %l is of another model, KV type, KV window, type of activations or "
-                     "kind of results, skips other layers, or has "
+                     "kind of results, skips other layers, or has another share of the head, "
                      "another adapter or a larger context than the first",
                      (uint64_t)i);
     if (other->n_tokens == 0)

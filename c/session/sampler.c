@@ -22,12 +22,7 @@ static double draw(bq_rng *rng) {
   return (double)(mix(rng->state) >> 11) * 0x1p-53;
 }
 
-/* Before means: higher value, then lower id. NaN never comes before anything. */
-static bool before(bq_candidate a, bq_candidate b) {
-  return a.value > b.value || (a.value == b.value && a.id < b.id);
-}
-
-static bool after(bq_candidate a, bq_candidate b) { return before(b, a); }
+static bool after(bq_candidate a, bq_candidate b) { return bq_candidate_before(b, a); }
 
 typedef bool order(bq_candidate a, bq_candidate b);
 
@@ -199,11 +194,11 @@ static uint32_t pick_among_best(bq_candidate *c, uint32_t n, const bq_sample_opt
     total = weigh(c, limit, max);
   } else {
     total = weigh(c, n, max);
-    heapify(before, c, n);
+    heapify(bq_candidate_before, c, n);
   }
   size_t kept = 0;
   for (; kept < limit && sum < top_p * total; kept++) {
-    float weight = top_k ? c[kept].value : pop(before, c, &heap).value;
+    float weight = top_k ? c[kept].value : pop(bq_candidate_before, c, &heap).value;
     if (kept && weight < o->min_p) break; /* relative to the best, whose weight is 1 */
     sum += (double)weight;
   }

@@ -43,6 +43,10 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
   o.hidden = o.hidden || config->no_head;
+  if (!(o.head >= 0 && o.head < 1))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "a share of the head is from 0 (all of it) to less than 1");
+  if (o.hidden) o.head = 0;
   o.rows = bq_smaller32(o.rows ? o.rows : 1, o.context);
   o.fork_positions = bq_smaller32(o.fork_positions ? o.fork_positions : o.context, o.context);
   if (o.forks > BQ_FORKS_MAX)
@@ -205,6 +209,7 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   bq_cache_cut(&s->kv, bq_session_complete(from));
   memcpy(s->sinks, from->sinks, bq_sinks_floats(s) * sizeof *s->sinks);
   s->skipped = from->skipped;
+  s->clusters = from->clusters;
   s->n_tokens = from->n_tokens;
   s->computed = bq_session_complete(from);
   s->from = from->from;

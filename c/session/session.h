@@ -17,6 +17,7 @@
 #define BQ_SESSION_H
 
 #include "bq.h"
+#include "model/clusters.h"
 #include "model/model.h"
 #include "session/cache.h"
 
@@ -47,11 +48,6 @@ typedef struct bq_scratch {
   size_t attend_bytes;
   bq_routes *routes; /* NULL without experts */
 } bq_scratch;
-
-typedef struct bq_candidate {
-  float value; /* logit, later weight */
-  uint32_t id;
-} bq_candidate;
 
 /* Of the product that a spread pass is at: not asked for yet, to be computed, in place. */
 typedef enum bq_spread_state {
@@ -87,6 +83,7 @@ struct bq_session {
   bq_session_options options; /* defaults filled in */
   uint64_t key;               /* bq_session_set_key */
   bq_layer_set skipped;       /* bq_session_skip */
+  bool clusters;              /* bq_session_clusters */
 
   uint64_t restored;  /* bytes of a saved session that are there, until it is complete */
   uint8_t state_head[BQ_STATE_HEAD]; /* its first bytes */
@@ -249,8 +246,14 @@ void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_
 /* As the matmul of w->ops, which float weights are given to as they are. */
 void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
                          size_t row1, size_t thread, float *y, size_t y_stride);
+/* Of the head's products: scaled and capped. */
+void bq_forward_logits(const bq_config *c, float *y, size_t n);
 /* Rows of bq_head_rows -> logits from row0 on; `head`: all of the head, or a part of its rows. */
 void bq_forward_head(bq_session *s, const bq_matrix *head, uint32_t row0);
+/* clusters.c: whether results are logits of a share of the head; the one row of bq_head_rows ->
+ * logits. STATE: there are no clusters. */
+bool bq_session_clustered(const bq_session *s);
+bq_status bq_forward_clusters(bq_session *s, bq_error *err);
 /* ends.c: rows of bq_head_rows -> hidden states behind the last norm. */
 void bq_forward_hidden(bq_session *s);
 /* A slice of a layer, or of the head, from s->part on, where products are spread. False: rows of

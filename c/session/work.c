@@ -18,6 +18,17 @@ static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, u
   work->macs += one.macs / c->experts * pairs;
 }
 
+/* Each of several has clusters of its own. */
+static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
+  const bq_clusters *c = s->model->clusters;
+  bq_matrix some = c->rows;
+  some.rows = bq_smaller32(bq_clusters_share(c->n, s->options.head) * BQ_CLUSTER_ROWS, some.rows);
+  for (uint64_t i = 0; i < tokens; i++) {
+    add_matrix(work, &c->means, 1);
+    add_matrix(work, &some, 1);
+  }
+}
+
 /* Looked up, not multiplied: one row per token. */
 static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
@@ -72,7 +83,8 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
     add_rows(&work, &m->wpe, tokens);
     add_rows(&work, &m->wtt, tokens);
   } else if (stage == BQ_STAGE_HEAD) {
-    add_matrix(&work, &m->head, tokens);
+    if (bq_session_clustered(s) && m->clusters) add_clusters(&work, s, tokens);
+    else add_matrix(&work, &m->head, tokens);
   } else {
     for (uint32_t i = 0; i < l->kind->n; i++)
       if (stage == BQ_STAGE_COUNT || l->kind->steps[i].stage == stage)

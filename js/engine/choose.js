@@ -38,6 +38,7 @@ function branches(model, prompt, options) {
  */
 async function scores(wasm, vocab, timeline, { base, tails }, ends, onProgress) {
   const logprobs = tails.map(() => 0);
+  wasm.check('bqw_session_clusters', timeline.handle, 0);
   const reused = await timeline.prefill(ends, onProgress, Uint32Array.from(base));
   let computed = base.length - reused;
   /** @type {{ path: number[], members: number[] }[]} */

@@ -265,6 +265,13 @@ export class LocalModel {
     return adapter;
   };
 
+  /** For a session with a share of the head: whether that is enough from now on. @param {number} session  its handle @param {boolean} on @param {AbortSignal} [signal] */
+  async cluster(session, on, signal) {
+    if (on) await unlessAborted(this.loaded, signal);
+    if (on) this.#wasm.check('bqw_model_cluster', this.handle);
+    this.#wasm.check('bqw_session_clusters', session, Number(on));
+  }
+
   /** CLOSED. @param {string} id */
   adapter(id) {
     const adapter = this.#adapters.get(id);

@@ -8,7 +8,7 @@ import { asyncDispose } from '../shared/async.js';
 
 /** @import { LocalAdapter } from './adapter.js' */
 /** @import { LocalModel } from './model.js' */
-/** @import { GenerateOptions, Part, Result, Session } from '../shared/types.js' */
+/** @import { GenerateOptions, Part, Result, Session, SessionOptions } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 /** @implements {Session} */
@@ -25,7 +25,7 @@ export class LocalSession {
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
-   * @param {{ context: number, window?: number, batch?: number }} sizes
+   * @param {{ context: number, window?: number, batch?: number, quality?: SessionOptions['quality'] }} sizes
    * @param {number[]} [ids]  that are there already
    * @param {LocalAdapter | null} [adapter]  that it computes with already
    */
@@ -230,6 +230,9 @@ export class LocalSession {
       const guessing = wanted ? onDemand(import('./guesses.js')).catch(() => null) : null;
       guide = await this.#model.guide(options);
       output.picking = await this.#model.picking(options, this.#timeline.handle);
+      // Of tokens that a format or a bias asks for all logits are needed.
+      if (this.#options.quality?.head)
+        await this.#model.cluster(this.#timeline.handle, !guide && !options.logitBias, signal);
       let since = performance.now();
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;

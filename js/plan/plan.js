@@ -66,6 +66,7 @@ export function sessionRecord({
   drafts = DRAFTS,
   kvWindow,
   kvSinks = kvWindow ? SINKS : 0,
+  quality,
 }) {
   for (const [name, value] of Object.entries({ context, window, batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
@@ -81,6 +82,7 @@ export function sessionRecord({
     drafts,
     kv_window: kvWindow,
     sinks: kvSinks,
+    head: quality?.head,
   };
 }
 

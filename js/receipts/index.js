@@ -2,7 +2,7 @@
 import { BqError } from '../shared/errors.js';
 import { hex } from '../shared/hex.js';
 
-/** @import { GenerateOptions, LoadOptions, Model, Result, Session } from '../shared/types.js' */
+/** @import { GenerateOptions, LoadOptions, Model, Quality, Result, Session } from '../shared/types.js' */
 
 /** Of this package: other versions may compute other bits. */
 export const ENGINE = '0.1.0';
@@ -37,7 +37,7 @@ const OPTIONS = /** @type {const} */ ([
  * @property {1} receipt
  * @property {string} engine   version of bq4
  * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
- *   quality?: { skip: number[] } }} model
+ *   quality?: Quality }} model
  *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed
@@ -56,7 +56,8 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reas
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
   const { name, file, context, kv, activations, kvWindow, kvSinks, quality } = model;
-  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(quality ? [quality.skip] : [])];
+  const less = quality ? [quality.skip, ...(quality.head ? [quality.head] : [])] : [];
+  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...less];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
   const all = [receipt, engine, [name, file, context, kv, activations, ...more], sorted, seed, prompt, ids, reason];
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(all)))));
@@ -192,7 +193,7 @@ export async function readReceipt(given) {
 
 /**
  * What decides tokens besides the file.
- * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> & { quality?: { skip: number[] } | null }} model
+ * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> & { quality?: Quality | null }} model
  */
 const deciding = ({ context, kv, activations, kvWindow, kvSinks, quality }) => ({
   context,

@@ -56,10 +56,11 @@ export const speculation = kind(
     (!object(v) && Object.keys(v).join() === 'tokens' && !whole(1, 31)(v.tokens)),
 );
 
-/** What a session gives up for its rate. */
+/** What a session gives up for its rate. @type {Options} */
+const QUALITY = { skip: ids, head: kind('less', (v) => v > 0 && v < 1) };
 const quality = kind(
-  '{ skip } with a list of layers',
-  (v) => !object(v) && Object.keys(v).join() === 'skip' && !ids(v.skip),
+  '{ skip } with a list of layers, or { head } with a share below 1',
+  (v) => !object(v) && Object.entries(v).every(([name, given]) => QUALITY[name]?.(given) === ''),
 );
 
 const SESSION = {

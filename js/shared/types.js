@@ -68,7 +68,7 @@
  * @property {number} [kvWindow]  positions that a token sees at least, and up to 255 more, in layers without a window of their own; default: all.
  *   The context may be longer than the model was made for then, and its KV cache doesn't grow with it
  * @property {number} [kvSinks]   first positions that stay in sight besides; default 4 with a window
- * @property {{ skip: number[] }} [quality]  layers that are left out, from 0 on: faster, and worse; default: none
+ * @property {Quality} [quality]  what is left out: faster, and worse; default: nothing
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
  * @property {number} [drafts]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
  *   4 bytes for each token of the vocabulary, per session; default 7
@@ -170,7 +170,7 @@
  * @property {'f32' | 'f16' | 'i8' | 'i4'} kv     type of the KV cache
  * @property {number} kvWindow      0: a token sees all before it
  * @property {number} kvSinks
- * @property {{ skip: number[] } | null} quality  as it was asked for
+ * @property {Quality | null} quality  as it was asked for
  * @property {'i8' | 'i16'} activations  what quantized weights are multiplied with
  * @property {number} tokenWeights  weights that every token is multiplied with
  * @property {boolean} rareTypes    some weights are of types whose kernels are a module of their own
@@ -238,6 +238,11 @@
  * @property {boolean} [parseSpecial]  "<|user|>" in the text becomes the token; default false, for text that people write
  */
 
+/**
+ * @typedef {object} Quality
+ * @property {number[]} [skip]  layers that are left out, from 0 on
+ * @property {number} [head]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
+ */
 /** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
 
 /**

@@ -15,7 +15,8 @@ workers.count = 8;
 /**
  * @param {import('../../js/shared/types.js').SourceLike} from
  * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4', activations?: 'i8' | 'i16',
- *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number, kvWindow?: number, kvSinks?: number }} [options]  `threads`: 0, by default: with the build that has none;
+ *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number, kvWindow?: number, kvSinks?: number,
+ *   quality?: import('../../js/shared/types.js').Quality }} [options]  `threads`: 0, by default: with the build that has none;
  *   `kv`: the reference's type by default
  */
 export async function openLogits(from, { build, threads = 0, kv = 'f32', ...sizes } = {}) {
@@ -34,8 +35,9 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   const { vocab } = planned.plan;
   const out = wasm.alloc(16 + structs.bqw_session_options.size);
   const result = () => wasm.u32(out, 1)[0];
-  wasm.write('bqw_session_options', out + 16, sessionRecord(options));
-  const opened = () => {
+  /** @param {typeof sizes} [more]  options of this one */
+  const opened = (more) => {
+    wasm.write('bqw_session_options', out + 16, sessionRecord({ ...options, ...more }));
     wasm.check('bqw_session_create', model, out + 16, out);
     const session = result();
 

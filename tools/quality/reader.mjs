@@ -17,6 +17,14 @@ export async function openReader(source, ids, { threads = 1, ...options }) {
     ...options,
     threads: threads > 1 ? threads : 0,
   });
+  return { ...readerOf(own, ids), another: own.another };
+}
+
+/**
+ * @param {Omit<Awaited<ReturnType<typeof openLogits>>, 'another'>} own  with room for AHEAD drafts
+ * @param {ArrayLike<number> & { slice(from: number, to?: number): number[] }} ids
+ */
+export function readerOf(own, ids) {
   const { wasm, session, vocab } = own;
   let ahead = 0;
   return {

@@ -1,0 +1,133 @@
+// A share of the head, by clusters, through the public interface. What is computed, and its bits, tests/c/test_clusters.c compares.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEngine, createWorkerEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { tinyModel } from './fixture.mjs';
+import { openLogits } from './logits.mjs';
+
+const tiny = await tinyModel();
+const source = fromBytes(tiny);
+const ids = Array.from({ length: 40 }, (_, i) => (i * 7 + (i % 5)) % 200);
+/** It never ends by itself: a model of noise may take any token, the last clusters' too. */
+const options = { temperature: 1, stopTokens: [], maxTokens: 30, seed: 3 };
+/** Two of nine clusters. */
+const quality = { head: 0.25 };
+
+/** @param {import('../../js/shared/types.js').Model} model @param {object} [more] */
+const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).done()).ids;
+
+test('each build, with and without threads, in a worker: the same tokens, which are not those of the whole head', async () => {
+  const all = [];
+  for (const make of [
+    () => createEngine({ build: 'simd128', threads: 1 }),
+    () => createEngine({ build: 'relaxed', threads: 3 }),
+    () => createWorkerEngine({ threads: 2 }),
+  ]) {
+    const engine = await make();
+    const model = await engine.load(source, { quality, batch: all.length ? 32 : 3 });
+    assert.deepEqual(model.info.quality, quality);
+    all.push(await written(model));
+    await engine.close();
+  }
+  assert.deepEqual(all[1], all[0]);
+  assert.deepEqual(all[2], all[0]);
+  const engine = await createEngine({ threads: 1 });
+  const whole = await engine.load(source);
+  assert.equal(whole.info.quality, null);
+  assert.notDeepEqual(await written(whole), all[0]);
+  await engine.close();
+});
+
+test('a plan counts the clusters, and a model keeps to it', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const [whole, some] = [await engine.plan(source), await engine.plan(source, { quality })];
+  assert.ok(some.heapBytes > whole.heapBytes);
+  const model = await engine.load(source, { quality, budget: some.heapBytes });
+  assert.deepEqual(model.info.gaveUp, []);
+  const before = await model.memory();
+  await written(model);
+  const after = await model.memory();
+  assert.ok(after.used > before.used);
+  assert.ok(after.peak <= after.heap);
+  await engine.close();
+});
+
+test('for a format, for biases and for given answers all of the head is computed', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(source, { quality, sessions: 2 });
+  const whole = await engine.load(source);
+  const session = await model.createSession();
+  const first = await session.generate(ids, options).done();
+  for (const more of [
+    { responseFormat: { type: 'regex', pattern: '[a-z]{20}' } },
+    { logitBias: [{ id: 0, bias: -Infinity }] },
+  ])
+    assert.deepEqual((await session.generate(ids, { ...options, ...more }).done()).ids, await written(whole, more));
+  assert.deepEqual(await session.choose(ids, ['a', 'bc']), await (await whole.createSession()).choose(ids, ['a', 'bc']));
+  // What was computed of all does not remain.
+  assert.deepEqual((await session.generate(ids, options).done()).ids, first.ids);
+  // Nor do guesses, and others that write at the same time, change anything.
+  const other = await model.createSession();
+  const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).done());
+  for (const { ids: made } of await Promise.all(both)) assert.deepEqual(made, first.ids);
+  await engine.close();
+});
+
+test('a receipt tells of it', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(source, { quality });
+  const session = await model.createSession();
+  const result = await session.generate(ids, options).done();
+  const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, result, options)));
+  await session.close();
+  assert.deepEqual(loadOptions(receipt).quality, quality);
+  assert.equal((await replay(model, receipt)).equal, true);
+  const changed = { ...receipt, model: { ...receipt.model, quality: { head: 0.5 } } };
+  await assert.rejects(readReceipt(JSON.stringify(changed)), { code: 'MISMATCH' });
+  await engine.close();
+});
+
+test('what cannot be is refused, with what to do', async () => {
+  const engine = await createEngine({ threads: 1 });
+  for (const wrong of [{ head: 1 }, { head: 0 }, { head: 'some' }, { heads: 0.5 }, { constructor: 1 }, 0.5])
+    await assert.rejects(engine.load(source, { quality: /** @type {any} */ (wrong) }), {
+      code: 'ARGUMENT',
+      message: /quality is .*\{ head \} with a share below 1/,
+    });
+  const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
+  const small = { context: 128, window: 16, batch: 8 };
+  const { heapBytes, weightBytes } = await engine.plan(large, small);
+  await assert.rejects(engine.load(large, { ...small, quality, budget: Math.floor(heapBytes - 0.4 * weightBytes) }), {
+    code: 'NOMEM',
+    hint: /a head by clusters needs all weights in memory/,
+  });
+  await engine.close();
+});
+
+const file = realModel();
+test('SmolLM2: of its own choices a third of the head finds nearly all', { skip: file ? false : NO_REAL_MODEL }, async () => {
+  const whole = await openLogits(fromFile(/** @type {string} */ (file)), {
+    context: 256,
+    activations: 'i16',
+    kv: 'i8',
+    quality: { head: 0.3 },
+    sessions: 2,
+  });
+  const { wasm, another, model } = whole;
+  wasm.check('bqw_model_cluster', model);
+  const some = another();
+  wasm.check('bqw_session_clusters', some.session, 1);
+  const best = (/** @type {Float32Array} */ logits) => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
+  let id = 504;
+  let same = 0;
+  let logits = [whole, some].map((one) => one.start([1, id]));
+  for (let i = 0; i < 200; i++) {
+    id = best(logits[0]);
+    same += Number(best(logits[1]) === id);
+    logits = [whole, some].map((one) => one.next(id));
+  }
+  assert.ok(same >= 190, `${same} of 200`);
+  whole.close();
+});
