@@ -34,7 +34,8 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --kv-window N        positions that a token sees, besides the first ones (--kv-sinks N, default 4): the context may then be longer than
                        the model was made for, in the same memory
   --skip-layers LIST   layers that are left out, as 3,14: faster, and worse
-  --head-share SHARE   the share of the head that is computed, as 0.3: as fast, and a little worse
+  --exit-layer LAYER   leaves out this layer and all after it
+  --head-share SHARE   the share of the head that is computed, as 0.3: faster, and a little worse
   --activations i8|i16 what quantized weights are multiplied with: i16 is finer and slower (default: i16 for models of 50 to 300 MB,
                        else i8)
   --companion FILE     tells architecture and tokenizer of a v1 file (default: NAME.json beside it)
@@ -116,6 +117,7 @@ const loading = {
   'kv-window': value,
   'kv-sinks': value,
   'skip-layers': value,
+  'exit-layer': value,
   'head-share': value,
   activations: value,
   sessions: value,
@@ -142,6 +144,7 @@ const generation = {
   'kv-window': value,
   'kv-sinks': value,
   'skip-layers': value,
+  'exit-layer': value,
   'head-share': value,
   activations: value,
   companion: value,

@@ -62,8 +62,9 @@ export function loadOptions(options) {
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
 function qualityOf(options) {
   const skip = options['skip-layers']?.split(',').map(Number);
-  const head = numberOf(options, 'head-share');
-  return skip || head !== undefined ? { ...(skip && { skip }), ...(head !== undefined && { head }) } : undefined;
+  const [exit, head] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
+  const asked = Object.entries({ skip, exit, head }).filter(([, value]) => value !== undefined);
+  return asked.length ? Object.fromEntries(asked) : undefined;
 }
 
 /** Bytes that are enough for an adapter: its floats as f32, and what each session needs for them. @param {string} file */

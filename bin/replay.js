@@ -11,6 +11,7 @@ export async function replayReceipt([file, model], options) {
   const sight = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
     ...(quality?.skip && { 'skip-layers': quality.skip.join() }),
+    ...(quality?.exit && { 'exit-layer': String(quality.exit) }),
     ...(quality?.head && { 'head-share': String(quality.head) }),
   };
   const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });

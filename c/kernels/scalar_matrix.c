@@ -148,11 +148,14 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
   const uint8_t *tile =
       w->data + row / BQ_TILE_ROWS * bq_tiles_per_row(s, w->cols) * bq_tile_size(s);
   const uint32_t r = row % BQ_TILE_ROWS;
+  const int zero = bq_tile_zero(s);
   for (size_t k0 = 0; k0 < w->cols; k0 += s.step, tile += bq_tile_size(s))
     for (uint32_t k = 0; k < s.step && k0 + k < w->cols; k += s.block) {
+      const uint8_t *bytes = tile + bq_tile_weights_at(s) + 4 * r; /* of 8 bits, the commonest */
       const float scale = bq_tile_scale(s, tile, r, k), min = bq_tile_min(s, tile, r, k);
       for (uint32_t i = k; i < k + s.block && k0 + i < w->cols; i++) {
-        const float x = (float)bq_tile_weight(s, tile, r, i) * scale;
+        const int q = s.bits == 8 ? bytes[i / 4 * 32 + i % 4] - zero : bq_tile_weight(s, tile, r, i);
+        const float x = (float)q * scale;
         y[k0 + i] = s.min_bytes ? x + min : x;
       }
     }

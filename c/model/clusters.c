@@ -12,7 +12,7 @@
 #include "model/model.h"
 #include "model/ready.h"
 
-enum { SAMPLE = 1024, TURNS = 3 };
+enum { SAMPLE = 512, TURNS = 3 };
 
 /* While clusters are made, and of no use behind it. */
 typedef struct work {
@@ -88,25 +88,21 @@ static float dot(const work *w, const float *x, const float *y) {
   return sum;
 }
 
-/* Row `from` of tiles to row `to` of others, as it is. */
+/* Row `from` of tiles to row `to` of others, as it is: each part of a tile has some bytes of a row,
+ * those of the next row behind them. */
 static void copy_tiled(bq_tile_shape s, size_t tiles, const uint8_t *src, uint32_t from,
                        uint8_t *dst, uint32_t to) {
+  const uint32_t part[][2] = {{bq_tile_scales_at(s), 2},
+                              {bq_tile_mins_at(s), s.scale_bytes},
+                              {bq_tile_weights_at(s), s.min_bytes},
+                              {bq_tile_size(s), 4}};
   const size_t size = bq_tile_size(s), group = tiles * size;
-  const uint32_t r = from % BQ_TILE_ROWS, q = to % BQ_TILE_ROWS;
   src += from / BQ_TILE_ROWS * group;
   dst += to / BQ_TILE_ROWS * group;
-  for (size_t i = 0; i < tiles; i++, src += size, dst += size) {
-    if (s.scale_bytes == 1) {
-      memcpy(dst + 2 * q, src + 2 * r, 2);
-      if (s.min_bytes) memcpy(dst + 2 * (BQ_TILE_ROWS + q), src + 2 * (BQ_TILE_ROWS + r), 2);
-    }
-    for (uint32_t k = 0; k < s.step; k += s.block) {
-      memcpy(dst + bq_tile_scale_at(s, q, k), src + bq_tile_scale_at(s, r, k), s.scale_bytes);
-      memcpy(dst + bq_tile_min_at(s, q, k), src + bq_tile_min_at(s, r, k), s.min_bytes);
-    }
-    for (uint32_t k = 0; k < s.step; k++)
-      bq_tile_put_weight(s, dst, q, k, bq_tile_weight(s, src, r, k));
-  }
+  for (size_t i = 0; i < tiles; i++, src += size, dst += size)
+    for (uint32_t at = 0, j = 0; j < 4; j++)
+      for (const uint32_t n = part[j][1]; at < part[j][0]; at += BQ_TILE_ROWS * n)
+        memcpy(dst + at + to % BQ_TILE_ROWS * n, src + at + from % BQ_TILE_ROWS * n, n);
 }
 
 static void copy_row(const bq_matrix *head, uint32_t from, uint8_t *dst, uint32_t to) {

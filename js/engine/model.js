@@ -18,6 +18,13 @@ import { asyncDispose, unlessAborted } from '../shared/async.js';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
+/** Layers; of an `exit` at least that one, so that the engine refuses it where there is none. @param {import('../shared/types.js').Quality} quality @param {number} layers */
+function leftOut({ skip = [], exit }, layers) {
+  const left = [...skip];
+  for (let i = exit ?? layers; i === exit || i < layers; i++) left.push(i);
+  return left;
+}
+
 /** @implements {Omit<Model, 'createChat' | 'chat' | 'completions' | 'embeddings'>} */
 export class LocalModel {
   #wasm;
@@ -335,6 +342,10 @@ export class LocalModel {
       throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, {
         hint: 'load it with a larger context',
       });
+    if (chosen.quality?.head && !this.info.quality?.head)
+      throw new BqError('NOMEM', 'the model was loaded for the whole head alone', {
+        hint: 'load it with quality.head',
+      });
     const handle = wasm.scope((take) => {
       const record = take(structs.bqw_session_options.size);
       wasm.write('bqw_session_options', record, sessionRecord(chosen));
@@ -344,11 +355,11 @@ export class LocalModel {
     this.#sessions.add(session);
     try {
       session.use(adapter);
-      const { skip = [] } = chosen.quality ?? {};
+      const left = leftOut(chosen.quality ?? {}, this.info.layers);
       wasm.scope((take) => {
-        const at = take(4 * skip.length);
-        wasm.u32(at, skip.length).set(skip);
-        wasm.check('bqw_session_skip', handle, at, skip.length);
+        const at = take(4 * left.length);
+        wasm.u32(at, left.length).set(left);
+        wasm.check('bqw_session_skip', handle, at, left.length);
       });
     } catch (error) {
       session.end();

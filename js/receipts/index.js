@@ -56,7 +56,8 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reas
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
   const { name, file, context, kv, activations, kvWindow, kvSinks, quality } = model;
-  const less = quality ? [quality.skip, ...(quality.head ? [quality.head] : [])] : [];
+  const { skip, exit, head } = quality ?? {};
+  const less = exit || head ? [skip, exit, head] : quality ? [skip] : [];
   const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...less];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
   const all = [receipt, engine, [name, file, context, kv, activations, ...more], sorted, seed, prompt, ids, reason];

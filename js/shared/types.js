@@ -241,6 +241,7 @@
 /**
  * @typedef {object} Quality
  * @property {number[]} [skip]  layers that are left out, from 0 on
+ * @property {number} [exit]    the layer that a text leaves before: it and those after it are left out
  * @property {number} [head]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
  */
 /** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */

@@ -1,7 +1,8 @@
 // A share of the head, by clusters, through the public interface. What is computed, and its bits, tests/c/test_clusters.c compares.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, createWorkerEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -60,18 +61,36 @@ test('for a format, for biases and for given answers all of the head is computed
   const whole = await engine.load(source);
   const session = await model.createSession();
   const first = await session.generate(ids, options).done();
-  for (const more of [
+  for (const more of /** @type {import('../../js/shared/types.js').GenerateOptions[]} */ ([
     { responseFormat: { type: 'regex', pattern: '[a-z]{20}' } },
     { logitBias: [{ id: 0, bias: -Infinity }] },
-  ])
+  ]))
     assert.deepEqual((await session.generate(ids, { ...options, ...more }).done()).ids, await written(whole, more));
-  assert.deepEqual(await session.choose(ids, ['a', 'bc']), await (await whole.createSession()).choose(ids, ['a', 'bc']));
+  const chosen = await (await whole.createSession()).choose(ids, ['a', 'bc']);
+  assert.deepEqual((await session.choose(ids, ['a', 'bc'])).options, chosen.options);
   // What was computed of all does not remain.
   assert.deepEqual((await session.generate(ids, options).done()).ids, first.ids);
   // Nor do guesses, and others that write at the same time, change anything.
   const other = await model.createSession();
   const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).done());
   for (const { ids: made } of await Promise.all(both)) assert.deepEqual(made, first.ids);
+  await engine.close();
+});
+
+test('a layer to leave before is those layers left out, from it on', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(source, { quality: { exit: 2, skip: [0] }, sessions: 2 });
+  const [session, same] = [await model.createSession(), await model.createSession({ quality: { skip: [2, 0] } })];
+  const { ids: made } = await session.generate(ids, options).done();
+  assert.deepEqual((await same.generate(ids, options).done()).ids, made);
+  const again = await session.generate(ids, options).done();
+  const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, again, options)));
+  assert.deepEqual(loadOptions(receipt).quality, { exit: 2, skip: [0] });
+  await session.close();
+  await assert.rejects(model.createSession({ quality: { exit: 3 } }), {
+    code: 'ARGUMENT',
+    message: /no layer 3 to be left out/,
+  });
   await engine.close();
 });
 
@@ -96,6 +115,8 @@ test('what cannot be is refused, with what to do', async () => {
       code: 'ARGUMENT',
       message: /quality is .*\{ head \} with a share below 1/,
     });
+  const whole = await engine.load(source);
+  await assert.rejects(whole.createSession({ quality }), { code: 'NOMEM', hint: 'load it with quality.head' });
   const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
   const small = { context: 128, window: 16, batch: 8 };
   const { heapBytes, weightBytes } = await engine.plan(large, small);
@@ -106,28 +127,32 @@ test('what cannot be is refused, with what to do', async () => {
   await engine.close();
 });
 
-const file = realModel();
-test('SmolLM2: of its own choices a third of the head finds nearly all', { skip: file ? false : NO_REAL_MODEL }, async () => {
-  const whole = await openLogits(fromFile(/** @type {string} */ (file)), {
-    context: 256,
-    activations: 'i16',
-    kv: 'i8',
-    quality: { head: 0.3 },
-    sessions: 2,
-  });
-  const { wasm, another, model } = whole;
-  wasm.check('bqw_model_cluster', model);
-  const some = another();
-  wasm.check('bqw_session_clusters', some.session, 1);
-  const best = (/** @type {Float32Array} */ logits) => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
-  let id = 504;
-  let same = 0;
-  let logits = [whole, some].map((one) => one.start([1, id]));
-  for (let i = 0; i < 200; i++) {
-    id = best(logits[0]);
-    same += Number(best(logits[1]) === id);
-    logits = [whole, some].map((one) => one.next(id));
-  }
-  assert.ok(same >= 190, `${same} of 200`);
-  whole.close();
-});
+const file = realModel('smollm2');
+test(
+  'SmolLM2: of its own choices a third of the head finds nearly all',
+  { skip: file ? false : NO_REAL_MODEL },
+  async () => {
+    const whole = await openLogits(fromFile(/** @type {string} */ (file)), {
+      context: 256,
+      activations: 'i16',
+      kv: 'i8',
+      quality: { head: 0.3 },
+      sessions: 2,
+    });
+    const { wasm, another, model } = whole;
+    wasm.check('bqw_model_cluster', model);
+    const some = another();
+    wasm.check('bqw_session_clusters', some.session, 1);
+    const best = (/** @type {Float32Array} */ logits) => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
+    let id = 504;
+    let same = 0;
+    let logits = [whole, some].map((one) => one.start([1, id]));
+    for (let i = 0; i < 50; i++) {
+      id = best(logits[0]);
+      same += Number(best(logits[1]) === id);
+      logits = [whole, some].map((one) => one.next(id));
+    }
+    assert.ok(same >= 47, `${same} of 50`);
+    whole.close();
+  },
+);

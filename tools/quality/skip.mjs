@@ -1,11 +1,15 @@
 #!/usr/bin/env node
 // What leaving out layers costs and brings: the tables of docs/decisions/0019-quality.md.
 //
-//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--build relaxed] [--rounds 5]
+//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--sure 0.5,0.9,0.99] [--build relaxed] [--rounds 5]
 //
 // First how much a layer matters: the perplexity of the text's first tokens without it alone. Then that of the tokens behind these without the
 // 1, 2, 3, … layers that matter least ("skip"), and without the last ones, which is what a token says that leaves early ("exit"). "same choice":
 // as all layers choose. "tokens/s": of single steps, --rounds of all in turn (0: none), the median and, in brackets, the least and the greatest.
+//
+// At last what leaving early could bring at best, if only tokens did that are sure of what comes next without the last layers: how many are (--sure, the
+// probability of the likeliest), how many of these choose as all layers do, and how many weights a step would then meet, against one that leaves never.
+// Who leaves has saved those layers; who doesn't has met the head twice.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/probabilities.js';
@@ -19,6 +23,7 @@ const { values, positionals } = parseArgs({
     tokens: { type: 'string', default: '256' },
     skip: { type: 'string', default: '1,2,3,4,6,8' },
     exit: { type: 'string', default: '1,2,4,8,12' },
+    sure: { type: 'string', default: '0.5,0.9,0.99' },
     activations: { type: 'string', default: 'i16' },
     build: { type: 'string', default: 'relaxed' },
     rounds: { type: 'string', default: '5' },
@@ -32,7 +37,7 @@ const numbers = (/** @type {string} */ list) => list.split(',').filter(Boolean).
 
 const engine = await createEngine();
 const model = await engine.load(source, { context: 64 });
-const { layers } = model.info;
+const { layers, tokenWeights, vocab, hidden } = model.info;
 const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 32 * n))).slice(0, 2 * n);
 await engine.close();
 if (ids.length < 2 * n) throw new Error(`${text} has ${ids.length} tokens, ${2 * n} are asked for`);
@@ -59,12 +64,16 @@ async function readerOf(part) {
       skip(left);
       let sum = 0;
       const chosen = [];
+      const sure = [];
       for (let i = 1; i < part.length; i++) {
         const logits = reader.read(i);
-        sum += logSum(logits) - logits[part[i]];
-        chosen.push(argmax(logits));
+        const all = logSum(logits);
+        const best = argmax(logits);
+        sum += all - logits[part[i]];
+        chosen.push(best);
+        sure.push(Math.exp(logits[best] - all));
       }
-      return { perplexity: Math.exp(sum / (part.length - 1)), chosen };
+      return { perplexity: Math.exp(sum / (part.length - 1)), chosen, sure };
     },
   };
 }
@@ -107,6 +116,23 @@ for (const [i, { name, left }] of cases.entries()) {
     `| ${name} | ${sorted.join(', ')} | ${perplexity.toFixed(2)} | ${i ? `${more < 0 ? '−' : '+'}${Math.abs(more).toFixed(1)} %` : ''} | ` +
       `${(100 * same).toFixed(1)} % | ${shown} |`,
   );
+}
+
+const head = vocab * hidden;
+console.log('\n| leaves out, if sure | of | tokens | same choice | weights met |\n|---|---|---|---|---|');
+for (const [i, { name, left }] of cases.entries()) {
+  if (!name.startsWith('exit')) continue;
+  const { chosen, sure } = found[i];
+  for (const least of numbers(values.sure)) {
+    const those = chosen.flatMap((id, at) => (sure[at] >= least ? [Number(id === found[0].chosen[at])] : []));
+    const part = those.length / chosen.length;
+    const same = those.length ? (100 * those.reduce((a, b) => a + b, 0)) / those.length : NaN;
+    const saved = (part * left.length * (tokenWeights - head)) / layers;
+    const met = 1 - (saved - (1 - part) * head) / tokenWeights;
+    console.log(
+      `| ${left.length} | ${least} | ${(100 * part).toFixed(1)} % | ${those.length ? `${same.toFixed(1)} %` : '–'} | ${(100 * met).toFixed(1)} % |`,
+    );
+  }
 }
 reader.close();
 process.exit(0);
