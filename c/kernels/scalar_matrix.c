@@ -154,7 +154,8 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
       const uint8_t *bytes = tile + bq_tile_weights_at(s) + 4 * r; /* of 8 bits, the commonest */
       const float scale = bq_tile_scale(s, tile, r, k), min = bq_tile_min(s, tile, r, k);
       for (uint32_t i = k; i < k + s.block && k0 + i < w->cols; i++) {
-        const int q = s.bits == 8 ? bytes[i / 4 * 32 + i % 4] - zero : bq_tile_weight(s, tile, r, i);
+        const int q =
+            s.bits == 8 ? bytes[i / 4 * 32 + i % 4] - zero : bq_tile_weight(s, tile, r, i);
         const float x = (float)q * scale;
         y[k0 + i] = s.min_bytes ? x + min : x;
       }

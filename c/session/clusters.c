@@ -39,8 +39,8 @@ static void meet(const job *j, size_t thread, size_t threads) {
     means->ops->matmul(means, &batch, share.from, share.to, j->logits, 0);
 }
 
-/* By the best logit that may be expected: of 32 numbers it lies two deviations above their mean, and
- * theirs is the state's length times the spread of weights. */
+/* By the best logit that may be expected: of 32 numbers it lies two deviations above their mean,
+ * and theirs is the state's length times the spread of weights. */
 static void choose(const job *j) {
   const bq_session *s = j->s;
   const bq_clusters *c = s->model->clusters;
