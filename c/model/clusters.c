@@ -1,6 +1,6 @@
 /* How rows of the head come into clusters: halves of halves. Of some rows a sample tells along
- * which axis they differ most; those that lie farthest one way are one half. All sums run in one order,
- * and equal rows go by their tokens: clusters are the same on every machine. */
+ * which axis they differ most; those that lie farthest one way are one half. All sums run in one
+ * order, and equal rows go by their tokens: clusters are the same on every machine. */
 #include "model/clusters.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@ import sys
 import gguf
 import numpy as np
 
-SAMPLE = 512
+SAMPLE = 1024
 TURNS = 3
 
 
