@@ -57,10 +57,10 @@ export const speculation = kind(
 );
 
 /** What a session gives up for its rate. @type {Options} */
-const QUALITY = { skip: ids, exit: whole(1), head: kind('less', (v) => v > 0 && v < 1) };
+const QUALITY = { skip: ids, exit: whole(1), head: rate };
 const quality = kind(
-  '{ skip } with a list of layers, { exit } with a layer, or { head } with a share below 1',
-  (v) => !object(v) && Object.entries(v).every(([name, given]) => QUALITY[name]?.(given) === ''),
+  '{ skip, exit, head }, of layers and a share',
+  (v) => !object(v) && Object.keys(v).every((name) => QUALITY[name]?.(v[name]) === ''),
 );
 
 const SESSION = {

@@ -110,11 +110,12 @@ test('a receipt tells of it', async () => {
 
 test('what cannot be is refused, with what to do', async () => {
   const engine = await createEngine({ threads: 1 });
-  for (const wrong of [{ head: 1 }, { head: 0 }, { head: 'some' }, { heads: 0.5 }, { constructor: 1 }, 0.5])
+  for (const wrong of [{ head: 0 }, { head: 'some' }, { heads: 0.5 }, { constructor: 1 }, 0.5])
     await assert.rejects(engine.load(source, { quality: /** @type {any} */ (wrong) }), {
       code: 'ARGUMENT',
-      message: /quality is .*\{ head \} with a share below 1/,
+      message: /quality is .*\{ skip, exit, head \}/,
     });
+  await assert.rejects(engine.load(source, { quality: { head: 1 } }), { code: 'ARGUMENT', message: /less than 1/ });
   const whole = await engine.load(source);
   await assert.rejects(whole.createSession({ quality }), { code: 'NOMEM', hint: 'load it with quality.head' });
   const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
