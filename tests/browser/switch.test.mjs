@@ -39,7 +39,7 @@ await chromiumFirst((name) => {
           const module = '/demo/host.js';
           const { Host } = await import(module);
           const own = new Host();
-          await own.start();
+          await own.start(() => {});
           Object.assign(globalThis, { own });
         }, gigabytes);
         assert.equal(await ask(models.at('/first.bq4')), 64);
