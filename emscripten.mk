@@ -49,7 +49,7 @@ build/$(1)/libbq4.a: $$(LIB_SOURCES:%.c=build/$(1)/%.o)
 	@rm -f $$@
 	$(3) rcs $$@ $$^
 
--include $$(patsubst %.c,build/$(1)/%.d,$$(LIB_SOURCES) $$(WEB_SOURCES) $$(wildcard tests/c/*.c tests/bench/*.c tests/fuzz/*.c tools/native/*.c))
+-include $$(patsubst %.c,build/$(1)/%.d,$$(LIB_SOURCES) $$(WEB_SOURCES) $$(CONVERT_ONLY) $$(wildcard tests/c/*.c tests/bench/*.c tests/fuzz/*.c tools/native/*.c))
 endef
 
 # $(call test_programs,config,linker with flags,ending)
