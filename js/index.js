@@ -22,6 +22,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ChoiceLogprobs} ChoiceLogprobs */
 /** @typedef {import('./shared/types.js').ChooseOptions} ChooseOptions */
 /** @typedef {import('./shared/types.js').Learned} Learned */
+/** @typedef {import('./shared/types.js').Quality} Quality */
 /** @typedef {import('./shared/types.js').PromptStateOptions} PromptStateOptions */
 /** @typedef {import('./shared/types.js').Chosen} Chosen */
 /** @typedef {import('./shared/types.js').ChosenOption} ChosenOption */

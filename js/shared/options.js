@@ -59,7 +59,7 @@ export const speculation = kind(
 /** What a session gives up for its rate. @type {Options} */
 const QUALITY = { skip: ids, exit: whole(1), head: rate };
 const quality = kind(
-  '{ skip, exit, head }, of layers and a share',
+  '{ skip, exit, head }',
   (v) => !object(v) && Object.keys(v).every((name) => QUALITY[name]?.(v[name]) === ''),
 );
 
