@@ -146,45 +146,33 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     assert.ok(valid(JSON.parse(streamed)), streamed);
   });
 
-  // SmolLM2's own template knows of none, and there llama.cpp leaves them out without a word.
-  test('tools: a call, streamed too, and a run of them', async (t) => {
+  // SmolLM2's own template knows of none, so it is given another. With none of six does this server hold so small a model to a call, also where
+  // one is required: that calls are read as they come is tested with servers that make them (tests/js/connect.test.mjs).
+  test("tools reach it, and the answer is what OpenAI's client gets", async (t) => {
     const other = await start('--chat-template-file', join(dirname(await provideLlamaServer()), 'tools.jinja'));
     t.after(other.close);
     const remote = connect(other.url);
-    const parameters = { type: 'object', properties: { city: { enum: ['Rome', 'Oslo'] } }, required: ['city'] };
+    const theirs = new OpenAI({ baseURL: other.url, apiKey: 'none', maxRetries: 0 });
+    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
     const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'weather', parameters } }];
-    const body = {
-      messages: says('What is the weather in Oslo?'),
-      ...fixed,
-      max_tokens: 200,
-      tool_choice: /** @type {const} */ ('required'),
-    };
-    const { message, finish_reason } = (await remote.chat.completions.create({ ...body, tools })).choices[0];
-    assert.equal(finish_reason, 'tool_calls');
-    const [{ function: call }] = message.tool_calls;
-    assert.equal(call.name, 'weather');
-    assert.ok(['Rome', 'Oslo'].includes(JSON.parse(call.arguments).city));
-    const chunks = await all(await remote.chat.completions.create({ ...body, tools, stream: true }));
-    const pieces = chunks.flatMap(({ choices }) => choices[0]?.delta?.tool_calls ?? []);
-    assert.equal(pieces[0].function.name, 'weather');
+    const body = { messages: says('What is the weather in Oslo?'), ...fixed };
+    const plain = await remote.chat.completions.create(body);
+    const reply = await remote.chat.completions.create({ ...body, tools });
+    assert.ok(reply.usage.prompt_tokens > plain.usage.prompt_tokens + 20, 'the template writes them into the prompt');
     assert.deepEqual(
-      JSON.parse(pieces.map((piece) => piece.function.arguments ?? '').join('')),
-      JSON.parse(call.arguments),
+      lasting(reply),
+      lasting(await theirs.chat.completions.create({ ...body, tools, model: reply.model })),
+    );
+    const streamed = { ...body, tools, stream: /** @type {const} */ (true) };
+    assert.deepEqual(
+      (await all(await remote.chat.completions.create(streamed))).map(lasting),
+      (await all(await theirs.chat.completions.create({ ...streamed, model: reply.model }))).map(lasting),
     );
     /** @type {any[]} */
     const asked = [];
-    const weather = { ...tools[0].function, function: (args) => void asked.push(args) };
-    const run = await remote.chat.completions.runTools({
-      ...body,
-      tools: [{ type: 'function', function: weather }],
-      max_steps: 2,
-    });
-    assert.deepEqual(asked[0], JSON.parse(call.arguments));
-    assert.deepEqual(
-      run.messages.slice(0, 3).map(({ role }) => role),
-      ['user', 'assistant', 'tool'],
-    );
-    assert.equal(run.completions.length, 2);
+    const weather = { ...tools[0].function, function: (/** @type {any} */ args) => void asked.push(args) };
+    const run = await remote.chat.completions.runTools({ ...body, tools: [{ type: 'function', function: weather }] });
+    assert.equal(run.completions.length, 1 + asked.length);
   });
 
   test('embeddings: those of the same file here, as near as 8 bits are', async () => {
