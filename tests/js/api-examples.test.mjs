@@ -276,6 +276,10 @@ const CHECKS = {
     const { text } = await run(['text']);
     assert.ok(text.length > 0);
   },
+  'A share of the head 0': async (run) => {
+    const { text } = await run(['text']);
+    assert.ok(text.length > 0);
+  },
   "OpenAI's calls 0": async (run) => {
     const { choices, usage, text, list, out } = await run(['choices', 'usage', 'text', 'list']);
     assert.ok(choices[0].message.content.length > 0 && out.length > 0);
