@@ -37,19 +37,27 @@ function peer(program, args, vocab) {
   });
   failed.catch(() => {});
   const { stdin, stdout } = child;
-  /** @param {number} bytes */
-  async function take(bytes) {
-    for (;;) {
-      const got = /** @type {Buffer | null} */ (stdout.read(bytes));
-      if (got?.length === bytes) return got;
-      await Promise.race([once(stdout, 'readable'), failed]);
+  const chunks = stdout[Symbol.asyncIterator]();
+  let rest = new Uint8Array();
+  /** @param {Uint8Array} bytes */
+  async function fill(bytes) {
+    for (let at = 0; at < bytes.length;) {
+      if (!rest.length) {
+        const { value, done } = await chunks.next();
+        if (done) return failed;
+        rest = value;
+      }
+      const part = rest.subarray(0, bytes.length - at);
+      bytes.set(part, at);
+      at += part.length;
+      rest = rest.subarray(part.length);
     }
   }
   const ask = (/** @type {number[]} */ ids) => stdin.write(new Uint8Array(Int32Array.of(ids.length, ...ids).buffer));
   async function* rows(/** @type {number} */ count) {
     for (let i = 0; i < count; i++) {
       const row = new Float32Array(vocab);
-      new Uint8Array(row.buffer).set(await take(row.byteLength));
+      await fill(new Uint8Array(row.buffer));
       yield row;
     }
   }
