@@ -1,6 +1,6 @@
-// Two or more checkouts side by side in one Chromium: tokens per second of prefill and decode by number of threads.
+// Two or more checkouts side by side, each in a browser of its own: tokens per second of prefill and decode by number of threads.
 //
-//   node tests/bench/ab-pages.mjs OLD NEW … [--threads 1,2] [--rounds 5] [--model 135m-bq4h.bq4]
+//   node tests/bench/ab-pages.mjs OLD NEW … [--browser firefox] [--activations i8|i16] [--threads 1,2] [--rounds 5] [--model 135m-bq4h.bq4]
 //
 // Each is a checkout that has been built, with the model (tools/make_random.mjs) in build/bench/. They take turns, so
 // that what the machine does meanwhile meets all of them. Medians, then all rounds.
@@ -8,17 +8,26 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../tools/bench/stats.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
-import { launch } from '../browser/launch.mjs';
+import { start } from '../browser/browsers.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    activations: { type: 'string', default: 'i8' },
+    browser: { type: 'string', default: 'chromium' },
     threads: { type: 'string', default: '1,2' },
     rounds: { type: 'string', default: '5' },
     model: { type: 'string', default: '135m-bq4h.bq4' },
   },
 });
-const OPTIONS = { prompt: 128, tokens: 64, context: 2048, kv: 'i8', model: values.model };
+const OPTIONS = {
+  prompt: 128,
+  tokens: 64,
+  context: 2048,
+  kv: 'i8',
+  model: values.model,
+  activations: values.activations,
+};
 
 /** In the page: one generation, of a prompt that shares nothing with the one before. @param {any} o */
 const measure = async (o) => {
@@ -28,7 +37,12 @@ const measure = async (o) => {
     const path = '/js/index.js';
     const { createWorkerEngine, fromUrl } = await import(path);
     const engine = await createWorkerEngine({ threads: o.threads });
-    const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: o.context, kv: o.kv });
+    page.built = engine.info.build;
+    const model = await engine.load(fromUrl(`/build/bench/${o.model}`), {
+      context: o.context,
+      kv: o.kv,
+      activations: o.activations,
+    });
     page.sessions.set(o.threads, await model.createSession());
   }
   const ids = Array.from({ length: o.prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + o.round));
@@ -36,30 +50,34 @@ const measure = async (o) => {
     .get(o.threads)
     .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false })
     .done();
-  return { prefill: (1000 * o.prompt) / timings.prefillMs, decode: (1000 * (timings.tokens - 1)) / timings.decodeMs };
+  return {
+    build: page.built,
+    prefill: (1000 * o.prompt) / timings.prefillMs,
+    decode: (1000 * (timings.tokens - 1)) / timings.decodeMs,
+  };
 };
 
-const browser = await launch();
+const browsers = [];
 const cells = [];
 const sites = [];
 for (const name of positionals) {
   const site = await serve({ root: resolve(name), folders: [...PUBLIC, 'build/bench'] });
   sites.push(site);
-  const page = await browser.newPage();
-  await page.goto(`${site.url}models/README.md`);
+  const browser = await start(/** @type {import('../browser/browsers.mjs').Name} */ (values.browser));
+  browsers.push(browser);
+  const page = await browser.open(`${site.url}models/README.md`);
   for (const threads of values.threads.split(',').map(Number))
-    cells.push({ name, page, threads, seen: /** @type {{ prefill: number, decode: number }[]} */ ([]) });
+    cells.push({ name, page, threads, seen: /** @type {{ build: string, prefill: number, decode: number }[]} */ ([]) });
 }
 for (let round = -1; round < Number(values.rounds); round++)
   // the first one warms up
   for (const { page, threads, seen } of cells) {
-    await page.bringToFront();
     const rates = await page.evaluate(measure, { ...OPTIONS, threads, round: round + 1 });
     if (round >= 0) seen.push(rates);
   }
 for (const { name, threads, seen } of cells)
   console.log(
-    `${name}, ${threads} thread(s): prefill ${median(seen.map((s) => s.prefill)).toFixed(0)}, decode ${median(seen.map((s) => s.decode)).toFixed(0)} tokens/s (${seen.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`,
+    `${name}, ${threads} thread(s), ${[...new Set(seen.map((s) => s.build))]}: prefill ${median(seen.map((s) => s.prefill)).toFixed(0)}, decode ${median(seen.map((s) => s.decode)).toFixed(0)} tokens/s (${seen.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`,
   );
-await browser.close();
+for (const browser of browsers) await browser.close();
 for (const site of sites) await site.close();
