@@ -2,7 +2,7 @@
 // their bytes (token.c), single dot products (dot.c), a trace of decode and of prefill by stage. Milliseconds: medians of the rounds, and the median of
 // the rounds' ratios, first browser to the others.
 //
-//   npm run build && make -f emscripten.mk bench-token && node tests/bench/browsers.mjs [chromium firefox …] [--rounds 3] [--model 135m-bq4h.bq4]
+//   npm run build && make -f emscripten.mk bench-token && node tests/bench/browsers.mjs [chromium firefox …] [--rounds 3] [--model 135m-bq4h.bq4] [--build relaxed16] [--activations i16] [--head bq4h]
 //
 // The model (tools/make_random.mjs) lies in build/bench/.
 import { parseArgs } from 'node:util';
@@ -17,13 +17,15 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
     model: { type: 'string', default: '135m-bq4h.bq4' },
+    activations: { type: 'string', default: 'i8' },
+    head: { type: 'string', default: 'bq8' },
     build: { type: 'string', default: 'relaxed' },
   },
 });
 const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (
   positionals.length ? positionals : ['chromium', 'firefox']
 );
-/** BQ4H_32 in the layers, BQ8_32 in the head. */
+/** BQ4H_32 in the layers, in the head as the model was made. */
 const { layers, hidden, heads, kv_heads: kvHeads = heads, ffn, vocab } = /** @type {any} */ (SHAPES['135m']);
 
 /** In the page. @param {any} o */
@@ -40,11 +42,15 @@ const measure = async (o) => {
     });
   const times = 16;
   await ask({
-    sets: [{ relaxed: o.build === 'relaxed', dims: [...o.dims, typeNamed('bq4h').id, typeNamed('bq8').id] }],
+    sets: [{ table: o.build, dims: [...o.dims, typeNamed('bq4h').id, typeNamed(o.head).id] }],
   });
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/build/bench/dot.wasm'));
   const engine = await createWorkerEngine({ build: o.build, threads: 1 });
-  const model = await engine.load(fromUrl(`/build/bench/${o.model}`), { context: 2048, kv: 'i8' });
+  const model = await engine.load(fromUrl(`/build/bench/${o.model}`), {
+    context: 2048,
+    kv: 'i8',
+    activations: o.activations,
+  });
   const session = await model.createSession();
   /** @type {Record<string, number[]>} */
   const all = {};
@@ -64,8 +70,8 @@ const measure = async (o) => {
     };
     await traced(1, 'prefill of 128', 1);
     await traced(times + 1, 'decode', times + 1); // the prompt's last token is computed again
-    const read = (await ask({ work: 'read', set: 0, times })) / times;
-    const bare = (await ask({ work: 'multiply', set: 0, times })) / times;
+    const read = (await ask({ work: 'read', set: 0, times })).ms / times;
+    const bare = (await ask({ work: 'multiply', set: 0, times })).ms / times;
     if (round >= 0) {
       add('plain read', read);
       add('matrices alone', bare);
@@ -98,7 +104,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
     row.push(
       await page.evaluate(
         /** @type {any} */ (
-          `(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build })})`
+          `(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build, activations: values.activations, head: values.head })})`
         ),
       ),
     );

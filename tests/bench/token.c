@@ -96,16 +96,17 @@ token_bytes(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_
   return (uint32_t)walk(&s, NULL);
 }
 
-/* Fills the memory from `at` on with weights. relaxed: which table multiplies, else SIMD128's. */
+/* Fills the memory from `at` on with weights. table: which one multiplies, by TABLES of
+ * tools/bench/pages/limit-worker.js. */
 EXPORT(void)
 token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
-             uint32_t type, uint32_t head, uint8_t *at, uint32_t relaxed) {
+             uint32_t type, uint32_t head, uint8_t *at, uint32_t table) {
   data.s = shape_of(layers, hidden, kv, ffn, vocab, type, head);
 #ifdef BENCH_SIMD128 /* for engines that refuse a module with instructions they don't know */
-  (void)relaxed;
+  (void)table;
   data.k = bq_kernels_simd128();
 #else
-  data.k = relaxed ? bq_kernels_relaxed() : bq_kernels_simd128();
+  data.k = table == 0 ? bq_kernels_simd128() : table == 1 ? bq_kernels_relaxed() : bq_kernels_relaxed16();
 #endif
   data.weights = at;
   data.bytes = walk(&data.s, NULL);

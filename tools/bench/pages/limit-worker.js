@@ -2,14 +2,15 @@
 // bytes; then one per measurement, answered by its milliseconds (and the bytes that `tile` takes).
 const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
 const PAGE = 65536;
+const TABLES = ['simd128', 'relaxed', 'relaxed16'];
 
 /** @typedef {{ token_bytes: (...dims: number[]) => number, token_set_up: (...args: number[]) => void, token_multiply: (times: number) => void, token_read: (times: number) => void, token_tile: (times: number) => number, __heap_base: WebAssembly.Global }} Token */
 
 /** @type {Token[]} */
 const sets = [];
 
-/** @param {{ dims: number[], relaxed: boolean }} set @returns {Promise<number>} bytes of its weights */
-async function setUp({ dims, relaxed }) {
+/** @param {{ dims: number[], table: string }} set @returns {Promise<number>} bytes of its weights */
+async function setUp({ dims, table }) {
   const memory = new WebAssembly.Memory({ initial: 16, maximum: 65536 });
   const token = /** @type {Token} */ (
     /** @type {unknown} */ ((await WebAssembly.instantiate(await module, { env: { memory } })).exports)
@@ -18,7 +19,7 @@ async function setUp({ dims, relaxed }) {
   const at = Math.ceil(token.__heap_base.value / 64) * 64;
   const whole = at + bytes + 64 + 4 * dims[4];
   memory.grow(Math.ceil(whole / PAGE) - 16);
-  token.token_set_up(...dims, at, relaxed ? 1 : 0);
+  token.token_set_up(...dims, at, TABLES.indexOf(table));
   // The compiler's better code comes while code runs.
   for (const end = performance.now() + 300; performance.now() < end;) token.token_multiply(1);
   token.token_read(2);

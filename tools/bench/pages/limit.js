@@ -12,7 +12,7 @@ const [PROMPT, TOKENS, ROUNDS] = [128, 24, 5];
 /** @param {readonly number[]} list */
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
-/** A worker that multiplies and reads. @param {{ shape: Record<string, any>, sets: { type: string, head: string, relaxed: boolean }[] }} what */
+/** A worker that multiplies and reads. @param {{ shape: Record<string, any>, sets: { type: string, head: string, table: string }[] }} what */
 async function startLoops({ shape, sets }) {
   const worker = new Worker(new URL('./limit-worker.js', import.meta.url), { type: 'module' });
   /** @param {any} message @returns {Promise<any>} */
@@ -24,8 +24,8 @@ async function startLoops({ shape, sets }) {
     });
   const { layers, hidden, heads, kv_heads: kvHeads = heads, ffn, vocab } = shape;
   const bytes = await ask({
-    sets: sets.map(({ type, head, relaxed }) => ({
-      relaxed,
+    sets: sets.map(({ type, head, table }) => ({
+      table,
       dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab, typeNamed(type).id, typeNamed(head).id],
     })),
   });
@@ -45,13 +45,13 @@ async function startLoops({ shape, sets }) {
 /** @param {import('./page.js').Options} options */
 export async function whole({ model: url, precision = '', shape, kv, variant, context }) {
   const [type, head] = precision.split('+');
-  const relaxed = variant === 'relaxed';
+  const table = String(variant);
   const loops = await startLoops({
     shape,
     sets: [
-      { type, head, relaxed },
-      { type: 'bq4', head: head === type ? 'bq4' : head, relaxed },
-      { type, head, relaxed: false },
+      { type, head, table },
+      { type: 'bq4', head: head === type ? 'bq4' : head, table },
+      { type, head, table: 'simd128' },
     ],
   });
   const engine = await createWorkerEngine(/** @type {any} */ ({ build: variant, threads: 1 }));
@@ -116,7 +116,9 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
   await engine.close();
   // Once is enough: it has nothing to do with the head's type.
   const loads =
-    precision === 'bq4h+bq8' ? { tile, ...(await loadRates(shape, relaxed ? 'relaxed' : 'simd128')) } : undefined;
+    precision === 'bq4h+bq8'
+      ? { tile, ...(await loadRates(shape, /** @type {import('../../../js/shared/types.js').Build} */ (table))) }
+      : undefined;
   return {
     cells: [],
     facts: {

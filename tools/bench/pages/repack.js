@@ -76,7 +76,7 @@ async function files(config) {
   };
 }
 
-/** Medians of loads in turn, milliseconds; bytes of each file. @param {Record<string, any>} config @param {'relaxed' | 'simd128'} [variant] */
+/** Medians of loads in turn, milliseconds; bytes of each file. @param {Record<string, any>} config @param {import('../../../js/shared/types.js').Build} [variant] */
 export async function loadRates(config, variant) {
   const { v1, v2, bytes, copied } = await files(config);
   const engine = await createEngine({ threads: 1, build: variant });
