@@ -188,7 +188,7 @@ export class LocalSession {
     this.#model.writes();
     signal?.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
-    const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = false } = options;
+    const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = 'auto' } = options;
     const limits =
       deadline === undefined && !maxTokensPerSecond
         ? null

@@ -290,7 +290,7 @@
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
  * @property {'auto' | boolean | { tokens: number }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
- *   are computed at once; the tokens are the same. Default: no; 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then
+ *   are computed at once; the tokens are the same. Default 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then; false: never
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
  */

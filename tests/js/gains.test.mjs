@@ -213,7 +213,7 @@ describe('in a session', () => {
     }
   }
 
-  test('guesses where batches are cheap, and not where they are dear, as `auto` has it', async () => {
+  test('guesses where batches are cheap, and not where they are dear, as `auto` has it, which is the default', async () => {
     const timings = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
       said(
         steps,
@@ -225,9 +225,11 @@ describe('in a session', () => {
         },
         ms,
       );
+    const counts = (/** @type {any} */ { draftedTokens, acceptedTokens }) => [draftedTokens, acceptedTokens];
     const cheap = await timings(CHEAP, 'auto');
     assert.ok(cheap.acceptedTokens > 10, JSON.stringify(cheap));
     assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
+    assert.deepEqual(await timings(CHEAP, undefined).then(counts), counts(cheap));
     const dear = await timings(DEAR, 'auto');
     // Where a step takes less than looking for guesses would be worth.
     assert.equal((await timings(CHEAP, 'auto', 0.2)).draftedTokens, 0);
