@@ -106,7 +106,9 @@ token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32
   (void)table;
   data.k = bq_kernels_simd128();
 #else
-  data.k = table == 0 ? bq_kernels_simd128() : table == 1 ? bq_kernels_relaxed() : bq_kernels_relaxed16();
+  data.k = table == 0   ? bq_kernels_simd128()
+           : table == 1 ? bq_kernels_relaxed()
+                        : bq_kernels_relaxed16();
 #endif
   data.weights = at;
   data.bytes = walk(&data.s, NULL);
