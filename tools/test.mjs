@@ -92,6 +92,13 @@ async function cTests(report, tools, config, wasm = false) {
   });
 }
 
+/** Makes dist/ once for all files of a suite: two that made it at the same time would read what is half there. @type {Run} */
+async function makeDist(report, tools) {
+  const line = [/** @type {string} */ (tools.node), 'tools/dist.mjs'];
+  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+  if (status !== 0) report.one('dist', false, { output, note: `ended with ${status}` });
+}
+
 /** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Run} */
 async function cTestData(report, tools) {
   await buildWasm(tools); // weights are encoded by a module
@@ -108,10 +115,10 @@ async function cTestData(report, tools) {
  * @param {Tools} tools
  * @param {string} name
  * @param {string[]} files
- * @param {{ together?: boolean, atOnce?: number, browsers?: string }} [options]  `together`: in one process, where they share
- *   browsers; else `atOnce`: so many files, each in a process; `browsers`: in these, whatever a file says
+ * @param {{ together?: boolean, atOnce?: number, browsers?: string, dist?: boolean }} [options]  `together`: in one process, where they share
+ *   browsers; else `atOnce`: so many files, each in a process; `browsers`: in these, whatever a file says; `dist`: dist/ was made
  */
-async function nodeTests(report, tools, name, files, { together = false, atOnce = 1, browsers } = {}) {
+async function nodeTests(report, tools, name, files, { together = false, atOnce = 1, browsers, dist = false } = {}) {
   if (!files.length) return report.fail(name, 'no tests found');
   const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
   mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
@@ -133,6 +140,7 @@ async function nodeTests(report, tools, name, files, { together = false, atOnce 
     CHROME_PATH: tools.chromium,
     BQ4_PYTHON: tools.testPython,
     ...(browsers && { BQ4_BROWSERS: browsers }),
+    ...(dist && { BQ4_DIST: 'made' }),
   };
   // A file whose test has failed may never end, since nobody closes what that test has opened.
   const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
@@ -302,15 +310,14 @@ const SUITES = {
   browser: {
     async run(report, tools) {
       await buildWasm(tools);
-      // One at a time: a browser takes both cores of a small machine.
+      await makeDist(report, tools);
       const files = filesOf(/\.test\.mjs$/, 'browser');
-      await nodeTests(
-        report,
-        tools,
-        'browser',
-        files.filter((path) => !sharesBrowsers(path)),
-      );
-      await nodeTests(report, tools, 'every-browser', files.filter(sharesBrowsers), { together: true });
+      const own = files.filter((path) => !sharesBrowsers(path));
+      // Those with a browser of their own beside those that share some: tests of pages wait for much that takes no core.
+      await Promise.all([
+        nodeTests(report, tools, 'browser', own, { dist: true }),
+        nodeTests(report, tools, 'every-browser', files.filter(sharesBrowsers), { together: true, dist: true }),
+      ]);
     },
   },
   fuzz: { run: (report, tools) => fuzz(report, tools, FUZZ) },
@@ -334,7 +341,8 @@ const SUITES = {
     long: true,
     async run(report, tools) {
       await buildWasm(tools);
-      await nodeTests(report, tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'));
+      await makeDist(report, tools);
+      await nodeTests(report, tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'), { dist: true });
     },
   },
   // What `npm test` runs in Chromium alone.
@@ -342,8 +350,13 @@ const SUITES = {
     long: true,
     async run(report, tools) {
       await buildWasm(tools);
+      await makeDist(report, tools);
       const others = filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst);
-      await nodeTests(report, tools, 'other-browsers', others, { together: true, browsers: 'firefox,webkit' });
+      await nodeTests(report, tools, 'other-browsers', others, {
+        together: true,
+        browsers: 'firefox,webkit',
+        dist: true,
+      });
     },
   },
   // Programs that others made, built for some minutes: by its name alone, never part of the others.
