@@ -20,7 +20,7 @@ export function tokenizer() {
   const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
   for (let b = 0; b < 256; b++) tokens.push({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.normal });
   const merges = [];
-  const idOf = (text) =>
+  const idOf = (/** @type {string} */ text) =>
     tokens.findIndex((t) => t.kind === TOKEN.normal && String(t.bytes) === String(encoder.encode(text)));
   for (const text of PAIRS) {
     // Split at the longest end that is a token already.

@@ -1,0 +1,46 @@
+// What llama.cpp's K types are compared on: a checkpoint whose rows are filled up, as a GGUF file.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { fromFile } from '../../js/engine.js';
+import { openGguf } from '../../js/gguf/open.js';
+import { openFile } from '../../js/sources/file.js';
+import { writePadded } from '../../tools/quality/padded.mjs';
+import { testFolder } from './folders.mjs';
+import { openLogits } from './logits.mjs';
+
+const TINY = fileURLToPath(new URL('../golden/tiny', import.meta.url));
+const { fresh } = testFolder('padded');
+const TOKENS = Array.from({ length: 40 }, (_, i) => (i * 37 + 5) % 300);
+
+/** @param {string} path */
+async function logitsOf(path) {
+  const { start, close } = await openLogits(fromFile(path), { context: 64 });
+  const logits = start(TOKENS);
+  close();
+  return logits;
+}
+
+test('inner rows are filled up with zeros, and logits are the same to the bit', async () => {
+  const folder = fresh();
+  const [plain, same, padded] = ['plain.bq4', 'same.gguf', 'padded.gguf'].map((name) => join(folder, name));
+  await convert(TINY, plain, { quant: 'f32', embed: 'f32' });
+  await writePadded(TINY, same, 8);
+  await writePadded(TINY, padded, 16);
+  const { config, tensors } = await openGguf(await openFile(padded), new Uint8Array());
+  assert.equal(config.ffn, 80);
+  assert.deepEqual(tensors.find(({ name }) => name === 'h.2.mlp.down.weight')?.dims, [48, 80]);
+  const unpadded = await logitsOf(same);
+  assert.deepEqual(await logitsOf(padded), unpadded);
+  // Pairs that rotate lie elsewhere than in the checkpoint, so scores are sums in another order.
+  const theirs = await logitsOf(plain);
+  const off = Math.max(...theirs.map((logit, i) => Math.abs(logit - unpadded[i])));
+  assert.ok(off < 1e-4, `a logit is off by ${off}`);
+});
+
+test('what only more values a token would fill up is refused', async () => {
+  const error = { code: 'UNSUPPORTED', message: /48 values a token, no multiple of 256/ };
+  await assert.rejects(writePadded(TINY, join(fresh(), 'out.gguf')), error);
+});
