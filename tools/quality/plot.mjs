@@ -3,7 +3,7 @@
 /** @typedef {{ name: string, points: { x: number, y: number, text: string }[] }} Series */
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 420, 60, 20, 24, 48];
-const COLORS = ['#0b6e99', '#b3541e', '#4f7a28', '#7a3e8f'];
+const COLORS = ['#0b6e99', '#b3541e', '#4f7a28', '#7a3e8f', '#8a6d00', '#a01f4e', '#3b4a9e', '#555'];
 const escape = (/** @type {string} */ text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
 
 /** @param {Series['points']} points */
@@ -30,7 +30,7 @@ export function scatter(series, across, up) {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
   ];
-  for (const tick of [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500])
+  for (const tick of [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000])
     if (Math.log10(tick) >= y0 && Math.log10(tick) <= y1)
       parts.push(
         `<path d="M${LEFT} ${y(tick)}H${WIDTH - RIGHT}" stroke="#ddd"/><text x="${LEFT - 6}" y="${Number(y(tick)) + 4}" text-anchor="end" fill="#333">${tick}</text>`,

@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 // What each type and way of rounding costs: docs/QUALITY.md's table and docs/quality.svg, by one command.
-//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model] [--llama]
+//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model] [--rows PATTERN] [--llama]
+//   node tools/quality/table.mjs --chat FOLDER [--rows PATTERN] [--llama]
 // STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
-// first tokens of TEXT, in windows of 512, and once more rescaled (rescaled.mjs). Each is calibrated on a text of its own (own-text.mjs).
+// first tokens of TEXT, in windows of 512, and once more rescaled (rescaled.mjs). --chat: a chat model as tools/train makes it, on a text of its own, with
+// rows of a multiple of 256 (padded.mjs). Each is calibrated on a text of its own (own-text.mjs).
 // Perplexity and KL divergence against the same weights as f32, activations of i16, KV f32: what weights alone cost. --llama: and what llama.cpp's
-// quantizer makes of MODEL with an importance matrix of the same text, embedding Q8_0. Figures are kept in build/quality, so that it goes on
-// where it was stopped; without files it only writes the document.
+// quantizer makes of MODEL with an importance matrix of the same text, embedding Q8_0. --rows: those whose type and way match. Figures are kept in
+// build/quality, so that it goes on where it was stopped; without files it only writes the document. Rows that the document has of the same
+// reference stay in it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,9 +19,11 @@ import { fromFile } from '../../js/engine.js';
 import { argmax, logSum } from '../../js/engine/probabilities.js';
 import { llamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
+import { writePadded } from './padded.mjs';
 import { scatter } from './plot.mjs';
 import { read } from './read.mjs';
 import { rescale, rescaleGguf } from './rescaled.mjs';
+import { added, joined, markdown, QUESTION, REPLY, tablesIn } from './rows.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
@@ -45,7 +50,12 @@ const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
 ]);
 
 /** Made by llama.cpp's quantizer with its importance matrix, on the same calibration text. @type {Record<string, string[]>} */
-const LLAMA = { stories: [], model: ['Q4_0', 'IQ4_NL', 'Q4_1'], rescaled: ['Q4_0', 'IQ4_NL', 'Q4_1'] };
+const LLAMA = {
+  stories: [],
+  model: ['Q4_0', 'IQ4_NL', 'Q4_1'],
+  rescaled: ['Q4_0', 'IQ4_NL', 'Q4_1'],
+  chat: ['Q2_K', 'Q3_K_S', 'Q3_K_M', 'Q4_0', 'IQ4_NL', 'Q4_K_S', 'Q4_K_M', 'Q5_K_M', 'Q6_K'],
+};
 const THEIRS = 'llama.cpp, importance';
 
 /** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
@@ -57,13 +67,19 @@ const MIXED = {
   ],
   model: [],
   rescaled: [],
+  chat: [
+    ['mixed', 'compensated, 2.8 MB', ['--target-size', '2800000'], true],
+    ['mixed', 'compensated, 3.2 MB', ['--target-size', '3200000'], true],
+    ['mixed', 'compensated, 3.7 MB', ['--target-size', '3700000'], true],
+  ],
 };
+
+const KEYS = Object.keys(LLAMA);
 
 /** Of a model whose function is another's: what that one's table doesn't say. */
 const RESCALED = ['bq4 largest weight (v1)', 'bq4h compensated', 'bq4a searched', 'bq4a compensated'];
 
-/** @typedef {{ type: string, how: string, bits: number, bytes: number, perplexity: number, kl: number, same: number }} Row */
-/** @typedef {{ name: string, reference: number, predicted: number, rows: Row[] }} Table */
+/** @import { Row, Table } from './rows.mjs' */
 
 /** @param {string[]} args */
 function bq4(...args) {
@@ -73,6 +89,14 @@ function bq4(...args) {
   });
   if (status !== 0) throw new Error(stderr);
   return stdout;
+}
+
+/** What a model says to QUESTION, greedy, in one line. @param {string} file */
+function replyOf(file) {
+  const drawn = ['--chat', '--prompt', QUESTION, '--temperature', '0', '--max-tokens', String(REPLY)];
+  return JSON.parse(bq4('run', file, ...drawn, '--json'))
+    .text.replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** @param {string} file @param {number[][]} windows @param {{ logits: Float32Array, sum: number }[]} reference */
@@ -99,12 +123,13 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   const table = existsSync(kept)
     ? JSON.parse(readFileSync(kept, 'utf8'))
     : { name, reference: 0, predicted: 0, rows: [] };
-  const known = (/** @type {string} */ type, /** @type {string} */ how) =>
-    table.rows.some((row) => row.type === type && row.how === how);
+  const asked = new RegExp(values.rows ?? '');
+  const lacks = (/** @type {string} */ type, /** @type {string} */ how) =>
+    asked.test(`${type} ${how}`) && !table.rows.some((row) => row.type === type && row.how === how);
   const missing = [...ROWS, ...MIXED[key]].filter(
-    ([type, how]) => !known(type, how) && (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)),
+    ([type, how]) => lacks(type, how) && (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)),
   );
-  const theirs = values.llama ? LLAMA[key].filter((type) => !known(type, THEIRS)) : [];
+  const theirs = values.llama ? LLAMA[key].filter((type) => lacks(type, THEIRS)) : [];
   if (!missing.length && !theirs.length) return;
   const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
   if (!existsSync(floats) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), floats);
@@ -121,6 +146,7 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   });
   table.reference = Math.exp(nll / reference.length);
   table.predicted = reference.length;
+  if (key === 'model') table.says = replyOf(floats);
   const add = async (
     /** @type {string} */ type,
     /** @type {string} */ how,
@@ -128,10 +154,9 @@ async function tableOf(key, name, model, windowsOf, tokens) {
     /** @type {string} */ file,
   ) => {
     const found = await measure(file, windows, reference);
-    table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found });
-    console.log(
-      `${name}: ${type}, ${how}: ${percent(found.perplexity / table.reference - 1)}, KL ${found.kl.toFixed(4)}`,
-    );
+    const says = key === 'model' ? { says: replyOf(file) } : {};
+    table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found, ...says });
+    console.log(`${name}: ${type}, ${how}: ${added(found, table)}, KL ${found.kl.toFixed(4)}`);
     writeFileSync(kept, JSON.stringify(table, null, 1));
   };
   for (const [type, how, args, calibrated] of missing) {
@@ -175,7 +200,6 @@ function bitsOf(tensors) {
   }
   return bits / weights;
 }
-const percent = (/** @type {number} */ x) => `${x < 0 ? '−' : '+'}${Math.abs(100 * x).toFixed(2)} %`;
 
 /** @param {string} file @param {string} path @param {number} count */
 async function windowsOfText(file, path, count) {
@@ -187,28 +211,8 @@ async function windowsOfText(file, path, count) {
   return Array.from({ length: Math.ceil(ids.length / WINDOW) }, (_, i) => [...ids.slice(i * WINDOW, (i + 1) * WINDOW)]);
 }
 
-/** @param {Table} table */
-function markdown({ name, reference, predicted, rows }) {
-  const worst = rows.find(({ type, how }) => type === 'bq4' && how.includes('v1'));
-  const share = (/** @type {Row} */ row) =>
-    worst ? `${Math.round((100 * (row.perplexity - reference)) / (worst.perplexity - reference))} %` : '';
-  return [
-    `${name}: perplexity ${reference.toFixed(4)} as f32, ${predicted.toLocaleString('en')} predictions.`,
-    '',
-    '| type | rounded | bits | file, KB | perplexity | of what v1 adds | mean KL | top-1 |',
-    '|---|---|---|---|---|---|---|---|',
-    ...[...rows]
-      .sort((a, b) => a.bits - b.bits || b.kl - a.kl)
-      .map(
-        (row) =>
-          `| ${[`\`${row.type}\``, row.how, row.bits.toFixed(2), Math.round(row.bytes / 1e3).toLocaleString('en'), percent(row.perplexity / reference - 1), share(row), row.kl.toFixed(5), `${(100 * row.same).toFixed(1)} %`].join(' | ')} |`,
-      ),
-  ].join('\n');
-}
-
 function writeDocument() {
-  const tables = ['stories', 'model', 'rescaled']
-    .map((key) => join(FOLDER, `${key}.json`))
+  const found = KEYS.map((key) => join(FOLDER, `${key}.json`))
     .filter(existsSync)
     .map((path) => /** @type {Table} */ (JSON.parse(readFileSync(path, 'utf8'))));
   const path = join(ROOT, 'docs/QUALITY.md');
@@ -216,17 +220,11 @@ function writeDocument() {
   const [begin, end] = ['<!-- tables -->', '<!-- end -->'];
   const [before, rest] = document.split(begin);
   const [written, after] = rest.split(end);
-  // What this machine has no figures for stays as it is.
-  const sections = new Map(
-    written
-      .trim()
-      .split(/\n\n(?=[^|\n]*: perplexity )/)
-      .map((text) => [text.split(': perplexity ')[0], text]),
-  );
-  for (const table of tables) sections.set(table.name, markdown(table));
-  writeFileSync(path, `${before}${begin}\n\n${[...sections.values()].join('\n\n')}\n\n${end}${after}`);
-  if (tables.length < sections.size) return console.log('docs/quality.svg is left: not all figures are here');
-  const series = tables.flatMap(({ name, reference, rows }) =>
+  const tables = new Map(tablesIn(written).map((table) => [table.name, table]));
+  for (const table of found) tables.set(table.name, joined(table, tables.get(table.name)));
+  const all = [...tables.values()];
+  writeFileSync(path, `${before}${begin}\n\n${all.map(markdown).join('\n\n')}\n\n${end}${after}`);
+  const series = all.flatMap(({ name, reference, rows }) =>
     [name, `${name}, ${THEIRS}`].map((line, i) => ({
       name: line,
       points: rows
@@ -250,7 +248,13 @@ function writeDocument() {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { tokens: { type: 'string', default: '4096' }, only: { type: 'string' }, llama: { type: 'boolean' } },
+  options: {
+    tokens: { type: 'string', default: '4096' },
+    only: { type: 'string' },
+    rows: { type: 'string' },
+    chat: { type: 'string' },
+    llama: { type: 'boolean' },
+  },
 });
 const [stories, model, text] = positionals;
 mkdirSync(FOLDER, { recursive: true });
@@ -262,5 +266,16 @@ if (model && text && values.only !== 'stories') {
   const windowsOf = () => windowsOfText(model, text, Number(values.tokens));
   await tableOf('model', 'SmolLM2-135M-Instruct on a book', model, windowsOf, 2048);
   await tableOf('rescaled', 'SmolLM2-135M-Instruct, rescaled', model, windowsOf, 2048);
+}
+if (values.chat) {
+  const padded = join(FOLDER, 'chat.gguf');
+  const other = join(FOLDER, 'chat-other.txt');
+  await writePadded(values.chat, padded);
+  const windowsOf = async () => {
+    // What is predicted is another text than the one that is calibrated on.
+    if (!existsSync(other)) writeFileSync(other, await ownText(padded, 4096, 2));
+    return windowsOfText(padded, other, 4096);
+  };
+  await tableOf('chat', 'A chat model of ours, on text of its own', padded, windowsOf, 16000);
 }
 writeDocument();

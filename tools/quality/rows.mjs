@@ -1,0 +1,96 @@
+// Tables of docs/QUALITY.md, written and read: a row costs minutes, so those that were measured before, or elsewhere, stay.
+
+/** What a model that talks is asked, and tokens of its reply. */
+export const QUESTION = 'Why is the sky blue?';
+export const REPLY = 40;
+
+/**
+ * `says`: to QUESTION. `written`: its line in the document, which has fewer digits.
+ * @typedef {{ type: string, how: string, bits: number, bytes: number, perplexity: number, kl: number, same: number, says?: string, written?: string }} Row
+ */
+/** `says`: what the reference does. @typedef {{ name: string, reference: number, predicted: number, says?: string, rows: Row[] }} Table */
+
+/** What a model adds to the reference's perplexity. @param {{ perplexity: number }} row @param {{ reference: number }} table */
+export function added({ perplexity }, { reference }) {
+  const share = 100 * (perplexity / reference - 1);
+  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(2)} %`;
+}
+
+/** @param {string[]} cells */
+const line = (cells) => `| ${cells.join(' | ')} |`;
+
+/** @param {Table} table */
+export function markdown({ name, reference, predicted, says, rows }) {
+  const worst = rows.find(({ type, how }) => type === 'bq4' && how.includes('v1'));
+  const share = (/** @type {Row} */ row) =>
+    worst ? `${Math.round((100 * (row.perplexity - reference)) / (worst.perplexity - reference))} %` : '';
+  const sorted = rows.toSorted((a, b) => a.bits - b.bits || b.kl - a.kl);
+  const said = sorted.filter((row) => row.says !== undefined);
+  const quoted = (/** @type {string} */ text) => text.replaceAll('|', '\\|');
+  return [
+    `${name}: perplexity ${reference.toFixed(4)} as f32, ${predicted.toLocaleString('en')} predictions.`,
+    '',
+    '| type | rounded | bits | file, KB | perplexity | of what v1 adds | mean KL | top-1 |',
+    '|---|---|---|---|---|---|---|---|',
+    ...sorted.map(
+      (row) =>
+        row.written ??
+        line([
+          `\`${row.type}\``,
+          row.how,
+          row.bits.toFixed(2),
+          Math.round(row.bytes / 1e3).toLocaleString('en'),
+          added(row, { reference }),
+          share(row),
+          row.kl.toFixed(5),
+          `${(100 * row.same).toFixed(1)} %`,
+        ]),
+    ),
+    ...(says === undefined
+      ? []
+      : [
+          '',
+          `| type | rounded | “${QUESTION}”, greedy, ${REPLY} tokens |`,
+          '|---|---|---|',
+          line(['`f32`', 'the reference', quoted(says)]),
+          ...said.map((row) => line([`\`${row.type}\``, row.how, quoted(row.says ?? '')])),
+        ]),
+  ].join('\n');
+}
+
+/** @param {string} text @returns {Table} */
+function tableIn(text) {
+  const number = (/** @type {string} */ cell) => Number(cell.replace('−', '-').replace(/[,+ %]/g, ''));
+  const [, name, perplexity, predicted] = /^(.+): perplexity (\S+) as f32, (\S+) predictions/.exec(text) ?? [];
+  const reference = number(perplexity);
+  /** @type {Table} */
+  const table = { name, reference, predicted: number(predicted), rows: [] };
+  for (const [written, type, rest] of text.matchAll(/^\| `(.+?)` \| (.+) \|$/gm)) {
+    const [how, ...cells] = rest.split(/(?<!\\) \| /);
+    const says = cells[0].replaceAll('\\|', '|');
+    const row = table.rows.find((each) => each.type === type && each.how === how);
+    if (row) row.says = says;
+    else if (cells.length === 1) table.says = says;
+    else {
+      const [bits, kilobytes, more, , kl, same] = cells.map(number);
+      const found = { perplexity: reference * (1 + more / 100), kl, same: same / 100 };
+      table.rows.push({ type, how, bits, bytes: 1e3 * kilobytes, ...found, written });
+    }
+  }
+  return table;
+}
+
+/** What `markdown` wrote of several, as far as it says it. @param {string} text */
+export const tablesIn = (text) =>
+  text
+    .trim()
+    .split(/\n\n(?=[^|\n]*: perplexity )/)
+    .map(tableIn);
+
+/** What this machine found, and rows of the same reference that the document has beside that. @param {Table} found @param {Table | undefined} before */
+export function joined(found, before) {
+  const same =
+    before?.reference.toFixed(4) === found.reference.toFixed(4) && before.predicted === found.predicted ? before : null;
+  const isNew = (/** @type {Row} */ { type, how }) => !found.rows.some((row) => row.type === type && row.how === how);
+  return { says: same?.says, ...found, rows: [...found.rows, ...(same?.rows.filter(isNew) ?? [])] };
+}
