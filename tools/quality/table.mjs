@@ -276,6 +276,6 @@ if (values.chat) {
     if (!existsSync(other)) writeFileSync(other, await ownText(padded, 4096, 2));
     return windowsOfText(padded, other, 4096);
   };
-  await tableOf('chat', 'A chat model of ours, on text of its own', padded, windowsOf, 16000);
+  await tableOf('chat', 'A chat model of ours, on text of its own', padded, windowsOf, 4096);
 }
 writeDocument();
