@@ -134,7 +134,8 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
   if (!existsSync(floats) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), floats);
   if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
-  if (!existsSync(text)) writeFileSync(text, await ownText(model.endsWith('.gguf') ? model : floats, tokens, 1));
+  if (!existsSync(text) && (theirs.length || missing.some(([, , , calibrated]) => calibrated)))
+    writeFileSync(text, await ownText(model.endsWith('.gguf') ? model : floats, tokens, 1));
   const windows = await windowsOf();
   /** @type {{ logits: Float32Array, sum: number }[]} */
   const reference = [];
