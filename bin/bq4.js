@@ -3,7 +3,7 @@
 import { stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { BqError } from '../js/shared/errors.js';
-import { adapterOf, flag, load, numberOf, readText, sourceOf, Usage, value, values } from './options.js';
+import { adapterOf, draftOf, flag, load, numberOf, readText, sourceOf, Usage, value, values } from './options.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
 
@@ -29,6 +29,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
   --schema FILE        holds the text to a JSON Schema; --grammar FILE to one in GBNF, --regex PATTERN to an expression
   --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
+  --draft FILE         a smaller model of the same vocabulary, which guesses what comes next: the same text in fewer steps
   --context N          tokens of context (default: the model's own, at most 4096)
   --kv f32|f16|i8|i4   type of the KV cache (default i8; f32 is the reference)
   --kv-window N        positions that a token sees, besides the first ones (--kv-sinks N, default 4): the context may then be longer than
@@ -139,6 +140,7 @@ const generation = {
   grammar: value,
   regex: value,
   adapter: value,
+  draft: value,
   context: value,
   kv: value,
   'kv-window': value,
@@ -344,7 +346,7 @@ async function runPrompt([file, words], options) {
     throw new Usage('there are no receipts of what an adapter changed: run with --receipt or with --adapter');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
-  Object.assign(chosen, await adapterOf(model, options));
+  Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));
   const session = options.chat ? null : await model.createSession();
   const run = session
     ? session.generate(prompt, chosen)
@@ -374,7 +376,7 @@ async function chatLoop([file], options) {
   const { createInterface } = await import('node:readline');
   const chosen = await generateOptions(options);
   const { engine, model } = await load(file, options);
-  Object.assign(chosen, await adapterOf(model, options));
+  Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));
   let chat = await model.createChat({ system: options.system });
   const lines = createInterface({
     input: process.stdin,

@@ -85,6 +85,13 @@ export async function load(file, options) {
   return { engine, model };
 }
 
+/** A smaller model that guesses for `generate`, where one is asked for. @param {import('../js/shared/types.js').Engine} engine @param {any} options */
+export async function draftOf(engine, options) {
+  if (options.draft === undefined) return {};
+  const model = await engine.load(await sourceOf(options.draft), { context: numberOf(options, 'context') });
+  return { speculate: { model } };
+}
+
 /** An adapter for `generate`, where one is asked for. @param {import('../js/shared/types.js').Model} model @param {any} options */
 export async function adapterOf(model, options) {
   const { fromFile } = await import('../js/engine.js');

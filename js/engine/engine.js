@@ -143,7 +143,7 @@ class LocalEngine {
         loading.plan,
         { ...options, kv: loading.plan.kv, activations: loading.plan.activations },
         pager,
-        (closed) => this.#models.delete(closed),
+        this.#models,
         this.#tempo,
       );
       this.#models.add(model);

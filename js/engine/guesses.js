@@ -1,12 +1,13 @@
 /**
- * Prompt lookup: where the last tokens of a text stood in it before, those that came next then are guessed to come again. The
- * session computes a guess along with the token that is due, in one batch, and goes through it as far as the sampler picks
- * the same (bq_session_draft). So tokens are those that come without it: what is counted and timed here decides how they are
- * computed, never which they are. Loaded when a generation may guess.
+ * Prompt lookup: where the last tokens of a text stood in it before, those that came next then are guessed to come again; or a
+ * smaller model guesses (draft.js). The session computes a guess along with the token that is due, in one batch, and goes through it as
+ * far as the sampler picks the same (bq_session_draft). So tokens are those that come without it: what is counted and timed here decides
+ * how they are computed, never which they are. Loaded when a generation may guess.
  */
 import { Costs, Gains, MOST } from './gains.js';
 
 /** @import { GenerateOptions, Timings } from '../shared/types.js' */
+/** @import { Draft } from './draft.js' */
 /** @import { LocalModel } from './model.js' */
 /** @import { Ends, Timeline } from './timeline.js' */
 
@@ -70,7 +71,9 @@ export class Guesses {
   #timeline;
   #model;
   #costs;
+  /** null: the draft model knows by itself what is likely. */
   #gains;
+  #draft;
   /** Tokens of each guess; 0: as many as pay. */
   #always;
   #before;
@@ -79,16 +82,18 @@ export class Guesses {
   /** Behind what was repeated last; -1: nothing was. */
   #near = -1;
 
-  /** @param {LocalModel} model @param {Timeline} timeline  whose prompt is computed @param {NonNullable<GenerateOptions['speculate']>} how */
-  constructor(model, timeline, how) {
+  /** @param {LocalModel} model @param {Timeline} timeline  whose prompt is computed @param {NonNullable<GenerateOptions['speculate']>} how @param {Draft | null} draft  that guesses; null: the text so far is looked up */
+  constructor(model, timeline, how, draft) {
+    const { drafts } = timeline;
     this.#timeline = timeline;
     this.#model = model;
-    this.#always = typeof how === 'object' ? how.tokens : how === true ? timeline.drafts : 0;
+    this.#draft = draft;
+    this.#always = typeof how === 'object' ? (how.tokens ?? drafts) : how === true ? drafts : 0;
     this.#before = { drafted: timeline.drafted, accepted: timeline.accepted };
     this.#costs = known.get(model) ?? new Costs();
     known.set(model, this.#costs);
-    this.#gains = learned.get(timeline) ?? new Gains(this.#costs);
-    learned.set(timeline, this.#gains);
+    this.#gains = draft ? null : (learned.get(timeline) ?? new Gains(this.#costs));
+    if (this.#gains) learned.set(timeline, this.#gains);
     this.begin();
   }
 
@@ -109,11 +114,13 @@ export class Guesses {
     // What it would compute is there already.
     if (!due) return timeline.run(ends, slices);
     this.#learn(came);
-    const made = this.#next(left - 1, due);
+    const made = this.#draft
+      ? await this.#drafted(this.#draft, left - 1, due, ends, slices)
+      : this.#next(left - 1, due);
     const most = made.tokens.length;
     // Sessions that share a pass have rows enough.
     const alone = this.#model.decoding.size < 2;
-    const send = this.#always ? most : alone ? this.#gains.worth(made.length, most, due) : 0;
+    const send = this.#always || !this.#gains ? most : alone ? this.#gains.worth(made.length, most, due) : 0;
     made.taken = send && timeline.draft(made.tokens.slice(0, send));
     timeline.drafted += made.taken;
     await timeline.run(ends, slices);
@@ -135,11 +142,19 @@ export class Guesses {
     const { tokens, length, from, taken, due } = this.#guess;
     const next = this.#timeline.ids[from + came];
     this.#timeline.accepted += came;
-    for (let n = 0; n < came; n++) this.#gains.saw(length + n, true);
+    for (let n = 0; n < came; n++) this.#gains?.saw(length + n, true);
     if (next !== undefined && came < Math.max(taken, Math.min(tokens.length, 1)))
-      this.#gains.saw(length + came, next === tokens[came]);
-    if (due) this.#gains.step(due, taken, came);
+      this.#gains?.saw(length + came, next === tokens[came]);
+    if (due) this.#gains?.step(due, taken, came);
     this.#guess = { tokens: [], length: 0, from, taken: 0, due: 0 };
+  }
+
+  /** @param {Draft} draft @param {number} most  tokens that can be of use @param {number} due @param {Ends} ends @param {number} slices  at once */
+  async #drafted(draft, most, due, ends, slices) {
+    const { ids, drafts } = this.#timeline;
+    const tokens = await draft.next(ids, Math.min(most, this.#always, drafts), ends, slices);
+    this.#timeline.check();
+    return (this.#guess = { tokens, length: 0, from: ids.length, taken: 0, due });
   }
 
   /** @param {number} most  tokens that can be of use @param {number} due */

@@ -32,7 +32,6 @@ export class LocalModel {
   #options;
   /** What a run that stopped waits for. @type {Pager | import('./spread.js').Spread | null} */
   #pager;
-  #onClose;
   /** @type {Set<LocalSession>} */
   #sessions = new Set();
   /** Those that were forked: their room is that of the sessions they come from. @type {Set<LocalSession>} */
@@ -58,21 +57,22 @@ export class LocalModel {
    * @param {Plan} plan
    * @param {LoadOptions} options
    * @param {Pager | null} pager  when not all weights stay in memory
-   * @param {(model: LocalModel) => void} onClose
+   * @param {Set<LocalModel>} siblings  all of its engine, itself included
    * @param {import('./tempo.js').Tempo} tempo  of the engine
    */
-  constructor(wasm, loading, handle, plan, options, pager, onClose, tempo) {
+  constructor(wasm, loading, handle, plan, options, pager, siblings, tempo) {
     this.#wasm = wasm;
     this.#loading = loading;
     this.#options = options;
     this.#pager = pager;
-    this.#onClose = onClose;
+    this.siblings = siblings;
     this.tempo = tempo;
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
     this.info = {
       ...plan,
+      id: crypto.getRandomValues(new Uint32Array(2)).join('-'),
       authenticated: options.integrity !== undefined,
       threads: wasm.threads,
       spread: null,
@@ -132,7 +132,7 @@ export class LocalModel {
   }
 
   /** What a section holds, a copy. @param {string} tag */
-  #bytes(tag) {
+  bytes(tag) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const out = take(8);
@@ -145,7 +145,7 @@ export class LocalModel {
 
   /** @param {string} tag */
   #section(tag) {
-    return decoder.decode(this.#bytes(tag));
+    return decoder.decode(this.bytes(tag));
   }
 
   /** 1 ends generation, 2 special. @param {number} id */
@@ -159,7 +159,7 @@ export class LocalModel {
     if (!this.info.tokenizer)
       throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
     const { Guides } = await onDemand(import('./guide.js'));
-    const guides = (this.#guides ??= Guides.create(this, this.#bytes('TOKN'), this.#wasm.grammarUrl));
+    const guides = (this.#guides ??= Guides.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
     guides.catch(() => (this.#guides = null)); // the next one tries again
     return (await guides).guide(responseFormat, stopTokens);
   }
@@ -169,7 +169,7 @@ export class LocalModel {
     const { logitBias, presencePenalty, frequencyPenalty, logprobs } = options;
     if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobs === undefined) return null;
     const { Picking } = await onDemand(import('./more.js'));
-    return new Picking(this.#wasm, session, options, () => this.#bytes('TOKN'), this.info.vocab);
+    return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocab);
   }
 
   /** @returns {ChatFormat | null} */
@@ -250,7 +250,7 @@ export class LocalModel {
   /** @type {Model['createSession']} */
   createSession = async (options) => {
     const { options: given } = checkCall(TABLE.model.createSession, [options]);
-    if (this.#sessions.size >= this.info.sessions && !this.#replies.evict()) throw this.noSession();
+    if (this.#sessions.size >= this.info.sessions && !this.replies.evict()) throw this.noSession();
     return this.#open(given);
   };
 
@@ -265,9 +265,9 @@ export class LocalModel {
     const { sessions } = this.info;
     const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
     const { LocalAdapter, Room } = await onDemand(import('./adapter.js'));
-    this.#room ??= new Room(this.#options.adapterBytes ?? 0, this.#adapters, (id) => this.#replies.leave(id));
+    this.#room ??= new Room(this.#options.adapterBytes ?? 0, this.#adapters, (id) => this.replies.leave(id));
     const read = { ...options, signal };
-    const adapter = await LocalAdapter.load(this.#wasm, this.#bytes('CONF'), source, read, sizes, this.#room);
+    const adapter = await LocalAdapter.load(this.#wasm, this.bytes('CONF'), source, read, sizes, this.#room);
     this.#adapters.set(adapter.info.id, adapter);
     return adapter;
   };
@@ -298,13 +298,13 @@ export class LocalModel {
   };
 
   /** @type {Model['promptState']} */
-  promptState = async (...given) => (await onDemand(import('./more.js'))).promptState(this, this.#replies, given);
+  promptState = async (...given) => (await onDemand(import('./more.js'))).promptState(this, this.replies, given);
 
   /** @type {Model['loadPromptState']} */
-  loadPromptState = async (...given) => (await onDemand(import('./more.js'))).loadPromptState(this.#replies, given);
+  loadPromptState = async (...given) => (await onDemand(import('./more.js'))).loadPromptState(this.replies, given);
 
   /** @type {Model['choose']} */
-  choose = async (...given) => (await onDemand(import('./more.js'))).chooseIn(this, this.#replies, given);
+  choose = async (...given) => (await onDemand(import('./more.js'))).chooseIn(this, this.replies, given);
 
   /** @type {Model['embed']} */
   embed = async (...given) => {
@@ -315,8 +315,8 @@ export class LocalModel {
     } = checkCall(TABLE.model.embed, given);
     this.#embedder ??= new (await onDemand(import('./embedder.js'))).Embedder(
       this,
-      () => this.#replies.take([]),
-      (session) => this.#replies.give(session),
+      () => this.replies.take([]),
+      (session) => this.replies.give(session),
     );
     return this.#embedder.embed(texts, { ...options, ...hears });
   };
@@ -384,13 +384,13 @@ export class LocalModel {
       args: [messages],
       options,
     } = checkCall(TABLE.model.countTokens, given);
-    return (await this.#replies.tokens(messages, options)).length;
+    return (await this.replies.tokens(messages, options)).length;
   };
 
-  #replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
+  replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
   /** As of the Model, and what says from another thread that it is over. */
-  reply = this.#replies.reply;
-  generate = this.#replies.text;
+  reply = this.replies.reply;
+  generate = this.replies.text;
 
   /** For a model whose file has a template and no compact form of it: one that is known. */
   async settleChat() {
@@ -399,7 +399,7 @@ export class LocalModel {
   }
 
   /** @type {Model['trace']} */
-  trace = async (given) => this.#replies.trace(checkCall(TABLE.model.trace, [given]).options);
+  trace = async (given) => this.replies.trace(checkCall(TABLE.model.trace, [given]).options);
 
   async memory() {
     const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
@@ -420,7 +420,7 @@ export class LocalModel {
     await this.#pager?.close();
     this.#wasm.release();
     await this.#loading.letGo();
-    this.#onClose(this);
+    this.siblings.delete(this);
   }
 
   [asyncDispose]() {

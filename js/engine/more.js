@@ -4,6 +4,7 @@ import { BqError } from '../shared/errors.js';
 import * as state from './state.js';
 
 export { choose as chooseIn, next as choose } from './choose.js';
+export { Draft } from './draft.js';
 export { Picking } from './picking.js';
 
 /** @import { LocalModel } from './model.js' */

@@ -16,7 +16,7 @@ const BIAS = structs.bqw_sample_options.fields[7];
 const AT = { tokens: 32, merges: 36, text: 40 };
 
 /** The bytes of tokens. @param {Uint8Array} section  TOKN @returns {(id: number) => Uint8Array} */
-function vocabulary(section) {
+export function vocabulary(section) {
   const view = new DataView(section.buffer, section.byteOffset, section.length);
   const [tokens, merges, bytes] = [AT.tokens, AT.merges, AT.text].map((at) =>
     section.length ? view.getUint32(at, true) : 0,

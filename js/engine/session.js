@@ -221,6 +221,8 @@ export class LocalSession {
     let guide = null;
     /** @type {import('./guesses.js').Guesses | null} */
     let guesses = null;
+    /** @type {import('./draft.js').Draft | null} */
+    let draft = null;
     const output = new Output(this.#wasm, this.#model, this.#timeline.handle, options, seed);
     this.#busy = true;
     let failed = false;
@@ -228,6 +230,8 @@ export class LocalSession {
       // Loaded while the prompt is computed. Where it can't be, nothing is guessed.
       const wanted = speculate && this.#timeline.drafts && maxTokens > 2;
       const guessing = wanted ? onDemand(import('./guesses.js')).catch(() => null) : null;
+      if (speculate.model)
+        draft = (await onDemand(import('./more.js'))).Draft.open(this.#model, speculate.model, this.#timeline, tokens);
       guide = await this.#model.guide(options);
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
@@ -237,7 +241,7 @@ export class LocalSession {
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
       const loaded = await guessing;
-      if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate);
+      if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate, draft);
       if (!guesses || speculate === 'auto') this.#model.decoding.add(this.#timeline);
       output.begin(guide ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
@@ -286,6 +290,7 @@ export class LocalSession {
       this.#busy = false;
       this.#model.decoding.delete(this.#timeline);
       guesses?.end(timings);
+      draft?.close();
       guide?.close();
       this.#model.rest(this.#timeline.handle);
       output.close();

@@ -45,7 +45,7 @@ const ABOUT = {
   service_tier: oneOf('auto', 'default'),
   store: only(false, 'false: nothing is stored'),
 };
-/** The last six are not OpenAI's own: llama.cpp's server has three of them. */
+/** The last six are not OpenAI's own: llama.cpp's server has three of them. @satisfies {Options} */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -62,7 +62,8 @@ const SAMPLING = {
   min_p: number(0, 1),
   repeat_penalty: number(0),
   adapter: loaded,
-  speculate: speculation,
+  // A name is of this engine's own: who asks has none.
+  speculate: (v) => (typeof v?.model === 'string' ? 'with a model that was loaded' : speculation(v)),
   context_policy: oneOf('error', 'shift', 'summarize'),
 };
 

@@ -118,6 +118,8 @@ export const TABLE = {
 export function checkCall({ args = [], options }, given) {
   const { signal, onProgress, ...rest } = /** @type {any} */ (options ? checkOptions(options, given[args.length]) : {});
   // An object of either side is told by its id.
-  if (rest.adapter) rest.adapter = rest.adapter.info?.id ?? rest.adapter;
+  const named = (/** @type {any} */ made) => made.info?.id ?? made;
+  if (rest.adapter) rest.adapter = named(rest.adapter);
+  if (rest.speculate?.model) rest.speculate = { ...rest.speculate, model: named(rest.speculate.model) };
   return { args: args.map((check, i) => check(given[i])), options: rest, signal, onProgress };
 }

@@ -47,21 +47,19 @@ const marks = kind(
 /** One that was loaded, or its id; null: none. */
 const adapter = kind('an adapter', (v) => v === null || typeof (v?.info?.id ?? v) === 'string');
 
-/** Whether what comes next is guessed. */
+/** An object of nothing but these. @param {any} v @param {Options} known */
+const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[name]?.(v[name]) === '');
+
+/** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
+const SPECULATE = { tokens: whole(1, 31), model: adapter };
 export const speculation = kind(
-  '"auto", true, false, or { tokens } with 1 to 31',
-  (v) =>
-    v === 'auto' ||
-    typeof v === 'boolean' ||
-    (!object(v) && Object.keys(v).join() === 'tokens' && !whole(1, 31)(v.tokens)),
+  '"auto", true, false, or { model, tokens: 1 to 31 }',
+  (v) => v === 'auto' || typeof v === 'boolean' || (made(v, SPECULATE) && Object.keys(v).length > 0),
 );
 
 /** What a session gives up for its rate. @type {Options} */
 const QUALITY = { skip: ids, exit: whole(1), head: rate };
-const quality = kind(
-  '{ skip, exit, head }',
-  (v) => !object(v) && Object.keys(v).every((name) => QUALITY[name]?.(v[name]) === ''),
-);
+const quality = kind('{ skip, exit, head }', (v) => made(v, QUALITY));
 
 const SESSION = {
   context: whole(1),

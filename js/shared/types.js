@@ -229,7 +229,8 @@
  * `spread`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
  * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
- * @typedef {Plan & { authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
+ * `id`: which one it is of all that were loaded.
+ * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
  */
 
 /**
@@ -289,8 +290,9 @@
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
  * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
- * @property {'auto' | boolean | { tokens: number }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
- *   are computed at once; the tokens are the same. Default 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then; false: never
+ * @property {'auto' | boolean | { tokens?: number, model?: Model | null }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
+ *   are computed at once; the tokens are the same. Default 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then;
+ *   `model`: a smaller one of the same vocabulary guesses, and so many at most, null: none; false: never
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
  */
@@ -617,7 +619,7 @@
  * @property {number | null} [frequency_penalty]
  * @property {number | null} [max_tokens]
  * @property {Adapter | null} [adapter]  that it is computed with
- * @property {'auto' | boolean | { tokens: number } | null} [speculate]
+ * @property {GenerateOptions['speculate'] | null} [speculate]
  * @property {GenerateOptions['contextPolicy'] | null} [context_policy]
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]

@@ -378,7 +378,7 @@ export class Kept {
       parent: fork ? from.parent : request.on,
       origin: fork ? request.on : null,
       request: fork ? from.request : request,
-      info: row?.makes === 'adapter' ? { ...made.info, id: `shared-${on}` } : made.info,
+      info: made.info?.id ? { ...made.info, id: `shared-${on}` } : made.info,
       there: Promise.resolve(made),
       losses: 0,
       tokens: fork ? from.tokens : [],
@@ -444,10 +444,15 @@ export class Kept {
     return session.recalled;
   }
 
-  /** Options as the leader knows them: an adapter by its name there. @param {any} options */
+  /** Options as the leader knows them: an adapter, or a draft model, by its name there. @param {any} options */
   async #known(options) {
-    if (typeof options?.adapter !== 'string') return options;
-    const [on] = [...this.#things].find(([, { info }]) => info?.id === options.adapter) ?? [];
-    return on === undefined ? options : { ...options, adapter: (await this.#at(on)).info.id };
+    const { adapter, speculate } = options ?? {};
+    const known = async (/** @type {string} */ id) => {
+      for (const [on, { info }] of this.#things) if (info?.id === id) return (await this.#at(on)).info.id;
+      return id;
+    };
+    if (adapter) options = { ...options, adapter: await known(adapter) };
+    if (speculate?.model) options = { ...options, speculate: { ...speculate, model: await known(speculate.model) } };
+    return options;
   }
 }

@@ -76,6 +76,7 @@ export const RUNS = {
   'Sessions 0': 'node',
   'Sessions 1': 'node',
   'Guesses 0': 'node',
+  'Draft models 0': 'node',
   'Given answers 0': 'node',
   'Structured output 0': 'node',
   'Prompt states 0': 'node',

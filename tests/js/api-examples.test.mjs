@@ -61,7 +61,14 @@ const address = (name) => {
 /** @typedef {{ [name: string]: any, out: string, log: any[][] }} Ran  values of its names, what it wrote, what it logged */
 
 /** Those that go on with a session. */
-const SESSION = new Set(['Polite 0', 'Sessions 0', 'Guesses 0', 'Where the time goes 0', 'Aborts and errors 0']);
+const SESSION = new Set([
+  'Polite 0',
+  'Sessions 0',
+  'Guesses 0',
+  'Draft models 0',
+  'Where the time goes 0',
+  'Aborts and errors 0',
+]);
 
 /** Runs an example. @param {string} name @param {string[]} gives  names whose values are told @param {More} more @returns {Promise<Ran>} */
 async function run(name, gives, { scope = {}, change = (code) => code }) {
@@ -191,6 +198,13 @@ const CHECKS = {
     assert.equal(log[0][0], text);
     assert.ok(log[0][1] > 0, 'it has guessed');
     assert.deepEqual(log[1], [true]);
+  },
+  'Draft models 0': async (run) => {
+    files.set('models/small.bq4', readFileSync(CHAT));
+    const { small, timings, log } = await run(['small', 'timings']);
+    assert.deepEqual(log, [[timings.draftedTokens, timings.acceptedTokens]]);
+    assert.ok(timings.acceptedTokens > 0 && timings.acceptedTokens === timings.draftedTokens, 'it is the same model');
+    await small.close();
   },
   'Given answers 0': async (run) => {
     const { best, options, log } = await run(['best', 'options']);

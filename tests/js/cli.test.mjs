@@ -101,6 +101,14 @@ test('run --schema, --grammar, --regex: the text is held to it', () => {
   assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ/);
 });
 
+test('run --draft: the same text, guessed by another model', () => {
+  const run = (/** @type {string[]} */ ...args) =>
+    bq4('run', path, '--prompt', 'x', '--max-tokens', '20', '--seed', '1', '--json', ...args);
+  const [plain, fast] = [run(), run('--draft', path)].map(({ stdout }) => JSON.parse(stdout));
+  assert.deepEqual(fast.ids, plain.ids);
+  assert.match(run('--draft', join(folder, 'none.bq4')).stderr, /READ: .*none\.bq4/);
+});
+
 test('failures: exit code 1, code and hint', () => {
   const { status, stderr } = bq4('run', join(folder, 'none.bq4'), '--prompt', 'x');
   assert.equal(status, 1);

@@ -339,6 +339,21 @@ export function engineSuite(name, create) {
         assert.equal(shorter.timings.reusedTokens, 49, 'the last token is computed for its logits');
       }));
 
+    test('a small model guesses: the same text; a closed one, or one of another engine, is refused', async () => {
+      const sure = await tinyModel({ config: { hidden: 256, ffn: 256 } });
+      const [model, small] = [await load({}, sure), await load({}, sure)];
+      const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).done();
+      const [plain, fast] = [await ask(false), await ask({ model: small, tokens: 3 })];
+      assert.deepEqual([fast.ids, fast.text], [plain.ids, plain.text]);
+      assert.ok(fast.timings.acceptedTokens > 5, JSON.stringify(fast.timings));
+      await small.close();
+      const other = await create();
+      for (const lost of [small, await other.load(fromBytes(sure))])
+        await assert.rejects(() => ask({ model: lost }), { code: 'CLOSED' });
+      await other.close();
+      await model.close();
+    });
+
     test('two sessions at once give what each gives alone', async () => {
       const prompts = ['the first of two', 'and something else altogether'];
       const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).done();

@@ -156,6 +156,25 @@ test('the leader closes amid a reply: another tab leads, the reply goes on with 
   assert.deepEqual(here.server.requests, [], 'the cache has it all');
 });
 
+test('a draft model is known by its name, to the next leader too', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  await here.load(one);
+  const [model, small] = [await here.load(two), await here.load(two, { context: 200 })];
+  const options = { temperature: 0, maxTokens: 30, speculate: { model: small } };
+  const guessed = await model.generate(short, options);
+  assert.ok(guessed.timings.acceptedTokens > 5, JSON.stringify(guessed.timings));
+  assert.deepEqual(guessed.ids, (await model.generate(short, { ...options, speculate: false })).ids);
+  await one.close();
+  const again = await model.generate(short, options);
+  assert.deepEqual(
+    [again.ids, again.timings.acceptedTokens, two.info.leads],
+    [guessed.ids, guessed.timings.acceptedTokens, true],
+  );
+  await small.close();
+  await assert.rejects(model.generate(short, options).done(), { code: 'CLOSED' });
+});
+
 test('the leader is killed: a chat goes on with its messages, a session with its tokens, and forks of it', async (t) => {
   const here = await place(t);
   const leader = await here.thread();

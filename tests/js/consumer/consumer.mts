@@ -16,6 +16,7 @@ const session: Session = await model.createSession();
 const generation: Generation = session.generate(ids, { maxTokens: 5, stop: ['\n'], seed: heap });
 for await (const part of generation) void ((p: Part): string => p.text)(part);
 const result: Result = await generation;
+void session.generate('x', { speculate: { model, tokens: 4 } });
 const reason: 'stop' | 'length' | 'context' | 'abort' | 'deadline' = result.reason;
 const chat: Chat = await model.createChat({ system: reason, messages: [{ role: 'user', content: 'Hi' }] });
 const messages: readonly Message[] = chat.messages;

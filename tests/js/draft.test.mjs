@@ -1,0 +1,349 @@
+// A small model guesses for a large one: no token changes, the large one takes fewer steps, and the small one reads each token once.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createWorkerEngine } from '../../js/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { tinyModel, tokenizer } from './fixture.mjs';
+
+const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
+const BERT = new URL('../golden/gguf/bert.gguf', import.meta.url);
+const LIST = 'red apples, green pears, yellow lemons, ';
+const PROMPTS = [
+  `Say this again: ${LIST}${LIST}\nSo you say: ${LIST}`,
+  'A quick brown fox jumps over the lazy dog, and then it sleeps until noon in its den under some old oak.',
+  'Hello',
+];
+const SCHEMA = { type: 'object', properties: { name: { type: 'string', maxLength: 9 } }, required: ['name'] };
+/** @type {Record<string, object>} */
+const OPTIONS = {
+  greedy: { temperature: 0 },
+  sampled: { temperature: 0.8 },
+  hot: { temperature: 2, topK: 0, topP: 1 },
+  penalties: { temperature: 0, repeatPenalty: 1.3, presencePenalty: 0.5, logprobs: 2 },
+  stopped: { temperature: 0, stop: ['lemons', 'ea', '. I'] },
+  'a schema': { temperature: 0.5, responseFormat: { type: 'json_schema', schema: SCHEMA } },
+  'a full context': { temperature: 0, maxTokens: 120, contextPolicy: 'shift' },
+};
+/** Wide enough to be sure of what it says: of noise the likeliest token has most of the probability. */
+const WIDE = { hidden: 256, ffn: 256 };
+/** It never ends a text. */
+const SURE = await tinyModel({ config: WIDE, tokens: { ...tokenizer(), eog: [] } });
+const GREEDY = { temperature: 0, maxTokens: 40 };
+const ids = Array.from({ length: 100 }, (_, i) => 5 + ((i * 7) % 250));
+
+/** All that is told of a generation but how it was computed. @param {any} generation */
+async function told(generation) {
+  const parts = [];
+  for await (const part of generation) parts.push(part);
+  const { timings, ...result } = await generation.done();
+  return { said: { parts, result }, timings };
+}
+
+for (const [build, threads] of /** @type {const} */ ([
+  ['simd128', 1],
+  ['relaxed', 3],
+]))
+  describe(`${build}, ${threads} threads`, () => {
+    /** @type {any} */
+    let engine;
+    before(async () => (engine = await createEngine({ build, threads })));
+    after(() => engine.close());
+
+    test('the same parts and results, whoever guesses, whatever the options', async () => {
+      const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: 2 });
+      const last = model.info.layers - 1;
+      const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { context: 120, quality });
+      // Itself, itself without a layer, and one that has read nothing but the last token.
+      const drafts = [model, await load({ skip: [last - 1] }), await load({ exit: 1 })];
+      const accepted = drafts.map(() => 0);
+      const some = Object.entries(OPTIONS).filter((_, i) => build === 'relaxed' || i % 3 === 0);
+      for (const [name, options] of some)
+        for (const [seed, prompt] of PROMPTS.entries()) {
+          const run = (/** @type {any} */ speculate) =>
+            told(model.generate(prompt, { maxTokens: 30, seed, ...options, speculate }));
+          const plain = await run(false);
+          for (const [i, draft] of drafts.entries()) {
+            const { said, timings } = await run({ model: draft, tokens: 3 + i });
+            assert.deepEqual(said, plain.said, name);
+            assert.ok(timings.acceptedTokens <= timings.draftedTokens);
+            if (i === 0 && name === 'greedy') assert.equal(timings.acceptedTokens, timings.draftedTokens, 'itself');
+            accepted[i] += timings.acceptedTokens;
+          }
+        }
+      assert.ok(accepted[0] > 40 && accepted[1] > 20 && accepted[0] > 2 * accepted[2], `${accepted}`);
+      for (const one of new Set([model, ...drafts])) await one.close();
+    });
+  });
+
+describe('what is computed', () => {
+  /** @type {any} */
+  let engine;
+  /** @type {any} */
+  let large;
+  /** @type {any} */
+  let session;
+  before(async () => {
+    engine = await createEngine({ threads: 1 });
+    large = await engine.load(fromBytes(SURE), { batch: 16, sessions: 2 });
+    session = await large.createSession();
+  });
+  after(() => engine.close());
+
+  /** A model that counts slices. @param {Uint8Array} [bytes] @param {object} [options]  of load */
+  async function counting(bytes = SURE, options) {
+    const model = await engine.load(fromBytes(bytes), { batch: 16, ...options });
+    const { run } = model;
+    const counted = Object.assign(model, { slices: 0 });
+    model.run = (/** @type {[number, number]} */ ...given) => (counted.slices++, run.apply(model, given));
+    return counted;
+  }
+
+  /** What a generation takes of the large model. @param {any} speculate @param {object} [options] */
+  async function ran(speculate, options) {
+    await session.generate([1], { maxTokens: 0 }); // nothing of the prompt is there
+    const before = (await session.stats()).slices;
+    const { ids: made, timings } = await session.generate(ids, { ...GREEDY, ...options, speculate });
+    return { made, timings, slices: (await session.stats()).slices - before };
+  }
+
+  test('one of the same weights is right whenever it is sure; the large one takes a step less for each token that came', async () => {
+    const small = await counting();
+    const [plain, fast] = [await ran(false), await ran({ model: small, tokens: 4 })];
+    const { draftedTokens: drafted, acceptedTokens: came } = fast.timings;
+    assert.deepEqual(fast.made, plain.made);
+    assert.ok(came === drafted && came > 15, `${came} of ${drafted}`);
+    assert.equal(fast.slices, plain.slices - came * (large.info.layers + 1));
+    // The prompt once, a step for each token that it guessed, and one for each guess that it ended unsure.
+    const step = small.info.layers + 1;
+    const prompt = small.info.layers * Math.ceil(ids.length / 16) + 1;
+    const guesses = GREEDY.maxTokens - came;
+    assert.ok(small.slices <= prompt + (drafted + guesses) * step, `${small.slices}`);
+    assert.ok(small.slices >= prompt + (drafted - 1) * step, `${small.slices}`);
+    // What it has read it does not read again.
+    small.slices = 0;
+    await ran({ model: small, tokens: 4 });
+    assert.ok(small.slices <= (drafted + guesses) * step, `${small.slices}`);
+    await small.close();
+  });
+
+  test('one of other weights is seldom right, and never asked for what can not come', async () => {
+    const small = await counting(await tinyModel({ config: WIDE, seed: 2 }));
+    const [plain, fast] = [await ran(false), await ran({ model: small })];
+    const { draftedTokens: drafted, acceptedTokens: came } = fast.timings;
+    assert.deepEqual(fast.made, plain.made);
+    assert.ok(drafted > 15 && came < drafted / 5, `${came} of ${drafted}`);
+    // Two tokens at most, and of a token that is the last none is behind it.
+    for (const maxTokens of [1, 2]) {
+      const before = small.slices;
+      assert.equal((await ran({ model: small }, { maxTokens })).timings.draftedTokens, 0);
+      assert.equal(small.slices, before);
+    }
+    await small.close();
+  });
+
+  test('one that is seldom sure seldom guesses', async () => {
+    const small = await counting(await tinyModel({ config: { hidden: 16, heads: 2, kv_heads: 2, ffn: 16 } }));
+    const [plain, fast] = [await ran(false), await ran({ model: small })];
+    assert.deepEqual(fast.made, plain.made);
+    const { draftedTokens: drafted, acceptedTokens: came } = fast.timings;
+    assert.ok(drafted < GREEDY.maxTokens / 4, `${drafted}`);
+    assert.equal(fast.slices, plain.slices - came * (large.info.layers + 1));
+    await small.close();
+  });
+
+  test('no more than there is room for: drafts, tokens, the small context', async () => {
+    const small = await counting(SURE, { context: ids.length + 9 });
+    const { made, timings } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
+    assert.deepEqual(made, (await ran(false, { maxTokens: 80 })).made);
+    assert.ok(timings.draftedTokens > 0 && timings.draftedTokens <= 9, `${timings.draftedTokens}`);
+    await small.close();
+    const none = await engine.load(fromBytes(SURE), { drafts: 0, sessions: 2 });
+    assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } })).timings.draftedTokens, 0);
+    await none.close();
+  });
+
+  test('its session is borrowed for a generation: given back at the end, when that is left, aborted or refused', async () => {
+    const small = await counting();
+    const speculate = { model: small };
+    const free = async () => (await small.createSession()).close();
+    const { made } = await ran(false);
+    await ran(speculate);
+    await free();
+    const other = await large.createSession();
+    for await (const _ of session.generate(ids, { ...GREEDY, speculate })) {
+      await assert.rejects(free, { code: 'NO_SESSION' });
+      await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).done(), {
+        code: 'NO_SESSION',
+        message: "all of the draft model's sessions, 1, are in use",
+        hint: /load the draft model with as many sessions/,
+        details: { sessions: 1 },
+      });
+      break;
+    }
+    await free();
+    const stop = new AbortController();
+    let n = 0;
+    const stopped = session.generate(ids, { ...GREEDY, speculate, signal: stop.signal });
+    await assert.rejects(
+      async () => {
+        for await (const _ of stopped) if (++n === 6) stop.abort();
+      },
+      { name: 'AbortError' },
+    );
+    await free();
+    await assert.rejects(session.generate(ids, { speculate, responseFormat: { type: 'regex', pattern: '(' } }).done(), {
+      code: 'GRAMMAR',
+    });
+    await free();
+    assert.deepEqual((await ran(speculate)).made, made);
+    await other.close();
+    await small.close();
+  });
+
+  test('an abort, a close of either model and the deadline are heard while the small one reads the prompt', async (t) => {
+    const { made } = await ran(false);
+    /** Does something amid the small model's prompt. @param {(small: any, big: any) => unknown} act @param {object} [options] */
+    const amid = async (act, options) => {
+      const [big, small] = [await counting(), await counting()];
+      const { run } = small;
+      small.run = (/** @type {[number, number]} */ ...given) => {
+        if (small.slices === 5) act(small, big);
+        return run(...given);
+      };
+      const result = await big
+        .generate(ids, { ...GREEDY, speculate: { model: small }, ...options })
+        .done()
+        .catch((/** @type {any} */ error) => error);
+      await big.close();
+      await small.close();
+      return { result, slices: small.slices };
+    };
+    const stop = new AbortController();
+    const aborted = await amid(() => stop.abort(), { signal: stop.signal });
+    assert.deepEqual([aborted.result.name, aborted.slices], ['AbortError', 6]);
+    const closed = await amid((_, big) => big.close());
+    assert.deepEqual([closed.result.code, closed.slices], ['CLOSED', 6]);
+    const { result, slices } = await amid((small) => small.close());
+    assert.deepEqual([result.ids, result.timings.draftedTokens, slices], [made, 0, 6], 'it goes on alone');
+    const now = performance.now.bind(performance);
+    const late = () => t.mock.method(performance, 'now', () => now() + 3_600_000);
+    const due = await amid(late, { deadline: 3_000_000 });
+    assert.deepEqual([due.result.reason, due.result.ids, due.slices], ['deadline', made.slice(0, 1), 6]);
+  });
+});
+
+describe('refused', () => {
+  /** @type {any} */
+  let engine;
+  /** @type {any} */
+  let model;
+  before(async () => {
+    engine = await createEngine({ threads: 1 });
+    model = await engine.load(fromBytes(SURE));
+  });
+  after(() => engine.close());
+
+  /** In a session, in the model's own, and by OpenAI's names. @param {any} draft @param {object} error */
+  async function refuses(draft, error) {
+    const speculate = { model: draft };
+    const session = await model.createSession();
+    await assert.rejects(session.generate('x', { speculate }).done(), error);
+    assert.equal((await session.generate('x', { maxTokens: 3 })).ids.length, 3, 'it goes on');
+    await session.close();
+    await assert.rejects(model.generate('x', { speculate }).done(), error);
+    await assert.rejects(model.completions.create({ prompt: 'x', speculate }), error);
+  }
+
+  /** One that is like the model, but for its tokenizer. @param {(tokens: any) => void} change */
+  async function other(change) {
+    const tokens = tokenizer();
+    change(tokens);
+    return engine.load(fromBytes(await tinyModel({ tokens, config: WIDE })));
+  }
+
+  test('another vocabulary: its sizes, the bytes of a token, what is special; nothing else', async () => {
+    const more = await engine.load(fromBytes(await tinyModel({ config: { ...WIDE, vocab: 272 } })));
+    const hint = /same family/;
+    await refuses(more, { code: 'MISMATCH', hint, message: /another one: vocab 272, the model's 271$/ });
+    const none = await engine.load(fromBytes(await tinyModel({ config: WIDE, tokens: null })));
+    await refuses(none, { code: 'MISMATCH', message: /tokens 0, the model's 271$/ });
+    const bytes = await other(({ tokens }) => ([tokens[70], tokens[71]] = [tokens[71], tokens[70]]));
+    await refuses(bytes, { code: 'MISMATCH', message: /token 70 is "B", the model's is "A"$/ });
+    const special = await other(({ tokens }) => (tokens[3].kind = 0));
+    await refuses(special, {
+      code: 'MISMATCH',
+      message: /token 3 is "<\|end\|>", the model's is the special "<\|end\|>"$/,
+    });
+    const longer = await other(({ tokens, merges }) => {
+      merges.pop();
+      tokens[270].bytes = new TextEncoder().encode('est');
+    });
+    await refuses(longer, { code: 'MISMATCH', message: /token 270 is "est", the model's is "es"$/ });
+    // What ends a text, what a text begins with, and how words are cut are the large model's.
+    const like = await other((all) =>
+      Object.assign(all, { flags: 0, eog: [0], eos: 3, merges: all.merges.slice(0, -1) }),
+    );
+    for (let i = 0; i < 2; i++)
+      assert.ok((await model.generate('x', { ...GREEDY, speculate: { model: like } })).timings.draftedTokens > 0);
+    for (const one of [more, none, bytes, special, longer, like]) await one.close();
+  });
+
+  test('one that was closed, of another engine, an encoder, no model', async () => {
+    const gone = await engine.load(fromBytes(SURE));
+    await gone.close();
+    const lost = {
+      code: 'CLOSED',
+      message: 'the draft model was closed, or is of another engine',
+      hint: /load it with/,
+    };
+    await refuses(gone, lost);
+    const elsewhere = await createEngine({ threads: 1 });
+    await refuses(await elsewhere.load(fromBytes(SURE)), lost);
+    await elsewhere.close();
+    const encoder = await engine.load(fromFile(BERT));
+    await refuses(encoder, { code: 'UNSUPPORTED', message: 'the draft model is an encoder: it writes no text' });
+    await encoder.close();
+    for (const draft of [{}, 5, { info: {} }, undefined])
+      await refuses(draft, { code: 'ARGUMENT', details: { param: 'speculate' } });
+    // Itself, of which all sessions are in use.
+    await assert.rejects(model.generate('x', { speculate: { model } }).done(), { code: 'NO_SESSION' });
+  });
+});
+
+for (const [name, create] of /** @type {const} */ ([
+  ['this thread', createEngine],
+  ['a worker', createWorkerEngine],
+]))
+  test(`OpenAI's calls in ${name}: several choices, each with a session of the small model, as far as it has some`, async () => {
+    const engine = await create();
+    const load = (/** @type {number} */ sessions) => engine.load(fromBytes(SURE), { sessions });
+    const [model, one, three] = [await load(3), await load(1), await load(3)];
+    const ask = (/** @type {any} */ speculate) =>
+      model.completions.create({ prompt: ids, n: 3, seed: 1, temperature: 0.5, max_tokens: 20, speculate });
+    const [plain, few, all] = [await ask(false), await ask({ model: one }), await ask({ model: three, tokens: 2 })];
+    assert.deepEqual([few.choices, all.choices], [plain.choices, plain.choices]);
+    for (const { usage } of [few, all])
+      assert.ok(Number(usage?.completion_tokens_details.accepted_prediction_tokens) > 10);
+    await engine.close();
+  });
+
+const SMOLLM2 = realModel('smollm2');
+test('SmolLM2, guessed by itself and by itself without layers', { skip: SMOLLM2 ? false : NO_REAL_MODEL }, async () => {
+  const engine = await createEngine();
+  const load = (/** @type {object} */ options) => engine.load(fromFile(String(SMOLLM2)), { context: 512, ...options });
+  const [model, less] = [await load({ sessions: 2 }), await load({ quality: { skip: [14, 18] } })];
+  const story = 'Once upon a time, there was a little girl who lived in a';
+  for (const temperature of [0, 0.7]) {
+    const options = { temperature, seed: 3, maxTokens: 40 };
+    const plain = await model.generate(story, options);
+    for (const draft of [model, less]) {
+      const { ids: made, timings } = await model.generate(story, { ...options, speculate: { model: draft } });
+      assert.deepEqual(made, plain.ids);
+      assert.ok(timings.acceptedTokens > 5, JSON.stringify(timings));
+      if (draft === model && !temperature) assert.equal(timings.acceptedTokens, timings.draftedTokens);
+    }
+  }
+  await engine.close();
+});
