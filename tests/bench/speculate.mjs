@@ -2,12 +2,13 @@
 // SmolLM2, in turn, round after round, and what steps of 1 to 8 tokens take. Tokens are checked to be the same.
 //
 //   node tests/bench/speculate.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--activations i8|i16] [--model FILE]
-//     [--only PROMPT,…] [--rest MS] [--steps 1,1.4,…] [--json]
+//     [--only PROMPT,…] [--rest MS] [--steps 1,1.4,…] [--draft FILE [--draft-skip 3,14]] [--json]
 //
 // Printed for each prompt: tokens/s of the medians; the medians over the rounds of true / false and 'auto' / false; tokens that were
 // guessed and that came; what the measured batches allow, had it been known which guesses come ("allowed"), and the share of that which 'auto'
 // reached, as timed and as counted from what it computes with such batches. The engine's first two generations, in which it learns what
 // batches take, are not timed. `--rest`: before each, for others of the machine. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
+// `--draft`: and guessed by this smaller model of the same vocabulary (`--draft-skip`: without these layers), with its own counts.
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { median } from '../../tools/bench/stats.mjs';
@@ -25,6 +26,8 @@ const { values } = parseArgs({
     only: { type: 'string' },
     rest: { type: 'string', default: '0' },
     steps: { type: 'string' },
+    draft: { type: 'string' },
+    'draft-skip': { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -75,6 +78,14 @@ const model = /** @type {any} */ (
   await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, forks: 1, activations: values.activations }))
 );
 
+const skip = values['draft-skip']?.split(',').map(Number);
+const more = /** @type {any} */ ({
+  context: 2048,
+  activations: values.activations,
+  ...(skip && { quality: { skip } }),
+});
+const small = values.draft ? await engine.load(fromFile(values.draft), more) : null;
+
 const base = await model.createSession();
 
 /** Milliseconds of a step with so many tokens, behind 300 others: medians of rounds in turn. @param {number} most */
@@ -123,7 +134,7 @@ const steps = ms.map((each) => each / ms[0]);
 /** @param {[string, { ask: string, begin?: string }]} entry */
 async function measured([name, asked]) {
   const prompt = await begin(asked);
-  const ways = [false, true, 'auto'];
+  const ways = [false, true, 'auto', ...(small ? [{ model: small }] : [])];
   /** @type {Map<any, any[]>} */
   const runs = new Map(ways.map((way) => [way, []]));
   // In another order each time.
@@ -132,8 +143,8 @@ async function measured([name, asked]) {
       const way = ways[(i + round) % ways.length];
       runs.get(way)?.push(await once(way));
     }
-  const [plain, all, auto] = ways.map((way) => runs.get(way) ?? []);
-  for (const { made } of [...plain, ...all, ...auto])
+  const [plain, all, auto, drafted] = ways.map((way) => runs.get(way) ?? []);
+  for (const { made } of [...runs.values()].flat())
     if (String(made) !== String(plain[0].made)) throw new Error(`${name}: other tokens`);
   const rate = (/** @type {any[]} */ some) => median(some.map((run) => run.rate));
   const ratio = (/** @type {any[]} */ some) => median(some.map((run, i) => run.rate / plain[i].rate));
@@ -148,6 +159,11 @@ async function measured([name, asked]) {
     auto: ratio(auto),
     guessed: last(auto).draftedTokens,
     came: last(auto).acceptedTokens,
+    draft: drafted && {
+      rate: ratio(drafted),
+      guessed: last(drafted).draftedTokens,
+      came: last(drafted).acceptedTokens,
+    },
     allowed: limit,
     share: ratio(auto) / limit,
     counted: counted(text, steps) / limit,
@@ -187,6 +203,7 @@ else {
         ? [
             `${row.rates.map((/** @type {number} */ x) => x.toFixed(1)).join(' | ')} tokens/s, true ${two(row.always)} x, auto ${two(row.auto)} x;`,
             `of ${row.tokens} tokens ${row.guessed} guessed, ${row.came} came; allowed ${two(row.allowed)}, reached ${two(row.share)}, counted ${two(row.counted)}`,
+            row.draft ? `; draft ${two(row.draft.rate)} x, ${row.draft.guessed} guessed, ${row.draft.came} came` : '',
           ]
         : [`${row.tokens} tokens: auto ${two(row.auto)} x; allowed ${two(row.allowed)}, counted ${two(row.counted)}`]),
     );
