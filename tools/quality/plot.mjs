@@ -30,7 +30,7 @@ export function scatter(series, across, up) {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
   ];
-  for (const tick of [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000])
+  for (const tick of [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000])
     if (Math.log10(tick) >= y0 && Math.log10(tick) <= y1)
       parts.push(
         `<path d="M${LEFT} ${y(tick)}H${WIDTH - RIGHT}" stroke="#ddd"/><text x="${LEFT - 6}" y="${Number(y(tick)) + 4}" text-anchor="end" fill="#333">${tick}</text>`,
@@ -49,7 +49,9 @@ export function scatter(series, across, up) {
       parts.push(
         `<circle cx="${x(p.x)}" cy="${y(p.y)}" r="4" fill="${color}"><title>${escape(`${name}: ${p.text}`)}</title></circle>`,
       );
-    parts.push(`<text x="${LEFT + 12}" y="${TOP + 4 + 16 * i}" fill="${color}">${escape(name)}</text>`);
+    // On the right, where more bits leave room above the points.
+    const place = `x="${WIDTH - RIGHT - 12}" y="${TOP + 4 + 16 * i}" text-anchor="end"`;
+    parts.push(`<text ${place} fill="${color}">${escape(name)}</text>`);
   });
   return `${[...parts, '</svg>'].join('\n')}\n`;
 }

@@ -28,6 +28,8 @@ import { added, joined, markdown, QUESTION, REPLY, tablesIn } from './rows.mjs';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
 const WINDOW = 512;
+/** What adds more percent than that is no point of the plot. */
+const DRAWN = 1000;
 
 /** What is compared: name, options of `bq4 quantize`; `text`: with a calibration text. Embedding and head are bq8 in all. */
 const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
@@ -234,7 +236,8 @@ function writeDocument() {
           x: row.bits,
           y: 100 * (row.perplexity / reference - 1),
           text: `${row.type}, ${row.how}`,
-        })),
+        }))
+        .filter(({ y }) => y <= DRAWN),
     })),
   );
   writeFileSync(
