@@ -31,9 +31,10 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
   --draft FILE         a smaller model of the same vocabulary, which guesses what comes next: the same text in fewer steps
   --context N          tokens of context (default: the model's own, at most 4096)
-  --kv f32|f16|i8|i4   type of the KV cache (default i8; f32 is the reference)
+  --kv f32|f16|i8|i4|i2  type of the KV cache (default i8; f32 is the reference)
   --kv-window N        positions that a token sees, besides the first ones (--kv-sinks N, default 4): the context may then be longer than
                        the model was made for, in the same memory
+  --kv-evict attention what got the least attention leaves a window of a multiple of 256, not the oldest (H2O)
   --skip-layers LIST   layers that are left out, as 3,14: faster, and worse
   --exit-layer LAYER   leaves out this layer and all after it
   --head-share SHARE   the share of the head that is computed, as 0.3: faster, and a little worse
@@ -117,6 +118,7 @@ const loading = {
   kv: value,
   'kv-window': value,
   'kv-sinks': value,
+  'kv-evict': value,
   'skip-layers': value,
   'exit-layer': value,
   'head-share': value,
@@ -145,6 +147,7 @@ const generation = {
   kv: value,
   'kv-window': value,
   'kv-sinks': value,
+  'kv-evict': value,
   'skip-layers': value,
   'exit-layer': value,
   'head-share': value,

@@ -42,11 +42,14 @@ export async function sourceOf(file, options = {}) {
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
   const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8' && kv !== 'i4')
-    throw new Usage(`--kv is "${kv}", not f32, f16, i8 or i4`);
+  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8' && kv !== 'i4' && kv !== 'i2')
+    throw new Usage(`--kv is "${kv}", not f32, f16, i8, i4 or i2`);
   const { activations } = options;
   if (activations !== undefined && activations !== 'i8' && activations !== 'i16')
     throw new Usage(`--activations is "${activations}", not i8 or i16`);
+  const kvEvict = options['kv-evict'];
+  if (kvEvict !== undefined && kvEvict !== 'oldest' && kvEvict !== 'attention')
+    throw new Usage(`--kv-evict is "${kvEvict}", not oldest or attention`);
   return {
     context: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
@@ -54,6 +57,7 @@ export function loadOptions(options) {
     kv,
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
+    kvEvict,
     activations,
     quality: qualityOf(options),
   };

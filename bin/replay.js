@@ -7,9 +7,10 @@ import { load } from './options.js';
 export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../js/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
-  const { context, kv, activations, kvWindow, kvSinks, quality } = loadOptions(receipt);
+  const { context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
   const sight = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
+    ...(kvEvict && { 'kv-evict': kvEvict }),
     ...(quality?.skip && { 'skip-layers': quality.skip.join() }),
     ...(quality?.exit && { 'exit-layer': String(quality.exit) }),
     ...(quality?.head && { 'head-share': String(quality.head) }),

@@ -106,6 +106,14 @@ typedef enum bq_activations {
   BQ_ACTIVATIONS_COUNT
 } bq_activations;
 
+/* What leaves a cache with a kv_window: the oldest positions, or those 32 at a time that got the
+ * least attention (H2O; docs/decisions/0018-attention-sinks.md). */
+typedef enum bq_evict {
+  BQ_EVICT_OLDEST = 0,
+  BQ_EVICT_ATTENTION = 1,
+  BQ_EVICT_COUNT
+} bq_evict;
+
 typedef struct bq_session_options {
   uint32_t context;    /* positions; 0: the model's own */
   uint32_t window;     /* tokens kept at once in prefill, as hidden states; 0: min(context, 256) */
@@ -123,6 +131,8 @@ typedef struct bq_session_options {
   uint32_t sinks;      /* and besides, of the first ones; at most BQ_SINKS_MAX */
   float head;          /* the share of the head's rows that is computed, by clusters: those that
                           bq_model_cluster makes. The logits of others are -INFINITY. 0: all */
+  bq_evict evict;      /* ATTENTION: kv_window is a multiple of BQ_KV_BLOCK, and positions keep
+                          their rotations, so that the context is at most the model's own */
   uint32_t spread;     /* products of so many tokens at least are spread (bq_session_spread), not of
                           paged models, nor with threads; 0: none */
   bq_parallel parallel;

@@ -27,13 +27,14 @@ typedef struct bqw_error_record { /* 264 bytes */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
-typedef struct bqw_session_options { /* 48 bytes */
+typedef struct bqw_session_options { /* 52 bytes */
   uint32_t context, window, batch, kv_type, activations;
   uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
   uint32_t forks, fork_positions; /* of each session: bq_session_options */
   uint32_t drafts;                /* tokens that bqw_session_draft takes at most */
   uint32_t kv_window, sinks;
   float head;
+  uint32_t evict;
 } bqw_session_options;
 
 typedef struct bqw_plan { /* 144 bytes */

@@ -140,6 +140,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
     o.kv_window = in->kv_window;
     o.sinks = in->sinks;
     o.head = in->head;
+    o.evict = (bq_evict)in->evict;
     o.rows = in->drafts < UINT32_MAX ? in->drafts + 1 : UINT32_MAX;
   }
   o.parallel.run = bqw_parallel().run;

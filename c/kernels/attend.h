@@ -8,30 +8,33 @@ typedef void bq_attend_fn(const bq_attend_job *job);
 typedef void bq_kv_store_fn(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                             const float *v, size_t stride);
 
-bq_attend_fn bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8, bq_scalar_attend_i4;
+bq_attend_fn bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8, bq_scalar_attend_i4,
+    bq_scalar_attend_i2;
 bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8,
-    bq_scalar_kv_store_i4;
+    bq_scalar_kv_store_i4, bq_scalar_kv_store_i2;
 
 /* Scores of a row, from bq_row_base on, after the scale: the softcap, slopes, and -infinity for
  * positions before those that it sees. Room for whole vectors. */
 void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores);
 bq_attend_fn bq_simd128_attend_f32, bq_simd128_attend_f16, bq_simd128_attend_i8,
-    bq_simd128_attend_i4;
+    bq_simd128_attend_i4, bq_simd128_attend_i2;
 bq_kv_store_fn bq_simd128_kv_store_f16, bq_simd128_kv_store_i8;
 
 bq_kv_unpack_fn bq_simd128_kv_unpack;
 
-bq_attend_fn bq_relaxed_attend_i8, bq_relaxed_attend_i4, bq_relaxed16_attend_i8,
-    bq_relaxed16_attend_i4;
+bq_attend_fn bq_relaxed_attend_i8, bq_relaxed_attend_i4, bq_relaxed_attend_i2,
+    bq_relaxed16_attend_i8, bq_relaxed16_attend_i4, bq_relaxed16_attend_i2;
 
 #define BQ_SCALAR_ATTEND_SLOTS                                                                    \
   .attend = {bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8,                     \
-             bq_scalar_attend_i4},                                                                \
+             bq_scalar_attend_i4, bq_scalar_attend_i2},                                           \
   .kv_store = {bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8,             \
-               bq_scalar_kv_store_i4}
-#define BQ_SIMD128_ATTEND_SLOTS(i8, i4)                                                           \
-  .attend = {bq_simd128_attend_f32, bq_simd128_attend_f16, i8, i4},                               \
+               bq_scalar_kv_store_i4, bq_scalar_kv_store_i2}
+/* Of `table` what is over integers. */
+#define BQ_SIMD128_ATTEND_SLOTS(table)                                                            \
+  .attend = {bq_simd128_attend_f32, bq_simd128_attend_f16, bq_##table##_attend_i8,                \
+             bq_##table##_attend_i4, bq_##table##_attend_i2},                                     \
   .kv_store = {bq_scalar_kv_store_f32, bq_simd128_kv_store_f16, bq_simd128_kv_store_i8,           \
-               bq_scalar_kv_store_i4}
+               bq_scalar_kv_store_i4, bq_scalar_kv_store_i2}
 
 #endif

@@ -69,6 +69,7 @@ typedef enum bq_kv_type {
   BQ_KV_F16 = 1,
   BQ_KV_I8 = 2,
   BQ_KV_I4 = 3,
+  BQ_KV_I2 = 4,
   BQ_KV_COUNT
 } bq_kv_type;
 
@@ -105,6 +106,10 @@ typedef struct bq_attend_job {
   size_t full;   /* not causal: positions that every row sees, also behind its own; 0: causal */
   float softcap; /* scores are bent to -softcap...softcap; 0: they are not */
   const float *slopes; /* [heads] ALiBi: subtracted per position of distance; NULL: none */
+  uint32_t *mass;      /* [tokens][mass_stride], of it one per 32 positions: what a token's rows
+                          attend to these is added, 65536 for all of a row's; NULL: not wanted */
+  size_t mass_stride;
+  float *parts;        /* for that: one per 32 positions that are in sight, of the thread's own */
 } bq_attend_job;
 
 typedef struct bq_kernels {
@@ -153,7 +158,9 @@ typedef struct bq_kernels {
    *   the weights of the positions, in blocks of 32 from position 0 on (0 where it sees none):
    *     w[j] = e[j] * v_scale[j]
    *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e))
-   *   i4: as i8, with what q in keys and values has become (kv_store) */
+   *   mass: for 32 positions part = sum of w[j] (f32, f16) or e[j] (i8), in lanes as above; to it
+   *     comes part * 65536 or part * (1 / sum(e)) * 65536, rounded down, 0...65536, NaN is 0
+   *   i4, i2: as i8, with what q in keys and values has become (kv_store) */
   void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);
   /* Stores keys and values of `tokens` positions from `position` on; k, v: [tokens][stride], of
    * it head_dim floats. f16: rounded to nearest even. i8:
@@ -161,11 +168,13 @@ typedef struct bq_kernels {
    *   v over all of head_dim:           m = max |x|, scale = min(m, FLT_MAX) / 127,
    *                                     0 if !(m >= 0x1p-100)
    *   q[i] = clamp(round_to_nearest_even(x[i] * (1 / scale)), -127, 127); all 0 if scale is 0
-   * i4: the same scales and q, of which 32 along head_dim, with zeros behind its end, then become
-   *   step = (max q - min q + 14) / 15,
-   *   least = clamp(min q - (15 * step - (max q - min q) + 1) / 2, -128, 127 - 15 * step),
-   *   q'[i] = least + step * c[i],  c[i] = (q[i] - least + step / 2) / step, 0 if step is 0
-   * in integers, every quotient rounded down; c is 0...15, q' -128...127.
+   * i4, i2: the same scales and q, of which 32 along head_dim, with zeros behind its end, become
+   *   range = max q - min q,  step = (range + parts - 1) / parts,
+   *   least = clamp(min q - (top * step - range + 1) / 2, -128, 127 - top * step),
+   *   c[i] = min((q[i] - least + step / 2) / step, top), 0 if step is 0,
+   *   q'[i] = least + step * c[i]
+   * in integers, every quotient rounded down; q' is -128...127. i4: top and parts are 15, from end
+   * to end; i2: top is 3, parts are 4, of which each becomes its middle.
    * Other positions stay as they are: threads may store different positions at the same time. */
   void (*kv_store[BQ_KV_COUNT])(const bq_kv_view *kv, size_t position, size_t tokens,
                                 const float *k, const float *v, size_t stride);
@@ -179,6 +188,8 @@ typedef struct bq_kernels {
 /* Bytes that so many positions take in one KV head's cache, a multiple of 16; UINT64_MAX when
  * absurd. */
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim);
+/* Copies the 32 positions from `from` on to those from `to` on; both are multiples of 32. */
+void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to);
 /* Bytes that attend needs over a cache of `positions` at most; UINT64_MAX when absurd. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim);
 

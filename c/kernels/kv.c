@@ -1,5 +1,8 @@
-/* Sizes of caches and of attention's scratch: the same for every table. */
+/* Sizes of caches and of attention's scratch, and what is done to neither's numbers: the same for
+ * every table. */
 #include "kernels/kv.h"
+
+#include <string.h>
 
 #include "core/type.h"
 
@@ -10,8 +13,11 @@ uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (type < BQ_KV_I8) return (2 * positions * head_dim * bq_kv_element(type) + 15) / 16 * 16;
   const uint64_t dims = (head_dim + 7) / 8 * 8, k_blocks = (head_dim + 31) / 32;
   const uint64_t groups = (positions + 7) / 8, blocks = (positions + 31) / 32;
-  if (type == BQ_KV_I4)
-    return k_blocks * (groups * BQ_KV4_KEYS + blocks * BQ_KV4_VALUES) + blocks * 32 * sizeof(float);
+  if (type > BQ_KV_I8) {
+    const size_t span = bq_kv_span(type);
+    return k_blocks * (groups * bq_packed_key_bytes(span) + blocks * bq_packed_value_bytes(span)) +
+           blocks * 32 * sizeof(float);
+  }
   return groups * (16 * k_blocks + 8 * dims) + blocks * 32 * (sizeof(float) + dims);
 }
 
@@ -24,11 +30,11 @@ static uint64_t unpacked_table(uint64_t positions) {
 }
 
 /* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. For f16: a block
- * of 32 positions widened; for i8 that is room for sums. For i4 also all of the head as i8. */
+ * of 32 positions widened; for i8 that is room for sums. For i4, i2 also all of the head as i8. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (positions > MOST_POSITIONS || head_dim > MOST_DIM) return UINT64_MAX;
   uint64_t unpacked = 0;
-  if (type == BQ_KV_I4)
+  if (type > BQ_KV_I8)
     unpacked = unpacked_table(positions) +
                unpacked_blocks(positions) * bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, head_dim);
   const uint64_t p = (positions + 31) / 32 * 32, d = (head_dim + 31) / 32 * 32;
@@ -38,7 +44,7 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
 
 /* Positions count from the first block in sight on: nothing but their distances, and their places
  * in a block, is in the bits. */
-void bq_attend_unpacked(const bq_attend_job *job, bq_kv_unpack_fn *unpack,
+void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job)) {
   const size_t base = bq_row_base(job, job->row0), end = bq_row_end(job, job->row1 - 1);
   const size_t before = base - bq_kv_place(base), blocks = (size_t)unpacked_blocks(end - before);
@@ -51,7 +57,62 @@ void bq_attend_unpacked(const bq_attend_job *job, bq_kv_unpack_fn *unpack,
   near.first = job->first > before ? job->first - before : 0;
   near.full = job->full ? job->full - before : 0;
   near.scratch = data + blocks * bytes;
+  near.mass = job->mass ? job->mass + before / BQ_KV_SCALED : NULL;
   for (size_t b = 0; b < blocks; b++) table[b] = data + b * bytes;
-  for (size_t at = base; at < end; at += BQ_KV_SCALED) unpack(&job->kv, at, &near.kv, at - before);
+  for (size_t at = base; at < end; at += BQ_KV_SCALED)
+    unpack(&job->kv, bq_kv_span(type), at, &near.kv, at - before);
   attend(&near);
+}
+
+static void copy_integers(const bq_kv_view *kv, size_t from, size_t to) {
+  memcpy(bq_kv_group(kv, to), bq_kv_group(kv, from), 4 * bq_kv_group_bytes(kv->head_dim));
+  memcpy(bq_kv_scale(kv, to), bq_kv_scale(kv, from), BQ_KV_SCALED * sizeof(float));
+  for (size_t octet = 0; octet < bq_kv_dims(kv->head_dim) / 8; octet++)
+    memcpy(bq_kv_tile(kv, to, octet), bq_kv_tile(kv, from, octet), BQ_KV_TILE);
+}
+
+static void copy_packed(const bq_kv_view *kv, size_t span, size_t from, size_t to) {
+  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
+  memcpy(bq_packed_keys(kv, span, to, 0), bq_packed_keys(kv, span, from, 0),
+         4 * blocks * bq_packed_key_bytes(span));
+  memcpy(bq_packed_scale(kv, span, to), bq_packed_scale(kv, span, from),
+         BQ_KV_SCALED * sizeof(float));
+  memcpy(bq_packed_values(kv, span, to, 0), bq_packed_values(kv, span, from, 0),
+         blocks * bq_packed_value_bytes(span));
+}
+
+void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
+  if (type == BQ_KV_I8) {
+    copy_integers(kv, from, to);
+  } else if (type > BQ_KV_I8) {
+    copy_packed(kv, bq_kv_span(type), from, to);
+  } else {
+    const size_t bytes = BQ_KV_SCALED * kv->head_dim * bq_kv_element(type);
+    memcpy(bq_kv_key(kv, type, to), bq_kv_key(kv, type, from), bytes);
+    memcpy(bq_kv_value(kv, type, to), bq_kv_value(kv, type, from), bytes);
+  }
+}
+
+/* Of a row: 32 positions at a time, the last may be fewer. */
+static size_t parts_of(const bq_attend_job *job, size_t row) {
+  return bq_kv_up(bq_row_end(job, row) - bq_row_base(job, row), BQ_KV_SCALED);
+}
+
+void bq_attend_count(const bq_attend_job *job, size_t row, float factor) {
+  uint32_t *mass = job->mass + row / job->heads * job->mass_stride;
+  mass += bq_row_base(job, row) / BQ_KV_SCALED;
+  for (size_t i = 0; i < parts_of(job, row); i++) {
+    const float part = job->parts[i] * factor * 65536.0f;
+    mass[i] += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
+  }
+}
+
+void bq_attend_parts(const bq_attend_job *job, size_t row, const float *weights) {
+  const size_t n = bq_row_end(job, row) - bq_row_base(job, row);
+  for (size_t i = 0; i < parts_of(job, row); i++) {
+    float lane[4] = {0, 0, 0, 0};
+    for (size_t j = i * BQ_KV_SCALED; j < n && j < (i + 1) * BQ_KV_SCALED; j++)
+      lane[j % 4] += weights[j];
+    job->parts[i] = (lane[0] + lane[1]) + (lane[2] + lane[3]);
+  }
 }

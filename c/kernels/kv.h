@@ -9,13 +9,13 @@
  *   scales  [BQ_KV_BLOCK] f32, of the values
  *   values  [dims / 8][BQ_KV_TILES] tiles of 8 dims x 32 positions: [8][8 dims][4 positions]
  *
- * i4: 32 dims at a time, the last of them padded. A byte has two numbers of one position: c of a
- * dim below, c of the dim 16 further on above.
+ * i4, i2: 32 dims at a time, the last of them padded, in `span` bytes of a position: 16 or 8. Byte
+ * d has c of the dims d, d + span, ..., from its lowest bits on.
  *   keys    [BQ_KV_BLOCK / 8] groups of 8 positions, each [head_dim / 32, rounded up] of
- *             [8] f16 scales, [8] u8 steps, [8] i8 leasts, [4][8 positions][4 dims]
+ *             [8] f16 scales, [8] u8 steps, [8] i8 leasts, [span / 4][8 positions][4 bytes]
  *   scales  [BQ_KV_BLOCK] f32, of the values
  *   values  [BQ_KV_TILES][head_dim / 32, rounded up] of
- *             [32] u8 steps, [32] i8 leasts, [2 octets of dims][8][8 dims][4 positions] */
+ *             [32] u8 steps, [32] i8 leasts, [span / 8][8][8 bytes][4 positions] */
 #ifndef BQ_KERNELS_KV_H
 #define BQ_KERNELS_KV_H
 
@@ -78,34 +78,44 @@ static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t position, size_t 
   return tiles + (octet * BQ_KV_TILES + place / BQ_KV_SCALED) * BQ_KV_TILE;
 }
 
-/* --- i4 --------------------------------------------------------------------------------------- */
+/* --- i4, i2 ----------------------------------------------------------------------------------- */
 
-enum {
-  BQ_KV4_KEYS = 16 + 8 + 8 + 4 * 32,       /* bytes of 8 positions x 32 dims */
-  BQ_KV4_VALUES = 32 + 32 + 2 * BQ_KV_TILE /* of 32 positions x 32 dims */
-};
+/* Bytes that a position takes of 32 dims. */
+static inline size_t bq_kv_span(bq_kv_type type) { return type == BQ_KV_I4 ? 16 : 8; }
+/* Bytes of 8 keys x 32 dims, of the values of 32 positions x 32 dims. */
+static inline size_t bq_packed_key_bytes(size_t span) { return 16 + 8 + 8 + 8 * span; }
+static inline size_t bq_packed_value_bytes(size_t span) { return 32 + 32 + 32 * span; }
 
 /* What 8 keys have of dims 32 * block...32 * block + 31; the next dims follow. */
-static inline uint8_t *bq_kv4_keys(const bq_kv_view *kv, size_t position, size_t block) {
+static inline uint8_t *bq_packed_keys(const bq_kv_view *kv, size_t span, size_t position,
+                                      size_t block) {
   const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
-  return bq_kv_block(kv, position) + (bq_kv_place(position) / 8 * blocks + block) * BQ_KV4_KEYS;
+  return bq_kv_block(kv, position) +
+         (bq_kv_place(position) / 8 * blocks + block) * bq_packed_key_bytes(span);
 }
-static inline float *bq_kv4_scale(const bq_kv_view *kv, size_t position) {
+static inline float *bq_packed_scale(const bq_kv_view *kv, size_t span, size_t position) {
   const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
-  uint8_t *scales = bq_kv_block(kv, position) + BQ_KV_BLOCK / 8 * blocks * BQ_KV4_KEYS;
-  return (float *)(void *)scales + bq_kv_place(position);
+  const size_t keys = BQ_KV_BLOCK / 8 * blocks * bq_packed_key_bytes(span);
+  return (float *)(void *)(bq_kv_block(kv, position) + keys) + bq_kv_place(position);
 }
-static inline uint8_t *bq_kv4_values(const bq_kv_view *kv, size_t position, size_t block) {
+static inline uint8_t *bq_packed_values(const bq_kv_view *kv, size_t span, size_t position,
+                                        size_t block) {
   const size_t place = bq_kv_place(position), blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
-  uint8_t *values = (uint8_t *)(bq_kv4_scale(kv, position - place) + BQ_KV_BLOCK);
-  return values + (place / BQ_KV_SCALED * blocks + block) * BQ_KV4_VALUES;
+  uint8_t *values = (uint8_t *)(bq_packed_scale(kv, span, position - place) + BQ_KV_BLOCK);
+  return values + (place / BQ_KV_SCALED * blocks + block) * bq_packed_value_bytes(span);
 }
 
-/* 32 positions of an i4 cache, from `at`, a multiple of 32, to those of an i8 one from `to`. */
-typedef void bq_kv_unpack_fn(const bq_kv_view *packed, size_t at, const bq_kv_view *kv, size_t to);
-/* Over an i4 cache: what is in sight, unpacked in the scratch, by an attention over i8. */
-void bq_attend_unpacked(const bq_attend_job *job, bq_kv_unpack_fn *unpack,
+/* 32 positions of a packed cache, from `at`, a multiple of 32, to those of an i8 one from `to`. */
+typedef void bq_kv_unpack_fn(const bq_kv_view *packed, size_t span, size_t at, const bq_kv_view *kv,
+                             size_t to);
+/* Over an i4 or i2 cache: what is in sight, unpacked in the scratch, by an attention over i8. */
+void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job));
+
+/* For jobs with a mass: a row's parts of its weights, which begin at its base; and what these,
+ * times `factor`, add to the mass. */
+void bq_attend_parts(const bq_attend_job *job, size_t row, const float *weights);
+void bq_attend_count(const bq_attend_job *job, size_t row, float factor);
 
 /* --- rows of a job ---------------------------------------------------------------------------- */
 

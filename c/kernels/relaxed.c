@@ -56,7 +56,7 @@ static const bq_kernels table = {
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
-    BQ_SIMD128_ATTEND_SLOTS(bq_relaxed_attend_i8, bq_relaxed_attend_i4),
+    BQ_SIMD128_ATTEND_SLOTS(relaxed),
 };
 
 const bq_kernels *bq_kernels_relaxed(void) { return &table; }

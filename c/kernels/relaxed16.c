@@ -86,7 +86,7 @@ static const bq_kernels table = {
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
-    BQ_SIMD128_ATTEND_SLOTS(bq_relaxed16_attend_i8, bq_relaxed16_attend_i4),
+    BQ_SIMD128_ATTEND_SLOTS(relaxed16),
 };
 
 const bq_kernels *bq_kernels_relaxed16(void) { return &table; }

@@ -64,6 +64,10 @@ static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
   }
   bend(job, row, scores);
   softmax(scores, end - base);
+  if (job->mass) {
+    bq_attend_parts(job, row, scores);
+    bq_attend_count(job, row, 1.0f);
+  }
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = from; j < end; j++) {
     const uint8_t *v = bq_kv_value(&job->kv, type, j);
@@ -174,6 +178,10 @@ static void attend_row_i8(const bq_attend_job *job, size_t row) {
   for (size_t j = from; j < end; j++) scores[j - base] = score(kv, j, blocks) * job->scale;
   bend(job, row, scores);
   const float inv = 1.0f / exponentials(scores, end - base);
+  if (job->mass) {
+    bq_attend_parts(job, row, scores);
+    bq_attend_count(job, row, inv);
+  }
   for (size_t j = from; j < end; j++) scores[j - base] *= *bq_kv_scale(kv, j);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = base; j < end; j += BQ_KV_SCALED) {
@@ -228,98 +236,119 @@ void bq_scalar_kv_store_i8(const bq_kv_view *kv, size_t position, size_t tokens,
   }
 }
 
-/* --- i4 --------------------------------------------------------------------------------------- */
+/* --- i4, i2 ----------------------------------------------------------------------------------- */
 
 typedef struct packed {
   int step, least;
   uint8_t c[BQ_KV_SCALED];
 } packed;
 
-/* x times inv, rounded as i8 is, in 4 bits. */
-static packed pack(const float *x, size_t n, float inv) {
+/* x times inv, rounded as i8 is, then to levels 0...top. */
+static packed pack(bq_kv_type type, const float *x, size_t n, float inv) {
+  const int top = type == BQ_KV_I4 ? 15 : 3, parts = type == BQ_KV_I4 ? 15 : 4;
   int q[BQ_KV_SCALED] = {0}, low = 127, high = -127;
   for (size_t i = 0; i < n && inv > 0.0f; i++) q[i] = round_to(-127.0f, x[i] * inv);
   for (size_t i = 0; i < BQ_KV_SCALED; i++) {
     low = q[i] < low ? q[i] : low;
     high = q[i] > high ? q[i] : high;
   }
-  packed p = {.step = (high - low + 14) / 15};
-  p.least = low - (15 * p.step - (high - low) + 1) / 2;
-  p.least = p.least < 127 - 15 * p.step ? p.least : 127 - 15 * p.step;
+  packed p = {.step = (high - low + parts - 1) / parts};
+  p.least = low + 128 - (top * p.step - (high - low) + 1 + 256) / 2; /* rounded down below 0, too */
+  p.least = p.least < 127 - top * p.step ? p.least : 127 - top * p.step;
   p.least = p.least < -128 ? -128 : p.least;
-  for (size_t i = 0; i < BQ_KV_SCALED && p.step; i++)
-    p.c[i] = (uint8_t)((q[i] - p.least + p.step / 2) / p.step);
+  for (size_t i = 0; i < BQ_KV_SCALED && p.step; i++) {
+    const int c = (q[i] - p.least + p.step / 2) / p.step;
+    p.c[i] = (uint8_t)(c < top ? c : top);
+  }
   return p;
 }
 
-/* What a byte has: the numbers of a dim and of the one 16 on. */
-static uint8_t pair_of(const packed *p, size_t dim) {
-  return (uint8_t)(p->c[dim] | p->c[dim + 16] << 4);
+/* Byte d of the span. */
+static uint8_t byte_of(const packed *p, size_t span, size_t d) {
+  size_t byte = 0;
+  for (size_t i = 0; d + i * span < BQ_KV_SCALED; i++)
+    byte |= (size_t)p->c[d + i * span] << i * span / 4;
+  return (uint8_t)byte;
 }
 
-static void pack_key(const bq_kv_view *kv, size_t j, const float *x) {
-  const size_t dim = kv->head_dim;
+static void pack_key(const bq_kv_view *kv, bq_kv_type type, size_t j, const float *x) {
+  const size_t dim = kv->head_dim, span = bq_kv_span(type);
   for (size_t from = 0; from < dim; from += BQ_KV_SCALED) {
-    uint8_t *keys = bq_kv4_keys(kv, j, from / BQ_KV_SCALED);
+    uint8_t *keys = bq_packed_keys(kv, span, j, from / BQ_KV_SCALED);
     const size_t size = block_size(dim, from);
     float scale = largest_size(x + from, size) / 127.0f;
     uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
-    const packed p = pack(x + from, size, inverse(bq_f16_to_f32(h)));
+    const packed p = pack(type, x + from, size, inverse(bq_f16_to_f32(h)));
     memcpy(keys + j % 8 * 2, &h, 2);
     keys[16 + j % 8] = (uint8_t)p.step;
     keys[24 + j % 8] = (uint8_t)p.least;
-    for (size_t d = 0; d < 16; d++) keys[32 + (d / 4 * 8 + j % 8) * 4 + d % 4] = pair_of(&p, d);
+    for (size_t d = 0; d < span; d++)
+      keys[32 + (d / 4 * 8 + j % 8) * 4 + d % 4] = byte_of(&p, span, d);
   }
 }
 
-static void pack_value(const bq_kv_view *kv, size_t j, const float *x) {
-  const size_t dim = kv->head_dim, place = j % BQ_KV_SCALED;
+static void pack_value(const bq_kv_view *kv, bq_kv_type type, size_t j, const float *x) {
+  const size_t dim = kv->head_dim, place = j % BQ_KV_SCALED, span = bq_kv_span(type);
   float m = largest_size(x, dim);
   m = m < FLT_MAX ? m : FLT_MAX;
   const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
-  *bq_kv4_scale(kv, j) = scale;
+  *bq_packed_scale(kv, span, j) = scale;
   for (size_t from = 0; from < dim; from += BQ_KV_SCALED) {
-    uint8_t *values = bq_kv4_values(kv, j, from / BQ_KV_SCALED);
-    const packed p = pack(x + from, block_size(dim, from), inv);
+    uint8_t *values = bq_packed_values(kv, span, j, from / BQ_KV_SCALED);
+    const packed p = pack(type, x + from, block_size(dim, from), inv);
     values[place] = (uint8_t)p.step;
     values[BQ_KV_SCALED + place] = (uint8_t)p.least;
-    for (size_t d = 0; d < 16; d++)
-      values[64 + ((d / 8 * 8 + place / 4) * 8 + d % 8) * 4 + place % 4] = pair_of(&p, d);
+    for (size_t d = 0; d < span; d++)
+      values[64 + ((d / 8 * 8 + place / 4) * 8 + d % 8) * 4 + place % 4] = byte_of(&p, span, d);
+  }
+}
+
+static void store_packed(const bq_kv_view *kv, bq_kv_type type, size_t position, size_t tokens,
+                         const float *k, const float *v, size_t stride) {
+  for (size_t t = 0; t < tokens; t++) {
+    pack_key(kv, type, position + t, k + t * stride);
+    pack_value(kv, type, position + t, v + t * stride);
   }
 }
 
 void bq_scalar_kv_store_i4(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                            const float *v, size_t stride) {
-  for (size_t t = 0; t < tokens; t++) {
-    pack_key(kv, position + t, k + t * stride);
-    pack_value(kv, position + t, v + t * stride);
-  }
+  store_packed(kv, BQ_KV_I4, position, tokens, k, v, stride);
+}
+void bq_scalar_kv_store_i2(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
+                           const float *v, size_t stride) {
+  store_packed(kv, BQ_KV_I2, position, tokens, k, v, stride);
 }
 
-/* The number of dim d of 32, which is one of the pair. */
-static uint8_t unpacked(uint8_t pair, size_t d, uint8_t step, uint8_t least) {
-  return (uint8_t)(least + step * (d < 16 ? pair & 15 : pair >> 4));
+/* The number of dim d of 32, `byte` is that of d % span. */
+static uint8_t unpacked(uint8_t byte, size_t span, size_t d, uint8_t step, uint8_t least) {
+  const size_t bits = span / 4;
+  return (uint8_t)(least + step * (byte >> d / span * bits & ((1u << bits) - 1)));
 }
 
-static void unpack(const bq_kv_view *packed, size_t at, const bq_kv_view *kv, size_t to) {
+static void unpack(const bq_kv_view *packed, size_t span, size_t at, const bq_kv_view *kv,
+                   size_t to) {
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
   for (size_t j = 0; j < BQ_KV_SCALED; j++) {
     uint8_t *group = bq_kv_group(kv, to + j);
-    *bq_kv_scale(kv, to + j) = *bq_kv4_scale(packed, at + j);
+    *bq_kv_scale(kv, to + j) = *bq_packed_scale(packed, span, at + j);
     for (size_t dim = 0; dim < dims; dim++) {
-      const size_t b = dim / BQ_KV_SCALED, d = dim % BQ_KV_SCALED, p = j % 8;
-      const uint8_t *keys = bq_kv4_keys(packed, at + j, b);
-      const uint8_t *values = bq_kv4_values(packed, at, b);
+      const size_t b = dim / BQ_KV_SCALED, d = dim % BQ_KV_SCALED, p = j % 8, i = d % span;
+      const uint8_t *keys = bq_packed_keys(packed, span, at + j, b);
+      const uint8_t *values = bq_packed_values(packed, span, at, b);
       memcpy(group + (b * 8 + p) * 2, keys + p * 2, 2);
       group[blocks * 16 + (dim / 4 * 8 + p) * 4 + dim % 4] =
-          unpacked(keys[32 + (d % 16 / 4 * 8 + p) * 4 + d % 4], d, keys[16 + p], keys[24 + p]);
+          unpacked(keys[32 + (i / 4 * 8 + p) * 4 + i % 4], span, d, keys[16 + p], keys[24 + p]);
       bq_kv_tile(kv, to, dim / 8)[(j / 4 * 8 + dim % 8) * 4 + j % 4] =
-          unpacked(values[64 + ((d % 16 / 8 * 8 + j / 4) * 8 + d % 8) * 4 + j % 4], d, values[j],
+          unpacked(values[64 + ((i / 8 * 8 + j / 4) * 8 + i % 8) * 4 + j % 4], span, d, values[j],
                    values[32 + j]);
     }
   }
 }
 
 void bq_scalar_attend_i4(const bq_attend_job *job) {
-  bq_attend_unpacked(job, unpack, bq_scalar_attend_i8);
+  bq_attend_unpacked(job, BQ_KV_I4, unpack, bq_scalar_attend_i8);
+}
+void bq_scalar_attend_i2(const bq_attend_job *job) {
+  bq_attend_unpacked(job, BQ_KV_I2, unpack, bq_scalar_attend_i8);
 }

@@ -116,7 +116,7 @@ static void run_attention(const bq_kernels *k, workspace *s) {
     k->rope(q, values, 16, type == 0);
     k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
     /* A head as i8 lies where f32 would have values. */
-    void *scratch = type == BQ_KV_I4 ? s->block + sizeof s->block / 2 : s->panel;
+    void *scratch = type > BQ_KV_I8 ? s->block + sizeof s->block / 2 : s->panel;
     const bq_attend_job job = {.kv = kv, .q = q, .y = s->y, .stride = HEAD, .heads = 1,
                                .row1 = POSITIONS, .scale = 3.0f, .scratch = scratch,
                                .window = 4, .softcap = 5.0f, .slopes = values};

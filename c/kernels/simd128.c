@@ -289,7 +289,7 @@ static const bq_kernels table = {
     .panel_bytes = panel_bytes,
     .quantize = quantize,
     BQ_SIMD128_VECTOR_SLOTS,
-    BQ_SIMD128_ATTEND_SLOTS(bq_simd128_attend_i8, bq_simd128_attend_i4),
+    BQ_SIMD128_ATTEND_SLOTS(simd128),
 };
 
 const bq_kernels *bq_kernels_simd128(void) { return &table; }

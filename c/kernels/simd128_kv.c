@@ -1,11 +1,11 @@
-/* What of attention and its cache is no loop over 8-bit numbers, with plain SIMD: four bits, f32,
+/* What of attention and its cache is no loop over 8-bit numbers, with plain SIMD: fewer bits, f32,
  * f16, and what models do to scores. Compiled for size (emscripten.mk). */
 #ifdef __wasm_simd128__
 
 #include "kernels/attend.h"
 #include "kernels/simd.h"
 
-/* --- i4 --------------------------------------------------------------------------------------- */
+/* --- i4, i2 ----------------------------------------------------------------------------------- */
 
 /* 16 numbers: the even bytes of c times even, the odd ones times odd, plus least. No product of
  * bytes is above 255, but those of positions that were never stored: they stay in their byte. */
@@ -16,13 +16,21 @@ INLINE v128_t unpacked(v128_t c, v128_t even, v128_t odd, v128_t least) {
   return wasm_i8x16_add(wasm_v128_or(e, o), least);
 }
 
-/* 16 bytes to the numbers of `to`, and those of `far`, 16 dims on, if there are so many. */
-INLINE void unpack_bytes(const uint8_t *from, v128_t step, v128_t least, uint8_t *to,
-                         uint8_t *far) {
+/* 16 bytes to n times 16 numbers, each `far` bytes from those before, span dims on. */
+static void unpack_bytes(const uint8_t *from, size_t span, v128_t step, v128_t least, size_t n,
+                         size_t far, uint8_t *to) {
   v128_t c = wasm_v128_load(from), even = wasm_v128_and(step, wasm_i16x8_const_splat(0xff));
   v128_t odd = wasm_u16x8_shr(step, 8);
-  wasm_v128_store(to, unpacked(wasm_v128_and(c, wasm_i8x16_const_splat(15)), even, odd, least));
-  if (far) wasm_v128_store(far, unpacked(wasm_u8x16_shr(c, 4), even, odd, least));
+  const v128_t mask = wasm_i8x16_splat(span == 16 ? 15 : 3);
+  for (size_t i = 0; i < n; i++, to += far) {
+    wasm_v128_store(to, unpacked(wasm_v128_and(c, mask), even, odd, least));
+    c = wasm_u8x16_shr(c, (uint32_t)span / 4);
+  }
+}
+
+/* Of `all` units of dims those that lie `span` units from each other, from the first of them on. */
+INLINE size_t each(size_t all, size_t span, size_t first) {
+  return all > first ? bq_kv_up(all - first, span) : 0;
 }
 
 /* Bytes of four positions, from p on, four times each. */
@@ -31,48 +39,53 @@ INLINE v128_t four_times(const uint8_t *p) {
   return wasm_i8x16_shuffle(v, v, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
 }
 
-static void unpack_keys(const uint8_t *from, size_t quads, uint8_t *to) {
+/* `quads` of dims, at most 8. */
+static void unpack_keys(const uint8_t *from, size_t span, size_t quads, uint8_t *to) {
   KEEP_LOOP for (size_t half = 0; half < 2; half++) {
     const v128_t step = four_times(from + 16 + 4 * half), least = four_times(from + 24 + 4 * half);
-    KEEP_LOOP for (size_t j = 0; j < 4 && j < quads; j++) {
+    KEEP_LOOP for (size_t j = 0; j < span / 4; j++) {
       const size_t at = 32 * j + 16 * half;
-      unpack_bytes(from + 32 + at, step, least, to + at, j + 4 < quads ? to + at + 128 : NULL);
+      unpack_bytes(from + 32 + at, span, step, least, each(quads, span / 4, j), 8 * span, to + at);
     }
   }
 }
 
-/* `apart` bytes from one octet's tile to the next one's. */
-static void unpack_values(const uint8_t *from, size_t octets, size_t apart, uint8_t *to) {
+/* `octets` of dims, at most 4; `apart` bytes from one's tile to the next one's. */
+static void unpack_values(const uint8_t *from, size_t span, size_t octets, size_t apart,
+                          uint8_t *to) {
   for (size_t quad = 0; quad < 8; quad++) {
     const v128_t step = wasm_v128_load32_splat(from + 4 * quad);
     const v128_t least = wasm_v128_load32_splat(from + 32 + 4 * quad);
-    KEEP_LOOP for (size_t i = 0; i < 4 && i / 2 < octets; i++) {
+    KEEP_LOOP for (size_t i = 0; i < span / 4; i++) {
       const size_t at = 32 * quad + i % 2 * 16;
-      uint8_t *near = to + i / 2 * apart + at;
-      unpack_bytes(from + 64 + i / 2 * BQ_KV_TILE + at, step, least, near,
-                   i / 2 + 2 < octets ? near + 2 * apart : NULL);
+      unpack_bytes(from + 64 + i / 2 * BQ_KV_TILE + at, span, step, least,
+                   each(octets, span / 8, i / 2), span / 8 * apart, to + i / 2 * apart + at);
     }
   }
 }
 
-void bq_simd128_kv_unpack(const bq_kv_view *packed, size_t at, const bq_kv_view *kv, size_t to) {
+void bq_simd128_kv_unpack(const bq_kv_view *packed, size_t span, size_t at, const bq_kv_view *kv,
+                          size_t to) {
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
   for (size_t b = 0; b < blocks; b++) {
-    const size_t left = dims - b * BQ_KV_SCALED;
+    const size_t rest = dims - b * BQ_KV_SCALED, left = rest < BQ_KV_SCALED ? rest : BQ_KV_SCALED;
     for (size_t g = 0; g < BQ_KV_SCALED; g += 8) {
-      const uint8_t *keys = bq_kv4_keys(packed, at + g, b);
+      const uint8_t *keys = bq_packed_keys(packed, span, at + g, b);
       uint8_t *group = bq_kv_group(kv, to + g);
       memcpy(group + 16 * b, keys, 16);
-      unpack_keys(keys, left / 4, group + 16 * blocks + 256 * b);
+      unpack_keys(keys, span, left / 4, group + 16 * blocks + 256 * b);
     }
-    unpack_values(bq_kv4_values(packed, at, b), left / 8, BQ_KV_TILES * BQ_KV_TILE,
-                  bq_kv_tile(kv, to, 4 * b));
+    unpack_values(bq_packed_values(packed, span, at, b), span, left / 8,
+                  BQ_KV_TILES * BQ_KV_TILE, bq_kv_tile(kv, to, 4 * b));
   }
-  memcpy(bq_kv_scale(kv, to), bq_kv4_scale(packed, at), BQ_KV_SCALED * sizeof(float));
+  memcpy(bq_kv_scale(kv, to), bq_packed_scale(packed, span, at), BQ_KV_SCALED * sizeof(float));
 }
 
 void bq_simd128_attend_i4(const bq_attend_job *job) {
-  bq_attend_unpacked(job, bq_simd128_kv_unpack, bq_simd128_attend_i8);
+  bq_attend_unpacked(job, BQ_KV_I4, bq_simd128_kv_unpack, bq_simd128_attend_i8);
+}
+void bq_simd128_attend_i2(const bq_attend_job *job) {
+  bq_attend_unpacked(job, BQ_KV_I2, bq_simd128_kv_unpack, bq_simd128_attend_i8);
 }
 
 /* --- softmax -------------------------------------------------------------------------------- */
@@ -213,6 +226,10 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
     const size_t own = bq_row_base(job, row + r);
     bq_simd128_bend(job, row + r, scores + r * stride + (own - base));
     softmax(scores + r * stride + (own - base), bq_row_end(job, row + r) - own);
+    if (job->mass) {
+      bq_attend_parts(job, row + r, scores + r * stride + (own - base));
+      bq_attend_count(job, row + r, 1.0f);
+    }
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {

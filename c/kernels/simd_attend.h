@@ -118,8 +118,8 @@ INLINE quantized quantize_weights(const float *x) {
 
 /* Scores to exponentials times the values' scales; returns the sum of the exponentials. n scores,
  * padded to whole 32. Scales of positions out of sight may be anything: times the exponential 0
- * they are 0 or NaN, which both become 0. */
-INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n) {
+ * they are 0 or NaN, which both become 0. `parts`: sums of 32 exponentials; NULL: not wanted. */
+INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n, float *parts) {
   const simd_exp_constants k = simd_exp_prepare();
   const v128_t max = wasm_f32x4_splat(simd_largest(scores, n));
   v128_t sum = simd_zero();
@@ -128,10 +128,15 @@ INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n) {
     const float *scales = bq_kv_scale(kv, base + i) - i;
     next = i + BQ_KV_BLOCK - bq_kv_place(base + i);
     const size_t to = next < n ? next : bq_kv_up(n, BQ_KV_SCALED) * BQ_KV_SCALED;
+    v128_t part = simd_zero();
     KEEP_LOOP for (size_t j = i; j < to; j += 4) {
       v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(scores + j), max), &k);
       sum = wasm_f32x4_add(sum, e);
+      part = wasm_f32x4_add(part, e);
       wasm_v128_store(scores + j, wasm_f32x4_mul(e, wasm_v128_load(scales + j)));
+      if (!parts || (j + 4) % BQ_KV_SCALED) continue;
+      parts[j / BQ_KV_SCALED] = simd_sum(part);
+      part = simd_zero();
     }
   }
   return simd_sum(sum);
@@ -146,7 +151,8 @@ static __attribute__((noinline)) float put_weights(const bq_attend_job *job, siz
   const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
   const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
   bq_simd128_bend(job, row, scores);
-  const float sum = weigh(&job->kv, own, scores, n);
+  const float inv = 1.0f / weigh(&job->kv, own, scores, n, job->mass ? job->parts : NULL);
+  if (job->mass) bq_attend_count(job, row, inv);
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
     quantized w = {simd_zero(), simd_zero(), 0.0f};
     if (b >= first && b < end) w = quantize_weights(scores + (b - first) * BQ_KV_SCALED);
@@ -154,7 +160,7 @@ static __attribute__((noinline)) float put_weights(const bq_attend_job *job, siz
     const float scale = w.scale / UNIT;
     memcpy(panel + H * VALUE_BYTES + 4 * h, &scale, 4);
   }
-  return 1.0f / sum;
+  return inv;
 }
 
 /* --- products --------------------------------------------------------------------------------- */

@@ -4,7 +4,13 @@
 
 #include "core/least.h"
 
-/* The first position that those from `n` on see in a layer, besides sinks. */
+/* The place of position `n` in a layer. */
+static uint32_t place_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
+  if (bq_config_window(cache->config, layer)) return n;
+  return n > cache->gone ? n - cache->gone : 0;
+}
+
+/* The place of the first position that those from `n` on see in a layer, besides sinks. */
 static uint32_t first_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   const uint32_t window = bq_config_window(cache->config, layer);
   if (!window) return bq_kv_window_from(cache->window, n);
@@ -26,6 +32,7 @@ static uint64_t blocks_touched(uint64_t positions) {
  * and one position more, since the last token may be computed anew. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
+  if (o->evict && !own) return bq_smaller(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
   return window ? bq_smaller(all, blocks_touched(window + o->window)) : all;
 }
@@ -33,8 +40,9 @@ static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, ui
 static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
-    const uint64_t own = layer_blocks(c, o, layer);
-    sum += own + o->forks * bq_smaller(own, blocks_touched(o->fork_positions));
+    const uint64_t own = layer_blocks(c, o, layer), forked = blocks_touched(o->fork_positions);
+    const bool moves = o->evict && !bq_config_window(c, layer); /* whatever a fork shares */
+    sum += own + o->forks * (moves ? own : bq_smaller(own, forked));
   }
   return sum;
 }
@@ -120,7 +128,7 @@ bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_sessi
   bq_kv_cache cache = {.config = c,
                        .entries = (uint32_t)blocks_of(o->context),
                        .head_bytes = (size_t)head_bytes(c, o),
-                       .window = o->kv_window};
+                       .window = bq_sliding(o)};
   cache.blocks =
       bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
   return cache;
@@ -170,14 +178,25 @@ static bq_status used_up(const bq_kv_cache *cache, bq_error *err) {
 }
 
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err) {
-  const uint32_t first = from / BQ_KV_BLOCK, behind = (uint32_t)blocks_of(end);
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     uint8_t **table = table_of(cache, layer);
+    const uint32_t first = place_of(cache, layer, from) / BQ_KV_BLOCK;
+    const uint32_t behind = (uint32_t)blocks_of(place_of(cache, layer, end));
     const uint32_t seen = first_block(cache, layer, from);
     for (uint32_t i = seen; i-- > 0 && table[i];) give_block(cache->pool, &table[i]);
     for (uint32_t i = first; i < behind; i++)
       if (!own_block(cache, &table[i], i == first && from % BQ_KV_BLOCK))
         return used_up(cache, err);
+  }
+  return BQ_OK;
+}
+
+bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    uint8_t **table = table_of(cache, layer);
+    if (bq_config_window(cache->config, layer)) continue;
+    for (uint32_t i = 0; i < cache->entries && table[i]; i++)
+      if (!own_block(cache, &table[i], true)) return used_up(cache, err);
   }
   return BQ_OK;
 }
@@ -192,7 +211,7 @@ bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
 
 void bq_cache_cut(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    for (uint32_t i = (uint32_t)blocks_of(n); i < cache->entries; i++)
+    for (uint32_t i = (uint32_t)blocks_of(place_of(cache, layer, n)); i < cache->entries; i++)
       give_block(cache->pool, &table_of(cache, layer)[i]);
 }
 
@@ -208,21 +227,24 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
 
 uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n) {
   uint64_t sum = 0;
-  for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    sum += blocks_of(n) - bq_smaller(blocks_of(n), first_block(cache, layer, n));
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    const uint64_t behind = blocks_of(place_of(cache, layer, n));
+    sum += behind - bq_smaller(behind, first_block(cache, layer, n));
+  }
   return sum;
 }
 
 bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t n, bq_error *err) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    for (uint32_t i = first_block(cache, layer, n); i < blocks_of(n); i++)
+    for (uint32_t i = first_block(cache, layer, n); i < blocks_of(place_of(cache, layer, n)); i++)
       if (!own_block(cache, &table_of(cache, layer)[i], false)) return used_up(cache, err);
   return BQ_OK;
 }
 
 uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, bool *last) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
-    const uint64_t first = first_block(cache, layer, n), count = blocks_of(n) - first;
+    const uint64_t first = first_block(cache, layer, n);
+    const uint64_t count = blocks_of(place_of(cache, layer, n)) - first;
     *last = index + 1 == count;
     if (index < count) return table_of(cache, layer)[first + index];
     index -= count;

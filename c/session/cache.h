@@ -29,9 +29,15 @@ typedef struct bq_kv_cache {
   uint8_t **blocks;   /* [layers][entries]: block i of a layer's positions; NULL: not held */
   uint32_t entries;
   size_t head_bytes;  /* of one head in a block */
-  uint32_t window;    /* bq_session_options.kv_window */
+  uint32_t window;    /* bq_session_options.kv_window, where the oldest leave */
+  uint32_t gone;      /* positions that left, where others do (evict.c), a multiple of BQ_KV_BLOCK:
+                         without a window of the layer's own position p is at place p - gone */
 } bq_kv_cache;
 
+/* The window that slides: 0 where the oldest positions are not those that leave. */
+static inline uint32_t bq_sliding(const bq_session_options *o) {
+  return o->evict ? 0 : o->kv_window;
+}
 /* Where what a position sees begins, with a window of so many positions (0: with none): with a
  * block, so that all rows between two blocks' ends see the same. */
 static inline uint32_t bq_kv_window_from(uint32_t window, uint32_t position) {
@@ -61,6 +67,8 @@ void bq_cache_leave(bq_kv_cache *cache);
 /* The positions from...end - 1 may be written to; what no position from `from` - 1 on sees is given
  * back. NOMEM: the pool is used up; nothing that is held is lost. */
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err);
+/* All blocks of layers without a window of their own can be written to. NOMEM. */
+bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err);
 /* Whether everything is there that positions from `n` on see of those before `n`. */
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n);
 /* Gives back what holds no position before `n`. */

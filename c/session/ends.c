@@ -90,7 +90,7 @@ static void make_angles(bq_session *s, uint32_t t, const bq_session *of, uint32_
   const float scale[BQ_ROPE_TABLES] = {bq_or_one(c->rope_scale), 1.0f};
   const float *const factors[BQ_ROPE_TABLES] = {
       bq_config_long(c, bq_session_sight(&of->options)) ? m->rope_long : m->rope[0], m->rope[1]};
-  const uint32_t from = bq_kv_window_from(of->options.kv_window, position);
+  const uint32_t from = bq_kv_window_from(bq_sliding(&of->options), position);
   for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
     const size_t at = (size_t)t * c->rope_dim;
     bq_rope_table(s->rope[i] + at, position, c->rope_dim, theta[i], factors[i], scale[i]);

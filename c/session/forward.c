@@ -31,7 +31,7 @@ typedef struct segment {
 /* The one behind `from` tokens of the batch. */
 static segment segment_at(const job *j, uint32_t from) {
   const bq_row row = bq_row_at(j->s, j->batch_at + from);
-  const uint32_t position = row.first + row.position, window = row.s->options.kv_window;
+  const uint32_t position = row.first + row.position, window = bq_sliding(&row.s->options);
   uint32_t n = bq_smaller32(row.left, j->tokens - from);
   /* All see the same first position. */
   if (window)
@@ -291,7 +291,7 @@ static void clip_head(const place *p, float *x, size_t stride, float limit) {
 }
 
 /* Sums and differences of n numbers (a Hadamard matrix), n the largest power of 2 that divides dim,
- * times `scale`. What a few dims of all keys have then lies in all dims, and 4 bits hold it. */
+ * times `scale`. What a few dims of all keys have then lies in all dims, and few bits hold it. */
 static void spread_dims(float *x, size_t dim, float scale) {
   for (size_t half = 1; dim % (2 * half) == 0; half *= 2)
     for (size_t i = 0; i < dim; i++)
@@ -329,19 +329,24 @@ static void ready_head(const place *p, const bq_step *step, uint32_t which, uint
  * they are. */
 static void spread_heads(const bq_session *s, float *x, size_t stride, size_t n, bool key) {
   const size_t dim = s->model->config.head_dim;
-  for (size_t t = 0; t < n && s->options.kv_type == BQ_KV_I4; t++)
+  for (size_t t = 0; t < n && s->options.kv_type > BQ_KV_I8; t++)
     spread_dims(x + t * stride, dim, key ? 1.0f : 1.0f / (float)(dim & (~dim + 1)));
 }
 
 /* Of a segment's keys and values those that are sinks. */
 static void keep_sinks(const place *p, const segment *g, uint32_t head, const float *k,
                        const float *v, size_t stride) {
-  const size_t dim = p->s->model->config.head_dim, n = g->s->options.sinks;
+  const size_t dim = p->s->model->config.head_dim, n = bq_moved_sinks(&g->s->options);
   float *keys = bq_sinks_of(g->s, p->layer, head), *values = keys + n * dim;
   for (size_t t = 0; t < g->tokens && g->position + t < n; t++) {
     memcpy(keys + (g->position + t) * dim, k + t * stride, dim * sizeof *k);
     memcpy(values + (g->position + t) * dim, v + t * stride, dim * sizeof *v);
   }
+}
+
+/* Where a segment begins in the layer's cache. */
+static uint32_t place_at(const place *p, const segment *g) {
+  return g->position - (p->w->kind->window ? 0 : g->s->kv.gone);
 }
 
 /* Query heads, then KV heads: one of all. */
@@ -367,7 +372,8 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
     const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, h);
     keep_sinks(p, &g, h, key, value, stride);
     spread_heads(s, key, stride, g.tokens, true);
-    s->model->kernels->kv_store[s->options.kv_type](&kv, g.position, g.tokens, key, value, stride);
+    s->model->kernels->kv_store[s->options.kv_type](&kv, place_at(p, &g), g.tokens, key, value,
+                                                    stride);
   }
 }
 
@@ -409,10 +415,23 @@ static void leave_sinks(const place *p, const segment *g, uint32_t head, uint32_
   attend->scratch = (uint8_t *)attend->scratch + arena.used;
 }
 
+/* What is attended to counts, where that decides what leaves. */
+static void count_attention(const place *p, const segment *g, size_t thread,
+                            bq_attend_job *attend) {
+  const bq_session *s = p->s;
+  const uint32_t parts = bq_evict_parts(&s->options);
+  if (!parts || p->w->kind->window || s->n_texts) return;
+  bq_arena arena = {attend->scratch, s->scratch.attend_bytes, 0, false};
+  attend->parts = bq_sight_lay_out(&arena, &s->kv, &s->options).parts;
+  attend->scratch = (uint8_t *)attend->scratch + arena.used;
+  attend->mass = g->s->mass + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * parts;
+  attend->mass_stride = parts;
+}
+
 /* Rows from...to - 1 of all (token, query head) of a session, ordered by KV head, then token: so
  * most that meet the same keys and values come together. */
 static void attend_segment(const place *p, const segment *g, size_t from, size_t to,
-                           uint8_t *scratch) {
+                           size_t thread) {
   const bq_session *s = p->s;
   const job *j = p->j;
   const bq_config *c = &s->model->config;
@@ -420,7 +439,7 @@ static void attend_segment(const place *p, const segment *g, size_t from, size_t
   const size_t stride = j->cols[BQ_BUFFER_Q];
   const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
   const uint32_t seen =
-      p->w->kind->window ? 0 : bq_kv_window_from(s->options.kv_window, g->position);
+      p->w->kind->window ? 0 : bq_kv_window_from(bq_sliding(&s->options), g->position);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const size_t first = h * rows, at = g->at * stride + h * group * dim;
     if (to <= first || from >= first + rows) continue;
@@ -429,7 +448,7 @@ static void attend_segment(const place *p, const segment *g, size_t from, size_t
                                   .y = j->buffer[BQ_BUFFER_MIX] + at,
                                   .stride = stride,
                                   .heads = group,
-                                  .position = g->position,
+                                  .position = place_at(p, g),
                                   .first = seen ? seen : g->first,
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
@@ -438,14 +457,16 @@ static void attend_segment(const place *p, const segment *g, size_t from, size_t
                                   .full = c->bidirectional ? g->position + g->tokens : 0,
                                   .softcap = c->attn_softcap,
                                   .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
-                                  .scratch = scratch};
+                                  .scratch = s->scratch.attend +
+                                             thread * s->scratch.attend_bytes};
     if (seen && s->options.sinks) leave_sinks(p, g, h, seen, &attend);
+    count_attention(p, g, thread, &attend);
     s->model->kernels->attend[s->options.kv_type](&attend);
   }
 }
 
 /* The same of all sessions in the batch, one after the other. */
-static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch) {
+static void attend_rows(const place *p, size_t from, size_t to, size_t thread) {
   const job *j = p->j;
   const size_t heads = p->s->model->config.heads;
   for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
@@ -453,19 +474,18 @@ static void attend_rows(const place *p, size_t from, size_t to, uint8_t *scratch
     const size_t first = g.at * heads, end = first + g.tokens * heads;
     if (from < end && to > first)
       attend_segment(p, &g, from > first ? from - first : 0, (to < end ? to : end) - first,
-                     scratch);
+                     thread);
   }
 }
 
 static bq_stage attend_share(const place *p, size_t thread, size_t threads) {
   const bq_session *s = p->s;
-  uint8_t *scratch = s->scratch.attend + thread * s->scratch.attend_bytes;
   const size_t total = (size_t)s->model->config.heads * p->j->tokens;
   /* For one token each thread has all of its share at once: queries that meet the same keys stay
    * together. */
   const size_t grain = p->j->tokens == 1 ? (total + threads - 1) / threads : 1;
   for (bq_share share = bq_share_of(s, thread, threads, total, grain); bq_share_next(&share);)
-    attend_rows(p, share.from, share.to, scratch);
+    attend_rows(p, share.from, share.to, thread);
   return BQ_STAGE_ATTEND;
 }
 

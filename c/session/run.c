@@ -11,8 +11,19 @@ static uint32_t pending(const bq_session *s) {
   return bq_session_pending(s);
 }
 
+/* Rows up to where something leaves the cache by attention, which ends a window. */
+static uint32_t rows_to_leave(const bq_session *s) {
+  if (!s->options.evict || s->n_texts) return UINT32_MAX;
+  return BQ_KV_BLOCK - s->computed % BQ_KV_BLOCK;
+}
+
+/* Rows of its next window. */
+static uint32_t window_rows(const bq_session *s) {
+  return bq_smaller32(bq_smaller32(s->options.window, pending(s)), rows_to_leave(s));
+}
+
 uint32_t bq_pass_rows(const bq_session *s) {
-  return s->pass == s ? s->rows : bq_smaller32(s->options.window, pending(s));
+  return s->pass == s ? s->rows : window_rows(s);
 }
 
 static void add_work(bq_session *s, bq_work w) {
@@ -48,7 +59,8 @@ static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error 
   const uint32_t start = member->computed;
   const uint32_t end = member->n_texts ? member->texts[member->n_texts].first : start + len;
   bq_pass_drop(member);
-  bq_status status = bq_cache_open(&member->kv, start, end, err);
+  bq_status status = bq_evict_open(member, start, len, err);
+  if (!status) status = bq_cache_open(&member->kv, start, end, err);
   if (status) return status;
   member->pass = s;
   member->win_start = start;
@@ -66,7 +78,7 @@ static bq_status open_pass(bq_session *s, bq_session *const *others, size_t n, b
   s->layer = bq_session_layer(s, 0);
   s->batch_at = s->embedded = s->gathered = s->head_unit = s->head_at = s->part = 0;
   s->spread = BQ_SPREAD_NONE;
-  bq_status status = join(s, s, bq_smaller32(s->options.window, pending(s)), err);
+  bq_status status = join(s, s, window_rows(s), err);
   for (size_t i = 0; i < n && !status; i++)
     if (pending(others[i])) status = join(s, others[i], pending(others[i]), err);
   if (status) bq_pass_drop(s);
@@ -88,6 +100,7 @@ static bool under_way(const bq_session *s, bq_session *const *others, size_t n) 
 static void end_pass(bq_session *s) {
   for (uint32_t i = 0; i < s->n_members; i++) {
     bq_session *member = s->members[i].s;
+    bq_evict_close(member);
     if (!member->n_texts) member->computed = member->win_start + member->win_len;
     member->has_results = member->computed == member->n_tokens + member->n_draft;
   }
@@ -104,7 +117,7 @@ static uint32_t first_result(const bq_session *s) {
 static uint32_t window_end(const bq_session *s) { return s->win_start + s->win_len; }
 
 bool bq_head_follows(const bq_session *s) {
-  if (s->pass != s) return s->computed + bq_smaller32(s->options.window, pending(s)) > s->from;
+  if (s->pass != s) return s->computed + window_rows(s) > s->from;
   /* Others are computed to their ends. */
   return s->n_members > 1 || window_end(s) > s->from;
 }
@@ -288,6 +301,7 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
         return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "session %l is there twice", (uint64_t)i);
     if (other->model != s->model || a->kv_type != b->kv_type || a->activations != b->activations ||
         a->hidden != b->hidden || a->kv_window != b->kv_window || a->sinks != b->sinks ||
+        a->evict != b->evict || (a->evict && a->parallel.threads != b->parallel.threads) ||
         b->context > a->context || !s->pooling != !other->pooling ||
         s->adapter != other->adapter || a->head != b->head || s->clusters != other->clusters ||
         memcmp(&s->skipped, &other->skipped, sizeof s->skipped) != 0)
@@ -298,6 +312,10 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
                      (uint64_t)i);
     if (other->n_tokens == 0)
       return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "session %l has no tokens to run", (uint64_t)i);
+    if (pending(other) > rows_to_leave(other) || pending(s) > rows_to_leave(s))
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "session %l, or the first, is to go on where positions leave its cache",
+                     (uint64_t)i);
     rows += pending(other);
     results += pending(other) ? results_of(other) : 0;
   }

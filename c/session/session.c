@@ -7,7 +7,7 @@
 
 /* What is seen, and how far. */
 static bq_status check_window(const bq_config *config, bq_session_options *o, bq_error *err) {
-  const bool moves = o->kv_window && config->position != BQ_POSITION_LEARNED;
+  const bool moves = o->kv_window && !o->evict && config->position != BQ_POSITION_LEARNED;
   const uint64_t far = moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
   if (o->kv_window && config->bidirectional)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
@@ -16,6 +16,12 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "%u sinks with a KV window of %u: at most %u", o->sinks, o->kv_window,
                    o->kv_window ? (uint32_t)BQ_SINKS_MAX : 0);
+  if ((unsigned)o->evict >= BQ_EVICT_COUNT)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown way to evict %u", (uint32_t)o->evict);
+  if (o->evict && (!o->kv_window || o->kv_window % BQ_KV_BLOCK))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "a KV window of %u: to evict by attention it is to be a multiple of %u",
+                   o->kv_window, BQ_KV_BLOCK);
   if (o->context > config->context && (far > config->context || o->context > BQ_CONTEXT_MAX))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "context %u is larger than the model's own, %u, and than a KV window of %u lets "
@@ -23,6 +29,7 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
                    o->context, config->context, o->kv_window);
   if (o->kv_window < o->context) return BQ_OK;
   o->kv_window = o->sinks = 0; /* of everything */
+  o->evict = BQ_EVICT_OLDEST;
   return BQ_OK;
 }
 
@@ -60,8 +67,9 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
 
 bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_session_options *o) {
   const uint64_t dim = kv->config->head_dim;
-  if (!o->sinks) return (bq_sight){0};
   bq_sight sight = {0};
+  if (o->evict) sight.parts = bq_arena_take(arena, bq_evict_parts(o), sizeof *sight.parts);
+  if (!bq_moved_sinks(o)) return sight;
   sight.table = bq_arena_take(arena, bq_kv_window_most(o->kv_window) / BQ_KV_BLOCK,
                               sizeof *sight.table);
   sight.block = bq_arena_take(arena, kv->head_bytes, 1);
@@ -95,12 +103,16 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
   s->x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
   for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
     s->rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
-    if (o->sinks)
+    if (bq_moved_sinks(o))
       s->sink_rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   }
   s->kv = bq_cache_lay_out(arena, c, o);
-  s->sinks = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads * 2 * o->sinks * c->head_dim,
-                           sizeof(float));
+  s->sinks = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads * 2 * bq_moved_sinks(o) *
+                                      c->head_dim, sizeof(float));
+  const uint64_t parts = bq_evict_parts(o);
+  s->attended = bq_arena_take(arena, parts, sizeof *s->attended);
+  s->mass = bq_arena_take(arena, threads * BQ_KV_BLOCK * parts, sizeof *s->mass);
+  s->kept = bq_arena_take(arena, parts, sizeof *s->kept);
   s->result_cols = o->hidden ? c->hidden : c->vocab;
   s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
   s->pooled = bq_arena_take(arena, c->hidden, sizeof(float));
@@ -189,8 +201,19 @@ bq_status bq_session_create(const bq_model *model, const bq_session_options *opt
     return status;
   }
   bq_cache_join(&s->kv, pool);
+  bq_evict_reset(s);
   *out = s;
   return BQ_OK;
+}
+
+/* What the positions that a fork shares were attended to. */
+static void copy_attention(bq_session *s, const bq_session *from) {
+  const size_t parts = bq_evict_parts(&s->options);
+  s->scored = from->scored;
+  s->kv.gone = from->kv.gone;
+  if (!parts) return;
+  memcpy(s->attended, from->attended, parts * sizeof *s->attended);
+  memcpy(s->mass, from->mass, BQ_KV_BLOCK * parts * sizeof *s->mass);
 }
 
 bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *err) {
@@ -206,6 +229,7 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
     return status;
   }
   bq_cache_share(&s->kv, &from->kv);
+  copy_attention(s, from);
   bq_cache_cut(&s->kv, bq_session_complete(from));
   memcpy(s->sinks, from->sinks, bq_sinks_floats(s) * sizeof *s->sinks);
   s->skipped = from->skipped;
@@ -268,7 +292,9 @@ static void compute_from(bq_session *s, uint32_t position) {
   if (s->computed <= position) return;
   s->computed = position;
   bq_pass_drop(s);
-  if (!bq_cache_holds(&s->kv, position)) s->computed = 0; /* given back behind a window */
+  if (bq_cache_holds(&s->kv, position) && position >= s->scored) return;
+  s->computed = 0; /* given back behind a window, or it would be no longer */
+  bq_evict_reset(s);
 }
 
 void bq_draft_forget(bq_session *s) {
@@ -286,6 +312,7 @@ static void forget(bq_session *s) {
   s->computed = 0;
   bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);
+  bq_evict_reset(s);
 }
 
 void bq_session_set_key(bq_session *s, uint64_t key) {

@@ -126,6 +126,13 @@ struct bq_session {
                     their own positions, and values; of the timeline's first positions */
   float *sink_rope[BQ_ROPE_TABLES]; /* as rope: from there to where a row of the pass sees them */
 
+  /* Where what gets the least attention leaves (evict.c); a part is 32 places: */
+  uint32_t scored;    /* positions whose attention is in `attended`, a multiple of BQ_KV_BLOCK */
+  uint64_t *attended; /* [parts] */
+  uint32_t *mass;     /* [threads][BQ_KV_BLOCK][parts]: by queries from `scored` on (bq_attend_job);
+                         where no window is under way all is the first thread's */
+  uint32_t *kept;     /* [parts]: those that stay, while others leave */
+
   float *x;      /* [window][hidden]: hidden states of the pass between layers */
   float *rope[BQ_ROPE_TABLES]; /* [window][rope_dim / 2][2]; see bq_rope_table */
   float *results; /* [options.rows][result_cols]: logits, or hidden states */
@@ -174,8 +181,25 @@ static inline uint32_t bq_session_pending(const bq_session *s) {
   return s->n_tokens + s->n_draft - s->computed;
 }
 
-/* Places that a token sees at most. */
+/* Sinks that are moved to right before a window. */
+static inline uint32_t bq_moved_sinks(const bq_session_options *o) {
+  return o->evict ? 0 : o->sinks;
+}
+/* evict.c: parts of a cache. */
+static inline uint32_t bq_evict_parts(const bq_session_options *o) {
+  return o->evict ? (o->kv_window + BQ_KV_BLOCK) / 32 : 0;
+}
+/* Everything is computed anew. */
+void bq_evict_reset(bq_session *s);
+/* As where the attention of so many positions was added up; how much it was is still to be said. */
+void bq_evict_resume(bq_session *s, uint32_t scored);
+/* Before and after a window of so many tokens from `start` on. NOMEM: nothing has changed. */
+bq_status bq_evict_open(bq_session *s, uint32_t start, uint32_t tokens, bq_error *err);
+void bq_evict_close(bq_session *s);
+
+/* How far positions are from each other at most, as tokens see them. */
 static inline uint32_t bq_session_sight(const bq_session_options *o) {
+  if (o->evict) return o->context;
   const uint64_t most = (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks;
   return o->kv_window && most < o->context ? (uint32_t)most : o->context;
 }
@@ -184,11 +208,12 @@ typedef struct bq_sight {
   uint8_t **table; /* of the blocks in sight */
   uint8_t *block;  /* a head's share of the first of them, with sinks at its end */
   float *keys;     /* theirs: [sinks][head_dim] */
+  float *parts;    /* [parts], where these leave by attention */
 } bq_sight;
 bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_session_options *o);
 /* What a head's sinks take. */
 static inline size_t bq_sink_floats(const bq_session *s) {
-  return 2 * (size_t)s->options.sinks * s->model->config.head_dim;
+  return 2 * (size_t)bq_moved_sinks(&s->options) * s->model->config.head_dim;
 }
 static inline size_t bq_sinks_floats(const bq_session *s) {
   const bq_config *c = &s->model->config;

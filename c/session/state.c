@@ -4,6 +4,8 @@
  *   tokens  u32 [tokens], zeros up to a multiple of 64
  *   sinks   f32, as in the session; those that have none of their positions computed say that no
  *           position is
+ *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
+ *           then `mass`, [computed - scored][parts], zeros up to a multiple of 64
  *   blocks  for each layer those that hold what positions from `computed` - 1 on see
  *
  * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that
@@ -28,7 +30,9 @@ enum {
   KV_WINDOW = 72,
   SINKS = 76,
   SKIPPED = 80, /* a hash of the layers that are left out; 0: none are */
-  KEYS_END = 88
+  EVICT = 88,
+  KEYS_END = 92,
+  SCORED = 92
 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
@@ -71,7 +75,7 @@ static uint64_t skipped_of(const bq_session *s) {
 /* Positions that are saved. Sinks are saved as a whole, or not yet. */
 static uint32_t computed_of(const bq_session *s) {
   const uint32_t computed = bq_session_complete(s);
-  return computed < s->options.sinks ? 0 : computed;
+  return computed < bq_moved_sinks(&s->options) ? 0 : computed;
 }
 
 static void make_head(const bq_session *s, uint8_t head[HEAD]) {
@@ -88,6 +92,15 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   put64(head + SKIPPED, skipped_of(s));
   put32(head + KV_WINDOW, s->options.kv_window);
   put32(head + SINKS, s->options.sinks);
+  put32(head + EVICT, (uint32_t)s->options.evict);
+  put32(head + SCORED, s->scored);
+}
+
+/* Of the last token what is attended to isn't added up: it will be computed anew. */
+static bool scored_fits(const bq_session *s, uint32_t scored, uint32_t computed, uint32_t tokens) {
+  const uint32_t most = computed && computed == tokens ? computed - 1 : computed;
+  if (!s->options.evict) return scored == 0;
+  return scored % BQ_KV_BLOCK == 0 && scored <= most && computed - scored <= BQ_KV_BLOCK;
 }
 
 static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_error *err) {
@@ -109,15 +122,21 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
   make_head(s, own);
   if (memcmp(head + KEY, own + KEY, KEYS_END - KEY) != 0)
     return bq_fail(err, BQ_MISMATCH, KEY,
-                   "the session was saved under another key (adapter, KV window, sinks, layers)");
+                   "the session was saved under another key (adapter, KV window, sinks, eviction, "
+                   "layers)");
   const uint32_t tokens = bq_load32(head + TOKENS), computed = bq_load32(head + COMPUTED);
   if (tokens > s->options.context)
     return bq_fail(err, BQ_CONTEXT_FULL, TOKENS,
                    "the %u tokens of the saved session do not fit in the context of %u", tokens,
                    s->options.context);
-  if (computed <= tokens) return BQ_OK;
-  return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed,
-                 tokens);
+  if (computed > tokens)
+    return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed,
+                   tokens);
+  const uint32_t scored = bq_load32(head + SCORED);
+  if (scored_fits(s, scored, computed, tokens)) return BQ_OK;
+  return bq_fail(err, BQ_FORMAT, SCORED,
+                 "the attention of %u positions is added up, of %u that are computed", scored,
+                 computed);
 }
 
 /* --- where the bytes of a state lie in a session ---------------------------------------------- */
@@ -126,9 +145,20 @@ static uint64_t sinks_at(uint32_t tokens) { /* offset of the sinks */
   return ((uint64_t)HEAD + 4 * (uint64_t)tokens + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
 }
 
+static uint64_t attention_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
+  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sinks : 0);
+}
+static uint64_t attended_bytes(const bq_session *s, uint32_t computed) {
+  return computed ? bq_evict_parts(&s->options) * sizeof *s->attended : 0;
+}
+static uint64_t mass_bytes(const bq_session *s, uint32_t computed) {
+  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->mass;
+}
+
 /* Offset of the first block. */
 static uint64_t blocks_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
-  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sinks : 0);
+  const uint64_t bytes = attended_bytes(s, computed) + mass_bytes(s, computed);
+  return attention_at(s, tokens, computed) + (bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
 }
 
 uint64_t bq_session_state_bytes(const bq_session *s) {
@@ -152,7 +182,14 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
   if (at < HEAD) return (piece){head + at, HEAD - at, false};
   if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, false};
   if (at < padded) return (piece){padding, padded - at, false};
-  if (at < first) return (piece){(uint8_t *)s->sinks + (at - padded), first - at, false};
+  const uint64_t sinks_end = attention_at(s, tokens, computed);
+  const uint64_t attended_end = sinks_end + attended_bytes(s, computed);
+  const uint64_t mass_end = attended_end + mass_bytes(s, computed);
+  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, false};
+  if (at < attended_end)
+    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, false};
+  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, false};
+  if (at < first) return (piece){padding, first - at, false};
   const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
   bool last;
   uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &last);
@@ -210,11 +247,13 @@ static void begin(bq_session *s) {
   s->has_results = false;
   bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);
+  bq_evict_reset(s);
 }
 
 static bq_status fail(bq_session *s, bq_status status) {
   s->restored = 0;
   bq_cache_cut(&s->kv, 0);
+  bq_evict_reset(s);
   return status;
 }
 
@@ -235,7 +274,9 @@ static bq_status end(bq_session *s, bq_error *err) {
 /* The head is there: makes room for what follows. */
 static bq_status open(bq_session *s, bq_error *err) {
   bq_status status = check_head(s, s->state_head, err);
-  if (!status) status = bq_cache_fill(&s->kv, bq_load32(s->state_head + COMPUTED), err);
+  if (status) return fail(s, status);
+  bq_evict_resume(s, bq_load32(s->state_head + SCORED));
+  status = bq_cache_fill(&s->kv, bq_load32(s->state_head + COMPUTED), err);
   return status ? fail(s, status) : BQ_OK;
 }
 

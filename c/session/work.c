@@ -54,7 +54,9 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
     break;
   case BQ_OP_ATTEND: /* token t has position + t + 1 in sight */
-    if (s->options.kv_window) position = bq_smaller32(position, bq_session_sight(&s->options));
+    if (s->options.evict) position = bq_smaller32(position, s->options.kv_window + BQ_KV_BLOCK);
+    else if (s->options.kv_window)
+      position = bq_smaller32(position, bq_session_sight(&s->options));
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, (uint64_t)position + tokens, c->head_dim);
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;

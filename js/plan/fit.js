@@ -14,13 +14,13 @@ export const LIMIT = 65535 * 65536;
 const SMALL = 256 * 2 ** 20;
 /** A context below this is no use for talking: KV precision goes first. */
 const LEAST_CONTEXT = 512;
-/** One after the other, where a budget asks for it. Not i4, which costs quality: only who asks for it gets it. @type {Kv[]} */
+/** One after the other, where a budget asks for it. Not i4 and i2, which cost quality: only who asks for them gets them. @type {Kv[]} */
 const PRECISIONS = ['f32', 'f16', 'i8'];
 /** Tokens of context at most, and the type of the KV cache, where nothing is asked for: what is of use, not the reference. */
 const CONTEXT_DEFAULT = 4096;
 const KV_DEFAULT = 'i8';
 
-/** @typedef {'f32' | 'f16' | 'i8' | 'i4'} Kv */
+/** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
 /** @typedef {{ sessions: number, context: number, kv: Kv }} Sizes */
 /**
  * A plan's numbers and what they are for.
@@ -222,7 +222,7 @@ function pagedWithin(asked, planFor, budget, limit) {
 function mostThatFits(asked, ok) {
   const sessions = largest(1, asked.sessions, (n) => ok({ ...asked, sessions: n }));
   if (sessions) return { ...asked, sessions };
-  for (const kv of asked.kv === 'i4' ? [asked.kv] : PRECISIONS.slice(PRECISIONS.indexOf(asked.kv))) {
+  for (const kv of !PRECISIONS.includes(asked.kv) ? [asked.kv] : PRECISIONS.slice(PRECISIONS.indexOf(asked.kv))) {
     const sizes = { ...asked, sessions: 1, kv };
     const context = largest(Math.min(LEAST_CONTEXT, asked.context), asked.context, (n) => ok({ ...sizes, context: n }));
     if (context) return { ...sizes, context };

@@ -22,7 +22,7 @@ const ROOM = 262144;
 /** By their numbers (docs/FORMAT.md, "CONF keys"). @type {(import('../shared/types.js').Pooling | null)[]} */
 const POOLING = [null, 'mean', 'cls', 'last'];
 /** Types of the KV cache, widest first. @type {Record<string, number>} */
-export const KV = { f32: 0, f16: 1, i8: 2, i4: 3 };
+export const KV = { f32: 0, f16: 1, i8: 2, i4: 3, i2: 4 };
 /** What quantized weights are multiplied with. @type {Record<string, number>} */
 const ACTIVATIONS = { i8: 0, i16: 1 };
 /**
@@ -53,6 +53,7 @@ export const DRAFTS = 7;
 
 /** First positions that a KV window leaves in sight: what StreamingLLM found to be enough. */
 export const SINKS = 4;
+const EVICT = { oldest: 0, attention: 1 };
 
 /** @param {import('../shared/types.js').SessionOptions} options  names were checked (shared/options.js) */
 export function sessionRecord({
@@ -66,6 +67,7 @@ export function sessionRecord({
   drafts = DRAFTS,
   kvWindow,
   kvSinks = kvWindow ? SINKS : 0,
+  kvEvict = 'oldest',
   quality,
 }) {
   for (const [name, value] of Object.entries({ context, window, batch }))
@@ -83,6 +85,7 @@ export function sessionRecord({
     kv_window: kvWindow,
     sinks: kvSinks,
     head: quality?.head,
+    evict: EVICT[kvEvict],
   };
 }
 
@@ -332,15 +335,15 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
 const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
 
 /** What sessions of this context keep in sight (zeros: all), and leave out. @param {LoadOptions} options @param {number} context */
-function sightOf({ kvWindow = 0, kvSinks = SINKS, quality }, context) {
+function sightOf({ kvWindow = 0, kvSinks = SINKS, kvEvict = 'oldest', quality }, context) {
   const seen = kvWindow < context ? kvWindow : 0;
-  return { kvWindow: seen, kvSinks: seen && kvSinks, quality: quality ?? null };
+  return { kvWindow: seen, kvSinks: seen && kvSinks, kvEvict: seen ? kvEvict : 'oldest', quality: quality ?? null };
 }
 
 /**
  * @param {import('./fit.js').Fitted} fitted
  * @param {'i8' | 'i16'} activations
- * @param {Pick<Plan, 'kvWindow' | 'kvSinks' | 'quality'>} sight
+ * @param {Pick<Plan, 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} sight
  * @param {number} beside
  * @param {number} version
  * @param {Record<string, Uint8Array>} found  sections by tag

@@ -36,8 +36,8 @@ const OPTIONS = /** @type {const} */ ([
  * @typedef {object} Receipt  as JSON
  * @property {1} receipt
  * @property {string} engine   version of bq4
- * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
- *   quality?: Quality }} model
+ * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
+ *   kvEvict?: 'attention', quality?: Quality }} model
  *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed
@@ -55,10 +55,10 @@ const OPTIONS = /** @type {const} */ ([
 async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reason }) {
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
-  const { name, file, context, kv, activations, kvWindow, kvSinks, quality } = model;
+  const { name, file, context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = model;
   const { skip, exit, head } = quality ?? {};
   const less = exit || head ? [skip, exit, head] : quality ? [skip] : [];
-  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...less];
+  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...less];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
   const all = [receipt, engine, [name, file, context, kv, activations, ...more], sorted, seed, prompt, ids, reason];
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(all)))));
@@ -194,17 +194,19 @@ export async function readReceipt(given) {
 
 /**
  * What decides tokens besides the file.
- * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> & { quality?: Quality | null }} model
+ * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> &
+ *   { kvEvict?: 'oldest' | 'attention', quality?: Quality | null }} model
  */
-const deciding = ({ context, kv, activations, kvWindow, kvSinks, quality }) => ({
+const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, quality }) => ({
   context,
   kv,
   activations,
   ...(kvWindow && { kvWindow, kvSinks }),
+  ...(kvEvict === 'attention' && { kvEvict }),
   ...(quality && { quality }),
 });
 
-/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'quality'>} */
+/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
 export const loadOptions = ({ model }) => deciding(model);
 
 /**

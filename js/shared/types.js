@@ -58,7 +58,7 @@
  * @typedef {object} LoadOptions
  * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
- * @property {'f32' | 'f16' | 'i8' | 'i4'} [kv]  type of the KV cache; default i8
+ * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache; default i8
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i16 for a model that
  *   writes text and has 50 to 300 MB of weights, i8 for others
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
@@ -68,6 +68,8 @@
  * @property {number} [kvWindow]  positions that a token sees at least, and up to 255 more, in layers without a window of their own; default: all.
  *   The context may be longer than the model was made for then, and its KV cache doesn't grow with it
  * @property {number} [kvSinks]   first positions that stay in sight besides; default 4 with a window
+ * @property {'oldest' | 'attention'} [kvEvict]  what leaves a cache with a window: the oldest positions, or, 32 at a time, those that got the
+ *   least attention (H2O); the context is at most the model's own then, and kvWindow a multiple of 256. Default 'oldest'
  * @property {Quality} [quality]  what is left out: faster, and worse; default: nothing
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
  * @property {number} [drafts]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
@@ -167,9 +169,10 @@
  * @property {number} sessionBytes  per session, its KV cache included
  * @property {number} kvBytes       per session
  * @property {number} kvBytesPer1000  per session and 1,000 tokens
- * @property {'f32' | 'f16' | 'i8' | 'i4'} kv     type of the KV cache
+ * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} kv     type of the KV cache
  * @property {number} kvWindow      0: a token sees all before it
  * @property {number} kvSinks
+ * @property {'oldest' | 'attention'} kvEvict
  * @property {Quality | null} quality  as it was asked for
  * @property {'i8' | 'i16'} activations  what quantized weights are multiplied with
  * @property {number} tokenWeights  weights that every token is multiplied with
@@ -245,7 +248,7 @@
  * @property {number} [exit]    the layer that a text leaves before: it and those after it are left out
  * @property {number} [head]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
  */
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
 
 /**
  * What an adapter changes.

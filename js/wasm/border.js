@@ -114,7 +114,7 @@ function struct(text) {
 export const structs = {
   bqw_error_record: struct('status:u32 pad:u32 offset:f64 detail:u8*248'),
   bqw_session_options: struct(
-    'context:u32 window:u32 batch:u32 kv_type:u32 activations:u32 threads:u32 forks:u32 fork_positions:u32 drafts:u32 kv_window:u32 sinks:u32 head:f32',
+    'context:u32 window:u32 batch:u32 kv_type:u32 activations:u32 threads:u32 forks:u32 fork_positions:u32 drafts:u32 kv_window:u32 sinks:u32 head:f32 evict:u32',
   ),
   bqw_plan: struct(`file_bytes:f64 prefix_bytes:f64 weight_bytes:f64 model_bytes:f64 session_bytes:f64
     kv_bytes:f64 heap_bytes:f64 foreign:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32

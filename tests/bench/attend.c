@@ -86,7 +86,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const names[] = {"f32", "f16", "i8", "i4"};
+  static const char *const names[] = {"f32", "f16", "i8", "i4", "i2"};
   static const size_t shapes[][2] = {{1, 1}, {1, 3}, {16, 3}}; /* tokens, heads */
   const bq_kernels *kernels[] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
                                  bq_kernels_simd128(), bq_kernels_scalar()};

@@ -119,7 +119,8 @@ int main(int argc, char **argv) {
   if (depth + STEPS > c->context) depth = c->context - STEPS;
   times t = {0};
   bq_session *s;
-  bq_session_options o = {.kv_type = !strcmp(kv, "i4")    ? BQ_KV_I4
+  bq_session_options o = {.kv_type = !strcmp(kv, "i2")    ? BQ_KV_I2
+                                     : !strcmp(kv, "i4")  ? BQ_KV_I4
                                      : !strcmp(kv, "i8")  ? BQ_KV_I8
                                      : !strcmp(kv, "f16") ? BQ_KV_F16
                                                           : BQ_KV_F32,

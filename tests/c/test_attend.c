@@ -14,7 +14,7 @@
 static const bq_kernels *tables[4]; /* tables[0] is scalar */
 static size_t n_tables;
 
-static const char *const TYPE_NAMES[] = {"f32", "f16", "i8", "i4"};
+static const char *const TYPE_NAMES[] = {"f32", "f16", "i8", "i4", "i2"};
 _Static_assert(COUNT(TYPE_NAMES) == BQ_KV_COUNT, "a name for each");
 
 static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
@@ -48,6 +48,7 @@ typedef struct problem {
   size_t window, full; /* as in bq_attend_job */
   float softcap;
   const float *slopes;
+  bool counts; /* what is attended to */
   bool levels; /* keys and values are of the 16 that i4 holds */
 } problem;
 
@@ -72,7 +73,7 @@ static void free_problem(problem *p) {
   free(p->q);
 }
 
-enum { BLOCKS = 4, OFFSET = 48 };
+enum { BLOCKS = 4, OFFSET = 48, PARTS = BLOCKS * BQ_KV_BLOCK / BQ_KV_SCALED };
 
 /* Blocks that lie anywhere; NULL where there is none. */
 typedef struct cache {
@@ -112,6 +113,9 @@ static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
   return c;
 }
 
+/* Of each token, and one that nobody writes to. */
+static uint32_t mass[BLOCKS * BQ_KV_BLOCK][PARTS + 1];
+
 static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, size_t row0,
                         size_t row1, float *y) {
   size_t bytes = (size_t)bq_attend_scratch(p->type, p->positions, p->dim);
@@ -130,6 +134,8 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
                        .full = p->full,
                        .softcap = p->softcap,
                        .slopes = p->slopes};
+  float parts[PARTS];
+  if (p->counts) job.mass = mass[0], job.mass_stride = PARTS + 1, job.parts = parts;
   k->attend[p->type](&job);
   free_guarded(scratch, bytes);
 }
@@ -144,7 +150,7 @@ static float *attend(const bq_kernels *k, const problem *p, const cache *c) {
 
 /* Against double arithmetic on the numbers before they were stored. */
 static void check_values(const problem *p, const float *y) {
-  const double most[] = {2e-5, 2e-2, 0.12, p->levels ? 0.12 : 1.2}, slack = most[p->type];
+  const double most[] = {2e-5, 2e-2, 0.12, p->levels ? 0.12 : 1.2, 3.5}, slack = most[p->type];
   double *score = malloc(p->positions * sizeof *score);
   for (size_t row = 0; row < p->tokens * p->heads; row++) {
     const size_t t = row / p->heads, n = p->positions - p->tokens + t + 1, stride = p->dim + 3;
@@ -241,6 +247,64 @@ static void test_kinds_of_attention(void) {
       }
 }
 
+/* What is attended to: the same numbers by every table, of which doubles make about the same. */
+static void check_mass(const problem *p) {
+  static uint32_t want[COUNT(mass)][PARTS + 1];
+  for (size_t t = 0; t <= n_tables; t++) {
+    const bq_kernels *k = tables[t < n_tables ? t : 0];
+    cache c = make_cache(k, p, 0x3c);
+    memset(mass, 0, sizeof mass);
+    if (t < n_tables) {
+      free(attend(k, p, &c));
+    } else { /* row by row */
+      float *y = malloc(y_count(p) * sizeof *y);
+      for (size_t row = p->tokens * p->heads; row-- > 0;) attend_rows(k, p, &c, row, row + 1, y);
+      free(y);
+    }
+    if (t == 0) memcpy(want, mass, sizeof mass);
+    check_same(mass, want, sizeof mass, "mass", k);
+    free_cache(p, &c);
+  }
+  for (size_t t = 0; t < p->tokens; t++) {
+    const size_t end = p->full ? p->full : p->positions - p->tokens + t + 1;
+    const size_t from = p->window && p->window < end && !p->full ? end - p->window : 0;
+    uint64_t all = 0;
+    for (size_t i = 0; i <= PARTS; i++) {
+      all += want[t][i];
+      if (i * BQ_KV_SCALED >= end || (i + 1) * BQ_KV_SCALED <= from) CHECK_EQ(want[t][i], 0);
+    }
+    CHECK(all <= p->heads * 65540 && all + p->heads * (PARTS + 4) >= p->heads * 65536);
+  }
+  if (p->type != BQ_KV_F32 || p->heads > 1 || p->tokens > 1 || p->window || p->slopes) return;
+  double part[PARTS] = {0}, sum = 0;
+  for (size_t j = 0; j < p->positions; j++) {
+    double score = 0;
+    for (size_t d = 0; d < p->dim; d++)
+      score += (double)p->q[d] * (double)p->k[j * (p->dim + 3) + d] * 0.3;
+    part[j / BQ_KV_SCALED] += exp(score);
+    sum += exp(score);
+  }
+  for (size_t i = 0; i < PARTS; i++) CHECK(fabs(want[0][i] - part[i] / sum * 65536) < 2);
+}
+
+static void test_mass(void) {
+  static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
+  const size_t positions[] = {1, 31, 32, 33, 255, 256, 257, 300, 600};
+  uint64_t seed = 23;
+  for (size_t p = 0; p < COUNT(positions); p++)
+    for (int kind = 0; kind < 4; kind++)
+      for (int type = 0; type < BQ_KV_COUNT; type++) {
+        const size_t most = positions[p] < 9 ? positions[p] : 9;
+        problem a = make_problem((bq_kv_type)type, positions[p], 20, kind ? 5 : 1,
+                                 kind ? 1 + random_bits(&seed) % most : 1, &seed);
+        a.counts = true;
+        if (kind == 2) a.window = 45;
+        if (kind == 3) a.slopes = slopes;
+        check_mass(&a);
+        free_problem(&a);
+      }
+}
+
 /* Neither the blocks behind a window nor what the positions there hold matter. */
 static void test_positions_out_of_sight_do_not_matter(void) {
   enum { POSITIONS = 700, WINDOW = 150, FROM = POSITIONS - 3 - WINDOW + 1 };
@@ -312,11 +376,42 @@ static void test_sixteen_levels(void) {
   }
 }
 
+/* Of one position alone a value comes back: 32 dims are off by half a step at most, and by what two
+ * roundings of integers make of it. */
+static void check_steps(bq_kv_type type, double parts) {
+  const size_t dims[] = {1, 8, 31, 32, 64, 80};
+  uint64_t seed = 22;
+  for (size_t i = 0; i < COUNT(dims); i++) {
+    problem p = make_problem(type, 1, dims[i], 1, 1, &seed);
+    cache c = make_cache(tables[0], &p, 0);
+    float *y = attend(tables[0], &p, &c);
+    double most = 0;
+    for (size_t d = 0; d < p.dim; d++) most = fmax(most, fabs((double)p.v[d]));
+    for (size_t d = 0; d < p.dim; d++) {
+      double low = p.dim % 32 ? 0 : 9, high = p.dim % 32 ? 0 : -9; /* padded with zeros */
+      for (size_t e = d / 32 * 32; e < d / 32 * 32 + 32 && e < p.dim; e++) {
+        low = fmin(low, (double)p.v[e]);
+        high = fmax(high, (double)p.v[e]);
+      }
+      const double off = fabs((double)y[d] - (double)p.v[d]), unit = most / 127;
+      if (!CHECK(off <= (high - low) / parts / 2 + 2 * unit)) printf("  %zu of %zu\n", d, p.dim);
+    }
+    free(y);
+    free_cache(&p, &c);
+    free_problem(&p);
+  }
+}
+
+static void test_half_a_step(void) {
+  check_steps(BQ_KV_I4, 15);
+  check_steps(BQ_KV_I2, 4);
+}
+
 /* The largest sums of integers: everything +-127, and weights that are all the same. */
 static void test_extremes(void) {
   uint64_t seed = 17;
-  for (int round = 0; round < 16; round++) {
-    problem p = make_problem(round & 8 ? BQ_KV_I4 : BQ_KV_I8, 64, 128, 4, 1, &seed);
+  for (int round = 0; round < 24; round++) {
+    problem p = make_problem((bq_kv_type)(BQ_KV_I8 + round / 8), 64, 128, 4, 1, &seed);
     for (size_t i = 0; i < p.positions * (p.dim + 3); i++) {
       p.k[i] = round & 1 ? 2.0f : -2.0f;
       p.v[i] = round & 4 ? -3.0f : 3.0f;
@@ -413,6 +508,7 @@ static void test_sizes(void) {
   for (int type = 0; type < BQ_KV_COUNT; type++)
     CHECK_EQ(bq_kv_bytes((bq_kv_type)type, UINT64_MAX / 2, 64), UINT64_MAX);
   CHECK_EQ(bq_kv_bytes(BQ_KV_I4, 2048, 64), 2048 * (64 / 2 + 2 * 4 + 64 / 2 + 2 * 2 + 4));
+  CHECK_EQ(bq_kv_bytes(BQ_KV_I2, 2048, 64), 2048 * (64 / 4 + 2 * 4 + 64 / 4 + 2 * 2 + 4));
   for (int type = 0; type < BQ_KV_COUNT; type++)
     CHECK_EQ(bq_attend_scratch((bq_kv_type)type, UINT64_MAX / 2, 64), UINT64_MAX);
 }
@@ -424,9 +520,11 @@ int main(void) {
     if (all[i]) tables[n_tables++] = all[i];
   RUN(test_attend);
   RUN(test_kinds_of_attention);
+  RUN(test_mass);
   RUN(test_positions_out_of_sight_do_not_matter);
   RUN(test_later_positions_do_not_matter);
   RUN(test_sixteen_levels);
+  RUN(test_half_a_step);
   RUN(test_extremes);
   RUN(test_one_loud_position);
   RUN(test_infinity);

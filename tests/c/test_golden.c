@@ -122,6 +122,7 @@ static void check_table(const bq_kernels *kernels) {
   check_model("bq4", (bq_session_options){.kv_type = BQ_KV_F32}, "bq4", kernels);
   check_model("bq4", (bq_session_options){.kv_type = BQ_KV_I8}, "bq4-kv-i8", kernels);
   check_model("bq4", (bq_session_options){.kv_type = BQ_KV_I4}, "bq4-kv-i4", kernels);
+  check_model("bq4", (bq_session_options){.kv_type = BQ_KV_I2}, "bq4-kv-i2", kernels);
   check_model("bq4", (bq_session_options){.activations = BQ_ACTIVATIONS_I16}, "bq4-i16", kernels);
 }
 

@@ -189,6 +189,7 @@ static void test_any_slicing_gives_the_same_bits(void) {
   check_slicings(bullet(), BQ_TYPE_BQ4_16, true, (bq_session_options){.kv_type = BQ_KV_F16});
   check_slicings(llama(), BQ_TYPE_BQ4H_32, true, (bq_session_options){.kv_type = BQ_KV_I8});
   check_slicings(llama(), BQ_TYPE_BQ4_32, true, (bq_session_options){.kv_type = BQ_KV_I4});
+  check_slicings(llama(), BQ_TYPE_BQ4_32, true, (bq_session_options){.kv_type = BQ_KV_I2});
   check_slicings(bullet(), BQ_TYPE_BQ8_32, false, (bq_session_options){.kv_type = BQ_KV_I8});
   check_slicings(bullet(), BQ_TYPE_BQ4_64, true, (bq_session_options){.kv_type = BQ_KV_F32});
 }
@@ -231,9 +232,9 @@ static double apart(bq_config config, bq_kv_type one, bq_kv_type other) {
   return most / size;
 }
 
-/* Queries and keys for 4 bits are spread alike, whatever a head has: else they differ by more than
- * the logits' size. */
-static void test_four_bits_are_near_f32(void) {
+/* Queries and keys for few bits are spread alike, whatever a head has: else they differ by more
+ * than the logits' size. */
+static void test_few_bits_are_near_f32(void) {
   bq_config config = llama();
   for (uint32_t i = 0; i < 5; i++) {
     static const uint32_t dims[] = {8, 10, 24, 32, 48};
@@ -241,7 +242,9 @@ static void test_four_bits_are_near_f32(void) {
     config.attn_scale = 2;
     const double i8 = apart(config, BQ_KV_F32, BQ_KV_I8);
     const double i4 = apart(config, BQ_KV_F32, BQ_KV_I4);
-    if (!CHECK(i8 < 0.15 && i4 > i8 && i4 < 0.7)) printf("%u dims: %f, %f\n", dims[i], i8, i4);
+    const double i2 = apart(config, BQ_KV_F32, BQ_KV_I2);
+    if (!CHECK(i8 < 0.15 && i4 > i8 && i4 < 0.7 && i2 > i4 && i2 < 1.2))
+      printf("%u dims: %f, %f, %f\n", dims[i], i8, i4, i2);
   }
 }
 
@@ -615,6 +618,7 @@ static void test_any_number_of_threads_gives_the_same_bits(void) {
   check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F32});
   check_threads(parallel(), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_I8});
   check_threads(llama(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_I4});
+  check_threads(llama(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_I2});
   check_threads(modern(), BQ_TYPE_BQ4_32, (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
   for (int kv = 0; kv < BQ_KV_COUNT; kv++)
     check_threads(grouped(), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = (bq_kv_type)kv});
@@ -868,7 +872,7 @@ int main(void) {
   RUN(test_any_slicing_gives_the_same_bits);
   RUN(test_any_slicing_of_any_program);
   RUN(test_any_slicing_with_finer_activations);
-  RUN(test_four_bits_are_near_f32);
+  RUN(test_few_bits_are_near_f32);
   RUN(test_every_part_of_a_program_matters);
   RUN(test_results_of_many_positions);
   RUN(test_hidden_states);

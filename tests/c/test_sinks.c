@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "reference.h"
 #include "session/session.h"
 #include "tiny_configs.h"
 #include "tiny_model.h"
@@ -63,45 +64,7 @@ static void check_logits(const bq_session *s, const float *want) {
   if (CHECK(got != NULL)) CHECK_MEM(got, want, VOCAB * sizeof *want);
 }
 
-/* --- a reference, in double precision ------------------------------------------------------- */
-
-enum { MOST_DIM = 64 };
-
-typedef struct vectors {
-  double k[CONTEXT][MOST_DIM], v[CONTEXT][MOST_DIM]; /* before rotation; of all KV heads */
-} vectors;
-
-static double weight(const bq_matrix *m, uint32_t row, uint32_t col) {
-  static float values[512];
-  m->ops->row(m, row, values);
-  return (double)values[col];
-}
-
-/* y = W x, by rows that are fetched once. */
-static void multiply(const bq_weights *w, const double *x, double *y) {
-  static float row[512];
-  for (uint32_t r = 0; r < w->w.rows; r++) {
-    w->w.ops->row(&w->w, r, row);
-    y[r] = 0;
-    for (uint32_t i = 0; i < w->w.cols; i++) y[r] += (double)row[i] * x[i];
-  }
-}
-
-static void norm(const bq_weights *w, const double *x, uint32_t n, double eps, double *y) {
-  const float *factors = (const float *)(const void *)w->w.data;
-  double sum = 0;
-  for (uint32_t i = 0; i < n; i++) sum += x[i] * x[i];
-  for (uint32_t i = 0; i < n; i++) y[i] = x[i] / sqrt(sum / n + eps) * (double)factors[i];
-}
-
-/* Dims i and i + dim / 2 are a pair. */
-static void rotate(const double *x, double position, uint32_t dim, double *y) {
-  for (uint32_t i = 0; i < dim / 2; i++) {
-    const double angle = position * pow(10000, -2.0 * i / dim), c = cos(angle), s = sin(angle);
-    y[i] = x[i] * c - x[i + dim / 2] * s;
-    y[i + dim / 2] = x[i + dim / 2] * c + x[i] * s;
-  }
-}
+/* --- a plain reference ------------------------------------------------------------------------ */
 
 /* What the token at `p` has in sight: places 0...n - 1 of a list of positions. */
 static uint32_t in_sight(uint32_t p, uint32_t *list) {
@@ -132,53 +95,24 @@ static void attend(const vectors *kv, const double *q, uint32_t p, uint32_t at, 
     for (uint32_t i = 0; i < dim; i++) y[i] += scores[j] / sum * kv->v[list[j]][at + i];
 }
 
-static void reference_layer(const tiny_model *t, uint32_t layer, uint32_t p, vectors *kv,
-                            double *x) {
-  const bq_config *c = &t->model.config;
-  const bq_weights *w = t->layers[layer].module;
-  static double y[512], q[512], mix[512], gate[512], up[512];
-  norm(&w[BQ_LN1], x, c->hidden, (double)c->norm_eps, y);
-  multiply(&w[BQ_Q], y, q);
-  multiply(&w[BQ_K], y, kv->k[p]);
-  multiply(&w[BQ_V], y, kv->v[p]);
-  for (uint32_t h = 0; h < c->heads; h++)
-    attend(kv, q + h * c->head_dim, p, h / (c->heads / c->kv_heads) * c->head_dim, c->head_dim,
-           mix + h * c->head_dim);
-  multiply(&w[BQ_O], mix, y);
-  for (uint32_t i = 0; i < c->hidden; i++) x[i] += y[i];
-  norm(&w[BQ_LN2], x, c->hidden, (double)c->norm_eps, y);
-  multiply(&w[BQ_GATE], y, gate);
-  multiply(&w[BQ_UP], y, up);
-  for (uint32_t i = 0; i < c->ffn; i++) gate[i] *= up[i] / (1 + exp(-gate[i]));
-  multiply(&w[BQ_DOWN], gate, y);
-  for (uint32_t i = 0; i < c->hidden; i++) x[i] += y[i];
-}
-
 static void test_a_plain_reference(void) {
   static vectors kv[4];
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
-  const bq_model *m = &t.model;
-  const bq_config *c = &m->config;
-  const bq_weights last = {.w = {.data = (const uint8_t *)(const void *)m->ln_f_w}};
+  const bq_config *c = &t.model.config;
   REQUIRE(c->gated && c->kv_heads * c->head_dim <= MOST_DIM);
   bq_session *s = new_session(&t, sinking(BQ_KV_F32));
   bq_session *all = new_session(&t, (bq_session_options){.context = TRAINED});
   double far = 0;
   for (uint32_t p = 0; p < 820; p++) {
-    double x[512], y[512];
-    for (uint32_t i = 0; i < c->hidden; i++) x[i] = weight(&m->wte, prompt[p], i);
-    for (uint32_t i = 0; i < c->layers; i++) reference_layer(&t, i, p, &kv[i], x);
+    double logits[VOCAB], worst = 0;
+    reference_token(&t, prompt[p], p, kv, attend, logits);
     if (p % 60 != 7 && p != MOVE && p != MOVE - 1) continue;
     sync_to(s, prompt, p + 1);
     if (p < TRAINED) sync_to(all, prompt, p + 1);
-    norm(&last, x, c->hidden, (double)c->norm_eps, y);
-    double worst = 0;
     for (uint32_t v = 0; v < VOCAB; v++) {
-      double logit = 0;
-      for (uint32_t i = 0; i < c->hidden; i++) logit += weight(&m->head, v, i) * y[i];
-      worst = fmax(worst, fabs(logit - (double)bq_session_logits(s)[v]));
-      if (p < TRAINED) far = fmax(far, fabs(logit - (double)bq_session_logits(all)[v]));
+      worst = fmax(worst, fabs(logits[v] - (double)bq_session_logits(s)[v]));
+      if (p < TRAINED) far = fmax(far, fabs(logits[v] - (double)bq_session_logits(all)[v]));
     }
     if (!CHECK(worst < 2e-5)) printf("position %u: %g\n", p, worst);
   }
@@ -364,7 +298,7 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   o.kv_window = WINDOW - 1;
   bq_session *c = new_session(&t, o);
   CHECK_EQ(bq_session_restore(c, saved, bytes, &err), BQ_MISMATCH);
-  CHECK(strstr(err.detail, "another key (adapter, KV window, sinks, layers)") != NULL);
+  CHECK(strstr(err.detail, "another key (adapter, KV window, sinks, eviction, layers)") != NULL);
   bq_session_free(c);
   o.kv_window = o.sinks = 0;
   o.context = TRAINED;

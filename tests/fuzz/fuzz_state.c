@@ -66,7 +66,7 @@ static void go_on(bq_session *s) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (!model.n_owned) prepare();
   if (n < 2) return 0;
-  const int kv = data[0] / 2 % 4 % BQ_KV_COUNT;
+  const int kv = data[0] / 2 % 8 % BQ_KV_COUNT;
   const size_t piece = 1 + data[1] * 16u;
   size_t bytes = data[0] & 1 ? saved[kv].n : n - 2;
   uint8_t *state = malloc(bytes + 1);

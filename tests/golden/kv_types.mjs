@@ -63,7 +63,7 @@ async function drawn(source, first) {
 
 /** @param {string} name @param {import('../../js/shared/types.js').SourceLike} source @param {number[][]} windows */
 async function measure(name, source, windows) {
-  const kvs = /** @type {const} */ (['f32', 'f16', 'i8', 'i4']);
+  const kvs = /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2']);
   const models = await Promise.all(kvs.map((kv) => openLogits(source, { kv, context: LENGTH })));
   const sums = kvs.map(() => ({ surprise: 0, kl: 0, same: 0, n: 0 }));
   for (const ids of windows)

@@ -286,6 +286,11 @@ const CHECKS = {
     assert.ok(text.length > 0);
     assert.deepEqual([endless.info.context, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
   },
+  'What leaves a full cache 0': async (run) => {
+    const { held, text } = await run(['held', 'text']);
+    assert.ok(text.length > 0);
+    assert.deepEqual([held.info.kvWindow, held.info.kvEvict], [256, 'attention']);
+  },
   'Fewer layers 0': async (run) => {
     const { text } = await run(['text']);
     assert.ok(text.length > 0);

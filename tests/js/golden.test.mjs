@@ -80,7 +80,7 @@ for (const build of BUILDS) {
     });
   }
 
-  for (const kv of /** @type {const} */ (['i8', 'i4'])) {
+  for (const kv of /** @type {const} */ (['i8', 'i4', 'i2'])) {
     test(`tiny, bq4 with an ${kv} cache, ${build}: the logit hash that every build has, on 1 and 3 threads`, async () => {
       const source = await converted(join(GOLDEN, 'tiny'), { quant: 'bq4', embed: 'bq4' });
       for (const threads of [0, 1, 3]) {

@@ -12,7 +12,7 @@ const next = random(7);
 const IDS = Array.from({ length: CONTEXT }, () => Math.floor(((next() + 1) / 2) * CONFIG.vocab));
 
 for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) {
-  for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4'])) {
+  for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2'])) {
     test(`${build}, ${kv}: prompts of 1, 128, 512 and ${CONTEXT} tokens give what decode gives`, async () => {
       const [one, whole] = await Promise.all(
         [0, 1].map(() => openLogits(fromBytes(bytes), { build, kv, context: CONTEXT, batch: 16, window: 128 })),

@@ -14,9 +14,9 @@ workers.count = 8;
 
 /**
  * @param {import('../../js/shared/types.js').SourceLike} from
- * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4', activations?: 'i8' | 'i16',
+ * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations?: 'i8' | 'i16',
  *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number, kvWindow?: number, kvSinks?: number,
- *   quality?: import('../../js/shared/types.js').Quality }} [options]  `threads`: 0, by default: with the build that has none;
+ *   kvEvict?: 'oldest' | 'attention', quality?: import('../../js/shared/types.js').Quality }} [options]  `threads`: 0, by default: with the build that has none;
  *   `kv`: the reference's type by default
  */
 export async function openLogits(from, { build, threads = 0, kv = 'f32', ...sizes } = {}) {

@@ -85,6 +85,64 @@ test('a plan counts the window, not the context', async () => {
   await engine.close();
 });
 
+test('what gets the least attention leaves: the same logits in every build, kept, forked, saved; a receipt tells it', async () => {
+  const evicting = /** @type {const} */ ({ context: 800, kvWindow: 256, kvEvict: 'attention' });
+  const longer = await tinyModel({ config: { context: 800 } });
+  /** @type {Float32Array[]} */
+  const all = [];
+  for (const [build, threads, batch, window] of /** @type {const} */ ([
+    ['relaxed', 0, 32, 200],
+    ['simd128', 3, 7, 50],
+    ['relaxed16', 2, 1, 1],
+  ]))
+    for (const kv of /** @type {const} */ (['i8', 'f16', 'i2'])) {
+      const own = await openLogits(fromBytes(longer), { ...evicting, kvSinks: 4, kv, build, threads, batch, window });
+      all.push(own.start(ids.slice(0, 600)), own.start(ids.slice(0, 780)), own.next(5));
+      own.close();
+    }
+  for (let i = 9; i < all.length; i++) assert.deepEqual(all[i], all[i % 9]);
+
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromBytes(longer), { ...evicting, forks: 1, sessions: 2 });
+  assert.deepEqual([model.info.kvWindow, model.info.kvSinks, model.info.kvEvict], [256, 4, 'attention']);
+  const session = await model.createSession();
+  const options = { ...endless, maxTokens: 100, seed: 7 };
+  const first = await session.generate(ids.slice(0, 600), options).done();
+  const receipt = await receiptOf(model, session, first, options);
+  const saved = await session.save();
+  const fork = await session.fork();
+  const more = { ...endless, maxTokens: 80, seed: 8 };
+  const next = await session.generate(null, more).done();
+  assert.deepEqual((await fork.generate(null, more).done()).ids, next.ids);
+  await fork.close();
+  const other = await model.createSession();
+  await other.restore(saved);
+  const again = await other.generate(null, more).done();
+  assert.deepEqual(again.ids, next.ids);
+  assert.ok(again.timings.reusedTokens >= 698, `${again.timings.reusedTokens} tokens of a saved session were there`);
+  await other.close();
+  const oldest = await model.createSession({ kvEvict: 'oldest' });
+  await assert.rejects(oldest.restore(saved), { code: 'MISMATCH', message: /eviction/ });
+  await oldest.close();
+  const read = await readReceipt(JSON.stringify(receipt));
+  assert.equal(read.model.kvEvict, 'attention');
+  assert.equal((await replay(model, read)).equal, true);
+  await engine.close();
+
+  const planner = await createEngine();
+  const [near, far] = await Promise.all(
+    [600, 800].map((context) => planner.plan(fromBytes(longer), { ...evicting, context, kv: 'i8' })),
+  );
+  assert.equal(near.kvBytes, far.kvBytes);
+  const { kvEvict } = await planner.plan(fromBytes(longer), { ...evicting, context: 256 });
+  assert.equal(kvEvict, 'oldest'); // nothing ever goes
+  const { heapBytes } = await planner.plan(fromBytes(longer), evicting);
+  const planned = await planner.load(fromBytes(longer), { ...evicting, budget: heapBytes });
+  const { ids: made } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).done();
+  assert.equal(made.length, 400);
+  await planner.close();
+});
+
 test('what cannot be is refused, with what to do', async () => {
   const engine = await createEngine();
   const fails = (/** @type {object} */ options, /** @type {RegExp} */ message) =>
@@ -93,6 +151,12 @@ test('what cannot be is refused, with what to do', async () => {
   await fails({ context: 600, kvWindow: 300 }, /than a KV window of 300 lets it be/);
   await fails({ kvSinks: 4 }, /4 sinks with a KV window of 0/);
   await fails({ kvWindow: 100, kvSinks: 33 }, /kvSinks/);
+  await fails(
+    { kvWindow: 100, kvEvict: 'attention' },
+    /a KV window of 100: to evict by attention it is to be a multiple of 256/,
+  );
+  await fails({ context: 600, kvWindow: 256, kvEvict: 'attention' }, /context 600 is larger than the model's own, 512/);
+  await fails({ kvWindow: 256, kvEvict: 'newest' }, /kvEvict/);
   await engine.close();
 });
 

@@ -37,7 +37,7 @@ function restore({ wasm, session }, saved) {
   });
 }
 
-for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4'])) {
+for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2'])) {
   test(`another instance goes on from a saved session with the same bits, whatever its context: ${kv}`, async () => {
     const one = await openLogits({ kind: 'bytes', bytes }, { kv });
     const logits = one.start(prompt);
