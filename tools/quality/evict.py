@@ -64,12 +64,13 @@ class Model:
         return x + (gate / (1 + np.exp(-gate)) * (y @ get("ffn_up"))) @ get("ffn_down")
 
 
-def rounded(x, bits):
-    """Blocks of 32 numbers, each from its least to its largest in equal steps."""
-    blocks = x.reshape(-1, 32)
+def rounded(x, bits, middles):
+    """Blocks of 32 numbers, each from its least to its largest in equal steps (i4), or in equal parts, of which each becomes its middle (i2)."""
+    blocks, top = x.reshape(-1, 32), 2 ** bits - 1
     least = blocks.min(1, keepdims=True)
-    step = np.maximum((blocks.max(1, keepdims=True) - least) / (2 ** bits - 1), 1e-9)
-    return (np.round((blocks - least) / step) * step + least).reshape(x.shape)
+    step = np.maximum((blocks.max(1, keepdims=True) - least) / (top + middles), 1e-9)
+    least = least + middles * step / 2
+    return (np.clip(np.round((blocks - least) / step), 0, top) * step + least).reshape(x.shape)
 
 
 def spread(x):
@@ -93,7 +94,7 @@ class Kept:
 
     def attend(self, q, k, v, positions):
         if self.kind == "bits":
-            q, k, v = spread(q), rounded(spread(k), self.budget), rounded(v, self.budget)
+            q, k, v = spread(q), rounded(spread(k), self.budget, self.grain), rounded(v, self.budget, self.grain)
         self.k, self.v = np.concatenate([self.k, k]), np.concatenate([self.v, v])
         self.at, self.mass = np.concatenate([self.at, positions]), np.concatenate([self.mass, np.zeros(len(positions))])
         scores = np.einsum("tgd,jd->tgj", q, self.k) / np.sqrt(q.shape[-1])
@@ -131,7 +132,7 @@ def main(path, tokens, n="2048", budgets="256,512"):
     policies = [("all", ("all", 0, 0))]
     for budget in map(int, budgets.split(",")):
         policies += [("sinks and a window", ("sinks", budget, 1)), ("H2O", ("h2o", budget, 1)), ("H2O, 32 at once", ("h2o", budget, CHUNK))]
-    policies += [("4 bits", ("bits", 4, 0)), ("2 bits", ("bits", 2, 0))]
+    policies += [("4 bits", ("bits", 4, 0)), ("2 bits, from end to end", ("bits", 2, 0)), ("2 bits, middles of parts", ("bits", 2, 1))]
     for name, policy in policies:
         perplexity = np.exp(model.surprise(ids, policy))
         first = first or perplexity

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
-// What each type of KV cache takes, costs and brings, at several depths: the tables of docs/decisions/0005-kv-cache-types.md and,
-// with windows, 0018-attention-sinks.md.
+// What each type of KV cache takes, costs and brings, at several depths, with windows, too: tables of docs/QUALITY.md and of
+// docs/decisions/0005-kv-cache-types.md and 0018-attention-sinks.md.
 //
-//   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4] [--activations i16] [--build relaxed] [--threads 1]
+//   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4,i2] [--activations i16] [--build relaxed] [--threads 1]
 //
-// A type may be followed by a window and a number of sinks: i8/1024/4. The text's first tokens are read in one window by a session of each type. "perplexity" is that of all tokens up to the depth, "KL" the mean
-// divergence of the next token's distribution from the first type's, in thousandths of a nat. "tokens/s": single steps that end at the depth, five rounds of
-// all types in turn, the median of the rounds' medians and, in brackets, the least and the greatest of these. "MB": the cache alone, of a context of so many tokens.
+// A type may be followed by a window and a number of sinks: i8/1024/4, and by h2o, where what got the least attention leaves: i8/1024/4/h2o.
+// The text's first tokens are read in one window by a session of each type. "perplexity" is that of all tokens up to the depth, "KL" the
+// mean divergence of the next token's distribution from the first type's, in thousandths of a nat. "tokens/s": single steps that end 16
+// tokens before the depth, so that no window moves, five rounds of all types in turn, the median of the rounds' medians and, in brackets,
+// the least and the greatest of these. "MB": the cache alone, of a context of so many tokens.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/probabilities.js';
@@ -14,15 +16,16 @@ import { createEngine, fromFile } from '../../js/engine.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader } from './reader.mjs';
 
-/** @typedef {{ kv: 'f32' | 'f16' | 'i8' | 'i4', kvWindow?: number, kvSinks?: number }} Cache */
+/** @typedef {{ kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', kvWindow?: number, kvSinks?: number, kvEvict?: 'attention' }} Cache */
 
 const ROUNDS = 5;
+const BEFORE = 16;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     at: { type: 'string', default: '512,2048,8192' },
-    kv: { type: 'string', default: 'f32,f16,i8,i4' },
+    kv: { type: 'string', default: 'f32,f16,i8,i4,i2' },
     activations: { type: 'string', default: 'i16' },
     build: { type: 'string', default: 'relaxed' },
     threads: { type: 'string', default: '1' },
@@ -34,14 +37,21 @@ const source = fromFile(file);
 const names = values.kv.split(',');
 const kvs = names.map((name) => {
   const [kv, ...sight] = name.split('/');
-  const [kvWindow, kvSinks] = sight.map(Number);
-  return { kv: /** @type {Cache['kv']} */ (kv), kvWindow, kvSinks };
+  const [kvWindow, kvSinks] = sight.slice(0, 2).map(Number);
+  if (sight.length > 2 && sight[2] !== 'h2o') throw new Error(`${name}: "${sight[2]}" is not h2o`);
+  return {
+    kv: /** @type {Cache['kv']} */ (kv),
+    kvWindow,
+    kvSinks,
+    ...(sight.length > 2 && { kvEvict: /** @type {const} */ ('attention') }),
+  };
 });
 const depths = values.at.split(',').map(Number);
 const most = Math.max(...depths);
 const activations = /** @type {'i8' | 'i16'} */ (values.activations);
 
-const engine = await createEngine();
+const build = /** @type {'relaxed'} */ (values.build);
+const engine = await createEngine({ build, threads: 1 });
 const model = await engine.load(source, { context: 64 });
 const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 16 * most))).slice(0, most);
 await model.close();
@@ -52,7 +62,7 @@ const readers = await Promise.all(
     openReader(source, ids, {
       ...cache,
       activations,
-      build: /** @type {'relaxed'} */ (values.build),
+      build,
       threads: Number(values.threads),
     }),
   ),
@@ -80,14 +90,18 @@ console.log(
   `| depth | cache | MB | of ${names[0]} | perplexity | against ${names[0]} | KL, 10⁻³ | same choice | tokens/s |`,
 );
 console.log('|---|---|---|---|---|---|---|---|---|');
+/** @type {number[][]} */
+let steps = [];
 for (let n = 1, at = 0; n <= most; n++) {
   predict(n);
+  if (n === depths[at] - BEFORE) {
+    steps = kvs.map(() => []);
+    for (let round = 0; round < ROUNDS; round++)
+      for (const [k, reader] of readers.entries()) steps[k].push(reader.step(n));
+    for (const reader of readers) reader.resume(n);
+  }
   if (n !== depths[at]) continue;
   at++;
-  /** @type {number[][]} */
-  const steps = kvs.map(() => []);
-  for (let round = 0; round < ROUNDS; round++)
-    for (const [k, reader] of readers.entries()) steps[k].push(reader.step(n));
   const bytes = await Promise.all(
     kvs.map(async (cache) => (await engine.plan(source, { context: n, ...cache })).kvBytes),
   );
@@ -103,7 +117,6 @@ for (let n = 1, at = 0; n <= most; n++) {
         `${((100 * same) / predicted).toFixed(2)} % | ${shown} |`,
     );
   }
-  for (const reader of readers) if (n < most) reader.resume(n);
 }
 for (const reader of readers) reader.close();
 await engine.close();
