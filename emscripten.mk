@@ -33,8 +33,8 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
 # COLD: the smallest code, since it is no inner loop. COOL: small code, which is as fast as larger (vectors, attention)
 # but not as the smallest (all of c/text: tokenizers take a third longer; the files of it in COLD: at most 15 %)
-COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/text/tokenizer.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
-COOL := c/text/% c/core/quant.c c/core/encode.c c/core/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
+COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/core/quant.c c/text/tokenizer.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
+COOL := c/text/% c/core/hash.c c/core/sha256.c c/core/encode.c c/core/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
@@ -131,17 +131,19 @@ $(eval $(call rare,relaxed-threads,relaxed,-sSHARED_MEMORY,-mrelaxed-simd))
 $(eval $(call rare,relaxed16-threads,relaxed16,-sSHARED_MEMORY,-mrelaxed-simd))
 
 # $(call one_table,build,objects,table,flags of compiler and linker): all builds of a kind share their objects, but for one: it names the table.
-# The library first: its functions then lie in an order that gzip makes 2 % less of.
+# Room by room, kernels last: functions then lie in an order that gzip makes the least of.
+OTHER_WEB := $(patsubst %.c,%.o,$(filter-out web/kernels.c,$(WEB_SOURCES)))
+ROOMS := $(patsubst %.c,%.o,$(foreach room,core/% format/% load/% model/% text/% plan.c session/%,$(filter c/$(room),$(LIB_SOURCES)))) $(OTHER_WEB) \
+  $(addprefix c/kernels/,$(addsuffix .o,kv self_test scalar scalar_attend scalar_matrix scalar_vector kernels $(addprefix simd128_,repack vector float kv attend) simd128 relaxed_attend relaxed relaxed16_attend relaxed16))
 define one_table
 build/wasm-$(2)/web/kernels-$(3).o: web/kernels.c emscripten.mk build/wasm-$(2)/compiler
 	@mkdir -p $$(@D)
 	$$(EMCC) $$(CFLAGS) $$(WASM_FLAGS) $(4) $$(ONE_TABLE) -DBQ_OWN_TABLE=bq_kernels_$(3) -Oz -c $$< -o $$@
 -include build/wasm-$(2)/web/kernels-$(3).d
-build/wasm/bq4-$(1).wasm: build/wasm-$(2)/libbq4.a build/wasm-$(2)/web/kernels-$(3).o $$(OTHER_WEB:%=build/wasm-$(2)/%) $$(wildcard web/exports.txt)
+build/wasm/bq4-$(1).wasm: $$(ROOMS:%=build/wasm-$(2)/%) build/wasm-$(2)/web/kernels-$(3).o $$(wildcard web/exports.txt)
 	@mkdir -p $$(@D)
-	$$(EMCC) $$(WASM_LINK) $(4) $(5) $$(filter %.a,$$^) $$(filter %.o,$$^) -o $$@
+	$$(EMCC) $$(WASM_LINK) $(4) $(5) $$(filter %.o,$$^) -o $$@
 endef
-OTHER_WEB := $(patsubst %.c,%.o,$(filter-out web/kernels.c,$(WEB_SOURCES)))
 $(eval $(call one_table,simd128,plain,simd128,,-msimd128))
 $(eval $(call one_table,relaxed,plain,relaxed,,-msimd128 -mrelaxed-simd))
 $(eval $(call one_table,relaxed16,plain,relaxed16,,-msimd128 -mrelaxed-simd))
@@ -149,11 +151,11 @@ $(eval $(call one_table,simd128-threads,threads,simd128,$(SHARED),-msimd128))
 $(eval $(call one_table,relaxed-threads,threads,relaxed,$(SHARED),-msimd128 -mrelaxed-simd))
 $(eval $(call one_table,relaxed16-threads,threads,relaxed16,$(SHARED),-msimd128 -mrelaxed-simd))
 
-# The SIMD128 build with encoders and all kernels, for converters.
-$(eval $(call config,wasm-convert,$(EMCC),$(EMAR),$(WASM_FLAGS),,,-Os))
+# The SIMD128 build with encoders and all kernels, for converters. What reads whole models there, and a norm elsewhere, is compiled for speed.
+$(eval $(call config,wasm-convert,$(EMCC),$(EMAR),$(WASM_FLAGS),,,))
 build/wasm/bq4-convert.wasm: WASM_LINK += -msimd128
 build/wasm/bq4-convert.wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
-build/wasm/bq4-convert.wasm: build/wasm-plain/libbq4.a build/wasm-convert/c/kernels/simd128.o \
+build/wasm/bq4-convert.wasm: build/wasm-plain/libbq4.a $(addprefix build/wasm-convert/c/,kernels/simd128.o core/quant.o) \
   $(addprefix build/wasm-plain/,web/kernels-simd128.o $(OTHER_WEB) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $(@D)
 	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
