@@ -30,19 +30,16 @@ const callback = kind('a function', (v) => typeof v === 'function');
 const bytes = kind('a number of bytes', (v) => v > 0);
 const address = kind('an address', (v) => typeof v === 'string' || v instanceof URL);
 const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
-export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => typeof t === 'string'));
-const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => Number.isInteger(id) && id >= 0));
-const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
+export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
+const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
+const rate = kind('a number above 0', (v) => v && !number(0)(v));
 const deadline = kind('a number of milliseconds or a Date', (v) => (v instanceof Date ? !isNaN(+v) : v >= 0));
-const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || (Number.isInteger(v) && v >= 1 && v <= 32));
+const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
 const format = kind('a name or an object', (v) => typeof v === 'string' || !object(v));
-const marks = kind(
-  'two texts',
-  (v) => Array.isArray(v) && v.length === 2 && v.every((one) => typeof one === 'string' && one),
-);
+const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => one && !text(one)));
 
 /** One that was loaded, or its id; null: none. */
 const adapter = kind('an adapter', (v) => v === null || typeof (v?.info?.id ?? v) === 'string');
@@ -54,7 +51,7 @@ const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[na
 const SPECULATE = { tokens: whole(1, 31), model: adapter };
 export const speculation = kind(
   '"auto", true, false, or { model, tokens: 1 to 31 }',
-  (v) => v === 'auto' || typeof v === 'boolean' || (made(v, SPECULATE) && Object.keys(v).length > 0),
+  (v) => v === 'auto' || !flag(v) || (made(v, SPECULATE) && Object.keys(v).length > 0),
 );
 
 /** What a session gives up for its rate. @type {Options} */
@@ -66,12 +63,12 @@ const SESSION = {
   window: whole(1),
   batch: whole(1),
   kv: oneOf('f32', 'f16', 'i8', 'i4', 'i2'),
+  kvEvict: oneOf('oldest', 'attention'),
   activations: oneOf('i8', 'i16'),
   forks: whole(0),
   forkTokens: whole(0),
   kvWindow: whole(1),
   kvSinks: whole(0, 32),
-  kvEvict: oneOf('oldest', 'attention'),
   quality,
   drafts: whole(0, 31),
 };

@@ -86,6 +86,7 @@ export const RUNS = {
   'Chats 0': 'node',
   'Long conversations 0': 'node',
   'Texts without end 0': 'node',
+  'What leaves a full cache 0': 'node',
   'Fewer layers 0': 'node',
   'A share of the head 0': 'node',
   "OpenAI's calls 0": 'node',
