@@ -109,7 +109,6 @@ typedef struct bq_attend_job {
   uint32_t *mass;      /* [tokens][mass_stride], of it one per 32 positions: what a token's rows
                           attend to these is added, 65536 for all of a row's; NULL: not wanted */
   size_t mass_stride;
-  float *parts;        /* for that: one per 32 positions that are in sight, of the thread's own */
 } bq_attend_job;
 
 typedef struct bq_kernels {

@@ -64,55 +64,37 @@ void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_
   attend(&near);
 }
 
-static void copy_integers(const bq_kv_view *kv, size_t from, size_t to) {
-  memcpy(bq_kv_group(kv, to), bq_kv_group(kv, from), 4 * bq_kv_group_bytes(kv->head_dim));
-  memcpy(bq_kv_scale(kv, to), bq_kv_scale(kv, from), BQ_KV_SCALED * sizeof(float));
-  for (size_t octet = 0; octet < bq_kv_dims(kv->head_dim) / 8; octet++)
-    memcpy(bq_kv_tile(kv, to, octet), bq_kv_tile(kv, from, octet), BQ_KV_TILE);
-}
-
-static void copy_packed(const bq_kv_view *kv, size_t span, size_t from, size_t to) {
-  const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
-  memcpy(bq_packed_keys(kv, span, to, 0), bq_packed_keys(kv, span, from, 0),
-         4 * blocks * bq_packed_key_bytes(span));
-  memcpy(bq_packed_scale(kv, span, to), bq_packed_scale(kv, span, from),
-         BQ_KV_SCALED * sizeof(float));
-  memcpy(bq_packed_values(kv, span, to, 0), bq_packed_values(kv, span, from, 0),
-         blocks * bq_packed_value_bytes(span));
-}
-
+/* Positions lie in runs of as many bytes for each 32 of them, one run behind the other. */
 void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
+  const size_t dim = kv->head_dim, blocks = bq_kv_up(dim, BQ_KV_SCALED), span = bq_kv_span(type);
+  const size_t floats = BQ_KV_SCALED * sizeof(float);
+  size_t keys = BQ_KV_SCALED * dim * bq_kv_element(type), scales = 0, values = keys, runs = 1;
   if (type == BQ_KV_I8) {
-    copy_integers(kv, from, to);
+    keys = 4 * bq_kv_group_bytes(dim), scales = floats, values = BQ_KV_TILE;
+    runs = bq_kv_dims(dim) / 8;
   } else if (type > BQ_KV_I8) {
-    copy_packed(kv, bq_kv_span(type), from, to);
-  } else {
-    const size_t bytes = BQ_KV_SCALED * kv->head_dim * bq_kv_element(type);
-    memcpy(bq_kv_key(kv, type, to), bq_kv_key(kv, type, from), bytes);
-    memcpy(bq_kv_value(kv, type, to), bq_kv_value(kv, type, from), bytes);
+    keys = 4 * blocks * bq_packed_key_bytes(span), scales = floats;
+    values = blocks * bq_packed_value_bytes(span);
+  }
+  const uint8_t *source = bq_kv_block(kv, from);
+  uint8_t *target = bq_kv_block(kv, to);
+  from = bq_kv_place(from) / BQ_KV_SCALED, to = bq_kv_place(to) / BQ_KV_SCALED;
+  for (size_t i = 0, at = 0; i < 2 + runs; i++) {
+    const size_t bytes = i == 0 ? keys : i == 1 ? scales : values;
+    memcpy(target + at + to * bytes, source + at + from * bytes, bytes);
+    at += BQ_KV_TILES * bytes;
   }
 }
 
-/* Of a row: 32 positions at a time, the last may be fewer. */
-static size_t parts_of(const bq_attend_job *job, size_t row) {
-  return bq_kv_up(bq_row_end(job, row) - bq_row_base(job, row), BQ_KV_SCALED);
-}
-
-void bq_attend_count(const bq_attend_job *job, size_t row, float factor) {
-  uint32_t *mass = job->mass + row / job->heads * job->mass_stride;
-  mass += bq_row_base(job, row) / BQ_KV_SCALED;
-  for (size_t i = 0; i < parts_of(job, row); i++) {
-    const float part = job->parts[i] * factor * 65536.0f;
-    mass[i] += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
-  }
-}
-
-void bq_attend_parts(const bq_attend_job *job, size_t row, const float *weights) {
-  const size_t n = bq_row_end(job, row) - bq_row_base(job, row);
-  for (size_t i = 0; i < parts_of(job, row); i++) {
+void bq_attend_count(const bq_attend_job *job, size_t row, const float *weights, float factor) {
+  size_t at = bq_row_base(job, row);
+  if (!job->mass) return;
+  uint32_t *mass = job->mass + row / job->heads * job->mass_stride + at / BQ_KV_SCALED;
+  for (const size_t end = bq_row_end(job, row); at < end; mass++) {
     float lane[4] = {0, 0, 0, 0};
-    for (size_t j = i * BQ_KV_SCALED; j < n && j < (i + 1) * BQ_KV_SCALED; j++)
-      lane[j % 4] += weights[j];
-    job->parts[i] = (lane[0] + lane[1]) + (lane[2] + lane[3]);
+    do lane[at++ % 4] += *weights++;
+    while (at < end && at % BQ_KV_SCALED);
+    const float part = ((lane[0] + lane[1]) + (lane[2] + lane[3])) * factor * 65536.0f;
+    *mass += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
   }
 }

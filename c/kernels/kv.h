@@ -112,10 +112,8 @@ typedef void bq_kv_unpack_fn(const bq_kv_view *packed, size_t span, size_t at, c
 void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job));
 
-/* For jobs with a mass: a row's parts of its weights, which begin at its base; and what these,
- * times `factor`, add to the mass. */
-void bq_attend_parts(const bq_attend_job *job, size_t row, const float *weights);
-void bq_attend_count(const bq_attend_job *job, size_t row, float factor);
+/* What a row's weights, from its base on, times `factor` add to the mass, if there is one. */
+void bq_attend_count(const bq_attend_job *job, size_t row, const float *weights, float factor);
 
 /* --- rows of a job ---------------------------------------------------------------------------- */
 

@@ -90,22 +90,23 @@ void bq_simd128_attend_i2(const bq_attend_job *job) {
 
 /* --- softmax -------------------------------------------------------------------------------- */
 
-static void softmax(float *x, size_t n) {
+float bq_simd128_exponentials(float *x, size_t n) {
   const simd_exp_constants k = simd_exp_prepare();
-  const float max = simd_largest(x, n);
+  const v128_t max = wasm_f32x4_splat(simd_largest(x, n));
   v128_t sum = simd_zero();
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(x + i), wasm_f32x4_splat(max)), &k);
+  for (; n % BQ_KV_SCALED; n++) x[n] = bq_float_of(0xff800000u); /* -infinity */
+  KEEP_LOOP for (size_t i = 0; i < n; i += 4) {
+    v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(x + i), max), &k);
     wasm_v128_store(x + i, e);
     sum = wasm_f32x4_add(sum, e);
   }
-  for (size_t j = i; j < n; j++) x[j] = bq_expf(x[j] - max);
-  sum = wasm_f32x4_add(sum, simd_load_part(x + i, n - i));
-  v128_t inv = wasm_f32x4_splat(1.0f / simd_sum(sum));
-  for (i = 0; i + 4 <= n; i += 4)
+  return simd_sum(sum);
+}
+
+static void softmax(float *x, size_t n) {
+  const v128_t inv = wasm_f32x4_splat(1.0f / bq_simd128_exponentials(x, n));
+  for (size_t i = 0; i < n; i += 4)
     wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), inv));
-  for (; i < n; i++) x[i] *= wasm_f32x4_extract_lane(inv, 0);
 }
 
 /* --- scores --------------------------------------------------------------------------------- */
@@ -224,12 +225,10 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
   }
   for (size_t r = 0; r < rows; r++) {
     const size_t own = bq_row_base(job, row + r);
-    bq_simd128_bend(job, row + r, scores + r * stride + (own - base));
-    softmax(scores + r * stride + (own - base), bq_row_end(job, row + r) - own);
-    if (job->mass) {
-      bq_attend_parts(job, row + r, scores + r * stride + (own - base));
-      bq_attend_count(job, row + r, 1.0f);
-    }
+    float *x = scores + r * stride + (own - base);
+    bq_simd128_bend(job, row + r, x);
+    softmax(x, bq_row_end(job, row + r) - own);
+    bq_attend_count(job, row + r, x, 1.0f);
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {

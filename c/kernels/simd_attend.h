@@ -92,10 +92,10 @@ static __attribute__((noinline)) void put_query(const float *q, size_t head_dim,
 }
 
 /* 16 weights of positions as bytes; at most 127 times 1 / inv, NaN becomes 0. */
-INLINE v128_t round_weights(const float *x, v128_t inv) {
+INLINE v128_t round_weights(const v128_t x[4], v128_t inv) {
   v128_t r[4];
   UNROLL for (int i = 0; i < 4; i++) {
-    v128_t v = wasm_f32x4_pmax(simd_zero(), wasm_f32x4_mul(wasm_v128_load(x + 4 * i), inv));
+    v128_t v = wasm_f32x4_pmax(simd_zero(), wasm_f32x4_mul(x[i], inv));
     r[i] = wasm_i32x4_sub(wasm_f32x4_add(v, wasm_f32x4_const_splat(0x1.8p23f)),
                           wasm_i32x4_const_splat(0x4b400000));
   }
@@ -103,43 +103,21 @@ INLINE v128_t round_weights(const float *x, v128_t inv) {
                                  wasm_i16x8_narrow_i32x4(r[2], r[3]));
 }
 
-INLINE quantized quantize_weights(const float *x) {
-  v128_t half[2] = {simd_zero(), simd_zero()};
-  UNROLL for (int i = 0; i < 8; i++)
-    half[i % 2] = wasm_f32x4_pmax(half[i % 2], wasm_v128_load(x + 4 * i));
+/* Of 32 exponentials times the values' scales. Scales of positions out of sight may be anything:
+ * times the exponential 0 they are 0 or NaN, which both become 0. */
+INLINE quantized quantize_weights(const float *e, const float *scales) {
+  v128_t x[8], half[2] = {simd_zero(), simd_zero()};
+  UNROLL for (int i = 0; i < 8; i++) {
+    x[i] = wasm_f32x4_mul(wasm_v128_load(e + 4 * i), wasm_v128_load(scales + 4 * i));
+    half[i % 2] = wasm_f32x4_pmax(half[i % 2], x[i]);
+  }
   v128_t m = wasm_f32x4_pmax(half[0], half[1]);
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
   const float most = wasm_f32x4_extract_lane(m, 0);
   if (!(most >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
   v128_t inv = wasm_f32x4_splat(127.0f / most);
-  return (quantized){round_weights(x, inv), round_weights(x + 16, inv), most / 127.0f};
-}
-
-/* Scores to exponentials times the values' scales; returns the sum of the exponentials. n scores,
- * padded to whole 32. Scales of positions out of sight may be anything: times the exponential 0
- * they are 0 or NaN, which both become 0. `parts`: sums of 32 exponentials; NULL: not wanted. */
-INLINE float weigh(const bq_kv_view *kv, size_t base, float *scores, size_t n, float *parts) {
-  const simd_exp_constants k = simd_exp_prepare();
-  const v128_t max = wasm_f32x4_splat(simd_largest(scores, n));
-  v128_t sum = simd_zero();
-  for (size_t i = n; i % BQ_KV_SCALED; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
-  for (size_t i = 0, next; i < n; i = next) {
-    const float *scales = bq_kv_scale(kv, base + i) - i;
-    next = i + BQ_KV_BLOCK - bq_kv_place(base + i);
-    const size_t to = next < n ? next : bq_kv_up(n, BQ_KV_SCALED) * BQ_KV_SCALED;
-    v128_t part = simd_zero();
-    KEEP_LOOP for (size_t j = i; j < to; j += 4) {
-      v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(scores + j), max), &k);
-      sum = wasm_f32x4_add(sum, e);
-      part = wasm_f32x4_add(part, e);
-      wasm_v128_store(scores + j, wasm_f32x4_mul(e, wasm_v128_load(scales + j)));
-      if (!parts || (j + 4) % BQ_KV_SCALED) continue;
-      parts[j / BQ_KV_SCALED] = simd_sum(part);
-      part = simd_zero();
-    }
-  }
-  return simd_sum(sum);
+  return (quantized){round_weights(x, inv), round_weights(x + 4, inv), most / 127.0f};
 }
 
 /* Scores of query h, which is `row`, to a panel of weights for `blocks` times 32 positions from
@@ -151,11 +129,13 @@ static __attribute__((noinline)) float put_weights(const bq_attend_job *job, siz
   const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
   const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
   bq_simd128_bend(job, row, scores);
-  const float inv = 1.0f / weigh(&job->kv, own, scores, n, job->mass ? job->parts : NULL);
-  if (job->mass) bq_attend_count(job, row, inv);
+  const float inv = 1.0f / bq_simd128_exponentials(scores, n);
+  bq_attend_count(job, row, scores, inv);
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
     quantized w = {simd_zero(), simd_zero(), 0.0f};
-    if (b >= first && b < end) w = quantize_weights(scores + (b - first) * BQ_KV_SCALED);
+    const size_t at = (b - first) * BQ_KV_SCALED;
+    if (b >= first && b < end)
+      w = quantize_weights(scores + at, bq_kv_scale(&job->kv, own + at));
     put_values(panel + h * VALUE_BYTES, w.low, w.high);
     const float scale = w.scale / UNIT;
     memcpy(panel + H * VALUE_BYTES + 4 * h, &scale, 4);

@@ -421,9 +421,6 @@ static void count_attention(const place *p, const segment *g, size_t thread,
   const bq_session *s = p->s;
   const uint32_t parts = bq_evict_parts(&s->options);
   if (!parts || p->w->kind->window || s->n_texts) return;
-  bq_arena arena = {attend->scratch, s->scratch.attend_bytes, 0, false};
-  attend->parts = bq_sight_lay_out(&arena, &s->kv, &s->options).parts;
-  attend->scratch = (uint8_t *)attend->scratch + arena.used;
   attend->mass = g->s->mass + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * parts;
   attend->mass_stride = parts;
 }

@@ -67,9 +67,8 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
 
 bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_session_options *o) {
   const uint64_t dim = kv->config->head_dim;
+  if (!bq_moved_sinks(o)) return (bq_sight){0};
   bq_sight sight = {0};
-  if (o->evict) sight.parts = bq_arena_take(arena, bq_evict_parts(o), sizeof *sight.parts);
-  if (!bq_moved_sinks(o)) return sight;
   sight.table = bq_arena_take(arena, bq_kv_window_most(o->kv_window) / BQ_KV_BLOCK,
                               sizeof *sight.table);
   sight.block = bq_arena_take(arena, kv->head_bytes, 1);

@@ -208,7 +208,6 @@ typedef struct bq_sight {
   uint8_t **table; /* of the blocks in sight */
   uint8_t *block;  /* a head's share of the first of them, with sinks at its end */
   float *keys;     /* theirs: [sinks][head_dim] */
-  float *parts;    /* [parts], where these leave by attention */
 } bq_sight;
 bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_session_options *o);
 /* What a head's sinks take. */

@@ -103,7 +103,7 @@ const read = ({ logitBias, ...options }) => ({
 /**
  * The receipt of what a session generated last.
  * @param {Model} model
- * @param {Session} session  on which nothing else was done since; with the model's own `kv`, `kvWindow`, `kvSinks`, `quality` and `activations`
+ * @param {Session} session  on which nothing else was done since; with the model's own `kv`, `kvWindow`, `kvSinks`, `kvEvict`, `quality` and `activations`
  * @param {Result} result    of the generation
  * @param {GenerateOptions} [options]  of the generation
  * @returns {Promise<Receipt>}

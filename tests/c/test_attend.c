@@ -134,8 +134,7 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
                        .full = p->full,
                        .softcap = p->softcap,
                        .slopes = p->slopes};
-  float parts[PARTS];
-  if (p->counts) job.mass = mass[0], job.mass_stride = PARTS + 1, job.parts = parts;
+  if (p->counts) job.mass = mass[0], job.mass_stride = PARTS + 1;
   k->attend[p->type](&job);
   free_guarded(scratch, bytes);
 }

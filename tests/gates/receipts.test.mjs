@@ -48,6 +48,7 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     [{ kv: 'f32' }, { temperature: 0, maxTokens: 30 }],
     [{ kv: 'f16' }, { temperature: 1.3, topK: 0, topP: 1, maxTokens: 30, seed: 2 ** 53 - 1 }],
     [{ kv: 'i4' }, { temperature: 0.8, minP: 0.05, repeatPenalty: 1.3, repeatLast: 20, maxTokens: 40, seed: 4 }],
+    [{ kv: 'i2' }, { temperature: 0.7, maxTokens: 40, seed: 5 }],
     [
       { activations: 'i16', context: 64 },
       {

@@ -110,7 +110,7 @@ static receipt read_receipt(void) {
   char word[32];
   while (scanf("%31s", word) == 1) {
     if (!strcmp(word, "context")) r.session.context = whole();
-    else if (!strcmp(word, "kv")) r.session.kv_type = (bq_kv_type)named(kv, 4);
+    else if (!strcmp(word, "kv")) r.session.kv_type = (bq_kv_type)named(kv, BQ_KV_COUNT);
     else if (!strcmp(word, "activations"))
       r.session.activations = (bq_activations)named(activations, 2);
     else if (!strcmp(word, "temperature")) r.sample.temperature = (float)number();
