@@ -22,7 +22,7 @@ import {
 /** @import { Options } from '../shared/options.js' */
 
 const any = () => '';
-const loaded = kind('an adapter that was loaded', (v) => typeof v?.info?.id === 'string');
+const loaded = kind('an adapter that was loaded', (v) => !text(v?.info?.id));
 const biases = kind(
   'an object of numbers from -100 to 100 by token',
   (v) =>
@@ -63,7 +63,7 @@ const SAMPLING = {
   repeat_penalty: number(0),
   adapter: loaded,
   // A name is of this engine's own: who asks has none.
-  speculate: (v) => (typeof v?.model === 'string' ? 'with a model that was loaded' : speculation(v)),
+  speculate: (v) => (text(v?.model) ? speculation(v) : 'with a loaded model'),
   context_policy: oneOf('error', 'shift', 'summarize'),
 };
 

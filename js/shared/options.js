@@ -28,21 +28,21 @@ export const text = kind('a text', (v) => typeof v === 'string');
 const signal = kind('an AbortSignal', (v) => typeof v?.throwIfAborted === 'function');
 const callback = kind('a function', (v) => typeof v === 'function');
 const bytes = kind('a number of bytes', (v) => v > 0);
-const address = kind('an address', (v) => typeof v === 'string' || v instanceof URL);
+const address = kind('an address', (v) => !text(v) || v instanceof URL);
 const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
 export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
 const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
 const rate = kind('a number above 0', (v) => v && !number(0)(v));
-const deadline = kind('a number of milliseconds or a Date', (v) => (v instanceof Date ? !isNaN(+v) : v >= 0));
+const deadline = kind('a number of milliseconds or a Date', (v) => v >= 0);
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
-const format = kind('a name or an object', (v) => typeof v === 'string' || !object(v));
+const format = kind('a name or an object', (v) => !text(v) || !object(v));
 const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => one && !text(one)));
 
 /** One that was loaded, or its id; null: none. */
-const adapter = kind('an adapter', (v) => v === null || typeof (v?.info?.id ?? v) === 'string');
+const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
 
 /** An object of nothing but these. @param {any} v @param {Options} known */
 const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[name]?.(v[name]) === '');
@@ -50,7 +50,7 @@ const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[na
 /** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
 const SPECULATE = { tokens: whole(1, 31), model: adapter };
 export const speculation = kind(
-  '"auto", true, false, or { model, tokens: 1 to 31 }',
+  '"auto", true, false, or { tokens: 1 to 31, model }',
   (v) => v === 'auto' || !flag(v) || (made(v, SPECULATE) && Object.keys(v).length > 0),
 );
 
