@@ -63,7 +63,7 @@ const SAMPLING = {
   repeat_penalty: number(0),
   adapter: loaded,
   // A name is of this engine's own: who asks has none.
-  speculate: (v) => (text(v?.model) ? speculation(v) : 'with a loaded model'),
+  speculate: (v) => (text(v?.model) ? speculation(v) : 'with a model that was loaded'),
   context_policy: oneOf('error', 'shift', 'summarize'),
 };
 
