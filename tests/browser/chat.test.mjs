@@ -456,27 +456,24 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
 
   // Both at once: two branches of the same conversation.
   await Promise.all([say(page, 'Thank you'), say(tab, 'Good night')]);
-  const [mine, theirs] = [await texts(page), await texts(tab)];
   const stored = () =>
     page.evaluate(() =>
       Object.entries(localStorage)
         .filter(([key]) => key.startsWith('bq4.chat.'))
         .map(([, value]) => JSON.parse(value).entries.map((/** @type {any} */ one) => one.content)),
     );
-  // Both may have stored at the same time: then each stores again what the other has overwritten.
-  const keeps = (/** @type {string[]} */ texts) =>
-    page.waitForFunction(
-      (texts) =>
-        texts.every((text) =>
-          Object.entries(localStorage).some(
-            ([key, value]) =>
-              key.startsWith('bq4.chat.') &&
-              JSON.parse(value).entries.some((/** @type {any} */ one) => one.content === text),
-          ),
-        ),
-      texts,
-    );
-  await keeps([...mine, ...theirs]);
+  // Both may have stored at the same time: then each stores again what the other has overwritten. Until then a tab may show
+  // the beginning of what the other has written.
+  const keepsAll = (/** @type {import('playwright-core').Page} */ one) =>
+    one.waitForFunction((all) => {
+      const [key] = Object.keys(localStorage).filter((key) => key.startsWith('bq4.chat.'));
+      const kept = JSON.parse(localStorage[key]).entries.map((/** @type {any} */ one) => one.content);
+      const shown = [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent);
+      return kept.length === all && shown.length > 4 && shown.every((text) => kept.includes(text));
+    }, said.length + 4);
+  await keepsAll(page);
+  await keepsAll(tab);
+  const mine = await texts(page);
   assert.equal((await stored()).length, 1);
   // As a tab that knew nothing of the last message would have written it.
   await tab.evaluate(() => {
@@ -484,7 +481,8 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
     const { entries, ...rest } = JSON.parse(String(value));
     localStorage.setItem(String(key), JSON.stringify({ ...rest, entries: entries.slice(0, 2), leaf: entries[1].id }));
   });
-  await keeps(mine);
+  await keepsAll(tab);
+  assert.deepEqual(await texts(page), mine);
 
   await ui(tab).newChat.click();
   await tab.locator('[role=log] article').first().waitFor({ state: 'detached' });
