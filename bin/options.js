@@ -39,26 +39,25 @@ export async function sourceOf(file, options = {}) {
   return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
 }
 
+/** One of some words. @template {string} T @param {any} options @param {string} name @param {T[]} words @returns {T | undefined} */
+function oneOf(options, name, ...words) {
+  const given = options[name];
+  if (given !== undefined && !words.includes(given))
+    throw new Usage(`--${name} is "${given}", not ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
+  return given;
+}
+
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
-  const kv = options.kv;
-  if (kv !== undefined && kv !== 'f32' && kv !== 'f16' && kv !== 'i8' && kv !== 'i4' && kv !== 'i2')
-    throw new Usage(`--kv is "${kv}", not f32, f16, i8, i4 or i2`);
-  const { activations } = options;
-  if (activations !== undefined && activations !== 'i8' && activations !== 'i16')
-    throw new Usage(`--activations is "${activations}", not i8 or i16`);
-  const kvEvict = options['kv-evict'];
-  if (kvEvict !== undefined && kvEvict !== 'oldest' && kvEvict !== 'attention')
-    throw new Usage(`--kv-evict is "${kvEvict}", not oldest or attention`);
   return {
     context: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
     budget: numberOf(options, 'budget'),
-    kv,
+    kv: oneOf(options, 'kv', 'f32', 'f16', 'i8', 'i4', 'i2'),
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
-    kvEvict,
-    activations,
+    kvEvict: oneOf(options, 'kv-evict', 'oldest', 'attention'),
+    activations: oneOf(options, 'activations', 'i8', 'i16'),
     quality: qualityOf(options),
   };
 }

@@ -3,6 +3,7 @@
  * text in one of its own sessions, which it keeps in step: what was refused is cut off, what came instead is computed. Part of more.js.
  */
 import { BqError } from '../shared/errors.js';
+import { SPECIAL } from '../wasm/border.js';
 import { vocabulary } from './picking.js';
 import { argmax, logSum } from './probabilities.js';
 
@@ -17,9 +18,6 @@ import { argmax, logSum } from './probabilities.js';
 const LEAST = 0.5;
 /** Tokens that are computed at once, as a step is; more are a prompt, which others interrupt. */
 const STEP = 32;
-
-/** Of a token's flags. */
-const SPECIAL = 2;
 
 /** Pairs that agree. @type {WeakMap<LocalModel, WeakSet<LocalModel>>} */
 const agreed = new WeakMap();

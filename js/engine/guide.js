@@ -3,13 +3,11 @@
  * end so that it is whole within its limit.
  */
 import { compile, keyOf, Machine } from '../grammar/index.js';
+import { ENDS, NONE } from '../wasm/border.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { ResponseFormat } from '../shared/types.js' */
 /** @import { Matcher } from '../grammar/machine.js' */
-
-const NONE = 0xffffffff;
-const ENDS = 1;
 
 /** The vocabulary of a model, for its guides. */
 export class Guides {

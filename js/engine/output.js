@@ -1,13 +1,11 @@
 /** Tokens of one generation, from the sampler to text. */
-import { NONE, structs } from '../wasm/border.js';
+import { ENDS, NONE, SPECIAL, structs } from '../wasm/border.js';
 import { StopFilter } from '../chat/stop-strings.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { GenerateOptions, Part, Result } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-const ENDS = 1;
-const SPECIAL = 2;
 const MASK = structs.bqw_sample_options.fields[6];
 
 /** Where things lie in the block that a generation takes from the heap. */

@@ -33,7 +33,7 @@ const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every
 export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
 const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
 const rate = kind('a number above 0', (v) => v && !number(0)(v));
-const deadline = kind('a number of milliseconds or a Date', (v) => v >= 0);
+const deadline = kind('a number of milliseconds or a Date', (v) => v >= (v instanceof Date ? -Infinity : 0));
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 

@@ -8,6 +8,8 @@ export const ABI = 2;
 /** BQW_THREADS and BQW_THREAD_STACK of web/border.h: the most threads, and bytes of each one's stack. */
 export const THREADS = 32;
 export const THREAD_STACK = 65536;
+/** Of bqw_token_flags: the token ends a text; it is no text. */
+export const [ENDS, SPECIAL] = [1, 2];
 
 /** Result and arguments: `s` status, `u` u32 (numbers, pointers, handles), `f` f64, `v` nothing. @type {Record<string, string>} */
 export const functions = {

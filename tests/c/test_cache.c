@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "session/session.h"
+#include "timelines.h"
 #include "tiny_model.h"
 
 enum { CONTEXT = 700, VOCAB = 61, LONG = 600, LAYERS = 3 };
@@ -32,38 +33,25 @@ static void make(tiny_model *t, bq_config config) {
 static int live_blocks;
 
 static void *take(void *ctx, size_t bytes) {
-  (void)ctx;
   live_blocks++;
-  void *p = tiny_aligned(bytes);
-  memset(p, 0xff, bytes); /* NaN wherever nothing was written */
-  return p;
+  return filled_alloc(ctx, bytes);
 }
 
 static void give(void *ctx, void *ptr) {
-  (void)ctx;
   if (ptr) live_blocks--;
-  free(ptr);
+  filled_free(ctx, ptr);
 }
 
 static const bq_allocator allocator = {NULL, take, give};
 
 static bq_session *new_session(const tiny_model *t, bq_session_options o) {
-  bq_session *s = NULL;
-  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
-  return s;
+  return session_in(t, o, allocator);
 }
 
 static bq_session *fork_of(const bq_session *s) {
   bq_session *f = NULL;
   if (!CHECK_EQ(bq_session_fork(s, &f, NULL), BQ_OK)) abort();
   return f;
-}
-
-static size_t sync_to(bq_session *s, const uint32_t *tokens, size_t n) {
-  size_t kept = 0;
-  CHECK_EQ(bq_session_sync(s, tokens, n, &kept, NULL), BQ_OK);
-  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  return kept;
 }
 
 /* The logits that a session of its own computes for these tokens. */

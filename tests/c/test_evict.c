@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "reference.h"
 #include "session/session.h"
+#include "timelines.h"
 #include "tiny_configs.h"
 #include "tiny_model.h"
 
@@ -26,42 +27,6 @@ static bq_config llama(void) {
 static bq_session_options evicting(bq_kv_type kv) {
   return (bq_session_options){.context = TRAINED, .kv_type = kv, .kv_window = WINDOW,
                               .sinks = SINKS, .evict = BQ_EVICT_ATTENTION};
-}
-
-/* Memory full of NaN. */
-static void *take(void *ctx, size_t bytes) {
-  (void)ctx;
-  void *p = tiny_aligned(bytes);
-  memset(p, 0xff, bytes);
-  return p;
-}
-static void give(void *ctx, void *ptr) {
-  (void)ctx;
-  free(ptr);
-}
-
-static bq_session *new_session(const tiny_model *t, bq_session_options o) {
-  bq_session *s = NULL;
-  const bq_allocator allocator = {NULL, take, give};
-  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
-  return s;
-}
-
-static size_t sync_to(bq_session *s, const uint32_t *tokens, size_t n) {
-  size_t kept = 0;
-  CHECK_EQ(bq_session_sync(s, tokens, n, &kept, NULL), BQ_OK);
-  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  return kept;
-}
-
-static void append(bq_session *s, uint32_t token) {
-  CHECK_EQ(bq_session_append(s, token, NULL), BQ_OK);
-  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-}
-
-static void check_logits(const bq_session *s, const float *want) {
-  const float *got = bq_session_logits(s);
-  if (CHECK(got != NULL)) CHECK_MEM(got, want, VOCAB * sizeof *want);
 }
 
 /* --- a plain reference ------------------------------------------------------------------------ */
@@ -110,8 +75,8 @@ static void test_a_plain_reference(void) {
   static vectors kv[2];
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
-  bq_session *s = new_session(&t, evicting(BQ_KV_F32));
-  bq_session *all = new_session(&t, (bq_session_options){.context = TRAINED});
+  bq_session *s = filled_session(&t, evicting(BQ_KV_F32));
+  bq_session *all = filled_session(&t, (bq_session_options){.context = TRAINED});
   double far = 0;
   bool oldest = true; /* are all that left */
   for (uint32_t p = 0; p < LONG; p++) {
@@ -149,7 +114,7 @@ static float want[LONG][VOCAB];
 /* The logits of every position, token by token. */
 static void step_by_step(const tiny_model *t, bq_session_options o) {
   o.window = 1;
-  bq_session *s = new_session(t, o);
+  bq_session *s = filled_session(t, o);
   for (uint32_t i = 0; i < LONG; i++) {
     if (i) append(s, prompt[i]);
     else sync_to(s, prompt, 1);
@@ -172,7 +137,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
     o.batch = cuts[i][1];
     o.parallel = (bq_parallel){0};
     if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
-    bq_session *s = new_session(i == 2 ? &scalar : &t, o);
+    bq_session *s = filled_session(i == 2 ? &scalar : &t, o);
     sync_to(s, prompt, n);
     check_logits(s, want[n - 1]);
     CHECK_EQ(sync_to(s, prompt, n - 1), n - 2);
@@ -217,7 +182,7 @@ static void test_a_run_that_is_left(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   step_by_step(&t, evicting(BQ_KV_I8));
-  bq_session *s = new_session(&t, evicting(BQ_KV_I8));
+  bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
   uint32_t other[LONG];
   memcpy(other, prompt, sizeof other);
   for (uint32_t i = 400; i < LONG; i++) other[i] ^= 1;
@@ -245,7 +210,7 @@ static void test_guesses(void) {
   step_by_step(&t, evicting(BQ_KV_I8));
   bq_session_options o = evicting(BQ_KV_I8);
   o.rows = 8;
-  bq_session *s = new_session(&t, o);
+  bq_session *s = filled_session(&t, o);
   size_t taken, all = 0;
   sync_to(s, prompt, 300);
   for (uint32_t i = 300; i < FULL + 20; i++) {
@@ -272,7 +237,7 @@ static void test_sessions_in_one_pass(void) {
   step_by_step(&t, evicting(BQ_KV_I8));
   bq_session_options o = evicting(BQ_KV_I8);
   o.rows = 2;
-  bq_session *a = new_session(&t, o), *b = new_session(&t, o);
+  bq_session *a = filled_session(&t, o), *b = filled_session(&t, o);
   bq_error err = {0};
   sync_to(a, prompt, 310);
   sync_to(b, prompt, FULL - 20);
@@ -294,7 +259,7 @@ static void test_sessions_in_one_pass(void) {
   CHECK(strstr(err.detail, "where positions leave") != NULL);
   CHECK_EQ(bq_session_run_with(a, &b, 1, 0, NULL), BQ_ARGUMENT);
   o.evict = BQ_EVICT_OLDEST;
-  bq_session *c = new_session(&t, o);
+  bq_session *c = filled_session(&t, o);
   sync_to(c, prompt, 8);
   CHECK_EQ(bq_session_append(c, 1, NULL), BQ_OK);
   CHECK_EQ(bq_session_run_with(b, &c, 1, 0, NULL), BQ_ARGUMENT);
@@ -325,7 +290,7 @@ static void check_copies(bq_config config, bq_kv_type kv, uint32_t n) {
   o.forks = 1;
   o.fork_positions = 1;
   size_t threads = 2, bytes, again;
-  bq_session *a = new_session(&t, o), *b = NULL;
+  bq_session *a = filled_session(&t, o), *b = NULL;
   sync_to(a, prompt, n);
   REQUIRE(bq_session_fork(a, &b, NULL) == BQ_OK);
   append(b, prompt[n] ^ 1);
@@ -346,7 +311,7 @@ static void check_copies(bq_config config, bq_kv_type kv, uint32_t n) {
   /* On threads and in other windows: the same bytes. */
   o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
   o.window = 77;
-  b = new_session(&t, o);
+  b = filled_session(&t, o);
   sync_to(b, prompt, n);
   uint8_t *other = saved_of(b, &again);
   if (CHECK_EQ(again, bytes)) CHECK_MEM(other, saved, bytes);
@@ -382,7 +347,8 @@ static void test_states_that_lie(void) {
   size_t bytes;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t.model.file_id[3] = 9;
-  bq_session *s = new_session(&t, evicting(BQ_KV_I8)), *r = new_session(&t, evicting(BQ_KV_I8));
+  bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
+  bq_session *r = filled_session(&t, evicting(BQ_KV_I8));
   sync_to(s, prompt, FULL + 30);
   uint8_t *saved = saved_of(s, &bytes);
   static const uint32_t lies[] = {0, 1, BQ_KV_BLOCK, FULL + 30, FULL + BQ_KV_BLOCK, UINT32_MAX};
@@ -402,7 +368,7 @@ static void test_states_that_lie(void) {
   for (uint32_t i = FULL + 30; i < FULL + BQ_KV_BLOCK + 3; i++) append(r, prompt[i]);
   CHECK(bq_session_logits(r) != NULL);
   /* Without it nothing is said of attention. */
-  bq_session *plain = new_session(&t, (bq_session_options){.kv_type = BQ_KV_I8});
+  bq_session *plain = filled_session(&t, (bq_session_options){.kv_type = BQ_KV_I8});
   sync_to(plain, prompt, 300);
   free(saved);
   saved = saved_of(plain, &bytes);
@@ -425,7 +391,7 @@ static void test_memory_does_not_grow(void) {
   o.context = 600;
   bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[1]);
   CHECK_EQ(kv[0], kv[1]);
-  bq_session *s = new_session(&t, evicting(BQ_KV_I8));
+  bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
   sync_to(s, prompt, LONG);
   CHECK_EQ(s->kv.pool->n_blocks, t.model.config.layers * 2);
   CHECK_EQ(s->kv.pool->n_free, 0);

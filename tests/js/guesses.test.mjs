@@ -6,6 +6,7 @@ import { createEngine, fromBytes } from '../../js/engine.js';
 import { lookNear, lookUp } from '../../js/engine/guesses.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
+import { told } from './told.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const LIST = 'red apples, green pears, yellow lemons, ';
@@ -34,14 +35,6 @@ const OPTIONS = {
   'an expression': { temperature: 1, responseFormat: { type: 'regex', pattern: '(red|green) [a-z ]{3,20}\\.' } },
   short: { temperature: 0, maxTokens: 3 },
 };
-
-/** All that is told of a generation but how it was computed. @param {any} generation */
-async function told(generation) {
-  const parts = [];
-  for await (const part of generation) parts.push(part);
-  const { timings, ...result } = await generation.done();
-  return { said: { parts, result }, timings };
-}
 
 for (const [build, threads] of /** @type {const} */ ([
   ['simd128', 1],

@@ -1,15 +1,16 @@
 // The loops of tests/bench/token.c, a memory for each set of matrices. First message: the sets, answered by their
 // bytes; then one per measurement, answered by its milliseconds (and the bytes that `tile` takes).
+import { TABLES } from '../../../js/wasm/features.js';
+
 const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
 const PAGE = 65536;
-const TABLES = ['simd128', 'relaxed', 'relaxed16'];
 
 /** @typedef {{ token_bytes: (...dims: number[]) => number, token_set_up: (...args: number[]) => void, token_multiply: (times: number) => void, token_read: (times: number) => void, token_tile: (times: number) => number, __heap_base: WebAssembly.Global }} Token */
 
 /** @type {Token[]} */
 const sets = [];
 
-/** @param {{ dims: number[], table: string }} set @returns {Promise<number>} bytes of its weights */
+/** @param {{ dims: number[], table: import('../../../js/shared/types.js').Build }} set @returns {Promise<number>} bytes of its weights */
 async function setUp({ dims, table }) {
   const memory = new WebAssembly.Memory({ initial: 16, maximum: 65536 });
   const token = /** @type {Token} */ (

@@ -1,0 +1,52 @@
+/* Sessions whose timelines are computed step by step, in memory that is full of NaN, and what their
+ * tests ask of them. */
+#ifndef TIMELINES_H
+#define TIMELINES_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "tiny_model.h"
+
+/* NaN wherever nothing was written. */
+static inline void *filled_alloc(void *ctx, size_t bytes) {
+  (void)ctx;
+  void *p = tiny_aligned(bytes);
+  memset(p, 0xff, bytes);
+  return p;
+}
+static inline void filled_free(void *ctx, void *ptr) {
+  (void)ctx;
+  free(ptr);
+}
+
+static inline bq_session *session_in(const tiny_model *t, bq_session_options o,
+                                     bq_allocator allocator) {
+  bq_session *s = NULL;
+  if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
+  return s;
+}
+static inline bq_session *filled_session(const tiny_model *t, bq_session_options o) {
+  return session_in(t, o, (bq_allocator){NULL, filled_alloc, filled_free});
+}
+
+static inline size_t sync_to(bq_session *s, const uint32_t *tokens, size_t n) {
+  size_t kept = 0;
+  CHECK_EQ(bq_session_sync(s, tokens, n, &kept, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  return kept;
+}
+
+static inline void append(bq_session *s, uint32_t token) {
+  CHECK_EQ(bq_session_append(s, token, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+}
+
+static inline void check_logits(const bq_session *s, const float *want) {
+  const float *got = bq_session_logits(s);
+  if (CHECK(got != NULL)) CHECK_MEM(got, want, s->model->config.vocab * sizeof *want);
+}
+
+#endif
