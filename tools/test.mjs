@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
+import { makeDist } from './payload.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
 import { runProgram } from './testing/program.mjs';
 import { say, SetupError } from './setup/shell.mjs';
@@ -92,11 +93,14 @@ async function cTests(report, tools, config, wasm = false) {
   });
 }
 
-/** Makes dist/ once for all files of a suite: two that made it at the same time would read what is half there. @type {Run} */
-async function makeDist(report, tools) {
-  const line = [/** @type {string} */ (tools.node), 'tools/dist.mjs'];
-  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
-  if (status !== 0) report.one('dist', false, { output, note: `ended with ${status}` });
+/**
+ * Makes dist/ once for all files of a suite: two that made it at the same time would read what is half there.
+ * @param {Report} report @param {Tools} tools @returns {Tools} with which tests know that it is there
+ */
+function withDist(report, tools) {
+  const wrong = makeDist();
+  if (wrong) report.one('dist', false, { output: wrong });
+  return wrong ? tools : { ...tools, env: { ...tools.env, BQ4_DIST: 'made' } };
 }
 
 /** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Run} */
@@ -115,10 +119,10 @@ async function cTestData(report, tools) {
  * @param {Tools} tools
  * @param {string} name
  * @param {string[]} files
- * @param {{ together?: boolean, atOnce?: number, browsers?: string, dist?: boolean }} [options]  `together`: in one process, where they share
- *   browsers; else `atOnce`: so many files, each in a process; `browsers`: in these, whatever a file says; `dist`: dist/ was made
+ * @param {{ together?: boolean, atOnce?: number, browsers?: string }} [options]  `together`: in one process, where they share
+ *   browsers; else `atOnce`: so many files, each in a process; `browsers`: in these, whatever a file says
  */
-async function nodeTests(report, tools, name, files, { together = false, atOnce = 1, browsers, dist = false } = {}) {
+async function nodeTests(report, tools, name, files, { together = false, atOnce = 1, browsers } = {}) {
   if (!files.length) return report.fail(name, 'no tests found');
   const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
   mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
@@ -140,7 +144,6 @@ async function nodeTests(report, tools, name, files, { together = false, atOnce 
     CHROME_PATH: tools.chromium,
     BQ4_PYTHON: tools.testPython,
     ...(browsers && { BQ4_BROWSERS: browsers }),
-    ...(dist && { BQ4_DIST: 'made' }),
   };
   // A file whose test has failed may never end, since nobody closes what that test has opened.
   const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
@@ -271,6 +274,25 @@ const sharesBrowsers = (path) => readFileSync(join(ROOT, path), 'utf8').includes
 /** Those of them that `npm test` runs in Chromium alone. @param {string} path */
 const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes('await chromiumFirst(');
 
+/**
+ * Those with a browser of their own beside those that share some: tests of pages wait for much that takes no core.
+ * @param {Report} report @param {Tools} tools @param {RegExp} names @param {[string, string]} halves  what they are called
+ */
+async function browserTests(report, tools, names, [own, shared]) {
+  await buildWasm(tools);
+  const made = withDist(report, tools);
+  const files = filesOf(names, 'browser');
+  await Promise.all([
+    nodeTests(
+      report,
+      made,
+      own,
+      files.filter((path) => !sharesBrowsers(path)),
+    ),
+    nodeTests(report, made, shared, files.filter(sharesBrowsers), { together: true }),
+  ]);
+}
+
 /** In this order. @type {Record<string, Suite>} */
 const SUITES = {
   check: { run: checks },
@@ -307,28 +329,8 @@ const SUITES = {
       await pythonTests(report, tools);
     },
   },
-  browser: {
-    async run(report, tools) {
-      await buildWasm(tools);
-      await makeDist(report, tools);
-      const files = filesOf(/\.test\.mjs$/, 'browser');
-      const own = files.filter((path) => !sharesBrowsers(path));
-      // Those with a browser of their own beside those that share some: tests of pages wait for much that takes no core.
-      await Promise.all([
-        nodeTests(report, tools, 'browser', own, { dist: true }),
-        nodeTests(report, tools, 'every-browser', files.filter(sharesBrowsers), { together: true, dist: true }),
-      ]);
-    },
-  },
+  browser: { run: (report, tools) => browserTests(report, tools, /\.test\.mjs$/, ['browser', 'every-browser']) },
   fuzz: { run: (report, tools) => fuzz(report, tools, FUZZ) },
-  // The same C tests by another compiler, with other sanitizers.
-  'c-clang': {
-    long: true,
-    async run(report, tools) {
-      await cTestData(report, tools);
-      await cTests(report, tools, 'test-clang');
-    },
-  },
   'js-long': {
     long: true,
     async run(report, tools) {
@@ -336,27 +338,29 @@ const SUITES = {
       await nodeTests(report, tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'));
     },
   },
-  // Every bundler, a model of the 135M shape, twenty loads, restarts.
+  // Every bundler, a model of the 135M shape, twenty loads, restarts; what a person does on the demo, in every browser.
   'browser-long': {
     long: true,
-    async run(report, tools) {
-      await buildWasm(tools);
-      await makeDist(report, tools);
-      await nodeTests(report, tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'), { dist: true });
-    },
+    run: (report, tools) => browserTests(report, tools, /\.long\.mjs$/, ['browser-long', 'every-browser-long']),
   },
   // What `npm test` runs in Chromium alone.
   'other-browsers': {
     long: true,
     async run(report, tools) {
       await buildWasm(tools);
-      await makeDist(report, tools);
       const others = filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst);
-      await nodeTests(report, tools, 'other-browsers', others, {
+      await nodeTests(report, withDist(report, tools), 'other-browsers', others, {
         together: true,
         browsers: 'firefox,webkit',
-        dist: true,
       });
+    },
+  },
+  // The same C tests by another compiler, with other sanitizers.
+  'c-clang': {
+    long: true,
+    async run(report, tools) {
+      await cTestData(report, tools);
+      await cTests(report, tools, 'test-clang');
     },
   },
   // Programs that others made, built for some minutes: by its name alone, never part of the others.

@@ -231,7 +231,7 @@ static bq_config sloped(void) {
 
 static void test_several_texts_of_a_session(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
-    for (uint32_t window = 16; window <= 600; window += 73) {
+    for (uint32_t window = 16; window <= 600; window += 292) {
       const bq_session_options o = {.window = window, .batch = window / 3, .kv_type = kv};
       most_taken = 0;
       check_texts(roomy(decoder()), BQ_TYPE_BQ4_32, o, 1);

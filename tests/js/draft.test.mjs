@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
 import { createWorkerEngine } from '../../js/index.js';
-import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
+import { told } from './told.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const BERT = new URL('../golden/gguf/bert.gguf', import.meta.url);
@@ -32,14 +32,6 @@ const WIDE = { hidden: 256, ffn: 256 };
 const SURE = await tinyModel({ config: WIDE, tokens: { ...tokenizer(), eog: [] } });
 const GREEDY = { temperature: 0, maxTokens: 40 };
 const ids = Array.from({ length: 100 }, (_, i) => 5 + ((i * 7) % 250));
-
-/** All that is told of a generation but how it was computed. @param {any} generation */
-async function told(generation) {
-  const parts = [];
-  for await (const part of generation) parts.push(part);
-  const { timings, ...result } = await generation.done();
-  return { said: { parts, result }, timings };
-}
 
 for (const [build, threads] of /** @type {const} */ ([
   ['simd128', 1],
@@ -329,22 +321,3 @@ for (const [name, create] of /** @type {const} */ ([
     await assert.rejects(ask({ model: one.info.id }), { code: 'ARGUMENT', message: /a model that was loaded/ });
     await engine.close();
   });
-
-const SMOLLM2 = realModel('smollm2');
-test('SmolLM2, guessed by itself and by itself without layers', { skip: SMOLLM2 ? false : NO_REAL_MODEL }, async () => {
-  const engine = await createEngine();
-  const load = (/** @type {object} */ options) => engine.load(fromFile(String(SMOLLM2)), { context: 512, ...options });
-  const [model, less] = [await load({ sessions: 2 }), await load({ quality: { skip: [14, 18] } })];
-  const story = 'Once upon a time, there was a little girl who lived in a';
-  for (const temperature of [0, 0.7]) {
-    const options = { temperature, seed: 3, maxTokens: 40 };
-    const plain = await model.generate(story, options);
-    for (const draft of [model, less]) {
-      const { ids: made, timings } = await model.generate(story, { ...options, speculate: { model: draft } });
-      assert.deepEqual(made, plain.ids);
-      assert.ok(timings.acceptedTokens > 5, JSON.stringify(timings));
-      if (draft === model && !temperature) assert.equal(timings.acceptedTokens, timings.draftedTokens);
-    }
-  }
-  await engine.close();
-});

@@ -1,12 +1,10 @@
 // A share of the head, by clusters, through the public interface. What is computed, and its bits, tests/c/test_clusters.c compares.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
-import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
-import { openLogits } from './logits.mjs';
 
 const tiny = await tinyModel();
 const source = fromBytes(tiny);
@@ -127,33 +125,3 @@ test('what cannot be is refused, with what to do', async () => {
   });
   await engine.close();
 });
-
-const file = realModel('smollm2');
-test(
-  'SmolLM2: of its own choices a third of the head finds nearly all',
-  { skip: file ? false : NO_REAL_MODEL },
-  async () => {
-    const whole = await openLogits(fromFile(/** @type {string} */ (file)), {
-      context: 256,
-      activations: 'i16',
-      kv: 'i8',
-      quality: { head: 0.3 },
-      sessions: 2,
-    });
-    const { wasm, another, model } = whole;
-    wasm.check('bqw_model_cluster', model);
-    const some = another();
-    wasm.check('bqw_session_clusters', some.session, 1);
-    const best = (/** @type {Float32Array} */ logits) => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
-    let id = 504;
-    let same = 0;
-    let logits = [whole, some].map((one) => one.start([1, id]));
-    for (let i = 0; i < 50; i++) {
-      id = best(logits[0]);
-      same += Number(best(logits[1]) === id);
-      logits = [whole, some].map((one) => one.next(id));
-    }
-    assert.ok(same >= 47, `${same} of 50`);
-    whole.close();
-  },
-);

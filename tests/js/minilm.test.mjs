@@ -1,56 +1,20 @@
-// all-MiniLM-L6-v2, from its Hugging Face folder, against sentence-transformers on 500 sentences (tests/golden/make_embeddings.py).
+// See minilm-suite.mjs; minilm.long.mjs takes all sentences. And the same model as a GGUF file.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
+import { f16FromNumber } from '../../js/convert/half.js';
 import { convert } from '../../js/convert/index.js';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
-import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { NO_REAL_MODEL } from '../../tools/setup/models.mjs';
 import { gguf } from './gguf-writer.mjs';
+import { cosinesSuite, minilm, nearness, sentences } from './minilm-suite.mjs';
 
-const GOLDEN = fileURLToPath(new URL('../golden/embeddings/', import.meta.url));
-const { sentences, hidden } = JSON.parse(readFileSync(join(GOLDEN, 'sentences.json'), 'utf8'));
-const halves = new Uint16Array(Uint8Array.from(readFileSync(join(GOLDEN, 'minilm.f16'))).buffer);
-const minilm = realModel('minilm');
 const folder = mkdtempSync(join(tmpdir(), 'bq4-minilm-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
-function cosine(a, b) {
-  const dot = (/** @type {ArrayLike<number>} */ x, /** @type {ArrayLike<number>} */ y) =>
-    Array.from(x).reduce((sum, v, i) => sum + v * y[i], 0);
-  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
-}
-
-for (const [quant, least] of /** @type {[string, number][]} */ ([
-  ['f32', 0.9999],
-  ['bq8', 0.995],
-]))
-  test(
-    `${quant}: cosines of at least ${least}, texts cut where sentence-transformers cuts them`,
-    { skip: !minilm && NO_REAL_MODEL, timeout: 200_000 }, // it computes 500 texts
-    async (t) => {
-      const path = join(folder, `${quant}.bq4`);
-      await convert(/** @type {string} */ (minilm), path, { quant });
-      const engine = await createEngine({ threads: 1 });
-      const model = await engine.load(fromFile(path));
-      assert.deepEqual(model.info.embedding, { pooling: 'mean', normalize: true, tokens: 256 });
-      const { vectors, tokens, truncated } = await model.embed(sentences);
-      const cosines = vectors.map((vector, i) =>
-        cosine(vector, Array.from(halves.subarray(i * hidden, (i + 1) * hidden), f16ToNumber)),
-      );
-      const worst = cosines.indexOf(Math.min(...cosines));
-      t.diagnostic(
-        `${quant}: from ${cosines[worst].toFixed(6)} on, ${(cosines.reduce((a, b) => a + b, 0) / cosines.length).toFixed(6)} on average`,
-      );
-      assert.ok(cosines[worst] >= least, `${cosines[worst]}: ${sentences[worst]}`);
-      assert.ok(truncated.length > 0 && truncated.every((i) => tokens[i] === 256));
-      await engine.close();
-    },
-  );
+cosinesSuite(10);
 
 /** GGUF's names of modules by Hugging Face's. */
 const MODULES = {
@@ -132,15 +96,14 @@ test(
     const model = await engine.load(fromBytes(file));
     const { info } = model;
     assert.deepEqual(info.embedding, { pooling: 'mean', normalize: true, tokens: 512 });
-    const few = sentences.filter((/** @type {string} */ text) => text.length < 200).slice(0, 100);
+    const few = sentences.filter((text) => text.length < 200).slice(0, 100);
     const { vectors } = await model.embed(few);
     const path = join(folder, 'whole.bq4');
     await convert(source, path, { quant: 'f32' });
     const whole = await engine.load(fromFile(path));
     for (const [i, text] of few.entries()) {
       assert.deepEqual(await model.tokenize(text), await whole.tokenize(text), text);
-      const golden = halves.subarray(sentences.indexOf(text) * hidden, (sentences.indexOf(text) + 1) * hidden);
-      const near = cosine(vectors[i], Array.from(golden, f16ToNumber));
+      const near = nearness(vectors[i], sentences.indexOf(text));
       assert.ok(near >= 0.9999, `${near}: ${text}`);
     }
     await engine.close();

@@ -2,9 +2,8 @@
 // was made for. What is computed, and its bits, tests/c/test_sinks.c and test_skip.c compare; here they are those of every build.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/engine.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
-import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -198,27 +197,3 @@ test('weights that are read again for every token, some of them left out: the sa
   assert.deepEqual(made[1], made[0]);
   await engine.close();
 });
-
-const file = realModel('smollm2');
-
-test(
-  'SmolLM2: after a conversation of many times the cache it still answers',
-  {
-    skip: file ? false : NO_REAL_MODEL,
-  },
-  async () => {
-    const story = 'She walked along the river and counted the boats, the birds and the clouds. ';
-    const engine = await createEngine();
-    const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 9000, kvWindow: 64 });
-    assert.ok(model.info.context > model.info.trainedContext);
-    const messages = Array.from({ length: 10 }, (_, i) => [
-      { role: /** @type {const} */ ('user'), content: `Part ${i}. ${story.repeat(4)} What did she count?` },
-      { role: /** @type {const} */ ('assistant'), content: 'She counted the boats, the birds and the clouds.' },
-    ]).flat();
-    const question = { role: /** @type {const} */ ('user'), content: 'What is the capital of France?' };
-    const { text, timings } = await model.reply([...messages, question], { temperature: 0, maxTokens: 24 });
-    assert.ok(timings.promptTokens > 8 * 64);
-    assert.match(text, /Paris/);
-    await engine.close();
-  },
-);

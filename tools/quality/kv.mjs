@@ -94,6 +94,7 @@ console.log('|---|---|---|---|---|---|---|---|---|');
 let steps = [];
 for (let n = 1, at = 0; n <= most; n++) {
   predict(n);
+  if (n % 256 === 0) process.stderr.write(`\r${n} of ${most} tokens read`);
   if (n === depths[at] - BEFORE) {
     steps = kvs.map(() => []);
     for (let round = 0; round < ROUNDS; round++)

@@ -10,7 +10,7 @@ import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { SHAPES } from '../../tools/make_random.mjs';
-import { chromiumFirst, start } from './every.mjs';
+import { everyBrowser, start } from './every.mjs';
 import { comesTo, press, ready, say, seen, textOf } from './person.mjs';
 import { ROOT } from './site.mjs';
 
@@ -71,7 +71,7 @@ const kept = (page) =>
     return files;
   });
 
-await chromiumFirst((name) => {
+await everyBrowser((name) => {
   for (const { what, skip, file, faults } of WRONG)
     test(
       `at the offer's address lies ${what}: refused, nothing of it stays, the bundled model answers`,

@@ -11,7 +11,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { chromiumFirst, start } from './every.mjs';
+import { everyBrowser, start } from './every.mjs';
 import { comesTo, openFile, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { until } from '../waiting.mjs';
 import { ROOT } from './site.mjs';
@@ -91,7 +91,7 @@ before(async () => {
   );
 });
 
-await chromiumFirst((name) => {
+await everyBrowser((name) => {
   const here = {
     browser: /** @type {import('./browsers.mjs').Browser} */ (/** @type {any} */ (null)),
     site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),

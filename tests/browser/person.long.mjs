@@ -9,7 +9,7 @@ import { fileSink } from '../../js/convert/write/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { chromiumFirst, start } from './every.mjs';
+import { everyBrowser, start } from './every.mjs';
 import { comesTo, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { plainHost, ROOT } from './site.mjs';
 
@@ -59,7 +59,7 @@ const send = (page, text) =>
     /** @type {HTMLElement} */ (document.querySelector('#send')).click();
   }, text);
 
-await chromiumFirst((name) => {
+await everyBrowser((name) => {
   const here = {
     browser: /** @type {import('./browsers.mjs').Browser} */ (/** @type {any} */ (null)),
     site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),

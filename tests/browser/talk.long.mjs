@@ -1,7 +1,7 @@
 // Talking in every browser: conversations, their list and their branches, Markdown, settings of each.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chromiumFirst, oneSite } from './every.mjs';
+import { everyBrowser, oneSite } from './every.mjs';
 import { comesTo, press, ready, say, set, shown, texts } from './person.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
@@ -29,7 +29,7 @@ const MARKDOWN = [
   'The end.',
 ].join('\n\n');
 
-await chromiumFirst((name) => {
+await everyBrowser((name) => {
   const here = oneSite(name);
   const open = async () => {
     const page = await here.open('demo/');

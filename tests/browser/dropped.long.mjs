@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { randomParts } from '../js/gguf-writer.mjs';
-import { chromiumFirst, oneSite } from './every.mjs';
+import { everyBrowser, oneSite } from './every.mjs';
 import { ISOLATED } from './host.mjs';
 import { newPage, oneHost, openDemo, say, ready as siteReady, texts } from './site.mjs';
 
@@ -86,7 +86,7 @@ async function answer(page) {
   return page.evaluate(() => document.querySelector('[data-stat="tokens"]')?.textContent ?? '');
 }
 
-await chromiumFirst((browser) => {
+await everyBrowser((browser) => {
   const here = oneSite(browser, ISOLATED);
 
   async function demo() {

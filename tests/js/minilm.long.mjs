@@ -1,0 +1,4 @@
+// See minilm-suite.mjs.
+import { cosinesSuite } from './minilm-suite.mjs';
+
+cosinesSuite(1);
