@@ -67,6 +67,7 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
   --quant TYPE         bq4a (default), bq4h, bq4, bq4_16, bq4_64, bq3a, bq2a or bqt; others are rounded as by convert
   --embed TYPE         of embedding and head (default: bq8)
   --target-size SIZE   of the file, as 80MB: bq4h, bq4a or bq8 (bq3a, bq2a if need be) for each matrix, by what rounding it costs the model's predictions
+  --target-ppl PERCENT  of perplexity that may be added, as 3%, measured on the end of the text: types are chosen as for --target-size
   --method KIND        gptq (default): errors are made good by later weights; search: only scales are searched
   --tokenizer FILE  --hash KIND  --json   as of convert
 
@@ -194,6 +195,7 @@ const COMMANDS = {
       tokens: value,
       method: value,
       'target-size': value,
+      'target-ppl': value,
       hash: value,
       json: flag,
     },

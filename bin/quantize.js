@@ -77,8 +77,22 @@ function sizeOf(text) {
   );
 }
 
+/** Percents, above nothing. @param {string | undefined} text */
+function percentOf(text) {
+  if (text === undefined) return undefined;
+  const [, number = '0'] = /^(\d+(?:\.\d+)?)\s*%?$/.exec(text) ?? [];
+  if (!Number(number)) throw new Usage(`--target-ppl is "${text}", not percents above 0, as 3%`);
+  return Number(number);
+}
+
 /** @type {Record<string, string>} */
-const STAGES = { read: 'reading', calibrate: 'calibrating', choose: 'choosing types', write: 'rounding' };
+const STAGES = {
+  read: 'reading',
+  calibrate: 'calibrating',
+  choose: 'choosing types',
+  try: 'trying types',
+  write: 'rounding',
+};
 
 /** Ctrl-C ends the work and leaves nothing behind; a second one ends the process at once. */
 function stopSignal() {
@@ -105,6 +119,7 @@ export async function quantizeFile([from, to], options) {
       method: options.method,
       tokens: numberOf(options, 'tokens'),
       targetSize: sizeOf(options['target-size']),
+      targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
       onProgress,
       signal,

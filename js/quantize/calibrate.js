@@ -188,6 +188,15 @@ export class Calibrator {
     });
   }
 
+  /** How well it predicts the text's first window. */
+  async perplexity() {
+    const [ids] = this.#windows;
+    const predicted = await this.predictions(ids.length);
+    let sum = 0;
+    for (let i = 1; i < ids.length; i++) sum -= predicted[i - 1][ids[i]];
+    return Math.exp(sum / (ids.length - 1));
+  }
+
   /**
    * While `use` runs the model has other weights in one matrix.
    * @template T @param {string} name  wte.weight, or one that has moments @param {Float32Array} values @param {() => Promise<T>} use

@@ -12,7 +12,7 @@ import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { fromFile } from '../sources/index.js';
 import { Calibrator, inputOf } from './calibrate.js';
-import { mixedTypes } from './mix.js';
+import { typesInRoom, typesWithin } from './mix.js';
 import { rounded, Rounder } from './rounder.js';
 
 /** @import { Match, Encoded } from '../convert/encoded.js' */
@@ -21,6 +21,8 @@ import { rounded, Rounder } from './rounder.js';
 
 /** Bytes of weights as f32 up to which a model is calibrated with them; larger ones with f16. */
 const LARGEST_F32 = 2 ** 31;
+/** A perplexity is measured on so many tokens, of no more characters than these: the end of the text, which nothing is calibrated on. */
+const [TESTED, CHARACTERS] = [1024, 8192];
 
 /**
  * A model that can be read: its tensors, and what else goes into a file.
@@ -38,8 +40,9 @@ const LARGEST_F32 = 2 ** 31;
  * @property {number} [tokens]     of the text that count, default 16,384
  * @property {Method} [method]     default "gptq"
  * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
+ * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
  * @property {string} [hash]       as of `convert`
- * @property {(stage: 'read' | 'calibrate' | 'choose' | 'write', done: number, total: number) => void} [onProgress]
+ * @property {(stage: 'read' | 'calibrate' | 'choose' | 'try' | 'write', done: number, total: number) => void} [onProgress]
  * @property {AbortSignal} [signal]
  */
 
@@ -90,14 +93,13 @@ function typeOf({ slot: { dims, embedding, exact, name } }, types, own) {
   return { type, layout: dims.length === 1 ? ROWS : runLayout(type), by: isSearched(type) && inputOf(name) !== null };
 }
 
-/**
- * Types of the matrices that can be tried one by one.
- * @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types
- * @param {{ calibrator: Calibrator, rounder: Rounder, codec: Codec, options: QuantizeOptions }} with_
- */
-async function choose({ config, parts }, matches, types, { calibrator, rounder, codec, options }) {
-  const { targetSize = Infinity, hash, onProgress } = options;
-  const tried = matches.filter(({ slot: { name } }) => inputOf(name) || /^(wte|lm_head)\.weight$/.test(name));
+/** Matrices whose types can be chosen one by one. @param {Match[]} matches */
+const chosen = (matches) =>
+  matches.filter(({ slot: { name } }) => inputOf(name) || /^(wte|lm_head)\.weight$/.test(name));
+
+/** What they may take in a file of `targetSize` bytes. @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types @param {QuantizeOptions} options */
+function roomFor({ config, parts }, matches, types, { targetSize = Infinity, hash }) {
+  const tried = chosen(matches);
   const bytesOf = (/** @type {Match} */ match) => {
     const { type, layout } = typeOf(match, types);
     const { rows, cols } = matrixOf(match.slot.dims);
@@ -107,9 +109,17 @@ async function choose({ config, parts }, matches, types, { calibrator, rounder, 
   const listed = matches.map((match) => ({ name: match.slot.name, dims: match.slot.dims, ...typeOf(match, types) }));
   const prefix = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors: listed }), hash === 'sha256');
   const rest = matches.filter((match) => !tried.includes(match)).reduce((sum, match) => sum + bytesOf(match), 0);
-  const room = targetSize - prefix - rest - ALIGN * tried.length - 32 * Math.ceil(targetSize / CHUNK);
-  const onTensor = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.('choose', done, total);
-  return mixedTypes(tried, { calibrator, rounder, codec, room, onTensor });
+  return targetSize - prefix - rest - ALIGN * tried.length - 32 * Math.ceil(targetSize / CHUNK);
+}
+
+/** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {AbortSignal} [signal] */
+async function perplexityOf(path, text, signal) {
+  const reader = await Calibrator.open(fromFile(path), text, { tokens: TESTED, signal });
+  try {
+    return await reader.perplexity();
+  } finally {
+    reader.close();
+  }
 }
 
 /**
@@ -124,8 +134,13 @@ export async function quantize(input, output, options = {}) {
   if (!Object.hasOwn(METHODS, method))
     throw new BqError('ARGUMENT', `method is "${method}", not one of ${Object.keys(METHODS).join(', ')}`);
   const types = chosenTypes(options);
-  if (options.targetSize !== undefined && calibrate === undefined)
+  const { targetSize, targetPpl } = options;
+  if (targetSize !== undefined && targetPpl !== undefined)
+    throw new BqError('ARGUMENT', 'a file has a target size or a target perplexity, not both');
+  if ((targetSize ?? targetPpl) !== undefined && calibrate === undefined)
     throw new BqError('ARGUMENT', 'types can only be chosen by what they cost on a text', { hint: '--calibrate TEXT' });
+  const end = targetPpl === undefined ? 0 : Math.min(CHARACTERS, Math.floor((calibrate ?? '').length / 4));
+  const [seen, unseen] = [(calibrate ?? '').slice(0, -end || undefined), (calibrate ?? '').slice(-end || Infinity)];
   const matches = matchTensors(input.config, input.tensors);
   const largestPiece = largestPieceOf(matches);
   const codec = await createCodec(Math.max(largestPiece, 1 << 20));
@@ -142,30 +157,47 @@ export async function quantize(input, output, options = {}) {
     if (calibrate !== undefined && shapes.length) {
       const path = join(folder, 'floats.bq4');
       await writeFloats(input, matches, codec, path, options);
-      calibrator = await Calibrator.open(fromFile(path), calibrate, { tokens, signal: options.signal });
+      calibrator = await Calibrator.open(fromFile(path), seen, { tokens, signal: options.signal });
       calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
       rounder = await Rounder.create(shapes, METHODS[method]);
     }
-    const own =
-      calibrator && rounder && options.targetSize !== undefined
-        ? await choose(input, matches, types, { calibrator, rounder, codec, options })
-        : new Map();
-    const out = matches.map((match) => {
-      const { type, layout, by } = typeOf(match, types, own);
-      const plain = () => encoded(codec, match, type, layout);
-      if (!by || !calibrator || !rounder) return plain();
-      const [from, rounds] = [calibrator, rounder];
-      return rounded(rounds, () => from.momentsOf(match.slot.name), match, type, layout, plain);
-    });
-    const written = await writeFile(
-      output,
-      { ...input.parts, config: input.config, tensors: out },
-      {
-        hash: options.hash,
-        onBytes: (done, total) => options.onProgress?.('write', done, total),
-        signal: options.signal,
-      },
-    );
+    /** @param {ReadonlyMap<string, WeightType>} own  types of some @param {string} to @param {'try' | 'write'} stage */
+    const write = async (own, to, stage) => {
+      const out = matches.map((match) => {
+        const { type, layout, by } = typeOf(match, types, own);
+        const plain = () => encoded(codec, match, type, layout);
+        if (!by || !calibrator || !rounder) return plain();
+        const [from, rounds] = [calibrator, rounder];
+        return rounded(rounds, () => from.momentsOf(match.slot.name), match, type, layout, plain);
+      });
+      const written = await writeFile(
+        to,
+        { ...input.parts, config: input.config, tensors: out },
+        {
+          hash: options.hash,
+          onBytes: (done, total) => options.onProgress?.(stage, done, total),
+          signal: options.signal,
+        },
+      );
+      return { written, out };
+    };
+    let own = new Map();
+    if (calibrator && rounder && (targetSize ?? targetPpl) !== undefined) {
+      const onTensor = (/** @type {number} */ done, /** @type {number} */ total) =>
+        options.onProgress?.('choose', done, total);
+      const with_ = { calibrator, rounder, codec, onTensor };
+      const tried = chosen(matches);
+      if (targetPpl === undefined) own = await typesInRoom(tried, roomFor(input, matches, types, options), with_);
+      else {
+        const before = await perplexityOf(join(folder, 'floats.bq4'), unseen, options.signal);
+        own = await typesWithin(tried, targetPpl, with_, async (choice) => {
+          const path = join(folder, 'tried.bq4');
+          await write(choice, path, 'try');
+          return 100 * ((await perplexityOf(path, unseen, options.signal)) / before - 1);
+        });
+      }
+    }
+    const { written, out } = await write(own, output, 'write');
     return conversionReport(
       output,
       written,

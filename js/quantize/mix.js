@@ -1,4 +1,7 @@
-/** Which type each matrix gets, so that a file is at most so large: by what rounding each one alone costs the model's predictions. */
+/**
+ * Which type each matrix gets, so that a file is at most so large, or predicts at most so much worse: by what rounding each one alone
+ * costs the model's predictions.
+ */
 import { encoded } from '../convert/encoded.js';
 import { isSearched, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
@@ -16,6 +19,10 @@ import { rounded } from './rounder.js';
 const ALL = ['bq2a', 'bq3a', 'bq4h', 'bq4a', 'bq8'].map(typeNamed);
 /** Where all matrices may have this type nothing smaller is tried: what a type costs is measured with the smallest. */
 const USUAL = 2;
+/** The smallest that is tried for a perplexity, and from which percents on. @type {[number, number]} */
+const SMALLER = [1, 10];
+/** Files that are tried for a perplexity, at most; the share of what it may grow by that is near enough. */
+const [TRIES, NEAR] = [6, 0.8];
 /** Tokens on which a matrix's part is measured. */
 const TOKENS = 128;
 
@@ -81,13 +88,12 @@ function divergence(theirs, ours) {
 }
 
 /**
- * @param {Match[]} matches  matrices, embedding and head
- * @param {{ calibrator: Calibrator, rounder: Rounder, codec: Codec, room: number, onTensor: (done: number, total: number) => void }} with_
- * @returns {Promise<Map<string, WeightType>>}
+ * What each matrix takes and loses in each type of a ladder.
+ * @param {Match[]} matches  matrices, embedding and head @param {readonly WeightType[]} ladder
+ * @param {{ calibrator: Calibrator, rounder: Rounder, codec: Codec, onTensor: (done: number, total: number) => void }} with_
  */
-export async function mixedTypes(matches, { calibrator, rounder, codec, room, onTensor }) {
+async function choicesOf(matches, ladder, { calibrator, rounder, codec, onTensor }) {
   const reference = await calibrator.predictions(TOKENS);
-  const ladder = ladderFor(matches, room);
   /** @type {Choice[]} */
   const choices = [];
   for (const match of matches) {
@@ -117,6 +123,90 @@ export async function mixedTypes(matches, { calibrator, rounder, codec, room, on
     choices.push({ name, bytes, loss: errors.map((error) => (Math.max(cost, 0) * error) / errors[0]) });
     onTensor(choices.length, matches.length);
   }
-  const steps = spend(choices, room);
-  return new Map([...steps].map(([name, step]) => [name, ladder[step]]));
+  return choices;
+}
+
+/** @typedef {Map<string, WeightType>} Types  by names of matrices */
+/** @param {Map<string, number>} steps @param {readonly WeightType[]} ladder @returns {Types} */
+const typesOf = (steps, ladder) => new Map([...steps].map(([name, step]) => [name, ladder[step]]));
+
+/**
+ * Types with which all matrices take at most `room` bytes.
+ * @param {Match[]} matches @param {number} room @param {Parameters<typeof choicesOf>[2]} with_
+ */
+export async function typesInRoom(matches, room, with_) {
+  const ladder = ladderFor(matches, room);
+  return typesOf(spend(await choicesOf(matches, ladder, with_), room), ladder);
+}
+
+/** Of the smallest steps that lose no more than this. @param {readonly Choice[]} choices @param {number} most */
+export function stepsThatLose(choices, most) {
+  const sum = (/** @type {(choice: Choice) => number} */ of) => choices.reduce((all, choice) => all + of(choice), 0);
+  let [low, high] = [sum(({ bytes }) => bytes[0]), sum(({ bytes }) => Math.max(...bytes))];
+  const lost = (/** @type {Map<string, number>} */ steps) => sum(({ name, loss }) => loss[steps.get(name) ?? 0]);
+  while (high - low > 1) {
+    const room = Math.floor((low + high) / 2);
+    if (lost(spend(choices, room)) > most) low = room;
+    else high = room;
+  }
+  return spend(choices, high);
+}
+
+/**
+ * The smallest types of those tried with which perplexity grows by at most `target` percent. What matrices lose one by one says in
+ * which order they need bits, and roughly how much all of them lose together: how much they do is measured.
+ * ARGUMENT: it grows more with the largest.
+ * @param {readonly Choice[]} choices @param {number} target
+ * @param {(steps: Map<string, number>) => Promise<number>} measure  percents that perplexity has grown by
+ * @returns {Promise<Map<string, number>>}
+ */
+export async function stepsWithin(choices, target, measure) {
+  const bytesOf = (/** @type {Map<string, number>} */ steps) =>
+    choices.reduce((sum, { name, bytes }) => sum + bytes[steps.get(name) ?? 0], 0);
+  const aim = Math.log1p(target / 100);
+  /** @type {{ steps: Map<string, number>, bytes: number } | null} */
+  let best = null;
+  // What may be lost: this much is known to be right, this much to be too much.
+  let [right, wrong, may] = [0, Infinity, aim];
+  const seen = new Set();
+  for (let tried = 0; tried < TRIES; tried++) {
+    // The last one, if all were too small: the largest types.
+    const steps = stepsThatLose(choices, !best && tried === TRIES - 1 ? 0 : may);
+    if (seen.has(bytesOf(steps))) {
+      if (best) break;
+      [wrong, may] = [may, may / 4];
+      continue;
+    }
+    seen.add(bytesOf(steps));
+    const grown = await measure(steps);
+    if (grown <= target) {
+      right = may;
+      if (!best || bytesOf(steps) < best.bytes) best = { steps, bytes: bytesOf(steps) };
+      if (grown >= NEAR * target) break;
+    } else wrong = may;
+    const guess = may * Math.min(Math.max(aim / Math.log1p(Math.max(grown, 0) / 100), 1 / 8), 8);
+    may =
+      guess > right && guess < wrong
+        ? guess
+        : wrong === Infinity
+          ? 8 * right
+          : Math.sqrt(Math.max(right, wrong / 64) * wrong);
+  }
+  if (!best)
+    throw new BqError('ARGUMENT', `with none of the types tried perplexity grows by ${target} % or less`, {
+      hint: 'allow more, or keep the types that the model has',
+    });
+  return best.steps;
+}
+
+/**
+ * Types with which perplexity grows by at most `target` percent.
+ * @param {Match[]} matches @param {number} target @param {Parameters<typeof choicesOf>[2]} with_
+ * @param {(types: Types) => Promise<number>} measure  percents that perplexity has grown by
+ */
+export async function typesWithin(matches, target, with_, measure) {
+  const [smaller, from] = SMALLER;
+  const ladder = ALL.slice(target < from ? USUAL : smaller);
+  const choices = await choicesOf(matches, ladder, with_);
+  return typesOf(await stepsWithin(choices, target, (steps) => measure(typesOf(steps, ladder))), ladder);
 }

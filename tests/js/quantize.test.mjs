@@ -10,7 +10,7 @@ import { inspect } from '../../bin/inspect.js';
 import { ROWS, typeNamed } from '../../js/convert/weights.js';
 import { inputOf } from '../../js/quantize/calibrate.js';
 import { quantizing } from '../../js/quantize/border.js';
-import { spend } from '../../js/quantize/mix.js';
+import { spend, stepsWithin } from '../../js/quantize/mix.js';
 import { piecesOf } from '../../js/quantize/pieces.js';
 import { Rounder } from '../../js/quantize/rounder.js';
 import { openBytes } from '../../js/sources/bytes.js';
@@ -173,6 +173,54 @@ test('quantize --target-size: types by what each matrix costs, and the file is n
   assert.match(stderr, /--target-size is "30KB"/);
   const small = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '0.03MB');
   assert.match(small.stderr, /the target is \d+ bytes less than the smallest types take/);
+});
+
+test('quantize --target-ppl: the smallest that was tried and grows no more, what is none is refused', async () => {
+  const folder = fresh();
+  const text = join(folder, 'text.txt');
+  writeFileSync(text, TEXT);
+  const loose = quantized(tiny, join(folder, 'a.bq4'), '--calibrate', text, '--target-ppl', '50%');
+  const tight = quantized(tiny, join(folder, 'b.bq4'), '--calibrate', text, '--target-ppl', '1');
+  assert.ok(loose.bytes < tight.bytes, `${loose.bytes}, ${tight.bytes}`);
+  for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
+    [['--calibrate', text, '--target-ppl', '0'], /--target-ppl is "0", not percents above 0/],
+    [['--target-ppl', '3%'], /only be chosen by what they cost on a text/],
+    [['--calibrate', text, '--target-ppl', '3%', '--target-size', '1MB'], /not both/],
+  ]))
+    assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
+  assert.deepEqual(readdirSync(folder).sort(), ['a.bq4', 'b.bq4', 'text.txt']);
+});
+
+test('a perplexity is met with few files, or it is said that none does', async () => {
+  const choices = Array.from({ length: 20 }, (_, i) => ({
+    name: `${i}`,
+    bytes: [100, 120, 200],
+    loss: [0.02 * (i + 1), 0.005 * (i + 1), 0.00001],
+  }));
+  const taken = (/** @type {Map<string, number>} */ steps) =>
+    choices.reduce((sum, { name, bytes }) => sum + bytes[steps.get(name) ?? 0], 0);
+  // Together they lose another multiple than what they lose one by one.
+  for (const times of [0.1, 1, 7]) {
+    /** @type {{ bytes: number, grown: number }[]} */
+    const tried = [];
+    const steps = await stepsWithin(choices, 5, async (steps) => {
+      const loss = choices.reduce((sum, { name, loss }) => sum + loss[steps.get(name) ?? 0], 0);
+      const grown = 100 * Math.expm1(times * loss);
+      tried.push({ bytes: taken(steps), grown });
+      return grown;
+    });
+    const right = tried.filter(({ grown }) => grown <= 5);
+    assert.equal(taken(steps), Math.min(...right.map(({ bytes }) => bytes)), `${times}`);
+    assert.ok(tried.length <= 6 && Math.max(...right.map(({ grown }) => grown)) > 2.5, JSON.stringify(tried));
+  }
+  await assert.rejects(
+    stepsWithin(choices, 5, async () => 6),
+    { code: 'ARGUMENT', message: /with none of the types tried perplexity grows by 5 % or less/ },
+  );
+  const grown = [6, 4];
+  await stepsWithin(choices.slice(0, 1), 5, async () => Number(grown.shift())); // the same steps where less may be lost
+  assert.deepEqual(grown, []);
+  assert.equal(taken(await stepsWithin(choices, 5, async () => -1)), 2000, 'the smallest, where nothing is lost');
 });
 
 test('room is spent on what takes away most for its bytes', () => {
