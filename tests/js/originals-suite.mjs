@@ -47,8 +47,16 @@ export const SENTENCE_PIECE = [
   'sp-unigram-folded',
 ];
 
+/** Why nothing can be compared with the originals, or false. */
+export const lacksOriginals = () =>
+  spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
+  `${PYTHON} lacks the packages tokenizers and sentencepiece (tools/requirements-test.txt)`;
+
+/** @param {...string} args  of tests/tools/original_tokenizers.py */
+export const runOriginals = (...args) => execFileSync(PYTHON, ['-B', SCRIPT, ...args]);
+
 /** @param {string} path @returns {{ text: string, ids: number[] }[]} */
-function readCases(path) {
+export function readCases(path) {
   const bytes = readFileSync(path);
   let at = 4;
   return Array.from({ length: bytes.readUInt32LE(0) }, () => {
@@ -62,9 +70,7 @@ function readCases(path) {
 
 /** @param {number} strings  for each tokenizer @param {string} report  the file of the table's rows */
 export function originalsSuite(strings, report) {
-  const missing =
-    spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
-    `${PYTHON} lacks the packages tokenizers and sentencepiece (tools/requirements-test.txt)`;
+  const missing = lacksOriginals();
   const folder = mkdtempSync(join(tmpdir(), 'bq4-originals-'));
   /** @type {{ tokenizer: string, source: string, cases: number, against: string }[]} */
   const rows = [];
@@ -74,7 +80,7 @@ export function originalsSuite(strings, report) {
   });
   for (const name of [...HUGGING_FACE, ...SENTENCE_PIECE]) {
     test(`${name}: ids of ${strings} random strings`, { skip: missing, timeout: 300_000 }, async () => {
-      execFileSync(PYTHON, ['-B', SCRIPT, folder, String(strings), name]);
+      runOriginals(folder, String(strings), name);
       const json = join(folder, name, 'tokenizer.json');
       const path = existsSync(json) ? json : join(folder, name, 'tokenizer.model');
       const tokens = await readTokenizerFile(path, { vocab: 0 });

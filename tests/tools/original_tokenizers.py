@@ -2,10 +2,12 @@
 """Trains a tokenizer of each kind with PyPI's tokenizers and sentencepiece, on text made here, and writes what
 they make of random strings: for tests/js/tokenizers-originals.test.mjs.
 
-    python3 tests/tools/original_tokenizers.py OUT [STRINGS]
+    python3 tests/tools/original_tokenizers.py OUT [STRINGS [NAME ...]]
+    python3 tests/tools/original_tokenizers.py OUT STRINGS PATH/tokenizer.json
 
 Writes OUT/NAME/tokenizer.json or tokenizer.model, and OUT/NAME/cases: u32 number; per string u32 bytes, u32
-number of ids, the text, the ids. Tokens that are looked for in a text are found in all strings.
+number of ids, the text, the ids. Tokens that are looked for in a text are found in all strings. Of a tokenizer.json
+that is there already: OUT/cases.
 """
 import json
 import pathlib
@@ -216,6 +218,10 @@ def write(folder, texts, ids):
 def main():
     out, n = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
     wanted = sys.argv[3:]
+    if wanted and wanted[0].endswith('.json'):
+        texts = strings(n, 2000)
+        write(out, texts, [e.ids for e in Tokenizer.from_file(wanted[0]).encode_batch(texts, add_special_tokens=False)])
+        return
     for i, (name, make) in enumerate(HUGGING_FACE.items()):
         if wanted and name not in wanted:
             continue
