@@ -2,7 +2,7 @@
 // same of them. Without the two packages the tests are skipped.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -11,6 +11,7 @@ import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { modelRows } from '../models-report.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';
+import { gguf } from './gguf-writer.mjs';
 
 const SCRIPT = fileURLToPath(new URL('../tools/original_tokenizers.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';
@@ -72,6 +73,7 @@ export function readCases(path) {
 export function originalsSuite(strings, report) {
   const missing = lacksOriginals();
   const folder = mkdtempSync(join(tmpdir(), 'bq4-originals-'));
+  if (!missing) runOriginals(folder, String(strings));
   /** @type {{ tokenizer: string, source: string, cases: number, against: string }[]} */
   const rows = [];
   after(() => {
@@ -80,29 +82,60 @@ export function originalsSuite(strings, report) {
   });
   for (const name of [...HUGGING_FACE, ...SENTENCE_PIECE]) {
     test(`${name}: ids of ${strings} random strings`, { skip: missing, timeout: 300_000 }, async () => {
-      runOriginals(folder, String(strings), name);
-      const json = join(folder, name, 'tokenizer.json');
-      const path = existsSync(json) ? json : join(folder, name, 'tokenizer.model');
-      const tokens = await readTokenizerFile(path, { vocab: 0 });
-      const cases = readCases(join(folder, name, 'cases'));
+      const here = join(folder, name);
+      const cases = readCases(join(here, 'cases'));
       assert.equal(cases.length, strings);
-      const engine = await createEngine();
-      try {
-        const config = { ...CONFIG, vocab: tokens.tokens.length };
-        const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })));
-        // SentencePiece finds no control tokens in texts; Hugging Face's always does.
-        const options = { addSpecial: false, parseSpecial: HUGGING_FACE.includes(name) };
-        for (const { text, ids } of cases)
-          assert.deepEqual(await model.tokenize(text, options), ids, JSON.stringify(text));
+      const theirs = HUGGING_FACE.includes(name);
+      for (const source of theirs ? ['tokenizer.json'] : ['tokenizer.model', ...ggufFile(here, name)]) {
+        await compare(join(here, source), cases, theirs);
         rows.push({
           tokenizer: name,
-          source: path === json ? 'tokenizer.json' : 'tokenizer.model',
+          source: source.endsWith('.gguf') ? 'GGUF' : source,
           cases: cases.length,
-          against: path === json ? 'PyPI tokenizers' : 'PyPI sentencepiece',
+          against: theirs ? 'PyPI tokenizers' : 'PyPI sentencepiece',
         });
-      } finally {
-        await engine.close();
       }
     });
   }
+}
+
+/** @param {string} path  of a tokenizer @param {{ text: string, ids: number[] }[]} cases @param {boolean} parseSpecial  SentencePiece finds no control tokens in texts, Hugging Face's always does */
+async function compare(path, cases, parseSpecial) {
+  const tokens = await readTokenizerFile(path, { vocab: 0 });
+  const engine = await createEngine();
+  try {
+    const config = { ...CONFIG, vocab: tokens.tokens.length };
+    const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })));
+    for (const { text, ids } of cases)
+      assert.deepEqual(
+        await model.tokenize(text, { addSpecial: false, parseSpecial }),
+        ids,
+        `${path}: ${JSON.stringify(text)}`,
+      );
+  } finally {
+    await engine.close();
+  }
+}
+
+/** The same pieces in the metadata of a GGUF file, whose BPE knows no normalization: the names of those that there are. @param {string} folder @param {string} name */
+function ggufFile(folder, name) {
+  const { charsmap, ...pieces } = JSON.parse(readFileSync(join(folder, 'gguf.json'), 'utf8'));
+  const unigram = name.includes('unigram');
+  if (!unigram && charsmap.length) return [];
+  /** @type {Record<string, import('./gguf-writer.mjs').Value>} */
+  const metadata = {
+    model: ['text', unigram ? 't5' : 'llama'],
+    pre: ['text', 'default'],
+    tokens: ['array', ['text', pieces.tokens]],
+    scores: ['array', ['f32', pieces.scores]],
+    token_type: ['array', ['i32', pieces.types]],
+    unknown_token_id: ['u32', pieces.unk],
+    eos_token_id: ['u32', pieces.eos],
+    add_space_prefix: ['bool', pieces.prefix],
+    remove_extra_whitespaces: ['bool', pieces.rows],
+    ...(charsmap.length && { precompiled_charsmap: ['array', ['u8', charsmap]] }),
+  };
+  const named = Object.entries(metadata).map(([key, value]) => /** @type {const} */ ([`tokenizer.ggml.${key}`, value]));
+  writeFileSync(join(folder, 'tokenizer.gguf'), gguf(Object.fromEntries(named), []));
+  return ['tokenizer.gguf'];
 }

@@ -6,8 +6,8 @@ they make of random strings: for tests/js/tokenizers-originals.test.mjs.
     python3 tests/tools/original_tokenizers.py OUT STRINGS PATH/tokenizer.json
 
 Writes OUT/NAME/tokenizer.json or tokenizer.model, and OUT/NAME/cases: u32 number; per string u32 bytes, u32
-number of ids, the text, the ids. Tokens that are looked for in a text are found in all strings. Of a tokenizer.json
-that is there already: OUT/cases.
+number of ids, the text, the ids. Tokens that are looked for in a text are found in all strings. Beside tokenizer.model
+OUT/NAME/gguf.json: the metadata of its pieces. Of a tokenizer.json that is there already: OUT/cases.
 """
 import json
 import pathlib
@@ -207,6 +207,42 @@ SENTENCE_PIECE = {
 }
 
 
+def last_field(message, wanted):
+    """The bytes of a field of a protocol buffer, the last of that number; none: b''."""
+    found, at = b'', 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            at += 1
+            value |= (message[at - 1] & 127) << shift
+            if message[at - 1] < 128:
+                return value
+            shift += 7
+
+    while at < len(message):
+        number, wire = divmod(varint(), 8)
+        if wire == 0:
+            varint()
+            continue
+        size = varint() if wire == 2 else {1: 8, 5: 4}[wire]
+        if number == wanted:
+            found = message[at:at + size]
+        at += size
+    return found
+
+
+def gguf_metadata(t, add_dummy_prefix=True, remove_extra_whitespaces=True, user_defined_symbols=(), **_):
+    """What a GGUF file says of these pieces, types as llama.cpp's converters number them."""
+    ids = range(t.get_piece_size())
+    kinds = [(t.is_unknown, 2), (t.is_control, 3), (lambda i: t.id_to_piece(i) in user_defined_symbols, 4), (t.is_unused, 5), (t.is_byte, 6)]
+    charsmap = last_field(last_field(t.serialized_model_proto(), 3), 2)
+    return dict(tokens=[t.id_to_piece(i) for i in ids], scores=[t.get_score(i) for i in ids],
+                types=[next((kind for own, kind in kinds if own(i)), 1) for i in ids], unk=t.unk_id(), eos=t.eos_id(),
+                prefix=add_dummy_prefix, rows=remove_extra_whitespaces, charsmap=list(charsmap))
+
+
 def write(folder, texts, ids):
     parts = [struct.pack('<I', len(texts))]
     for text, own in zip(texts, ids):
@@ -240,6 +276,7 @@ def main():
         sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus()), model_prefix=prefix, vocab_size=700,
                                                  hard_vocab_limit=False, minloglevel=2, num_threads=1, **options)
         t = sentencepiece.SentencePieceProcessor(model_file=prefix + '.model')
+        (folder / 'gguf.json').write_text(json.dumps(gguf_metadata(t, **options)))
         texts = strings(n, 1000 + i)
         write(folder, texts, t.encode(texts))
     print(sentencepiece.__version__, unicodedata.unidata_version)
