@@ -22,7 +22,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 WORDS = """Hello world the quick brown fox jumps over lazy dogs it's DON'T we'll they're I'm he'd you've naïve café Straße ÉCOLE éàü
 İstanbul ΣΊΣΥΦΟΣ привет мир नमस्ते हिन्दी क्षत्रिय ภาษาไทย 日本語テキスト 中文字符 한국어 안녕하세요 שלום مرحبا 1234567 3.14159 2024-01-02
-foo_bar fooBar FooBAR HTTPServer x² Ⅷ ½ ①② ﬁ ﷺ ｱｲｳ ＡＢＣ a̐éö̲ q̣̇ ḍ̇ Å Å ñ ñ 가각 가각 👨‍👩‍👧 🇮🇳 😀 🏳️‍🌈 é ▁ ▁▁a <s> </s> <pad> [CLS] [MASK]
+foo_bar fooBar FooBAR HTTPServer x² Ⅷ ½ ①② ﬁ ﷺ ｱｲｳ ＡＢＣ a̐éö̲ q̣̇ ḍ̇ Å Å ñ ñ 가각 가각 👨‍👩‍👧 aaaaaaaa aaaaaaaaaaaaaaaa 🇮🇳 😀 🏳️‍🌈 é ▁ ▁▁a <s> </s> <pad> [CLS] [MASK]
 <|im_start|> <|endoftext|> ## ##ing http://a.b/c?d=e&f#g \\n {"a":1} <tag> <left> <right> <word> a<word>b 你好，世界。 ``quoted''""".split()
 SPACES = [' '] * 8 + [''] * 6 + ['  ', '   ', '\n', '\n\n', '\t', '\r\n', ' \n ', '\u00a0', '\u3000', '\u2003', '\u200b', '\u200d', '\u2028', '\u0085', '\x00', '\x0b', '\x0c']
 MARKS = [0x300, 0x301, 0x302, 0x308, 0x323, 0x327, 0x328, 0x345, 0x338, 0x3099, 0x94d, 0x93c, 0x591, 0x64b, 0x20d0, 0x302e, 0x5b0]
@@ -77,10 +77,16 @@ def string(r):
     return ''.join(out)
 
 
-def strings(n, seed):
+# One of each kind gets a megabyte of one character too, where many strings are asked for.
+RUNS = 'gpt-2 llama-2 gemma-3 unigram bert-uncased sp-bpe sp-unigram'.split()
+
+
+def strings(n, seed, runs=False):
     r = random.Random(seed)
     one = lambda: re.sub('a?<word>b?', ' \\g<0> ', string(r))
     fixed = ['', ' ', 'a', '  a  ', '\n', 'a' * 3000, ' ' * 500, 'é' * 700, 'ab ' * 300, '\u0301\u0323' * 200, '가' * 300, '1' * 1000]
+    if runs and n >= 10_000:
+        fixed += ['a' * 2**20, ' ' * 2**20]
     return fixed + [one() for _ in range(max(0, n - len(fixed)))]
 
 
@@ -255,7 +261,7 @@ def main():
     out, n = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
     wanted = sys.argv[3:]
     if wanted and wanted[0].endswith('.json'):
-        texts = strings(n, 2000)
+        texts = strings(n, 2000, True)
         write(out, texts, [e.ids for e in Tokenizer.from_file(wanted[0]).encode_batch(texts, add_special_tokens=False)])
         return
     for i, (name, make) in enumerate(HUGGING_FACE.items()):
@@ -265,7 +271,7 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         t = make()
         t.save(str(folder / 'tokenizer.json'))
-        texts = strings(n, i)
+        texts = strings(n, i, name in RUNS)
         write(folder, texts, [e.ids for e in t.encode_batch(texts, add_special_tokens=False)])
     for i, (name, options) in enumerate(SENTENCE_PIECE.items()):
         if wanted and name not in wanted:
@@ -277,7 +283,7 @@ def main():
                                                  hard_vocab_limit=False, minloglevel=2, num_threads=1, **options)
         t = sentencepiece.SentencePieceProcessor(model_file=prefix + '.model')
         (folder / 'gguf.json').write_text(json.dumps(gguf_metadata(t, **options)))
-        texts = strings(n, 1000 + i)
+        texts = strings(n, 1000 + i, name in RUNS)
         write(folder, texts, t.encode(texts))
     print(sentencepiece.__version__, unicodedata.unidata_version)
 
