@@ -1,6 +1,5 @@
 // The vocabularies that Llama 3, Qwen 3 and Gemma 3 really have (tests/tools/vocabularies.mjs): what PyPI's tokenizers makes of random
 // strings, and llama.cpp of its own cases, ours in wasm makes too.
-import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
