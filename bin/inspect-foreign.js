@@ -5,11 +5,12 @@ import { listSafetensors } from '../js/convert/read/safetensors.js';
 import { configOf } from '../js/convert/hf-names.js';
 import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
 import { readHeader } from '../js/sources/gguf-header.js';
-import { configOfGguf } from '../js/gguf/open.js';
+import { configOfGguf, readParts } from '../js/gguf/open.js';
 import { knownType, typeName } from '../js/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { nodeModule } from '../js/shared/node.js';
 import { openFile } from '../js/sources/file.js';
+import { STRIDE } from '../js/sources/split.js';
 import { readText } from './options.js';
 import { readRange } from '../js/sources/read.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
@@ -74,7 +75,8 @@ const textOf = (value) => (typeof value === 'string' ? value : '');
 
 /** @param {ByteSource} file @returns {Promise<Report>} */
 async function inspectGguf(file) {
-  const { version, metadata, tensors, alignment, end } = await readHeader(file, new Uint8Array());
+  const { parts } = file;
+  const { version, metadata, tensors, alignment, end } = await (parts ? readParts : readHeader)(file, new Uint8Array());
   const config = await attempt(() => plainNumbers(configOfGguf({ metadata, tensors })));
   const list = tensors.map(({ name, dims, type, offset }) => {
     const { block = 1, blockBytes = 0 } = knownType(type) ?? {};
@@ -83,7 +85,7 @@ async function inspectGguf(file) {
       type: typeName(type),
       layout: 'rows',
       dims,
-      offset,
+      offset: offset % STRIDE, // in its part
       bytes: (dims.reduce((a, b) => a * b, 1) / block) * blockBytes,
     };
   });
@@ -91,7 +93,15 @@ async function inspectGguf(file) {
     ([, value]) => typeof value !== 'object' && String(value).length < 200,
   );
   return {
-    format: { container: 'GGUF', version, alignment, headerBytes: end, fileLength: file.size, size: file.size },
+    format: {
+      container: 'GGUF',
+      version,
+      files: parts?.length ?? 1,
+      alignment,
+      headerBytes: end,
+      fileLength: file.size,
+      size: file.size,
+    },
     name: textOf(metadata['general.name']),
     license: textOf(metadata['general.license']),
     architecture: textOf(metadata['general.architecture']),
@@ -101,7 +111,6 @@ async function inspectGguf(file) {
     tokenizer: tokenizerOfGguf(metadata),
     template: textOf(metadata['tokenizer.chat_template']),
     tensors: list,
-    integrity: await hashOf(file),
   };
 }
 
@@ -134,10 +143,7 @@ async function inspectHf(input, isFolder) {
         .filter((/** @type {string} */ name) => name.endsWith('.safetensors'))
         .sort()
     : [basename(input)];
-  if (!files.length)
-    throw new BqError('NOT_A_MODEL', `${folder} has no safetensors file`, {
-      hint: 'inspect reads .bq4 and .gguf files, safetensors files and folders, and what convert reads',
-    });
+  if (!files.length) return inspectCheckpoint(folder, 'Hugging Face folder');
   const tensors = [];
   for (const name of files) tensors.push(...(await safetensorsList(join(folder, name))));
   const config = await attempt(() => configOf(json.value ?? {}));
@@ -176,8 +182,8 @@ async function inspectHf(input, isFolder) {
   };
 }
 
-/** What `convert` opens: configuration and shapes. @param {string} input @param {string} magic @returns {Promise<Report>} */
-async function inspectCheckpoint(input, magic) {
+/** What `convert` opens: configuration and shapes. @param {string} input @param {string} container @returns {Promise<Report>} */
+async function inspectCheckpoint(input, container) {
   const checkpoint = await openCheckpoint(input);
   try {
     const { tokenizer } = checkpoint;
@@ -190,7 +196,7 @@ async function inspectCheckpoint(input, magic) {
       bytes: packed?.bytes ?? 0,
     }));
     return {
-      format: { container: containerOf(magic) },
+      format: { container },
       name: checkpoint.name,
       license: '',
       architecture: checkpoint.config.arch ?? '',
@@ -228,7 +234,8 @@ export async function inspectForeign(path, file) {
       ? await inspectGguf(file)
       : !file || path.endsWith('.safetensors')
         ? await inspectHf(path, !file)
-        : await inspectCheckpoint(path, head);
-  if (file && !report.integrity) report.integrity = await hashOf(file);
+        : await inspectCheckpoint(path, containerOf(head));
+  // Of several files there is no hash of one.
+  if (file && !file.parts) report.integrity = await hashOf(file);
   return { chat: null, sections: [], hashes: null, ...report };
 }

@@ -30,7 +30,7 @@ const TABLES = {
   ],
   tokenizers: [
     'Tokenizers',
-    'The ids of so many texts, equal to those of the library named.',
+    'The ids of so many texts, equal to those of the library named. Llama 3, Qwen 3 and Gemma 3 have the vocabularies of those models; the others are trained by the tests, split and normalized as their names say.',
     { tokenizer: 'tokenizer', source: 'read from', cases: 'texts', against: 'compared with' },
   ],
   types: [

@@ -103,7 +103,7 @@ function listedTensors({ tensors }, architecture, facts) {
  * The header of a file, or that of the first of several with the tensors of all. FORMAT: parts are missing.
  * @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
  */
-async function readParts(file, head, signal) {
+export async function readParts(file, head, signal) {
   const parts = file.parts ?? [file];
   const header = await readHeader(parts[0], head, signal);
   const count = header.metadata['split.count'] ?? 1;

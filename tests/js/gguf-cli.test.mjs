@@ -1,14 +1,17 @@
 // GGUF files on the command line: inspect, convert, run.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { hfConfig, hfFolder, llama2c, randomWeights } from './checkpoints.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { hfConfig, hfFolder, hfName, llama2c, randomWeights } from './checkpoints.mjs';
 import { CONFIG } from './fixture.mjs';
-import { bytesTokenizer, gguf, ggufTensor, llamaMetadata } from './gguf-writer.mjs';
+import { bytesTokenizer, gguf, ggufTensor, llamaMetadata, randomParts } from './gguf-writer.mjs';
+import { torchZip } from './torch-writer.mjs';
 
 const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'bq4-gguf-cli-'));
@@ -118,6 +121,70 @@ test('inspect: a Hugging Face folder, a safetensors file and a llama2.c checkpoi
     [report.format.container, report.config.layers, report.tensors.length],
     ['llama2.c checkpoint', 2, weights.size],
   );
+});
+
+test('inspect: what PyTorch saved, alone and in a folder', () => {
+  const hf = hfFolder(join(folder, 'torch'), weights, { config: hfConfig({ ...config, rope_pairs: 'half' }) });
+  rmSync(join(hf, 'model.safetensors'));
+  const named = [...weights].map(([name, tensor]) => /** @type {[string, any]} */ ([hfName(name), tensor]));
+  const [bin, pt] = [join(hf, 'pytorch_model.bin'), join(hf, 'model.pt')];
+  for (const file of [bin, pt]) writeFileSync(file, torchZip(named));
+  for (const file of [bin, pt, hf]) {
+    const { status, stdout, stderr } = bq4('inspect', file, '--json');
+    assert.equal(status, 0, stderr);
+    const report = JSON.parse(stdout);
+    assert.deepEqual(
+      [report.format.container, report.architecture, report.config.layers, report.tensors.length],
+      [file === hf ? 'Hugging Face folder' : 'PyTorch checkpoint', 'llama', 2, weights.size],
+      file,
+    );
+    assert.deepEqual(
+      report.types.map((/** @type {any} */ t) => [t.type, t.tensors]),
+      [['F32', weights.size]],
+      file,
+    );
+  }
+});
+
+test('inspect: a GGUF file in parts, by the first: the tensors of all', () => {
+  const parts = randomParts(config, 3);
+  const names = parts.map((_, i) => join(folder, `m-0000${i + 1}-of-00003.gguf`));
+  names.forEach((name, i) => writeFileSync(name, parts[i]));
+  const { status, stdout, stderr } = bq4('inspect', names[0]);
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /format +GGUF v3, 3 files\n/);
+  assert.match(stdout, new RegExp(`bytes +${parts.reduce((sum, { length }) => sum + length, 0)}\\n`));
+  assert.match(stdout, /heap +.* for 1 session of 64 tokens/);
+  const { config: found, tensors: list, integrity } = JSON.parse(bq4('inspect', names[0], '--json').stdout);
+  assert.deepEqual([found.layers, list.length, integrity], [2, weights.size, undefined]);
+  const alone = bq4('inspect', names[1]);
+  assert.equal(alone.status, 0);
+  assert.match(alone.stdout, /can't be planned: FORMAT: .* is one of 3 parts of a model, 1 given\n +name the first/);
+});
+
+test('an address: inspect and run say what they say of the path', async () => {
+  const server = await faultServer({ '/tiny.gguf': readFileSync(path) });
+  // The server lives in this process, so the program must not block it.
+  const ask = async (/** @type {string[]} */ ...args) => {
+    const child = spawn(process.execPath, [program, ...args]);
+    const [out, error, [code]] = await Promise.all([
+      child.stdout.toArray(),
+      child.stderr.toArray(),
+      once(child, 'exit'),
+    ]);
+    assert.equal(code, 0, error.join(''));
+    return JSON.parse(out.join(''));
+  };
+  const url = server.at('/tiny.gguf');
+  const [card, own] = [await ask('inspect', url, '--json'), JSON.parse(bq4('inspect', path, '--json').stdout)];
+  const common = (/** @type {any} */ { file, plan, ...rest }) => ({ ...rest, weights: plan.weightBytes });
+  assert.deepEqual(common(card), common(own));
+  const options = ['Hello', '--temperature', '0', '--max-tokens', '6', '--json'];
+  const { ids } = await ask('run', url, ...options);
+  assert.equal(ids.length, 6);
+  assert.deepEqual(ids, JSON.parse(bq4('run', path, ...options).stdout).ids);
+  assert.ok(server.asked().every(({ range }) => range));
+  await server.close();
 });
 
 test('convert keeps every weight: the .bq4 says what the GGUF file says', () => {

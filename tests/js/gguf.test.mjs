@@ -184,26 +184,39 @@ test('what is not supported is refused by name, with what is', async () => {
     tensors,
     'UNSUPPORTED',
     /architecture "starcoder9"/,
-    /llama/,
+    /^run are llama, .*\bqwen3\b.*\bgemma3\b/,
   );
   await not(
     {},
     [{ ...tensors[0], type: 16 }, ...tensors.slice(1)],
     'UNSUPPORTED',
     /"token_embd.weight" is stored as IQ2_XXS/,
-    /F32, F16, Q4_0/,
+    /^read are F32, F16, Q4_0, .*\bQ6_K\b/,
   );
   await not({}, [{ ...tensors[0], type: 99 }, ...tensors.slice(1)], 'UNSUPPORTED', /TYPE 99/, /Q8_0/);
-  await not({ 'tokenizer.ggml.model': ['text', 'rwkv'] }, tensors, 'UNSUPPORTED', /tokenizer is "rwkv"/, /./);
+  await not(
+    { 'tokenizer.ggml.model': ['text', 'rwkv'] },
+    tensors,
+    'UNSUPPORTED',
+    /tokenizer is "rwkv"/,
+    /^run are "gpt2" \(byte-level BPE\), "llama" .*"t5" .*"bert" \(WordPiece\)/,
+  );
+  await not(
+    { 'tokenizer.ggml.pre': ['text', 'rwkv'] },
+    tensors,
+    'UNSUPPORTED',
+    /splits text as "rwkv"/,
+    /^run are .*\bgpt-2\b.*\bllama-bpe\b/,
+  );
   await not(
     {},
     [...tensors, { ...tensors[0], name: 'blk.0.ssm_a' }],
     'UNSUPPORTED',
     /"blk.0.ssm_a" belongs to no model/,
-    /./,
+    /this variant is not computed/,
   );
-  await not({}, tensors.slice(1), 'SHAPE', /"token_embd.weight" is missing/, /./);
-  await not({}, tensors.slice(0, -1), 'SHAPE', /missing/, /./);
+  await not({}, tensors.slice(1), 'SHAPE', /"token_embd.weight" is missing/, /incomplete/);
+  await not({}, tensors.slice(0, -1), 'SHAPE', /"ln_f.weight" is missing/, /does not fit/);
   await not({ 'llama.block_count': ['text', 'two'] }, tensors, 'FORMAT', /"layers" is "two"/, /./);
   const { 'llama.block_count': _, ...without } = METADATA;
   await assert.rejects(

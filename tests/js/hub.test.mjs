@@ -121,11 +121,12 @@ test('refusals say what to do', async () => {
   await assert.rejects(convert('hf:a/b', join(folder, 'x.bq4'), { endpoint: 'ftp://x' }), { code: 'ARGUMENT' });
 });
 
-test('the command: HF_ENDPOINT and HF_TOKEN', async () => {
+test('the command: HF_ENDPOINT, HF_TOKEN and --revision', async () => {
   const server = await hubServer(REPO, sharded, { token: 'secret' });
+  const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
   const child = spawn(
     process.execPath,
-    [fileURLToPath(new URL('../../bin/bq4.js', import.meta.url)), 'convert', `hf:${REPO}`, join(folder, 'cli.bq4')],
+    [program, 'convert', `hf:${REPO}`, join(folder, 'cli.bq4'), '--revision', 'v1'],
     {
       env: { ...process.env, HF_ENDPOINT: server.endpoint, HF_TOKEN: 'secret' },
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -134,5 +135,6 @@ test('the command: HF_ENDPOINT and HF_TOKEN', async () => {
   const [code] = await once(child, 'exit');
   await server.close();
   assert.equal(code, 0);
+  assert.ok(server.seen.some(({ url }) => url.endsWith('/revision/v1')));
   assert.deepEqual(dataOf(join(folder, 'cli.bq4')), wanted);
 });

@@ -2,7 +2,7 @@
 // same of them. Without the two packages the tests are skipped.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -11,6 +11,7 @@ import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { modelRows } from '../models-report.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';
+import { gguf } from './gguf-writer.mjs';
 
 const SCRIPT = fileURLToPath(new URL('../tools/original_tokenizers.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';
@@ -47,8 +48,16 @@ export const SENTENCE_PIECE = [
   'sp-unigram-folded',
 ];
 
+/** Why nothing can be compared with the originals, or false. */
+export const lacksOriginals = () =>
+  spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
+  `${PYTHON} lacks the packages tokenizers and sentencepiece (tools/requirements-test.txt)`;
+
+/** @param {...string} args  of tests/tools/original_tokenizers.py */
+export const runOriginals = (...args) => execFileSync(PYTHON, ['-B', SCRIPT, ...args]);
+
 /** @param {string} path @returns {{ text: string, ids: number[] }[]} */
-function readCases(path) {
+export function readCases(path) {
   const bytes = readFileSync(path);
   let at = 4;
   return Array.from({ length: bytes.readUInt32LE(0) }, () => {
@@ -62,10 +71,9 @@ function readCases(path) {
 
 /** @param {number} strings  for each tokenizer @param {string} report  the file of the table's rows */
 export function originalsSuite(strings, report) {
-  const missing =
-    spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
-    `${PYTHON} lacks the packages tokenizers and sentencepiece (tools/requirements-test.txt)`;
+  const missing = lacksOriginals();
   const folder = mkdtempSync(join(tmpdir(), 'bq4-originals-'));
+  if (!missing) runOriginals(folder, String(strings));
   /** @type {{ tokenizer: string, source: string, cases: number, against: string }[]} */
   const rows = [];
   after(() => {
@@ -74,29 +82,66 @@ export function originalsSuite(strings, report) {
   });
   for (const name of [...HUGGING_FACE, ...SENTENCE_PIECE]) {
     test(`${name}: ids of ${strings} random strings`, { skip: missing, timeout: 300_000 }, async () => {
-      execFileSync(PYTHON, ['-B', SCRIPT, folder, String(strings), name]);
-      const json = join(folder, name, 'tokenizer.json');
-      const path = existsSync(json) ? json : join(folder, name, 'tokenizer.model');
-      const tokens = await readTokenizerFile(path, { vocab: 0 });
-      const cases = readCases(join(folder, name, 'cases'));
+      const here = join(folder, name);
+      const cases = readCases(join(here, 'cases'));
       assert.equal(cases.length, strings);
-      const engine = await createEngine();
-      try {
-        const config = { ...CONFIG, vocab: tokens.tokens.length };
-        const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })));
-        // SentencePiece finds no control tokens in texts; Hugging Face's always does.
-        const options = { addSpecial: false, parseSpecial: HUGGING_FACE.includes(name) };
-        for (const { text, ids } of cases)
-          assert.deepEqual(await model.tokenize(text, options), ids, JSON.stringify(text));
+      const theirs = HUGGING_FACE.includes(name);
+      for (const source of theirs ? ['tokenizer.json'] : ['tokenizer.model', ...ggufFile(here, name)]) {
+        await compare(join(here, source), cases, theirs);
         rows.push({
           tokenizer: name,
-          source: path === json ? 'tokenizer.json' : 'tokenizer.model',
+          source: source.endsWith('.gguf') ? 'GGUF' : source,
           cases: cases.length,
-          against: path === json ? 'PyPI tokenizers' : 'PyPI sentencepiece',
+          against: theirs ? 'PyPI tokenizers' : 'PyPI sentencepiece',
         });
-      } finally {
-        await engine.close();
       }
     });
   }
+}
+
+/**
+ * @param {string} path  of a tokenizer
+ * @param {{ text: string, ids: number[] }[]} cases
+ * @param {boolean} [parseSpecial]  SentencePiece finds no control tokens in texts, Hugging Face's always does
+ */
+export async function compare(path, cases, parseSpecial = true) {
+  const tokens = await readTokenizerFile(path, { vocab: 0 });
+  const engine = await createEngine();
+  try {
+    const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length };
+    const context = cases.reduce((most, { text }) => Math.max(most, text.length), 256);
+    const bytes = await tinyModel({ config: { ...CONFIG, ...sizes, context }, tokens, chat: null });
+    const model = await engine.load(fromBytes(bytes), { context });
+    for (const { text, ids } of cases)
+      assert.deepEqual(
+        await model.tokenize(text, { addSpecial: false, parseSpecial }),
+        ids,
+        `${path}: ${JSON.stringify(text.slice(0, 4000))}`,
+      );
+  } finally {
+    await engine.close();
+  }
+}
+
+/** The same pieces in the metadata of a GGUF file, whose BPE knows no normalization: the names of those that there are. @param {string} folder @param {string} name */
+function ggufFile(folder, name) {
+  const { charsmap, ...pieces } = JSON.parse(readFileSync(join(folder, 'gguf.json'), 'utf8'));
+  const unigram = name.includes('unigram');
+  if (!unigram && charsmap.length) return [];
+  /** @type {Record<string, import('./gguf-writer.mjs').Value>} */
+  const metadata = {
+    model: ['text', unigram ? 't5' : 'llama'],
+    pre: ['text', 'default'],
+    tokens: ['array', ['text', pieces.tokens]],
+    scores: ['array', ['f32', pieces.scores]],
+    token_type: ['array', ['i32', pieces.types]],
+    unknown_token_id: ['u32', pieces.unk],
+    eos_token_id: ['u32', pieces.eos],
+    add_space_prefix: ['bool', pieces.prefix],
+    remove_extra_whitespaces: ['bool', pieces.rows],
+    ...(charsmap.length && { precompiled_charsmap: ['array', ['u8', charsmap]] }),
+  };
+  const named = Object.entries(metadata).map(([key, value]) => /** @type {const} */ ([`tokenizer.ggml.${key}`, value]));
+  writeFileSync(join(folder, 'tokenizer.gguf'), gguf(Object.fromEntries(named), []));
+  return ['tokenizer.gguf'];
 }

@@ -1,10 +1,11 @@
 // PyTorch checkpoints are read without executing what they say: what tensors arrive, what hostile files get to hear.
 import assert from 'node:assert/strict';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
+import { listSafetensors } from '../../js/convert/read/safetensors.js';
 import { readTorch } from '../../js/convert/read/torch.js';
 import { matrixOf } from '../../js/convert/write/v2.js';
 import { openBytes } from '../../js/sources/bytes.js';
@@ -16,6 +17,8 @@ import { testFolder } from './folders.mjs';
 import { archive, torchZip } from './torch-writer.mjs';
 
 const MADE = fileURLToPath(new URL('../py/checkpoints/', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const SHARED = join(process.env.BQ4_SHARED ?? join(ROOT, '../shared'), 'data/import');
 const { fresh } = testFolder('torch');
 
 /** Name → dims and f32 values. @param {string} input */
@@ -110,6 +113,31 @@ test('views: turned, cut and shared storages', async () => {
   const t = tensors.get('transposed');
   assert.deepEqual([...(await t.read(2, 3))], [2, 8, 14, 20, 3, 9, 15, 21, 4, 10, 16, 22], 'some rows of it');
 });
+
+test(
+  "others' files: columns first, under a key, of integers, which are no weights",
+  { skip: !existsSync(SHARED) && 'no shared data' },
+  async () => {
+    const opened = (/** @type {string} */ name) => openBytes(new Uint8Array(readFileSync(join(SHARED, name))));
+    for (const [name, key, tensor, dims, strides] of /** @type {const} */ ([
+      ['fortran_tensor_3d.pth', '', 'tensor_fortran', [2, 3, 4], [1, 2, 6]],
+      ['test.pt', '', 'test', [2, 4], [4, 1]],
+      ['test_with_key.pt', 'model_state_dict', 'test', [2, 4], [4, 1]],
+    ])) {
+      const { tensors, value } = await readTorch(opened(name));
+      assert.deepEqual([...tensors], [[tensor, null]], name);
+      const found = (key ? value.get(key) : value).get(tensor);
+      assert.deepEqual([found.storage.dtype, found.dims, found.strides], ['I64', dims, strides], name);
+    }
+    for (const [name, shapes] of /** @type {const} */ ([
+      ['jfk-codes.safetensors', { codes: ['I64', [1, 2, 828]] }],
+      ['voices.safetensors', { tokens: ['I64', [1, 982, 33]], mask: ['U8', [1, 982, 33]] }],
+    ])) {
+      const { entries } = await listSafetensors(opened(name));
+      assert.deepEqual(Object.fromEntries(entries.map((e) => [e.name, [e.dtype, e.shape]])), shapes, name);
+    }
+  },
+);
 
 test('a folder with shards of pytorch_model.bin, nested under "model"', async () => {
   const weights = randomWeights();

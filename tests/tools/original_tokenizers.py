@@ -2,10 +2,12 @@
 """Trains a tokenizer of each kind with PyPI's tokenizers and sentencepiece, on text made here, and writes what
 they make of random strings: for tests/js/tokenizers-originals.test.mjs.
 
-    python3 tests/tools/original_tokenizers.py OUT [STRINGS]
+    python3 tests/tools/original_tokenizers.py OUT [STRINGS [NAME ...]]
+    python3 tests/tools/original_tokenizers.py OUT STRINGS PATH/tokenizer.json
 
 Writes OUT/NAME/tokenizer.json or tokenizer.model, and OUT/NAME/cases: u32 number; per string u32 bytes, u32
-number of ids, the text, the ids. Tokens that are looked for in a text are found in all strings.
+number of ids, the text, the ids. Tokens that are looked for in a text are found in all strings. Beside tokenizer.model
+OUT/NAME/gguf.json: the metadata of its pieces. Of a tokenizer.json that is there already: OUT/cases.
 """
 import json
 import pathlib
@@ -20,7 +22,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 WORDS = """Hello world the quick brown fox jumps over lazy dogs it's DON'T we'll they're I'm he'd you've naïve café Straße ÉCOLE éàü
 İstanbul ΣΊΣΥΦΟΣ привет мир नमस्ते हिन्दी क्षत्रिय ภาษาไทย 日本語テキスト 中文字符 한국어 안녕하세요 שלום مرحبا 1234567 3.14159 2024-01-02
-foo_bar fooBar FooBAR HTTPServer x² Ⅷ ½ ①② ﬁ ﷺ ｱｲｳ ＡＢＣ a̐éö̲ q̣̇ ḍ̇ Å Å ñ ñ 가각 가각 👨‍👩‍👧 🇮🇳 😀 🏳️‍🌈 é ▁ ▁▁a <s> </s> <pad> [CLS] [MASK]
+foo_bar fooBar FooBAR HTTPServer x² Ⅷ ½ ①② ﬁ ﷺ ｱｲｳ ＡＢＣ a̐éö̲ q̣̇ ḍ̇ Å Å ñ ñ 가각 가각 👨‍👩‍👧 aaaaaaaa aaaaaaaaaaaaaaaa 🇮🇳 😀 🏳️‍🌈 é ▁ ▁▁a <s> </s> <pad> [CLS] [MASK]
 <|im_start|> <|endoftext|> ## ##ing http://a.b/c?d=e&f#g \\n {"a":1} <tag> <left> <right> <word> a<word>b 你好，世界。 ``quoted''""".split()
 SPACES = [' '] * 8 + [''] * 6 + ['  ', '   ', '\n', '\n\n', '\t', '\r\n', ' \n ', '\u00a0', '\u3000', '\u2003', '\u200b', '\u200d', '\u2028', '\u0085', '\x00', '\x0b', '\x0c']
 MARKS = [0x300, 0x301, 0x302, 0x308, 0x323, 0x327, 0x328, 0x345, 0x338, 0x3099, 0x94d, 0x93c, 0x591, 0x64b, 0x20d0, 0x302e, 0x5b0]
@@ -75,10 +77,16 @@ def string(r):
     return ''.join(out)
 
 
-def strings(n, seed):
+# One of each kind gets a megabyte of one character too, where many strings are asked for.
+RUNS = 'gpt-2 llama-2 gemma-3 unigram bert-uncased sp-bpe sp-unigram'.split()
+
+
+def strings(n, seed, runs=False):
     r = random.Random(seed)
     one = lambda: re.sub('a?<word>b?', ' \\g<0> ', string(r))
     fixed = ['', ' ', 'a', '  a  ', '\n', 'a' * 3000, ' ' * 500, 'é' * 700, 'ab ' * 300, '\u0301\u0323' * 200, '가' * 300, '1' * 1000]
+    if runs and n >= 10_000:
+        fixed += ['a' * 2**20, ' ' * 2**20]
     return fixed + [one() for _ in range(max(0, n - len(fixed)))]
 
 
@@ -205,6 +213,42 @@ SENTENCE_PIECE = {
 }
 
 
+def last_field(message, wanted):
+    """The bytes of a field of a protocol buffer, the last of that number; none: b''."""
+    found, at = b'', 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            at += 1
+            value |= (message[at - 1] & 127) << shift
+            if message[at - 1] < 128:
+                return value
+            shift += 7
+
+    while at < len(message):
+        number, wire = divmod(varint(), 8)
+        if wire == 0:
+            varint()
+            continue
+        size = varint() if wire == 2 else {1: 8, 5: 4}[wire]
+        if number == wanted:
+            found = message[at:at + size]
+        at += size
+    return found
+
+
+def gguf_metadata(t, add_dummy_prefix=True, remove_extra_whitespaces=True, user_defined_symbols=(), **_):
+    """What a GGUF file says of these pieces, types as llama.cpp's converters number them."""
+    ids = range(t.get_piece_size())
+    kinds = [(t.is_unknown, 2), (t.is_control, 3), (lambda i: t.id_to_piece(i) in user_defined_symbols, 4), (t.is_unused, 5), (t.is_byte, 6)]
+    charsmap = last_field(last_field(t.serialized_model_proto(), 3), 2)
+    return dict(tokens=[t.id_to_piece(i) for i in ids], scores=[t.get_score(i) for i in ids],
+                types=[next((kind for own, kind in kinds if own(i)), 1) for i in ids], unk=t.unk_id(), eos=t.eos_id(),
+                prefix=add_dummy_prefix, rows=remove_extra_whitespaces, charsmap=list(charsmap))
+
+
 def write(folder, texts, ids):
     parts = [struct.pack('<I', len(texts))]
     for text, own in zip(texts, ids):
@@ -216,6 +260,10 @@ def write(folder, texts, ids):
 def main():
     out, n = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
     wanted = sys.argv[3:]
+    if wanted and wanted[0].endswith('.json'):
+        texts = strings(n, 2000, True)
+        write(out, texts, [e.ids for e in Tokenizer.from_file(wanted[0]).encode_batch(texts, add_special_tokens=False)])
+        return
     for i, (name, make) in enumerate(HUGGING_FACE.items()):
         if wanted and name not in wanted:
             continue
@@ -223,7 +271,7 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         t = make()
         t.save(str(folder / 'tokenizer.json'))
-        texts = strings(n, i)
+        texts = strings(n, i, name in RUNS)
         write(folder, texts, [e.ids for e in t.encode_batch(texts, add_special_tokens=False)])
     for i, (name, options) in enumerate(SENTENCE_PIECE.items()):
         if wanted and name not in wanted:
@@ -234,7 +282,8 @@ def main():
         sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus()), model_prefix=prefix, vocab_size=700,
                                                  hard_vocab_limit=False, minloglevel=2, num_threads=1, **options)
         t = sentencepiece.SentencePieceProcessor(model_file=prefix + '.model')
-        texts = strings(n, 1000 + i)
+        (folder / 'gguf.json').write_text(json.dumps(gguf_metadata(t, **options)))
+        texts = strings(n, 1000 + i, name in RUNS)
         write(folder, texts, t.encode(texts))
     print(sentencepiece.__version__, unicodedata.unidata_version)
 

@@ -14,6 +14,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { cacheRoot, withLock } from '../setup/cache.mjs';
+import { npmPack } from '../setup/npm.mjs';
 import { providePython } from '../setup/python.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { findOnPath, run, SetupError, step } from '../setup/shell.mjs';
@@ -28,7 +29,6 @@ const LIST = join(ROOT, 'tools', 'bench', 'peers');
 /** node-llama-cpp's own package: it holds the source, and so the headers, of its libraries' release. */
 const HEADERS = {
   package: 'node-llama-cpp@3.22.1',
-  file: 'node-llama-cpp-3.22.1.tgz',
   sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
 };
 export const LLAMA = `llama.cpp (${HEADERS.package.replace('@', ' ')})`;
@@ -61,15 +61,11 @@ export async function provideHeaders() {
   const folder = join(PEERS, 'llama.cpp');
   if (existsSync(join(folder, 'include', 'llama.h'))) return folder;
   await step("unpacking llama.cpp's source", async () => {
-    await npm(['pack', HEADERS.package, '--silent'], PEERS);
-    const packed = join(PEERS, HEADERS.file);
-    const found = createHash('sha512').update(readFileSync(packed)).digest('base64');
-    if (found !== HEADERS.sha512)
-      throw new SetupError(`${HEADERS.file} has another content than expected: sha512 ${found}`);
+    const packed = await npmPack(HEADERS.package, HEADERS.sha512, PEERS);
     await run('tar', ['-xzf', packed, '-C', PEERS, 'package/llama/gitRelease.bundle']);
     rmSync(folder, { recursive: true, force: true });
     await run('git', ['clone', '--quiet', join(PEERS, 'package', 'llama', 'gitRelease.bundle'), folder]);
-    for (const rest of ['package', HEADERS.file]) rmSync(join(PEERS, rest), { recursive: true, force: true });
+    for (const rest of [join(PEERS, 'package'), packed]) rmSync(rest, { recursive: true, force: true });
   });
   return folder;
 }

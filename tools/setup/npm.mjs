@@ -22,14 +22,31 @@ export async function provideNodeModules(root) {
   writeFileSync(stamp, lock);
 }
 
-/** @param {string} root @param {string} [command]  `install`: takes a lock file that names packages of this system only */
-export async function npmCi(root, command = 'ci') {
-  const args = [command, '--no-audit', '--no-fund'];
-  const npm = process.env.npm_execpath;
-  if (npm && /\bnpm\b/.test(npm)) return run(process.execPath, [npm, ...args], { cwd: root });
+/** @param {string[]} args @param {string} cwd */
+async function npm(args, cwd) {
+  const own = process.env.npm_execpath;
+  if (own && /\bnpm\b/.test(own)) return run(process.execPath, [own, ...args], { cwd });
   const path = findOnPath(['npm']);
   if (!path) throw new SetupError('npm is not on PATH (it comes with Node)');
-  return run(path, args, { cwd: root });
+  return run(path, args, { cwd });
+}
+
+/** @param {string} root @param {string} [command]  `install`: takes a lock file that names packages of this system only */
+export const npmCi = (root, command = 'ci') => npm([command, '--no-audit', '--no-fund'], root);
+
+/**
+ * A package as it is packed, nothing of it installed: the path of its .tgz. SetupError: without the registry, or when it gives other bytes.
+ * @param {string} name  with its version
+ * @param {string} sha512  in base64
+ * @param {string} folder  where to put it
+ */
+export async function npmPack(name, sha512, folder) {
+  const file = (await npm(['pack', name, '--silent', '--fetch-retries=1'], folder)).trim();
+  const found = createHash('sha512')
+    .update(readFileSync(join(folder, file)))
+    .digest('base64');
+  if (found !== sha512) throw new SetupError(`${file} has another content than expected: sha512 ${found}`);
+  return join(folder, file);
 }
 
 /**

@@ -197,8 +197,9 @@ function rowsOf(file, { storage, start, dims, strides }) {
     step *= n;
     return fits;
   });
-  if (straight) return { ...floatRows(file, at, storage.dtype, dims.length ? dims : [1]), at };
-  return strided(file, at, storage.dtype, storage.itemBytes, dims, strides);
+  const type = storage.dtype;
+  if (straight) return { ...floatRows(file, at, type, dims.length ? dims : [1]), at, type };
+  return { ...strided(file, at, type, storage.itemBytes, dims, strides), type };
 }
 
 /** Read as a whole at its first piece: what is turned or cut is small, or of one matrix. @param {ByteSource} file @param {number} at @param {string} dtype @param {number} itemBytes @param {number[]} dims @param {number[]} strides @returns {InTensor} */
