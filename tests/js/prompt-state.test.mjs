@@ -63,11 +63,20 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
   assert.equal(await refusal(model, new Uint8Array(4096)), 'FORMAT');
   assert.equal(await refusal(model, new Uint8Array(0)), 'TRUNCATED');
   assert.equal(await refusal(model, 'state'), 'ARGUMENT');
-  for (let at = 0; at < 128; at++) {
+  // One bit of any byte of the head and of the last ones, of every thousandth between.
+  for (let at = 0; at < state.length; at += at < 130 || at > state.length - 1010 ? 1 : 1000) {
     const changed = state.slice();
-    changed[at] ^= 0x81;
-    await refusal(model, changed); // whatever it is then, it ends
+    changed[at] ^= 1 << (at % 8);
+    const code = await refusal(model, changed);
+    if (at >= 128) assert.equal(code, 'FORMAT', `byte ${at}`);
+    else assert.match(code, /^(FORMAT|UNSUPPORTED|MISMATCH|CONTEXT_FULL|TRUNCATED)$/, `byte ${at}`);
   }
+  const older = state.slice();
+  older[4] = 2;
+  await assert.rejects(model.loadPromptState(older), {
+    code: 'UNSUPPORTED',
+    message: /by another version .*: save it anew/,
+  });
   const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS);
   assert.deepEqual((await model.reply(ASKED, OPTIONS)).ids, plain.ids);
   const floats = await engine.load(fromFile(BUNDLED), { kv: 'f32' });
