@@ -11,8 +11,9 @@
  *           reached by is checked besides
  *
  * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that
- * are not computed are zeros. So what is saved depends on the timeline, the model and the type of
- * the cache alone: not on the session's context, nor on what it computed before. */
+ * are not computed are zeros, and so are blocks of layers that are left out. So what is saved
+ * depends on the timeline, the model and the type of the cache alone: not on the session's context,
+ * nor on what it computed before. */
 #include <string.h>
 
 #include "core/cursor.h"
@@ -177,7 +178,7 @@ uint64_t bq_session_state_bytes(const bq_session *s) {
 typedef struct piece {
   uint8_t *data;
   uint64_t bytes;
-  bool partial; /* the whole of a block of which the last positions are not computed */
+  uint32_t zeros; /* it is the rest of a block whose last positions, so many, are not computed */
 } piece;
 
 /* `ends` has the head and the hash, `padding` BQ_ALIGN bytes. The state has bytes at `at`. */
@@ -185,49 +186,48 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
                       uint8_t *ends, uint8_t *padding) {
   const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
   const uint64_t first = blocks_at(s, tokens, computed);
-  if (at < HEAD) return (piece){ends + at, HEAD - at, false};
-  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, false};
-  if (at < padded) return (piece){padding, padded - at, false};
+  if (at < HEAD) return (piece){ends + at, HEAD - at, 0};
+  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, 0};
+  if (at < padded) return (piece){padding, padded - at, 0};
   const uint64_t sinks_end = attention_at(s, tokens, computed);
   const uint64_t attended_end = sinks_end + attended_bytes(s, computed);
   const uint64_t mass_end = attended_end + mass_bytes(s, computed);
-  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, false};
+  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, 0};
   if (at < attended_end)
-    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, false};
-  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, false};
-  if (at < first) return (piece){padding, first - at, false};
+    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, 0};
+  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, 0};
+  if (at < first) return (piece){padding, first - at, 0};
   const uint64_t hash = hash_at(s, tokens, computed);
-  if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), false};
+  if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};
   const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
-  bool last;
-  uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &last);
-  return (piece){block + in, bytes - in, last && computed % BQ_KV_BLOCK};
+  uint32_t layer, zeros;
+  uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &layer, &zeros);
+  if (bq_layer_set_has(&s->skipped, layer)) zeros = BQ_KV_BLOCK;
+  return (piece){block + in, bytes - in, zeros};
 }
 
 /* --- save ------------------------------------------------------------------------------------- */
 
-/* A copy of a block with zeros at the positions from `computed` on. */
-static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t computed) {
+/* A copy of a block with zeros at its last positions. */
+static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t last) {
   const bq_config *c = &s->model->config;
-  const size_t place = computed % BQ_KV_BLOCK, dim = c->head_dim;
+  const size_t place = BQ_KV_BLOCK - last, dim = c->head_dim;
   uint8_t *copy = bq_pool_spare(s->kv.pool);
   float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim]; nobody's now */
   memcpy(copy, block, s->kv.pool->block_bytes);
   memset(zeros, 0, dim * sizeof *zeros);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const bq_kv_view view = {&copy, h * s->kv.head_bytes, c->head_dim};
-    s->model->kernels->kv_store[s->options.kv_type](&view, place, BQ_KV_BLOCK - place, zeros, zeros,
-                                                    0);
+    s->model->kernels->kv_store[s->options.kv_type](&view, place, last, zeros, zeros, 0);
   }
   return copy;
 }
 
 /* What is saved from one offset on, until the next call. */
 static piece saved_at(const bq_session *s, uint64_t at, uint8_t *ends, uint8_t *padding) {
-  const uint32_t computed = computed_of(s);
-  piece p = piece_at(s, s->n_tokens, computed, at, ends, padding);
-  const size_t in = p.partial ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
-  if (p.partial) p.data = cleared_copy(s, p.data - in, computed) + in;
+  piece p = piece_at(s, s->n_tokens, computed_of(s), at, ends, padding);
+  const size_t in = p.zeros ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
+  if (p.zeros) p.data = cleared_copy(s, p.data - in, p.zeros) + in;
   return p;
 }
 
