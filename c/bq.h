@@ -380,8 +380,9 @@ bq_status bq_session_save(const bq_session *session, uint64_t at, uint8_t *out, 
 /* The next n bytes of a saved session, from its first on; the timeline is gone with the first call.
  * OK: it is the saved one now; run computes the logits of its last token. MORE: not all are there
  * yet. After an error, or a sync in between, it begins anew. FORMAT, UNSUPPORTED, MISMATCH,
- * CONTEXT_FULL, NOMEM (as bq_session_run). The bytes of the cache are taken as they are: whoever
- * keeps them answers for them. */
+ * CONTEXT_FULL, NOMEM (as bq_session_run). The last bytes are a hash of all others: any that
+ * changed is FORMAT, unless it is refused before. It keeps nobody from making one up: whoever takes
+ * states from others computes on what these say was computed. */
 bq_status bq_session_restore(bq_session *session, const uint8_t *bytes, size_t n, bq_error *err);
 
 /* --- paging: reads that the host makes for a paged model ---

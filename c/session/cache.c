@@ -241,12 +241,13 @@ bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t n, bq_error *err) {
   return BQ_OK;
 }
 
-uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, bool *last) {
-  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
-    const uint64_t first = first_block(cache, layer, n);
-    const uint64_t count = blocks_of(place_of(cache, layer, n)) - first;
-    *last = index + 1 == count;
-    if (index < count) return table_of(cache, layer)[first + index];
+uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, uint32_t *layer,
+                        uint32_t *rest) {
+  for (*layer = 0; *layer < cache->config->layers; ++*layer) {
+    const uint64_t first = first_block(cache, *layer, n);
+    const uint64_t count = blocks_of(place_of(cache, *layer, n)) - first;
+    *rest = index + 1 == count ? -n % BQ_KV_BLOCK : 0;
+    if (index < count) return table_of(cache, *layer)[first + index];
     index -= count;
   }
   return NULL;

@@ -83,8 +83,9 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from);
 uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n);
 /* Takes all of them for an empty cache. NOMEM. */
 bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t n, bq_error *err);
-/* Block `index` of them; *last: position n - 1 is in it. */
-uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, bool *last);
+/* Block `index` of them; *rest: its last positions that are from `n` on. */
+uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, uint32_t *layer,
+                        uint32_t *rest);
 /* Room for one block, until the next call. */
 static inline uint8_t *bq_pool_spare(const bq_kv_pool *pool) {
   return pool->data + pool->n_blocks * pool->block_bytes;

@@ -17,6 +17,7 @@
 #define BQ_SESSION_H
 
 #include "bq.h"
+#include "core/hash.h"
 #include "model/clusters.h"
 #include "model/model.h"
 #include "session/cache.h"
@@ -63,7 +64,7 @@ enum { BQ_CAN_SPREAD = 0 };
 enum { BQ_CAN_SPREAD = 1 };
 #endif
 
-enum { BQ_STATE_HEAD = 128 }; /* bytes, state.c */
+enum { BQ_STATE_HEAD = 128, BQ_STATE_HASH = 8 }; /* bytes, state.c */
 
 /* A session in a pass. */
 typedef struct bq_member {
@@ -85,8 +86,9 @@ struct bq_session {
   bq_layer_set skipped;       /* bq_session_skip */
   bool clusters;              /* bq_session_clusters */
 
-  uint64_t restored;  /* bytes of a saved session that are there, until it is complete */
-  uint8_t state_head[BQ_STATE_HEAD]; /* its first bytes */
+  uint64_t restored; /* bytes of a saved session that are there, until it is complete */
+  bq_xxh64_state state_hash; /* of these */
+  uint8_t state_ends[BQ_STATE_HEAD + BQ_STATE_HASH]; /* its first and its last */
 
   uint32_t *tokens;   /* [context]: the timeline */
   uint32_t n_tokens;

@@ -7,17 +7,20 @@
  *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
  *           then `mass`, [computed - scored][parts], zeros up to a multiple of 64
  *   blocks  for each layer those that hold what positions from `computed` - 1 on see
+ *   hash    u64, XXH64 of all bytes before it. It tells damage, not forgery: whatever memory is
+ *           reached by is checked besides
  *
  * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that
- * are not computed are zeros. So what is saved depends on the timeline, the model and the type of
- * the cache alone: not on the session's context, nor on what it computed before. */
+ * are not computed are zeros, and so are blocks of layers that are left out. So what is saved
+ * depends on the timeline, the model and the type of the cache alone: not on the session's context,
+ * nor on what it computed before. */
 #include <string.h>
 
 #include "core/cursor.h"
 #include "core/hash.h"
 #include "session/session.h"
 
-enum { HEAD = BQ_STATE_HEAD, LAYOUT = 2, ID = BQ_FILE_ID_BYTES };
+enum { HEAD = BQ_STATE_HEAD, HASH = BQ_STATE_HASH, LAYOUT = 3, ID = BQ_FILE_ID_BYTES };
 /* Offsets in the head. What lies between them is u32. */
 enum {
   MAGIC = 0,
@@ -109,7 +112,8 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
   if (memcmp(head + MAGIC, "BQ4S", 4) != 0)
     return bq_fail(err, BQ_FORMAT, MAGIC, "the bytes are no saved session");
   if (bq_load32(head + VERSION) != LAYOUT)
-    return bq_fail(err, BQ_UNSUPPORTED, VERSION, "the session was saved in layout %u, known is %u",
+    return bq_fail(err, BQ_UNSUPPORTED, VERSION,
+                   "the session was saved by another version (layout %u, not %u): save it anew",
                    bq_load32(head + VERSION), (uint32_t)LAYOUT);
   if (memcmp(head + FILE_ID, s->model->file_id, ID) != 0)
     return bq_fail(err, BQ_MISMATCH, FILE_ID, "the session was saved with another model");
@@ -161,63 +165,86 @@ static uint64_t blocks_at(const bq_session *s, uint32_t tokens, uint32_t compute
   return attention_at(s, tokens, computed) + (bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
 }
 
-uint64_t bq_session_state_bytes(const bq_session *s) {
-  const uint32_t computed = computed_of(s);
-  return blocks_at(s, s->n_tokens, computed) +
+static uint64_t hash_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
+  return blocks_at(s, tokens, computed) +
          bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
+}
+
+uint64_t bq_session_state_bytes(const bq_session *s) {
+  return hash_at(s, s->n_tokens, computed_of(s)) + HASH;
 }
 
 /* A run of bytes from one offset on. */
 typedef struct piece {
   uint8_t *data;
   uint64_t bytes;
-  bool partial; /* the whole of a block of which the last positions are not computed */
+  uint32_t zeros; /* it is the rest of a block whose last positions, so many, are not computed */
 } piece;
 
-/* `head` and `padding` have BQ_ALIGN bytes. The state has bytes at `at`. */
+/* `ends` has the head and the hash, `padding` BQ_ALIGN bytes. The state has bytes at `at`. */
 static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, uint64_t at,
-                      uint8_t *head, uint8_t *padding) {
+                      uint8_t *ends, uint8_t *padding) {
   const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
   const uint64_t first = blocks_at(s, tokens, computed);
-  if (at < HEAD) return (piece){head + at, HEAD - at, false};
-  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, false};
-  if (at < padded) return (piece){padding, padded - at, false};
+  if (at < HEAD) return (piece){ends + at, HEAD - at, 0};
+  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, 0};
+  if (at < padded) return (piece){padding, padded - at, 0};
   const uint64_t sinks_end = attention_at(s, tokens, computed);
   const uint64_t attended_end = sinks_end + attended_bytes(s, computed);
   const uint64_t mass_end = attended_end + mass_bytes(s, computed);
-  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, false};
+  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, 0};
   if (at < attended_end)
-    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, false};
-  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, false};
-  if (at < first) return (piece){padding, first - at, false};
+    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, 0};
+  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, 0};
+  if (at < first) return (piece){padding, first - at, 0};
+  const uint64_t hash = hash_at(s, tokens, computed);
+  if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};
   const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
-  bool last;
-  uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &last);
-  return (piece){block + in, bytes - in, last && computed % BQ_KV_BLOCK};
+  uint32_t layer, zeros;
+  uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &layer, &zeros);
+  if (bq_layer_set_has(&s->skipped, layer)) zeros = BQ_KV_BLOCK;
+  return (piece){block + in, bytes - in, zeros};
 }
 
 /* --- save ------------------------------------------------------------------------------------- */
 
-/* A copy of a block with zeros at the positions from `computed` on. */
-static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t computed) {
+/* A copy of a block with zeros at its last positions. */
+static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t last) {
   const bq_config *c = &s->model->config;
-  const size_t place = computed % BQ_KV_BLOCK, dim = c->head_dim;
+  const size_t place = BQ_KV_BLOCK - last, dim = c->head_dim;
   uint8_t *copy = bq_pool_spare(s->kv.pool);
   float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim]; nobody's now */
   memcpy(copy, block, s->kv.pool->block_bytes);
   memset(zeros, 0, dim * sizeof *zeros);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
     const bq_kv_view view = {&copy, h * s->kv.head_bytes, c->head_dim};
-    s->model->kernels->kv_store[s->options.kv_type](&view, place, BQ_KV_BLOCK - place, zeros, zeros,
-                                                    0);
+    s->model->kernels->kv_store[s->options.kv_type](&view, place, last, zeros, zeros, 0);
   }
   return copy;
 }
 
+/* What is saved from one offset on, until the next call. */
+static piece saved_at(const bq_session *s, uint64_t at, uint8_t *ends, uint8_t *padding) {
+  piece p = piece_at(s, s->n_tokens, computed_of(s), at, ends, padding);
+  const size_t in = p.zeros ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
+  if (p.zeros) p.data = cleared_copy(s, p.data - in, p.zeros) + in;
+  return p;
+}
+
+static uint64_t hash_of(const bq_session *s, uint64_t bytes, uint8_t *ends, uint8_t *padding) {
+  bq_xxh64_state hash;
+  bq_xxh64_begin(&hash, 0);
+  for (uint64_t at = 0; at < bytes;) {
+    const piece p = saved_at(s, at, ends, padding);
+    bq_xxh64_add(&hash, p.data, (size_t)p.bytes);
+    at += p.bytes;
+  }
+  return bq_xxh64_end(&hash);
+}
+
 bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t n, bq_error *err) {
   const uint64_t total = bq_session_state_bytes(s);
-  const uint32_t computed = computed_of(s);
-  uint8_t head[HEAD], padding[BQ_ALIGN] = {0};
+  uint8_t ends[HEAD + HASH], padding[BQ_ALIGN] = {0};
   if (!bq_model_file_id(s->model))
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
                    "the model's file has no id, by which a saved session would be known to belong "
@@ -225,11 +252,10 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
   if (at > total || n > total - at)
     return bq_fail(err, BQ_ARGUMENT, at, "a saved session of %l bytes has no %l at %l", total,
                    (uint64_t)n, at);
-  make_head(s, head);
+  make_head(s, ends);
+  if (at + n > total - HASH) put64(ends + HEAD, hash_of(s, total - HASH, ends, padding));
   while (n > 0) {
-    piece p = piece_at(s, s->n_tokens, computed, at, head, padding);
-    const size_t in = p.partial ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
-    if (p.partial) p.data = cleared_copy(s, p.data - in, computed) + in;
+    const piece p = saved_at(s, at, ends, padding);
     const size_t take = p.bytes < n ? (size_t)p.bytes : n;
     memcpy(out, p.data, take);
     out += take;
@@ -248,6 +274,7 @@ static void begin(bq_session *s) {
   bq_pass_drop(s);
   bq_cache_cut(&s->kv, 0);
   bq_evict_reset(s);
+  bq_xxh64_begin(&s->state_hash, 0);
 }
 
 static bq_status fail(bq_session *s, bq_status status) {
@@ -258,7 +285,11 @@ static bq_status fail(bq_session *s, bq_status status) {
 }
 
 static bq_status end(bq_session *s, bq_error *err) {
-  const uint32_t tokens = bq_load32(s->state_head + TOKENS), vocab = s->model->config.vocab;
+  const uint32_t tokens = bq_load32(s->state_ends + TOKENS), vocab = s->model->config.vocab;
+  if (bq_load64(s->state_ends + HEAD) != bq_xxh64_end(&s->state_hash))
+    return fail(s, bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
+                           "the saved session is damaged, its bytes have another hash: fetch it "
+                           "again, or save it anew"));
   for (uint32_t i = 0; i < tokens; i++)
     if (s->tokens[i] >= vocab)
       return fail(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
@@ -266,17 +297,17 @@ static bq_status end(bq_session *s, bq_error *err) {
                              s->tokens[i], i, vocab));
   s->restored = 0;
   s->n_tokens = tokens;
-  s->computed = bq_load32(s->state_head + COMPUTED);
+  s->computed = bq_load32(s->state_ends + COMPUTED);
   bq_session_restart(s);
   return BQ_OK;
 }
 
 /* The head is there: makes room for what follows. */
 static bq_status open(bq_session *s, bq_error *err) {
-  bq_status status = check_head(s, s->state_head, err);
+  bq_status status = check_head(s, s->state_ends, err);
   if (status) return fail(s, status);
-  bq_evict_resume(s, bq_load32(s->state_head + SCORED));
-  status = bq_cache_fill(&s->kv, bq_load32(s->state_head + COMPUTED), err);
+  bq_evict_resume(s, bq_load32(s->state_ends + SCORED));
+  status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED), err);
   return status ? fail(s, status) : BQ_OK;
 }
 
@@ -286,19 +317,19 @@ bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_e
   for (uint64_t total = UINT64_MAX;;) {
     uint32_t tokens = 0, computed = 0;
     if (s->restored >= HEAD) {
-      tokens = bq_load32(s->state_head + TOKENS);
-      computed = bq_load32(s->state_head + COMPUTED);
-      total = blocks_at(s, tokens, computed) +
-              bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
+      tokens = bq_load32(s->state_ends + TOKENS);
+      computed = bq_load32(s->state_ends + COMPUTED);
+      total = hash_at(s, tokens, computed) + HASH;
     }
     if (s->restored == total && n == 0) return end(s, err);
     if (s->restored == total)
       return fail(s, bq_fail(err, BQ_FORMAT, total, "%l bytes follow the saved session",
                              (uint64_t)n));
     if (n == 0) return BQ_MORE;
-    const piece p = piece_at(s, tokens, computed, s->restored, s->state_head, padding);
+    const piece p = piece_at(s, tokens, computed, s->restored, s->state_ends, padding);
     const size_t take = p.bytes < n ? (size_t)p.bytes : n;
     memcpy(p.data, bytes, take);
+    if (s->restored < total - HASH) bq_xxh64_add(&s->state_hash, bytes, take);
     bytes += take;
     n -= take;
     const bool opens = s->restored < HEAD && s->restored + take == HEAD;

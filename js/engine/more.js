@@ -125,12 +125,39 @@ export async function promptState(model, replies, given) {
   }
 }
 
+/**
+ * Computes the last token of what was restored anew, which replies need anyway: then the same bytes are to be there. They depend
+ * on all tokens before it, in all layers, so they tell weights apart whose files have one id (that of GGUF is a hash of the header), and
+ * engines whose sums differ. MISMATCH: the session is empty.
+ * @param {LocalSession} session @param {Uint8Array} saved
+ */
+const compare = (session, saved) =>
+  session.alone(async ({ wasm, timeline }) => {
+    let same = false;
+    try {
+      await timeline.run({}, 1);
+      same = state.isSame(wasm, timeline.handle, saved);
+    } finally {
+      if (!same) {
+        timeline.forget();
+        if (!timeline.closed) state.empty(wasm, timeline.handle);
+      }
+    }
+    if (!same)
+      throw new BqError('MISMATCH', 'the state was computed with other weights, or by another version of the engine', {
+        hint: 'make it anew, with this model and this version',
+      });
+  });
+
 /** @param {Replies} replies @param {any[]} given */
 export async function loadPromptState(replies, given) {
-  const { args } = checkCall(TABLE.model.loadPromptState, given);
+  const {
+    args: [saved],
+  } = checkCall(TABLE.model.loadPromptState, given);
   const session = replies.take([]);
   try {
-    await session.restore(args[0]);
+    await session.restore(saved);
+    if (state.isComputed(saved)) await compare(session, saved);
     return { tokens: session.length };
   } finally {
     replies.give(session);

@@ -6,9 +6,11 @@ import { BqError } from '../shared/errors.js';
 
 /** Bytes that cross at once. */
 const PIECE = 65536;
-/** The head, and where the number of tokens is in it. */
+/** The head, and where it says how many tokens there are, and how many of them are computed. */
 const HEAD = 128;
-const TOKENS = 56;
+const [TOKENS, COMPUTED] = [56, 60];
+/** Of all bytes before it, which it ends with. */
+const HASH = 8;
 
 /** UNSUPPORTED: the model's file has no id. @param {Wasm} wasm @param {number} session  its handle */
 export function save(wasm, session) {
@@ -47,3 +49,27 @@ export function restore(wasm, session, saved) {
   const view = new DataView(saved.buffer, saved.byteOffset, saved.length);
   return Array.from({ length: view.getUint32(TOKENS, true) }, (_, i) => view.getUint32(HEAD + 4 * i, true));
 }
+
+/** @param {Uint8Array} saved  that was restored */
+export function isComputed(saved) {
+  const view = new DataView(saved.buffer, saved.byteOffset, saved.length);
+  const tokens = view.getUint32(TOKENS, true);
+  return tokens > 0 && tokens === view.getUint32(COMPUTED, true);
+}
+
+/** Whether the session would be saved as the same bytes. @param {Wasm} wasm @param {number} session  its handle @param {Uint8Array} saved */
+export const isSame = (wasm, session, saved) =>
+  wasm.scope((take) => {
+    const at = take(HASH);
+    const bytes = wasm.call('bqw_session_state_bytes', session);
+    wasm.check('bqw_session_save', session, bytes - HASH, at, HASH);
+    return wasm.bytes(at, HASH).every((byte, i) => byte === saved[saved.length - HASH + i]);
+  });
+
+/** Leaves nothing in the session, nor in its cache. @param {Wasm} wasm @param {number} session  its handle */
+export const empty = (wasm, session) =>
+  wasm.scope((take) => {
+    const at = take(HEAD);
+    wasm.bytes(at, HEAD).fill(0);
+    wasm.call('bqw_session_restore', session, at, HEAD); // what is no saved session
+  });

@@ -547,7 +547,8 @@
  *   likely each of these texts is as what follows, or as the reply's beginning
  * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} promptState  what conversations that begin
  *   with these messages have in common, computed
- * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptState  so that replies need not compute it. MISMATCH, FORMAT
+ * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptState  so that replies need not compute it. MISMATCH, FORMAT,
+ *   TRUNCATED, UNSUPPORTED
  * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "core/hash.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_model.h"
@@ -396,7 +397,7 @@ static void test_states_that_do_not_fit_are_refused(void) {
   CHECK_EQ(bq_session_save(s, UINT64_MAX, &byte, 1, &err), BQ_ARGUMENT);
   state saved = save(s, 1 << 20);
   check_refused(s, saved, 1, 'x', BQ_FORMAT, "no saved session");
-  check_refused(s, saved, 4, 1, BQ_UNSUPPORTED, "layout 1");
+  check_refused(s, saved, 4, 2, BQ_UNSUPPORTED, "another version (layout 2");
   check_refused(s, saved, 8 + 3, 1, BQ_MISMATCH, "another model");
   check_refused(s, saved, 24, BQ_KV_I8, BQ_MISMATCH, "KV cache type 2, this one has 0");
   check_refused(s, saved, 28, 4, BQ_MISMATCH, "layers 4");
@@ -406,7 +407,12 @@ static void test_states_that_do_not_fit_are_refused(void) {
   check_refused(s, saved, 57, 2, BQ_CONTEXT_FULL, "516 tokens");
   check_refused(s, saved, 61, 2, BQ_FORMAT, "516 positions are computed of 260 tokens");
   check_refused(s, saved, 71, 1, BQ_MISMATCH, "another key");
-  check_refused(s, saved, 128 + 4 * 7 + 1, 1, BQ_FORMAT, "at position 7 is outside the vocabulary");
+  check_refused(s, saved, 128 + 4 * 7 + 1, 1, BQ_FORMAT, "damaged");
+  saved.bytes[128 + 4 * 7 + 1] = 1; /* and as somebody wrote it, who knows how to hash */
+  const uint64_t hash = bq_xxh64(saved.bytes, saved.n - 8, 0);
+  memcpy(saved.bytes + saved.n - 8, &hash, 8);
+  CHECK_EQ(restore(s, &saved, 64, &err), BQ_FORMAT);
+  CHECK(strstr(err.detail, "at position 7 is outside the vocabulary") != NULL);
   const state some = {saved.bytes, saved.n - 1};
   CHECK_EQ(restore(s, &some, 1000, &err), BQ_MORE); /* and then something else */
   CHECK_EQ(bq_session_run(s, 0, &err), BQ_STATE);
@@ -425,6 +431,32 @@ static void test_states_that_do_not_fit_are_refused(void) {
   tiny_free(&t);
 }
 
+/* One bit that changed, of the head, the tokens, zeros, the blocks, or the hash itself. */
+static void test_damage(void) {
+  tiny_model t;
+  make(&t, local());
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
+    bq_session *s = new_session(&t, (bq_session_options){.kv_type = (bq_kv_type)kv});
+    sync_to(s, prompt, 20);
+    state saved = save(s, 1 << 20);
+    size_t step;
+    for (size_t at = 0; at < saved.n; at += step) {
+      step = at < 260 || at + 137 > saved.n ? 1 : 127;
+      bq_error err = {0};
+      saved.bytes[at] ^= (uint8_t)(1 << at % 8);
+      const bq_status status = restore(s, &saved, saved.n, &err);
+      CHECK(status != BQ_OK);
+      if (at >= 128) CHECK_EQ(status, BQ_FORMAT);
+      CHECK_EQ(bq_session_stats_get(s).tokens, 0);
+      saved.bytes[at] ^= (uint8_t)(1 << at % 8);
+    }
+    CHECK_EQ(restore(s, &saved, saved.n, NULL), BQ_OK);
+    free(saved.bytes);
+    bq_session_free(s);
+  }
+  tiny_free(&t);
+}
+
 int main(void) {
   for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
   RUN(test_blocks_follow_the_timeline);
@@ -438,5 +470,6 @@ int main(void) {
   RUN(test_restored_sessions_go_on);
   RUN(test_saved_amid_a_run);
   RUN(test_states_that_do_not_fit_are_refused);
+  RUN(test_damage);
   return check_summary();
 }

@@ -363,6 +363,8 @@ static void test_states_that_lie(void) {
   /* Any attention will do. */
   const size_t attended = (128 + 4 * (FULL + 30) + 63) / 64 * 64;
   memset(saved + attended, 0xff, bq_evict_parts(&r->options) * 8);
+  const uint64_t hash = bq_xxh64(saved, bytes - 8, 0);
+  memcpy(saved + bytes - 8, &hash, 8);
   CHECK_EQ(bq_session_restore(r, saved, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(r, 0, NULL), BQ_OK);
   for (uint32_t i = FULL + 30; i < FULL + BQ_KV_BLOCK + 3; i++) append(r, prompt[i]);

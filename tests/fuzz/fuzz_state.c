@@ -1,8 +1,8 @@
-/* Any bytes as a saved session, and one that was saved, with any of its bytes changed. What is
- * accepted is computed on.
+/* Any bytes as a saved session, and one that was saved, with any of its bytes changed, before its
+ * hash is made or after. What is accepted is computed on.
  *
  * input: u8 mode, u8 size of the pieces. Mode bit 0: patches follow, u16 offset and u8 value each;
- * else the bytes themselves. Bits 1 and 2: the type of the cache. */
+ * else the bytes themselves. Bits 1 to 3: the type of the cache. Bit 4: the hash is right. */
 #include <stdlib.h>
 
 #include "session/session.h"
@@ -73,6 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   memcpy(state, data[0] & 1 ? saved[kv].bytes : data + 2, bytes);
   for (size_t i = 2; data[0] & 1 && i + 3 <= n; i += 3)
     state[(data[i] | (size_t)data[i + 1] << 8) % bytes] = data[i + 2];
+  if (data[0] & 16 && bytes >= 8) {
+    const uint64_t hash = bq_xxh64(state, bytes - 8, 0);
+    memcpy(state + bytes - 8, &hash, 8);
+  }
   bq_session *s = open_session(kv);
   bq_status status = BQ_MORE;
   for (size_t at = 0; at < bytes && status == BQ_MORE; at += piece)

@@ -628,6 +628,12 @@ export function engineSuite(name, create) {
       assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
       await later.restore(saved);
       await assert.rejects(later.restore(Uint8Array.of(...saved, 0)), { code: 'FORMAT' });
+      for (const at of [130, saved.length >> 1, saved.length - 1]) {
+        const changed = saved.slice();
+        changed[at] ^= 4;
+        await assert.rejects(later.restore(changed), { code: 'FORMAT', message: /damaged/ });
+        assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
+      }
       await assert.rejects(later.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
       await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
       assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 })).ids.length, 3);

@@ -8,7 +8,9 @@ import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
 import { createWorkerEngine } from '../../js/index.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
+import { randomGguf } from './gguf-writer.mjs';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const BUNDLED = path('models/chat.bq4');
@@ -41,12 +43,11 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     assert.ok(tokens > 20, String(tokens));
     assert.ok(tokens < plain.timings.promptTokens);
     const reply = await again.reply(ASKED, OPTIONS);
-    // The last one is computed anew: a saved session holds no logits.
-    assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens - 1]);
+    assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens]);
     assert.deepEqual(reply.ids, plain.ids);
     // Another conversation with the same beginning finds it too.
     const other = await again.reply([...BEFORE, { role: 'user', content: 'Who was it?' }], OPTIONS);
-    assert.ok(other.timings.reusedTokens >= tokens - 1, String(other.timings.reusedTokens));
+    assert.ok(other.timings.reusedTokens >= tokens, String(other.timings.reusedTokens));
     await engine.close();
   });
 
@@ -63,11 +64,20 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
   assert.equal(await refusal(model, new Uint8Array(4096)), 'FORMAT');
   assert.equal(await refusal(model, new Uint8Array(0)), 'TRUNCATED');
   assert.equal(await refusal(model, 'state'), 'ARGUMENT');
-  for (let at = 0; at < 128; at++) {
+  // One bit of any byte of the head and of the last ones, of every thousandth between.
+  for (let at = 0; at < state.length; at += at < 130 || at > state.length - 1010 ? 1 : 1000) {
     const changed = state.slice();
-    changed[at] ^= 0x81;
-    await refusal(model, changed); // whatever it is then, it ends
+    changed[at] ^= 1 << (at % 8);
+    const code = await refusal(model, changed);
+    if (at >= 128) assert.equal(code, 'FORMAT', `byte ${at}`);
+    else assert.match(code, /^(FORMAT|UNSUPPORTED|MISMATCH|CONTEXT_FULL|TRUNCATED)$/, `byte ${at}`);
   }
+  const older = state.slice();
+  older[4] = 2;
+  await assert.rejects(model.loadPromptState(older), {
+    code: 'UNSUPPORTED',
+    message: /by another version .*: save it anew/,
+  });
   const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS);
   assert.deepEqual((await model.reply(ASKED, OPTIONS)).ids, plain.ids);
   const floats = await engine.load(fromFile(BUNDLED), { kv: 'f32' });
@@ -79,6 +89,65 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
   await assert.rejects(model.promptState(BEFORE, { signal }), { name: 'AbortError' });
   await engine.close();
 });
+
+test('weights that no id tells apart: another fine-tune of a GGUF file is refused, and nothing of the state is left', async () => {
+  const config = {
+    arch: 'llama',
+    layers: 2,
+    hidden: 64,
+    heads: 2,
+    kv_heads: 2,
+    ffn: 128,
+    vocab: 128,
+    context: 128,
+    norm_eps: 1e-5,
+    tied: true,
+  };
+  const [one, other] = [1, 2].map((seed) => randomGguf(config, { seed }));
+  assert.equal(one.length, other.length);
+  const said = [{ role: 'system', content: 'what is said before' }];
+  const engine = await createEngine({ threads: 1 });
+  const state = await (await engine.load(fromBytes(one))).promptState(said);
+  const same = await engine.load(fromBytes(one));
+  const { tokens } = await same.loadPromptState(state);
+  assert.ok(tokens > 10, String(tokens));
+  const model = await engine.load(fromBytes(other));
+  await assert.rejects(model.loadPromptState(state), { code: 'MISMATCH', message: /other weights/ });
+  const { timings } = await model.reply([...said, { role: 'user', content: 'x' }], { maxTokens: 1 });
+  assert.equal(timings.reusedTokens, 0);
+  await engine.close();
+});
+
+const real = realModel('smollm2');
+test(
+  "SmolLM2's GGUF: the same reply, of which a state's tokens are not computed",
+  { skip: real ? false : NO_REAL_MODEL },
+  async () => {
+    const out = join(folder, 'smollm2.state');
+    const system = 'You answer questions about our shop in Bergen. It sells boats, oars and sails.';
+    const words = ['prompt-state', String(real), out, '--system', system, '--context', '256'];
+    const made = spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
+    assert.equal(made.status, 0, made.stderr);
+    const engine = await createEngine();
+    const asked = [
+      { role: 'system', content: system },
+      { role: 'user', content: 'What is sold?' },
+    ];
+    const plain = await (await engine.load(fromFile(String(real)), { context: 256 })).reply(asked, OPTIONS);
+    const model = await engine.load(fromFile(String(real)), { context: 256 });
+    const { tokens } = await model.loadPromptState(new Uint8Array(readFileSync(out)));
+    const reply = await model.reply(asked, OPTIONS);
+    assert.deepEqual(reply.ids, plain.ids);
+    assert.ok(tokens > 20, String(tokens));
+    assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens]);
+    // One byte of its weights.
+    const bytes = new Uint8Array(readFileSync(String(real)));
+    bytes[Math.floor(bytes.length * 0.6)] ^= 4;
+    const tuned = await engine.load(fromBytes(bytes), { context: 256 });
+    await assert.rejects(tuned.loadPromptState(new Uint8Array(readFileSync(out))), { code: 'MISMATCH' });
+    await engine.close();
+  },
+);
 
 test('bq4 prompt-state', async () => {
   const [messages, out] = [join(folder, 'messages.json'), join(folder, 'out.state')];

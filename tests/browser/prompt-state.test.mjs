@@ -1,0 +1,62 @@
+// A visitor's first reply by a prompt state: one read of it, and nothing of what it holds is computed in the page.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { faultServer } from '../server/faults.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
+
+const BEFORE = [
+  { role: 'user', content: 'Tell me a story about a dog.' },
+  { role: 'assistant', content: 'Once upon a time there was a dog who lived by the sea and barked at every wave.' },
+];
+const ASKED = [...BEFORE, { role: 'user', content: 'And then?' }];
+
+/** What another machine does beforehand. */
+async function made() {
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url))));
+  const state = await model.promptState(BEFORE);
+  await engine.close();
+  return state;
+}
+
+await chromiumFirst((name) => {
+  const here = oneSite(name);
+
+  test('the first reply of a visit computes only what is behind the state, which is read once', async (t) => {
+    const state = await made();
+    const server = await faultServer({ '/chat.state': state });
+    t.after(() => server.close());
+    /** The first reply of a page. @param {string | null} url  of a state */
+    const visit = async (url) =>
+      (await here.open()).evaluate(
+        async (/** @type {any} */ { url, asked }) => {
+          const script = new URL('/js/index.js', location.href).href;
+          const { createWorkerEngine } = await import(script);
+          const engine = await createWorkerEngine();
+          const model = await engine.load('/models/chat.bq4');
+          const read = async () => new Uint8Array(await (await fetch(url)).arrayBuffer());
+          const { tokens } = url ? await model.loadPromptState(await read()) : { tokens: 0 };
+          /** @type {{ done: number, total: number } | undefined} */
+          let computed;
+          const onProgress = (/** @type {any} */ progress) => (computed = progress);
+          const { ids, timings } = await model.reply(asked, { maxTokens: 12, temperature: 0, onProgress });
+          await engine.close();
+          return { tokens, ids, computed, promptTokens: timings.promptTokens, reusedTokens: timings.reusedTokens };
+        },
+        { url, asked: ASKED },
+      );
+    const [plain, quick] = [await visit(null), await visit(server.at('/chat.state'))];
+    assert.equal(plain.reusedTokens, 0);
+    assert.ok(quick.tokens > 20, String(quick.tokens));
+    assert.deepEqual([quick.promptTokens, quick.reusedTokens], [plain.promptTokens, quick.tokens]);
+    assert.deepEqual(
+      [plain.computed?.total, quick.computed?.total],
+      [plain.promptTokens, plain.promptTokens - quick.tokens],
+    );
+    assert.deepEqual(quick.ids, plain.ids);
+    const asked = server.asked().map(({ method, status, sent }) => ({ method, status, sent }));
+    assert.deepEqual(asked, [{ method: 'GET', status: 200, sent: state.length }]);
+  });
+});
