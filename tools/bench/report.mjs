@@ -348,8 +348,7 @@ ${plot('load', 'Load time and payload')}
 
 ## How each was run
 
-- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused. KV cache i8, which is not
-  the default (f32). It costs 0.04 to 0.29 % of perplexity on the models that it was measured with (\`node tests/golden/kv_types.mjs\`,
+- **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused. KV cache i8, the default. It costs 0.04 to 0.29 % of perplexity on the models that it was measured with (\`node tests/golden/kv_types.mjs\`,
   [decision 5](decisions/0005-kv-cache-types.md)).
 - **native llama.cpp**: flash attention as it decides (on), KV f16, batches of 512, a thread pool that lives through the run, nothing
   sampled, as in its own bench; the driver is \`tools/bench/peers/native.c\`. Measuring fails if the backend it picks lacks an instruction

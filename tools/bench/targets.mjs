@@ -226,7 +226,7 @@ function twoThreads(t) {
     '≥',
     1,
     t.ratio(t.us(0), one, 128, 'decode'),
-    'The choice is made once, at the start, by products alone.',
+    'The first choice is made by products alone; it is learned further while the model computes.',
   );
   const [auto, small] = [0, 1].map((threads) => t.us(threads, MAIN, { shape: '15m' }));
   t.add(
@@ -235,7 +235,7 @@ function twoThreads(t) {
     '≥',
     1,
     t.ratio(auto, small, 128, 'decode'),
-    'The choice is made once, at the start, by products of a larger size: a token of so small a model spends more of its time at barriers.',
+    'The first choice is made by products of a larger size: a token of so small a model spends more of its time at barriers.',
   );
 }
 
@@ -307,8 +307,7 @@ function contextAndRest(t) {
     at('i8'),
     'Attention reads all positions, and one token of it waits for memory rather than for arithmetic ([SPEED.md](SPEED.md), "Decode at depth is bound by latency").',
   );
-  for (const kv of ['f16', 'f32'])
-    t.beside('context', `the same, KV ${kv}${kv === 'f32' ? ', the default' : ''}`, at(kv));
+  for (const kv of ['f16', 'f32']) t.beside('context', `the same, KV ${kv}`, at(kv));
   const traced = t.table.where({ runtime: 'limit', shape: SHAPE, precision: MAIN })[0];
   const step = (traced && stepOf(traced, 128)) ?? null;
   t.add(
