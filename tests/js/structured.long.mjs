@@ -1,7 +1,9 @@
-// Forms that a real model fills in, at any temperature and any limit: what is said to be whole is, as ajv judges.
+// Forms that a real model fills in, at any temperature and any limit: what is said to be whole is, as ajv judges. And formats that
+// explode, of which no more is computed than memory has room for.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { validator } from './validator.mjs';
@@ -53,5 +55,36 @@ describe('SmolLM2', { skip: real ? false : NO_REAL_MODEL }, () => {
         assert.deepEqual(reasons, ['length', 'length', 'stop', 'stop']);
       }
     });
+  }
+});
+
+test('what explodes is refused before it takes a heap of 256 MB', { timeout: 60_000 }, async () => {
+  const many = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => `text ${i * 7919}`);
+  const optional = Object.fromEntries(many(2000).map((name) => [name, {}]));
+  const formats = [
+    { type: 'regex', pattern: '(a?){10000}' },
+    { type: 'regex', pattern: '((((a{50}){50}){50}){50}){50}' },
+    { type: 'choice', choices: many(100_000) },
+    { type: 'json_schema', schema: { enum: many(100_000) } },
+    { type: 'json_schema', schema: { properties: optional, additionalProperties: false, minProperties: 900 } },
+    { type: 'grammar', grammar: `root ::= ${'('.repeat(5000)}"a"${')'.repeat(5000)}` },
+  ];
+  const code = `
+    import { parentPort, workerData } from 'node:worker_threads';
+    const { compile } = await import(workerData.from);
+    const said = [];
+    for (const format of workerData.formats)
+      said.push(await compile(format).then(({ length }) => length, ({ code, message }) => [code, message]));
+    parentPort.postMessage(said);`;
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), {
+    workerData: { from: new URL('../../js/grammar/index.js', import.meta.url).href, formats },
+    resourceLimits: { maxOldGenerationSizeMb: 256 },
+  });
+  /** @type {any[]} */
+  const said = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject));
+  assert.equal(said.length, formats.length);
+  for (const [code, message] of said) {
+    assert.equal(code, 'GRAMMAR');
+    assert.match(message, /too many states|too deep/);
   }
 });
