@@ -9,6 +9,8 @@ import { toJsonSchema } from '@langchain/core/utils/json_schema';
 import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './translate.js';
 
 /** @import { BaseMessage } from '@langchain/core/messages' */
+/** @import { BindToolsInput } from '@langchain/core/language_models/chat_models' */
+/** @import { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager' */
 /** @import { AnyModel, ToolCall, Usage } from './translate.js' */
 
 const ROLES = { human: 'user', ai: 'assistant', generic: 'user' };
@@ -85,8 +87,9 @@ export class ChatBq4 extends BaseChatModel {
     return 'bq4';
   }
 
-  /** @override @param {any} options */
-  invocationParams(options = {}) {
+  /** @override @param {Partial<ChatBq4CallOptions>} [given] @returns {Record<string, unknown>} */
+  invocationParams(given) {
+    const options = /** @type {Record<string, any>} */ (given ?? {});
     const chosen = Object.fromEntries(
       PASSED.map((name) => [name, options[name] ?? this.#defaults[name]]).filter(([, value]) => value !== undefined),
     );
@@ -101,12 +104,12 @@ export class ChatBq4 extends BaseChatModel {
     };
   }
 
-  /** @override @param {any} options */
+  /** @override @param {this['ParsedCallOptions']} options */
   getLsParams(options) {
     return { ...super.getLsParams(options), ls_provider: 'bq4', ls_model_name: nameOf(this.#model) };
   }
 
-  /** @param {BaseMessage[]} messages @param {any} options */
+  /** @param {BaseMessage[]} messages @param {ChatBq4CallOptions} options */
   #pieces(messages, options) {
     return pieces(
       this.#model,
@@ -115,7 +118,7 @@ export class ChatBq4 extends BaseChatModel {
     );
   }
 
-  /** @override @param {BaseMessage[]} messages @param {any} options @param {any} [manager] */
+  /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] */
   async _generate(messages, options, manager) {
     const parts = this.#pieces(messages, options);
     const told = (async function* () {
@@ -142,7 +145,7 @@ export class ChatBq4 extends BaseChatModel {
     };
   }
 
-  /** @override @param {BaseMessage[]} messages @param {any} options @param {any} [manager] @returns {AsyncGenerator<ChatGenerationChunk>} */
+  /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] @returns {AsyncGenerator<ChatGenerationChunk>} */
   async *_streamResponseChunks(messages, options, manager) {
     /** @param {any} fields @param {any} [info] */
     const chunk = (fields, info) =>
@@ -173,7 +176,7 @@ export class ChatBq4 extends BaseChatModel {
     }
   }
 
-  /** @override @param {any[]} tools @param {any} [options] */
+  /** @override @param {BindToolsInput[]} tools @param {Partial<ChatBq4CallOptions>} [options] */
   bindTools(tools, options) {
     return this.withConfig({ tools: tools.map((tool) => convertToOpenAITool(tool)), ...options });
   }

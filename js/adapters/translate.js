@@ -14,7 +14,7 @@ import { BqError } from '../shared/errors.js';
  * @typedef {{ text: string } | { reasoning: string } | { calls: string, name: string, input: string } | { call: ToolCall } | { reason: string, usage: Usage | undefined }} Piece
  */
 
-/** What a model is called. @param {any} model */
+/** What a model is called. @param {any} model @returns {string} */
 export const nameOf = (model) => model.info?.name || model.url || 'bq4';
 
 /** A list of parts as one text: others than texts can't be read. ARGUMENT. @param {any} content @param {string} key  of a part's text @returns {string} */

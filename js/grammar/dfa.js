@@ -8,6 +8,8 @@ import { ALL, rangesOf } from './sets.js';
 /** Starts at state 0; from each an end can be reached, but perhaps not from 0. @typedef {State[]} Dfa */
 
 const MOST = 20000;
+/** Steps that an expression may take: few states are many where each leads to all behind it, as in (a?){10000}. */
+const MOST_STEPS = 8_000_000;
 
 /** @param {string} what @param {number} n */
 function bounded(what, n) {
@@ -16,6 +18,7 @@ function bounded(what, n) {
 
 /** The parts of a tree as a machine of steps without bytes (to), over characters (set), and at begin and end (only). */
 class Nfa {
+  #steps = 0;
   /** @type {{ set: number[] | null, to: number[], only: '' | '^' | '$' }[]} */
   states = [];
 
@@ -53,6 +56,12 @@ class Nfa {
     return at;
   }
 
+  /** GRAMMAR: it has become too much. @param {number} steps */
+  took(steps) {
+    this.#steps += steps;
+    if (this.#steps > MOST_STEPS) throw tooLarge('the regular expression');
+  }
+
   /** What is reached without a character; numbers are 2 × state, + 1 where the text must end. @param {Iterable<number>} from @param {boolean} first */
   closure(from, first) {
     const all = new Set(from);
@@ -61,6 +70,7 @@ class Nfa {
       if (set || (only === '^' && !first)) continue;
       for (const next of to) all.add(next * 2 + (only === '$' ? 1 : item & 1));
     }
+    this.took(all.size);
     return [...all]
       .filter((item) => (this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0))
       .sort((a, b) => a - b);
@@ -144,17 +154,20 @@ export function ofTree(tree, { search = false } = {}) {
       /** Targets by the index of the cut where a range begins. @type {Map<number, Set<number>>} */
       const targets = new Map();
       for (const item of items)
-        for (const [from, end] of spans[item >> 1])
+        for (const [from, end] of spans[item >> 1]) {
+          nfa.took(end - from);
           for (let i = from; i < end; i++) {
             const all = targets.get(i) ?? new Set();
             targets.set(i, all.add(nfa.states[item >> 1].to[0] * 2));
           }
+        }
       const edges = [...targets]
         .sort(([a], [b]) => a - b)
         .map(([i, all]) => {
           const key = [...all].sort().join();
           const closure = closed.get(key) ?? nfa.closure(all, false);
           closed.set(key, closure);
+          nfa.took(closure.length);
           return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, closure]);
         });
       return { accepts: items.some((item) => item >> 1 === 0), edges };
@@ -184,6 +197,7 @@ export function ofTexts(texts) {
       let next = nodes[at].next.get(code);
       if (next === undefined) nodes[at].next.set(code, (next = nodes.push({ accepts: false, next: new Map() }) - 1));
       at = next;
+      bounded('a list of texts', at / 20);
     }
     nodes[at].accepts = true;
   }

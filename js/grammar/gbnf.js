@@ -20,7 +20,7 @@ class Reader {
   #text;
   #at = 0;
   #depth = 0;
-  /** Rules by name, and where each was first spoken of. @type {Map<string, { rule: number, line: number, defined: boolean }>} */
+  /** Rules by name, and where each was first spoken of. @type {Map<string, { rule: number, at: number, defined: boolean }>} */
   #names = new Map();
 
   /** @param {string} text */
@@ -28,13 +28,13 @@ class Reader {
     this.#text = text;
   }
 
-  get #line() {
-    return this.#text.slice(0, this.#at).split('\n').length;
+  #line(at = this.#at) {
+    return this.#text.slice(0, at).split('\n').length;
   }
 
   /** @param {string} what */
   #bad(what) {
-    return refused(`line ${this.#line} of the grammar ${what}`);
+    return refused(`line ${this.#line()} of the grammar ${what}`);
   }
 
   /** Blanks and comments. @param {boolean} lines  also ends of lines */
@@ -54,7 +54,7 @@ class Reader {
 
   /** @param {string} name */
   #named(name) {
-    const known = this.#names.get(name) ?? { rule: this.rules.rule(name), line: this.#line, defined: false };
+    const known = this.#names.get(name) ?? { rule: this.rules.rule(name), at: this.#at, defined: false };
     this.#names.set(name, known);
     return known;
   }
@@ -73,8 +73,8 @@ class Reader {
       if (this.#at < this.#text.length && !this.#take(/\r?\n/y))
         throw this.#bad(`has something at "${this.#text.slice(this.#at, this.#at + 20)}" that is not understood`);
     }
-    for (const [name, { defined, line }] of this.#names)
-      if (!defined) throw refused(`line ${line} of the grammar speaks of "${name}", which is no rule`);
+    for (const [name, { defined, at }] of this.#names)
+      if (!defined) throw refused(`line ${this.#line(at)} of the grammar speaks of "${name}", which is no rule`);
     const root = this.#names.get('root');
     if (!root) throw refused('the grammar has no rule "root"');
     return this.rules.encode(root.rule);

@@ -60,7 +60,7 @@ export function readHead(file) {
   return { name: String(name), labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
-/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: object }} [how] @returns {HeadFile} */
+/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {HeadFile} */
 export function writeHead(
   { name, labels, width, pooling, normalize, weights, bias },
   { type = 'bq4', facts = {} } = {},

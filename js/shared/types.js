@@ -342,7 +342,7 @@
 /**
  * A head as JSON, as `bq4 train-head` writes it: js/heads/head.js.
  * @typedef {{ format: 'bq4-head', version: 1, name: string, labels: string[], width: number, pooling: Pooling, normalize: boolean,
- *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, any> }} HeadFile
+ *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} HeadFile
  */
 
 /**
@@ -367,7 +367,7 @@
  * @typedef {object} PromptOptions
  * @property {ChatFormat | string} [format]  instead of the model's own; or the name of one that is known
  * @property {object[]} [tools]  for the model's template, as it expects them
- * @property {Record<string, any>} [variables]  for the model's template
+ * @property {Record<string, unknown>} [variables]  for the model's template
  */
 
 /** `prefix`: what the reply begins with; its text is what follows. @typedef {GenerateOptions & PromptOptions & { prefix?: string }} CompleteOptions */
@@ -633,7 +633,7 @@
  * @typedef {CompletionFields & { messages: ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
  *   response_format?: ResponseFormat | null, tools?: ChatCompletionTool[] | null,
  *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } } | null, parallel_tool_calls?: boolean | null,
- *   chat_template_kwargs?: Record<string, any> | null }} ChatCompletionRequest
+ *   chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
  */
 
 /** A tool with what it does. What `function` gives is told to the model: a text, or as JSON. @typedef {{ type: 'function', function: ChatCompletionTool['function'] & { function: (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown } }} RunnableTool */
@@ -730,7 +730,7 @@
 
 /**
  * How tabs share an engine; the other options are of the one that leads.
- * @typedef {EngineOptions & { worker?: () => any, name?: string, patience?: number }} SharedOptions  `name`: tabs with the same one share an engine;
+ * @typedef {EngineOptions & { worker?: () => unknown, name?: string, patience?: number }} SharedOptions  `name`: tabs with the same one share an engine;
  *   `patience`: milliseconds after which a tab that leads and doesn't answer is taken for gone
  */
 

@@ -12,6 +12,8 @@ import { newPage, ROOT } from './site.mjs';
 
 /** Gzipped bytes of all that a browser transfers for the page, the model aside. */
 const LIMIT = 150_000;
+/** Answers that it takes, but for the script that each thread begins with. */
+const REQUESTS = 11;
 /** @type {Record<string, string>} */
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
@@ -94,13 +96,15 @@ describe('README', { skip: missing() }, () => {
     await host?.close();
   });
 
+  /** README's page, which the tests here have in this order. @type {Awaited<ReturnType<typeof newPage>>} */
+  let page;
+
   test('its page writes a story under its own policy, with threads', async () => {
-    const page = await newPage(browser);
+    page = await newPage(browser);
     await page.goto(host.url);
     assert.ok(await page.evaluate(() => crossOriginIsolated));
     await page.waitForFunction(() => Number(document.querySelector('#out')?.textContent?.length) > 100);
     assert.deepEqual(page.trouble, []);
-    await page.context().close();
   });
 
   test(`all that it transfers, the model aside: at most ${LIMIT} bytes gzipped; its own thread loads at most ${THREAD_LIMIT}`, () => {
@@ -115,6 +119,26 @@ describe('README', { skip: missing() }, () => {
     assert.equal(own.length, 3, list);
     const bytes = own.reduce((sum, each) => sum + each.bytes, 0);
     assert.ok(bytes <= THREAD_LIMIT, `its own thread: ${bytes} bytes`);
+    const requests = host.sent.filter(({ path }) => !path.endsWith('/thread.js')).length;
+    assert.ok(requests <= REQUESTS, `${requests} requests: ${list}`);
+    assert.doesNotMatch(list, /grammar|openai|rare|convert/, 'what few need comes when it is needed');
     assert.ok(total <= LIMIT, `${total} bytes: ${list}`);
+  });
+
+  test('the module for grammars comes with the first format', async () => {
+    const grammars = () => host.sent.filter(({ path }) => path.endsWith('/bq4-grammar.wasm')).length;
+    const text = await page.evaluate(async () => {
+      const { createWorkerEngine } = await import(`${location.origin}/node_modules/bq4/dist/index.js`);
+      const engine = await createWorkerEngine({ cache: 'auto' });
+      const model = await engine.load('models/chat.bq4');
+      const session = await model.createSession();
+      await session.generate('Once', { maxTokens: 2 });
+      const { text } = await session.generate('Say', { responseFormat: { type: 'choice', choices: ['yes'] } });
+      await engine.close();
+      return text;
+    });
+    assert.deepEqual([text, grammars()], ['yes', 1]);
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
   });
 });

@@ -1,12 +1,13 @@
 // The command line, as people run it.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes } from '../../js/engine.js';
+import { examples } from './api-doc.mjs';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 
@@ -27,12 +28,32 @@ const bq4 = (...args) => {
   return { status, stdout, stderr };
 };
 
-test('--help and --version', () => {
-  for (const args of [['--help'], ['-h'], ['run', '--help']]) {
+/** Names of all commands, as the program has them. */
+const commands = () => {
+  const [, table] = /^const COMMANDS = \{\n([^]*?)^\};/m.exec(readFileSync(program, 'utf8')) ?? [];
+  return [...String(table).matchAll(/^  '?([a-z-]+)'?: \{/gm)].map(([, name]) => name);
+};
+
+test('--help, of each command too, and --version; docs/API.md lists each', () => {
+  const names = commands();
+  assert.ok(
+    names.length > 12 && ['convert', 'prompt-state', 'serve'].every((name) => names.includes(name)),
+    `${names}`,
+  );
+  for (const args of [['--help'], ['-h'], ...names.map((name) => [name, '--help'])]) {
     const { status, stdout } = bq4(...args);
-    assert.equal(status, 0);
-    for (const command of ['convert', 'inspect', 'run', 'chat']) assert.match(stdout, new RegExp(`bq4 ${command} `));
+    assert.equal(status, 0, args.join(' '));
+    for (const name of names) assert.match(stdout, new RegExp(`^  bq4 ${name} `, 'm'));
   }
+  const listed =
+    examples
+      .get('Command line')
+      ?.map(({ code }) => code)
+      .join('') ?? '';
+  assert.deepEqual(
+    names.filter((name) => !new RegExp(`^npx bq4 ${name} `, 'm').test(listed)),
+    [],
+  );
   assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+\n$/);
 });
 

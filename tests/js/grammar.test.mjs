@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compile } from '../../js/grammar/index.js';
-import { picker } from './picker.mjs';
+import { grammarMachine, picker } from './picker.mjs';
 import { validator } from './validator.mjs';
 
 const pick = await picker();
@@ -462,4 +462,35 @@ describe('schemas', () => {
         compile({ type: 'json_schema', schema }),
         (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message),
       ));
+});
+
+describe('what explodes', () => {
+  test('amid a text: refused, in the memory that it began with, and the next text begins', async () => {
+    const machine = await grammarMachine();
+    const grammar = 'root ::= "(" root ")" "x"? | "a"';
+    const matcher = await machine.matcher(grammar, () => compile({ type: 'grammar', grammar }));
+    const id = machine.longest(Uint8Array.of(40));
+    const before = machine.memoryBytes;
+    let n = 0;
+    while (matcher.accept(id)) assert.ok(++n < 100_000);
+    assert.ok(n > 10_000);
+    const { code, message } = machine.error();
+    assert.equal(code, 'GRAMMAR');
+    assert.match(message, /too deep/);
+    assert.equal(machine.memoryBytes, before);
+    machine.give(matcher);
+    const next = await machine.matcher(grammar, () => assert.fail('it is kept'));
+    assert.ok(next.accept(id) && !next.complete);
+  });
+
+  test('many formats, one after the other: the memory of some', async () => {
+    const machine = await grammarMachine();
+    const before = machine.memoryBytes;
+    for (let i = 0; i < 300; i++) {
+      const pattern = `[a-${'bcdefgh'[i % 7]}]{${(i * 37) % 100}}x{${i}}`;
+      machine.give(await machine.matcher(pattern, () => compile({ type: 'regex', pattern })));
+    }
+    const taken = machine.memoryBytes - before;
+    assert.ok(taken <= 24 * 2 ** 20, `${taken} bytes`);
+  });
 });

@@ -1,5 +1,5 @@
 // The engine inside apps (examples/hosts): the C interface from Java and from Objective-C, and the package in a web view whose
-// files come by a scheme of the app's own. Each says what Node says. One whose compiler is not on this machine isn't there.
+// files come by a scheme of the app's own. Each says what Node says. One is skipped whose compiler is not on this machine.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -15,7 +15,9 @@ const HOSTS = join(ROOT, 'examples/hosts');
 const MODEL = join(ROOT, 'models/chat.bq4');
 const PROMPT = 'Once upon a time';
 const TOKENS = 40;
-const { javac, gnustep, webView } = findAppHosts();
+const { javac = '', gnustep = '', webView = '' } = findAppHosts();
+/** Why a test is skipped, if it is. @param {string} found @param {string} lacking */
+const needs = (found, lacking) => ({ skip: found ? false : `no ${lacking}` });
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-hosts-'));
 /** @type {import('../../js/index.js').Engine} */
@@ -55,8 +57,10 @@ function partsOf(out) {
   return { text: lines.slice(0, end).join(''), rest: lines.slice(end, -1) };
 }
 
-if (javac)
-  test('from Java, through JNI: the same reply, a stop, an exception of the listener, a failure that says why', () => {
+test(
+  'from Java, through JNI: the same reply, a stop, an exception of the listener, a failure that says why',
+  needs(javac, 'javac with jni.h beside it: a JDK'),
+  () => {
     const home = dirname(dirname(javac));
     const android = join(HOSTS, 'android/app/src/main');
     const jni = [`-I${home}/include`, `-I${home}/include/linux`];
@@ -82,10 +86,13 @@ if (javac)
     assert.deepEqual(rest.slice(0, 2), ['stopped after 3', 'thrown']);
     assert.match(rest[2], /^FORMAT: the file does not begin with "BQ4F" \(.*fetch it again/);
     assert.equal(rest.length, 3, 'the check of JNI has no complaint');
-  });
+  },
+);
 
-if (gnustep)
-  test('from Objective-C: the same reply, a stop, an error that says why', () => {
+test(
+  'from Objective-C: the same reply, a stop, an error that says why',
+  needs(gnustep, 'gnustep-config: Objective-C with GNUstep'),
+  () => {
     const flags = run(gnustep, ['--objc-flags']).trim().split(/\s+/);
     const ours = flags.filter((flag) => !/^-(MMD|MP|g|O2|I\.)$/.test(flag));
     run('gcc', [...C, '-shared', ...INCLUDES, ...ENGINE, '-o', 'libbq4objc.so', '-lm']);
@@ -105,10 +112,13 @@ if (gnustep)
     const { text, rest } = partsOf(run('./try', [MODEL, PROMPT, `${TOKENS}`], { LD_LIBRARY_PATH: '.' }));
     assert.equal(text, wanted.text);
     assert.deepEqual(rest, ['stopped after 3', 'the file does not begin with "BQ4F"']);
-  });
+  },
+);
 
-if (webView)
-  test('the page of an app, in a web view whose files come by a scheme of its own', () => {
+test(
+  'the page of an app, in a web view whose files come by a scheme of its own',
+  needs(webView, 'xvfb-run, or no WebKitGTK for /usr/bin/python3'),
+  () => {
     const page = join(folder, 'page');
     cpSync(join(HOSTS, 'page'), page, { recursive: true });
     mkdirSync(join(page, 'bq4/build'), { recursive: true });
@@ -123,4 +133,5 @@ if (webView)
     assert.equal(said.began, "Ready: simd128, 1 of this device's threads.");
     assert.equal(said.status, 'Ready.');
     assert.equal(said.reply, wanted.chat);
-  });
+  },
+);

@@ -24,13 +24,16 @@ const all = () => readdirSync(new URL('dist', root)).sort();
 /** Names of what a file of dist/ imports, on demand too. @param {string} text */
 const importsOf = (text) => [...text.matchAll(/(?:from|import)\s*\(?\s*["'](\.[\w./-]+)["']/g)].map(([, name]) => name);
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+/** @type {Set<string> | undefined} */
+let list;
 /** Names of what npm would pack. */
 const packed = () => {
+  if (list) return list;
   const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
     cwd: root,
     encoding: 'utf8',
   });
-  return new Set(JSON.parse(stdout)[0].files.map((/** @type {any} */ file) => file.path));
+  return (list = new Set(JSON.parse(stdout)[0].files.map((/** @type {any} */ file) => file.path)));
 };
 
 before(() => assert.equal(makeDist(), ''));
@@ -115,6 +118,36 @@ test('the package contains what it names and what its files load, by addresses t
       found++;
     }
   assert.ok(found >= 4 * 3 + 6, 'four modules in four files, and scripts of workers');
+});
+
+test('exports with a * lead to files that are packed: modules, and heads that can be imported', async () => {
+  const files = packed();
+  /** @type {Record<string, RegExp>} */
+  const patterns = { heads: /^heads\/(.*\.json)$/, wasm: /^build\/wasm\/(.*\.wasm)$/ };
+  assert.deepEqual(
+    Object.keys(manifest.exports).filter((name) => name.includes('*')),
+    Object.keys(patterns).map((folder) => `./${folder}/*`),
+  );
+  for (const [folder, pattern] of Object.entries(patterns)) {
+    const names = [...files].flatMap((path) => pattern.exec(path)?.[1] ?? []);
+    assert.ok(names.length >= 2, `${folder}: ${names}`);
+    for (const name of names) {
+      // By the package's own name, as whoever installed it resolves it.
+      const url = new URL(import.meta.resolve(`bq4/${folder}/${name}`));
+      assert.ok(existsSync(url) && files.has(url.href.slice(root.href.length)), url.href);
+      if (folder === 'wasm') await WebAssembly.compile(readFileSync(url));
+      else assert.ok((await import(url.href, { with: { type: 'json' } })).default.labels.length > 1, name);
+    }
+  }
+});
+
+test('installing it runs no script: `prepare` is for a checkout alone', () => {
+  const { scripts } = manifest;
+  assert.deepEqual(
+    Object.keys(scripts).filter((name) => /install$/.test(name)),
+    [],
+  );
+  assert.ok(!packed().has('binding.gyp'), 'npm would build it');
 });
 
 test("the package runs: a page's engine, the engine of this thread, one for all tabs, the command line", async () => {

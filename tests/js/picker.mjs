@@ -5,13 +5,16 @@ import { random, tokenizer } from './fixture.mjs';
 
 const TOKENS = 320;
 
-/** @param {number} [seed] */
-export async function picker(seed = 1) {
-  const machine = await Machine.create(
+export const grammarMachine = () =>
+  Machine.create(
     new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
     encodeTokenizer(tokenizer()),
     TOKENS,
   );
+
+/** @param {number} [seed] */
+export async function picker(seed = 1) {
+  const machine = await grammarMachine();
   const next = random(seed);
   const draw = () => (next() + 1) / 2;
 

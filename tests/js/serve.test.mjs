@@ -3,13 +3,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { request } from 'node:http';
 import { connect as dial } from 'node:net';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { createWorkerEngine, fromFile } from '../../js/index.js';
+import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { Queue } from '../../js/server/queue.js';
 import { serveModels } from '../../js/server/index.js';
 import { inTime, until } from '../waiting.mjs';
+import { tinyModel } from './fixture.mjs';
+import { validator } from './validator.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
@@ -130,6 +132,177 @@ test('chat held to a schema, by the client that parses it', async () => {
     response_format: { type: 'json_schema', json_schema: { name: 'mood', strict: true, schema } },
   });
   assert.ok(['good', 'bad'].includes(JSON.parse(choices[0].message.content).mood));
+});
+
+describe('tools, with noise that the grammar makes calls of', () => {
+  const parameters = {
+    type: 'object',
+    properties: { city: { enum: ['Rome', 'Oslo'] }, days: { type: 'integer', minimum: 1, maximum: 7 } },
+    required: ['city', 'days'],
+    additionalProperties: false,
+  };
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'weather', parameters } }];
+  const request = {
+    model: 'noise',
+    messages,
+    temperature: 0,
+    max_tokens: 90,
+    tool_choice: /** @type {const} */ ('required'),
+  };
+  /** @type {import('../../js/index.js').Model} */
+  let noise;
+  /** @type {Awaited<ReturnType<typeof serveModels>>} */
+  let own;
+  /** @type {OpenAI} */
+  let asks;
+  before(async () => {
+    noise = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
+    own = await serveModels([{ id: 'noise', model: noise }], { port: 0 });
+    asks = new OpenAI({ baseURL: own.url, apiKey: '-', maxRetries: 0 });
+  });
+  after(() => own.close());
+
+  test('calls, whole and put together from chunks by the client', async () => {
+    const {
+      choices: [wanted],
+      usage: counted,
+    } = await noise.chat.completions.create({ ...request, tools });
+    const given = wanted.message.tool_calls?.map((call) => call.function);
+    assert.ok(given?.length);
+    const whole = await asks.chat.completions.create({ ...request, tools });
+    const stream = asks.chat.completions.stream({ ...request, tools, stream_options: { include_usage: true } });
+    let pieces = '';
+    stream.on('tool_calls.function.arguments.delta', ({ arguments_delta: piece }) => (pieces += piece));
+    const streamed = await stream.finalChatCompletion();
+    assert.equal(pieces, given.map((call) => call.arguments).join(''));
+    for (const {
+      choices: [{ message, finish_reason }],
+      usage,
+    } of [whole, streamed]) {
+      const calls = message.tool_calls ?? [];
+      assert.deepEqual(
+        calls.map((call) => 'function' in call && [call.function.name, call.function.arguments]),
+        given.map((call) => [call.name, call.arguments]),
+      );
+      assert.ok(calls.every(({ id, type }) => /^[a-z0-9]{9}$/.test(id) && type === 'function'));
+      assert.deepEqual([message.content || null, finish_reason], [null, 'tool_calls']);
+      assert.deepEqual(
+        [usage?.prompt_tokens, usage?.completion_tokens],
+        [counted.prompt_tokens, counted.completion_tokens],
+      );
+    }
+  });
+
+  test('several calls, each by its index', async () => {
+    const many = {
+      ...request,
+      tools,
+      tool_choice: /** @type {const} */ ('auto'),
+      temperature: 1,
+      seed: 3,
+      max_tokens: 300,
+      response_format: { type: /** @type {const} */ ('choice'), choices: ['<tool_call>'] },
+    };
+    const own = await noise.chat.completions.create(many);
+    const given = own.choices[0].message.tool_calls ?? [];
+    assert.ok(given.length > 1);
+    const { choices } = await asks.chat.completions.stream(/** @type {any} */ (many)).finalChatCompletion();
+    assert.deepEqual(
+      choices[0].message.tool_calls?.map((call) => 'function' in call && call.function.arguments),
+      given.map((call) => call.function.arguments),
+    );
+  });
+
+  for (const stream of [false, true])
+    test(`the client's runTools${stream ? ', streamed' : ''}: functions are called, and the model is told of it`, async () => {
+      /** @type {any[]} */
+      const given = [];
+      const runnable = tools.map(({ type, function: described }) => ({
+        type,
+        function: {
+          ...described,
+          parse: JSON.parse,
+          function: (/** @type {any} */ args) => ({ degrees: given.push(args) }),
+        },
+      }));
+      const options = { maxChatCompletions: 2 };
+      const body = { ...request, tools: runnable, stream };
+      const run = asks.chat.completions.runTools(/** @type {any} */ (body), options);
+      await run.done();
+      const replies = run.allChatCompletions();
+      assert.equal(replies.length, 2);
+      const calls = replies.flatMap(({ choices: [{ message }] }) => message.tool_calls ?? []);
+      assert.ok(calls.length > 1, `${calls.length}`);
+      assert.deepEqual(
+        given,
+        calls.map((call) => JSON.parse('function' in call ? call.function.arguments : '')),
+      );
+      const valid = validator(parameters);
+      assert.ok(given.every((args) => valid(args)));
+      assert.deepEqual(
+        run.messages.flatMap((message) => (message.role === 'tool' ? [[message.tool_call_id, message.content]] : [])),
+        calls.map(({ id }, i) => [id, `{"degrees":${i + 1}}`]),
+      );
+      // What the second reply followed from, asked for by hand.
+      const byHand = await noise.chat.completions.create({
+        ...request,
+        tools,
+        messages: /** @type {any} */ (
+          run.messages.slice(0, -1 - (replies[1].choices[0].message.tool_calls?.length ?? 0))
+        ),
+      });
+      assert.deepEqual(
+        replies[1].choices[0].message.tool_calls?.map((call) => 'function' in call && call.function.arguments),
+        byHand.choices[0].message.tool_calls?.map((call) => call.function.arguments),
+      );
+    });
+});
+
+test('n, logprobs, usage and finish reasons, whole and streamed', async () => {
+  const request = { ...fixed, messages, n: 3, logprobs: true, top_logprobs: 2, temperature: 2, seed: 5 };
+  const own = await model.chat.completions.create(request);
+  const whole = await client.chat.completions.create(request);
+  const streamed = await client.chat.completions
+    .stream({ ...request, stream_options: { include_usage: true } })
+    .finalChatCompletion();
+  const texts = own.choices.map(({ message }) => message.content);
+  assert.equal(new Set(texts).size, 3, `three that differ: ${texts}`);
+  for (const { choices, usage } of [whole, streamed]) {
+    assert.deepEqual(
+      choices.map(({ index }) => index),
+      [0, 1, 2],
+    );
+    assert.deepEqual(
+      choices.map(({ message, finish_reason }) => [message.content, finish_reason]),
+      own.choices.map(({ message, finish_reason }) => [message.content, finish_reason]),
+    );
+    assert.deepEqual(
+      choices.map(({ logprobs }) => logprobs?.content),
+      own.choices.map(({ logprobs }) => logprobs?.content),
+    );
+    assert.deepEqual(
+      [usage?.completion_tokens, usage?.prompt_tokens],
+      [own.usage.completion_tokens, own.usage.prompt_tokens],
+    );
+  }
+  const [{ logprobs }] = whole.choices;
+  assert.ok(logprobs?.content?.length);
+  for (const { token, logprob, top_logprobs: likeliest, bytes } of logprobs.content) {
+    assert.equal(new TextDecoder().decode(new Uint8Array(bytes ?? [])), token);
+    assert.ok(logprob <= 0 && likeliest.length === 2 && likeliest[0].logprob >= likeliest[1].logprob);
+  }
+  // The three ways in which a reply ends.
+  const reasons = [
+    { max_tokens: 2 },
+    { stop: String(texts[0]).slice(2, 4) },
+    { response_format: { type: 'choice', choices: ['yes'] } },
+  ].map((more) =>
+    client.chat.completions.create(/** @type {any} */ ({ ...fixed, temperature: 2, seed: 5, messages, ...more })),
+  );
+  assert.deepEqual(
+    (await Promise.all(reasons)).map(({ choices: [{ finish_reason }] }) => finish_reason),
+    ['length', 'stop', 'stop'],
+  );
 });
 
 test('completions and embeddings', async () => {
@@ -388,20 +561,52 @@ test('closing ends what is running, with a reason', async () => {
   await assert.rejects(fetch(`${own.url}/models`));
 });
 
-test('bq4 serve: prints its address, serves, ends by a signal', async () => {
-  const served = spawn(
-    process.execPath,
-    [PROGRAM, 'serve', FILE, '--port', '0', '--context', '128', '--threads', '1'],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+/** The command in a process of its own, when it has printed its address. @param {import('node:test').TestContext} t @param {string[]} options @param {NodeJS.ProcessEnv} [env] */
+async function command(t, options, env) {
+  const served = spawn(process.execPath, [PROGRAM, 'serve', FILE, '--port', '0', '--context', '128', ...options], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  t.after(() => served.kill('SIGKILL'));
   const ended = new Promise((resolve) => served.on('close', resolve));
   let printed = '';
   for await (const part of served.stdout.setEncoding('utf8')) if ((printed += part).includes('\n')) break;
-  const { choices } = await new OpenAI({ baseURL: printed.trim(), apiKey: '-' }).chat.completions.create({
-    ...fixed,
-    messages,
-  });
+  return { url: printed.trim(), end: () => (served.kill('SIGINT'), ended) };
+}
+
+test('bq4 serve: prints its address, serves as its options say, ends by a signal', async (t) => {
+  const { url, end } = await command(
+    t,
+    ['--threads', '1', '--token', TOKEN, '--allow-origin', PAGE, '--allow-origin', `${PAGE}:81`, '--max-body', '1000'],
+    { BQ4_TOKEN: 'another' },
+  );
+  const { choices } = await new OpenAI({ baseURL: url, apiKey: TOKEN }).chat.completions.create({ ...fixed, messages });
   assert.equal(choices[0].finish_reason === 'stop' || choices[0].finish_reason === 'length', true);
-  served.kill('SIGINT');
-  assert.equal(await ended, 0);
+  /** @param {Record<string, string>} headers @param {object} [body] */
+  const answer = async (headers, body) => {
+    const { status, headers: got } = await fetch(`${url}/${body ? 'chat/completions' : 'models'}`, {
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    });
+    return [status, got.get('access-control-allow-origin')];
+  };
+  const known = { authorization: `Bearer ${TOKEN}` };
+  assert.deepEqual(await answer({}), [401, null], 'without a token');
+  assert.deepEqual(await answer({ authorization: 'Bearer another' }), [401, null], '--token goes before BQ4_TOKEN');
+  assert.deepEqual(await answer(known), [200, null]);
+  for (const origin of [PAGE, `${PAGE}:81`]) assert.deepEqual(await answer({ ...known, origin }), [200, origin]);
+  assert.deepEqual(await answer({ ...known, origin: `${PAGE}:82` }), [403, null]);
+  const large = [{ role: 'user', content: 'x'.repeat(1000) }];
+  assert.equal((await answer(known, { ...fixed, messages: large }))[0], 413);
+  assert.equal(await end(), 0);
+});
+
+test('bq4 serve: a token from BQ4_TOKEN', async (t) => {
+  const { url, end } = await command(t, ['--threads', '1'], { BQ4_TOKEN: TOKEN });
+  for (const [token, status] of /** @type {[string, number][]} */ ([
+    [TOKEN, 200],
+    ['', 401],
+  ]))
+    assert.equal((await fetch(`${url}/models`, { headers: { authorization: `Bearer ${token}` } })).status, status);
+  assert.equal(await end(), 0);
 });

@@ -29,11 +29,12 @@ const { embeddings } = await embedMany({ model: embeddingModel(model), values: [
 const registry = createProviderRegistry({ bq4: createProvider({ small: model, large: remote }) });
 const chat = new ChatBq4({ model, temperature: 0, max_tokens: 20, stop: ['.'] });
 const reply = await chat.invoke('Hi', { seed: 1 });
+const bound = chat.bindTools([{ type: 'function', function: { name: 'time', parameters: {} } }], { tool_choice: 'any', top_k: 5 });
 const vectors: number[][] = await new Bq4Embeddings({ model: remote }).embedDocuments(['Hi']);
 const LanguageModel = polyfill(({ onProgress }) => engine.load('a.bq4', { onProgress }));
 const session = await LanguageModel.create({ samplingMode: 'creative', initialPrompts: [{ role: 'system', content: 'Be brief.' }] });
 const said: string = await session.prompt([{ role: 'user', content: 'Hi' }], { responseConstraint: /a+/ });
-void [known, embeddings, registry, reply.content, vectors, said, session.contextUsage];
+void [known, bound, embeddings, registry, reply.content, vectors, said, session.contextUsage];
 
 // @ts-expect-error: no model
 languageModel({});
@@ -43,6 +44,8 @@ streamText({ model: embeddingModel(model), prompt: 'Hi' });
 new ChatBq4({ model, temprature: 0 });
 // @ts-expect-error: a number
 new ChatBq4({ model, max_tokens: '20' });
+// @ts-expect-error: a number
+chat.bindTools([], { temperature: 'hot' });
 // @ts-expect-error: no such mode
 await LanguageModel.create({ samplingMode: 'wild' });
 // @ts-expect-error: no such role
