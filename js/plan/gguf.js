@@ -69,7 +69,7 @@ async function engineFacts(compiled, header, fileBytes) {
     wasm.call('bqw_xxh64', at, length, out);
     id.set(wasm.bytes(out, 8));
   });
-  new DataView(id.buffer).setBigUint64(8, BigInt(Math.max(fileBytes, 0)), true);
+  new DataView(id.buffer).setBigUint64(8, BigInt(fileBytes), true);
   return { id, runType: (/** @type {number} */ stored) => wasm.call('bqw_run_type', stored) };
 }
 
@@ -86,7 +86,9 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
   const { header, ...description } = await openGguf(file, readBefore(file, known), signal);
   const head = header.read;
   if (plans && file.tag) planned = { name: file.name, tag: file.tag, size: file.size, read: head };
-  const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), file.size);
+  // The same whether a server tells the length or not, since sessions and receipts name the file by it.
+  const length = file.size < 0 ? lengthOf(file, description.tensors) : file.size;
+  const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), length);
   if (file.parts && integrity)
     throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', {
       hint: 'leave it out, or merge the parts',

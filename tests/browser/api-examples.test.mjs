@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { rolldown } from 'rolldown';
+import { trainHead } from '../../js/heads/index.js';
+import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { bodyOf, named, runBy, sourceOf } from '../js/api-doc.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';
 import { ROOT } from './site.mjs';
@@ -69,6 +71,36 @@ await chromiumFirst((name) => {
   test('Cache 0: a model is kept, and deleted', async () => {
     const said = await run('Cache 0');
     assert.match(said, /(opfs|cache|indexeddb)\S* .* true \d{7}/i);
+  });
+
+  test('Heads 1: a head trained in the page is the one that Node trains', async (t) => {
+    const lines = ['at six', 'at noon', 'early', 'in an hour', 'on Monday', 'again'].flatMap((when) => [
+      `wake me ${when}\talarm`,
+      `play some jazz ${when}\tmusic`,
+    ]);
+    const code = codeOf('Heads 1').replace('requests.tsv', `data:,${encodeURIComponent(lines.join('\n'))}`);
+    const page = await here.open();
+    const body = bodyOf(code, (from) => `/${sourceOf(from)}`, ['file', 'report']);
+    const made = await page.evaluate(async (/** @type {string} */ code) => {
+      const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+      const engine = await createWorkerEngine({ threads: 1 });
+      const model = await engine.load('/models/chat.bq4', { context: 128 });
+      const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
+      const { file, report } = await AsyncFunction('model', code)(model);
+      const [{ label, score }] = await model.classify('play the blues', { head: file });
+      await engine.close();
+      return { file, report, label, score };
+    }, body);
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+    const engine = await createWorkerEngine({ threads: 1 });
+    t.after(() => engine.close());
+    const model = await engine.load(fromFile(join(ROOT, 'models/chat.bq4')), { context: 128 });
+    const examples = lines.map((line) => line.split('\t')).map(([text, label]) => ({ text, label }));
+    const own = await trainHead(model, examples);
+    const [{ label, score }] = await model.classify('play the blues', { head: own.file });
+    assert.deepEqual(made, { ...own, label, score });
+    assert.deepEqual([own.report.train, own.report.test], [10, 2]);
   });
 
   test('Adapters 3: a component that loads a model, and talks', async () => {

@@ -12,11 +12,11 @@ import { spawnChromium } from './chromium.mjs';
 import { host } from './host.mjs';
 import { missing } from './launch.mjs';
 
-/** Begins a reply without end, whose tokens and paces the page counts. */
-async function begin() {
+/** Begins a reply without end, whose tokens and paces the page counts. @param {{ background: string, pressure?: string }} manners */
+async function begin(manners) {
   const js = '/js/index.js';
   const { createWorkerEngine } = await import(js);
-  const engine = await createWorkerEngine({ threads: 1, background: 'pause', pressure: 'slow' });
+  const engine = await createWorkerEngine({ threads: 1, ...manners });
   const seen = { tokens: 0, paces: /** @type {string[]} */ ([]) };
   Object.assign(window, { seen });
   engine.events.addEventListener('pace', (/** @type {any} */ { detail }) => seen.paces.push(detail.pace));
@@ -52,7 +52,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
       source: 'cpu',
       metadata: { available: true },
     });
-    await page.evaluate(begin);
+    await page.evaluate(begin, { background: 'pause', pressure: 'slow' });
   });
   after(async () => {
     await browser?.disconnect();
@@ -62,10 +62,10 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     rmSync(profile, { recursive: true, force: true });
   });
 
-  const seen = () => page.evaluate(() => /** @type {any} */ (window).seen);
-  const goesOn = async () => {
-    const { tokens } = await seen();
-    await until('more tokens', async () => (await seen()).tokens > tokens + 2);
+  const seen = (of = page) => of.evaluate(() => /** @type {any} */ (window).seen);
+  const goesOn = async (of = page) => {
+    const { tokens } = await seen(of);
+    await until('more tokens', async () => (await seen(of)).tokens > tokens + 2);
   };
 
   test('hidden by another page it pauses; in front again it goes on', async () => {
@@ -93,5 +93,21 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
       await until(`${state}: ${pace}`, async () => (await seen()).paces.at(-1) === pace);
     }
     await goesOn();
+  });
+
+  test("hidden it is slow where that is asked for, and doesn't stop", async () => {
+    const one = await browser.newPage();
+    await one.goto(site.url);
+    await one.evaluate(begin, { background: 'slow' });
+    await goesOn(one);
+    await page.bringToFront();
+    await until('the slow pace', async () => (await seen(one)).paces.at(-1) === 'slow');
+    assert.equal(await one.evaluate(() => document.visibilityState), 'hidden');
+    await goesOn(one);
+    await one.bringToFront();
+    await until('the end of it', async () => (await seen(one)).paces.at(-1) === 'run');
+    assert.deepEqual((await seen(one)).paces, ['slow', 'run']);
+    await goesOn(one);
+    await one.close();
   });
 });

@@ -234,6 +234,60 @@ for (const [name, create] of /** @type {const} */ ([
       }
     });
 
+    /** Each way to have a conversation answered: of its prompt, how many tokens there are and how many were there. */
+    const ways = {
+      'model.reply': async (messages) => {
+        const { timings } = await model.reply(messages, { ...GREEDY, maxTokens: 1 });
+        return [timings.promptTokens, timings.reusedTokens];
+      },
+      'chat.completions.create': async (messages) => {
+        const { usage } = await model.chat.completions.create({ messages, ...GREEDY, max_tokens: 1 });
+        return [usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens];
+      },
+      'a chat taken up': async (messages) => {
+        const { timings } = await chatting(
+          (chat) => chat.send(messages.at(-1).content, { ...GREEDY, maxTokens: 1 }).done(),
+          { messages: messages.slice(0, -1) },
+        );
+        return [timings.promptTokens, timings.reusedTokens];
+      },
+    };
+    for (const [way, ask] of Object.entries(ways))
+      test(`${way}: a conversation that was edited, cut or branched computes what follows the change`, async () => {
+        const user = (content) => ({ role: 'user', content });
+        const assistant = (content) => ({ role: 'assistant', content });
+        const system = `${way}: be brief, and kind`; // so long that what is shared is worth copying to another session
+        const start = [{ role: 'system', content: system }, user('one'), assistant('the')];
+        const said = `<|system|>${system}<|end|><|user|>one<|end|><|assistant|>the<|end|><|user|>`;
+        const before = 1 + (await encode(said, true)).length;
+
+        const [whole] = await ask([...start, user('two'), assistant('you'), user('three')]);
+        // A message in the middle is edited: all before it is there.
+        const edited = [...start, user('Edited'), assistant('you'), user('three')];
+        const [length, reused] = await ask(edited);
+        assert.equal(reused, before);
+        assert.ok(whole > before + 10 && length > before + 10);
+        // The last turn is cut: all is there but the last token, which is computed for what it predicts.
+        const [cut, known] = await ask(edited.slice(0, -2));
+        assert.ok(cut < length);
+        assert.equal(known, cut - 1);
+        // Two branches that take turns: what they share is there; where each has more of its own than that, all that it had.
+        for (const [long, kept] of /** @type {const} */ ([
+          ['', false],
+          ['long '.repeat(20), true],
+        ])) {
+          const branches = ['Left', 'right'].map((first) => [...start, user(first + long)]);
+          const had = [before, before];
+          for (const turn of ['a', 'b', 'c'])
+            for (const [i, branch] of branches.entries()) {
+              const [prompt, there] = await ask(branch);
+              assert.equal(there, had[i], `${turn} ${i} ${long}`);
+              if (kept) had[i] = prompt;
+              branch.push(assistant(turn), user(turn));
+            }
+        }
+      });
+
     test('context full: numbers, and nothing of the conversation or the message is lost', () =>
       chatting(async (chat) => {
         await chat.send('Hello', { ...GREEDY, maxTokens: 4 }).done();

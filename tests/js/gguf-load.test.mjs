@@ -225,6 +225,17 @@ test('a file that ends too early, a server without ranges, a header that lies', 
   );
 });
 
+test('a saved session of a file is taken up by the same file from a server that tells no length', async (t) => {
+  const { server, source } = await opened(t);
+  server.faults = [{ status: 200 }];
+  const [model, same] = [await plain.load(fromFile(path), options), await plain.load(source, options)];
+  t.after(() => Promise.all([model.close(), same.close()]));
+  const [session, other] = [await model.createSession(), await same.createSession()];
+  await session.append('Once upon a time');
+  await other.restore(await session.save());
+  assert.deepEqual(await other.tokens(), await session.tokens());
+});
+
 test('within a budget: pages from its repacked copy in the cache, and says so where there is none', async (t) => {
   const { engine, source } = await opened(t);
   const { heapBytes } = await engine.plan(source, options);
