@@ -48,7 +48,7 @@ async function magicOf(name) {
  * Runs `use` with whatever `name` is: a .bq4 or .gguf file, or what `convert` reads.
  * @template T @param {string} name @param {string | undefined} tokenizer @param {(input: Input) => Promise<T>} use @returns {Promise<T>}
  */
-async function withInput(name, tokenizer, use) {
+export async function withInput(name, tokenizer, use) {
   const magic = await magicOf(name);
   if (magic === 'BQ4F' && tokenizer) throw new Usage('a .bq4 file has its own tokenizer: --tokenizer is for others');
   if (magic === 'BQ4F' || magic === 'GGUF') {

@@ -8,6 +8,8 @@ import { ALL, rangesOf } from './sets.js';
 /** Starts at state 0; from each an end can be reached, but perhaps not from 0. @typedef {State[]} Dfa */
 
 const MOST = 20000;
+/** Nodes of a list of texts. */
+const MOST_NODES = 400_000;
 /** Steps that an expression may take: few states are many where each leads to all behind it, as in (a?){10000}. */
 const MOST_STEPS = 8_000_000;
 
@@ -197,7 +199,7 @@ export function ofTexts(texts) {
       let next = nodes[at].next.get(code);
       if (next === undefined) nodes[at].next.set(code, (next = nodes.push({ accepts: false, next: new Map() }) - 1));
       at = next;
-      bounded('a list of texts', at / 20);
+      if (at > MOST_NODES) throw tooLarge('a list of texts');
     }
     nodes[at].accepts = true;
   }

@@ -139,8 +139,9 @@ export async function quantize(input, output, options = {}) {
     throw new BqError('ARGUMENT', 'a file has a target size or a target perplexity, not both');
   if ((targetSize ?? targetPpl) !== undefined && calibrate === undefined)
     throw new BqError('ARGUMENT', 'types can only be chosen by what they cost on a text', { hint: '--calibrate TEXT' });
-  const end = targetPpl === undefined ? 0 : Math.min(CHARACTERS, Math.floor((calibrate ?? '').length / 4));
-  const [seen, unseen] = [(calibrate ?? '').slice(0, -end || undefined), (calibrate ?? '').slice(-end || Infinity)];
+  const text = calibrate ?? '';
+  const end = text.length - (targetPpl === undefined ? 0 : Math.min(CHARACTERS, Math.floor(text.length / 4)));
+  const [seen, unseen] = [text.slice(0, end), text.slice(end)];
   const matches = matchTensors(input.config, input.tensors);
   const largestPiece = largestPieceOf(matches);
   const codec = await createCodec(Math.max(largestPiece, 1 << 20));
@@ -149,15 +150,15 @@ export async function quantize(input, output, options = {}) {
   const { tmpdir } = await nodeModule('os');
   const { join } = await nodeModule('path');
   const folder = await mkdtemp(join(tmpdir(), 'bq4-quantize-'));
+  const [floats, attempt] = ['floats.bq4', 'tried.bq4'].map((name) => join(folder, name));
   /** @type {Calibrator | null} */
   let calibrator = null;
   /** @type {Rounder | null} */
   let rounder = null;
   try {
     if (calibrate !== undefined && shapes.length) {
-      const path = join(folder, 'floats.bq4');
-      await writeFloats(input, matches, codec, path, options);
-      calibrator = await Calibrator.open(fromFile(path), seen, { tokens, signal: options.signal });
+      await writeFloats(input, matches, codec, floats, options);
+      calibrator = await Calibrator.open(fromFile(floats), seen, { tokens, signal: options.signal });
       calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
       rounder = await Rounder.create(shapes, METHODS[method]);
     }
@@ -189,11 +190,10 @@ export async function quantize(input, output, options = {}) {
       const tried = chosen(matches);
       if (targetPpl === undefined) own = await typesInRoom(tried, roomFor(input, matches, types, options), with_);
       else {
-        const before = await perplexityOf(join(folder, 'floats.bq4'), unseen, options.signal);
+        const before = await perplexityOf(floats, unseen, options.signal);
         own = await typesWithin(tried, targetPpl, with_, async (choice) => {
-          const path = join(folder, 'tried.bq4');
-          await write(choice, path, 'try');
-          return 100 * ((await perplexityOf(path, unseen, options.signal)) / before - 1);
+          await write(choice, attempt, 'try');
+          return 100 * ((await perplexityOf(attempt, unseen, options.signal)) / before - 1);
         });
       }
     }

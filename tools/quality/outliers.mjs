@@ -3,17 +3,14 @@
 //
 //   npm run build && node tools/quality/outliers.mjs MODEL...
 //
-// MODEL: whatever `bq4 convert` reads. Far is beyond three standard deviations of the matrix. The error is that of all weights together, the root of the
+// MODEL: whatever `bq4 quantize` reads. Far is beyond three standard deviations of the matrix. The error is that of all weights together, the root of the
 // mean square, in standard deviations; a weight kept aside takes 32 bits, its value in f16 and its place.
 import { createCodec } from '../../js/convert/codec.js';
 import { matchTensors } from '../../js/convert/names.js';
-import { openCheckpoint } from '../../js/convert/read/checkpoint.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
 import { matrixOf } from '../../js/convert/write/v2.js';
 import { inputOf } from '../../js/quantize/calibrate.js';
-import { openSource } from '../../js/sources/index.js';
-import { fromFile } from '../../js/engine.js';
-import { ggufCheckpoint } from '../../bin/gguf-checkpoint.js';
+import { withInput } from '../../bin/quantize.js';
 
 const FAR = 3;
 const ASIDE_BITS = 32;
@@ -29,12 +26,9 @@ function rounded(values, rows, cols, type) {
 /** @param {Float32Array} a @param {Float32Array} b */
 const squares = (a, b) => a.reduce((sum, x, i) => sum + (x - b[i]) ** 2, 0);
 
-/** @param {string} path */
-async function measure(path) {
-  const checkpoint = path.endsWith('.gguf')
-    ? await ggufCheckpoint(await openSource(fromFile(path)))
-    : await openCheckpoint(path);
-  const matrices = matchTensors(checkpoint.config, checkpoint.tensors).filter(({ slot }) => inputOf(slot.name));
+/** @param {import('../../js/quantize/index.js').Input} input @param {string} path */
+async function measure({ config, tensors, parts }, path) {
+  const matrices = matchTensors(config, tensors).filter(({ slot }) => inputOf(slot.name));
   const shares = [];
   const ways = { plain: 0, clamped: 0, aside: 0, wider: 0 };
   let [weights, far, bits, widerBits] = [0, 0, 0, 0];
@@ -72,7 +66,6 @@ async function measure(path) {
     bits += 8 * weightBytes(bq4h, runLayout(bq4h), rows, cols);
     widerBits += 8 * weightBytes(bq4a, runLayout(bq4a), rows, cols);
   }
-  await checkpoint.close?.();
   shares.sort((a, b) => a - b);
   const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(2)} %`;
   const rms = (/** @type {number} */ sum) => Math.sqrt(sum / weights).toFixed(4);
@@ -80,7 +73,7 @@ async function measure(path) {
   const few = shares.filter((share) => share < 0.001).length;
   const many = shares.filter((share) => share > 0.01).length;
   console.log(
-    `| ${checkpoint.name ?? path} | ${shares.length}: ${few}, ${shares.length - few - many}, ${many} | ${percent(shares[0])}, ${percent(shares[shares.length >> 1])}, ` +
+    `| ${parts.name || path} | ${shares.length}: ${few}, ${shares.length - few - many}, ${many} | ${percent(shares[0])}, ${percent(shares[shares.length >> 1])}, ` +
       `${percent(shares[shares.length - 1])} | ${plain.toFixed(2)}: ${rms(ways.plain)} | ${rms(ways.clamped)} | ` +
       `${(plain + (ASIDE_BITS * far) / weights).toFixed(2)}: ${rms(ways.aside)} | ${(widerBits / weights).toFixed(2)}: ${rms(ways.wider)} |`,
   );
@@ -90,5 +83,5 @@ console.log(
   '| model | matrices: with less than 0.1 % far, up to 1 %, more | far: least, median, most | `bq4h`, bits: error | clamped | aside, bits: error | `bq4a`, bits: error |',
 );
 console.log('|---|---|---|---|---|---|---|');
-for (const path of process.argv.slice(2)) await measure(path);
+for (const path of process.argv.slice(2)) await withInput(path, undefined, (input) => measure(input, path));
 process.exit(0);
