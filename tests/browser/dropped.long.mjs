@@ -30,6 +30,16 @@ const ready = (page) =>
     return send && !send.disabled && !send.hidden && document.querySelector('progress')?.hidden;
   });
 
+/** Drops the tiny model, after `helpers`, and waits until it is there. @param {import('./browsers.mjs').Page} page */
+async function dropTiny(page) {
+  await page.evaluate(async (names) => {
+    const { drop, tiny } = /** @type {any} */ (globalThis);
+    drop(await tiny(names));
+  }, TINY);
+  await page.until(() => document.querySelector('#model-name')?.textContent === 'Your files');
+  await ready(page);
+}
+
 /** In the page: functions that make files and drop them, and what the line beside the progress has said. */
 function helpers() {
   const said = /** @type {string[]} */ ([]);
@@ -110,12 +120,7 @@ await everyBrowser((browser) => {
     );
     await ready(page);
     assert.equal(await name(page), before);
-    await page.evaluate(async (names) => {
-      const { drop, tiny } = /** @type {any} */ (globalThis);
-      drop(await tiny(names));
-    }, TINY);
-    await page.until(() => document.querySelector('#model-name')?.textContent === 'Your files');
-    await ready(page);
+    await dropTiny(page);
     const said = await page.evaluate(() => /** @type {any} */ (globalThis).said.join('\n'));
     assert.match(said, /^[\d.]+ .?B of [\d.]+ .?B converted$/m);
     assert.match(await answer(page), /^[1-9]/);
@@ -150,12 +155,7 @@ await everyBrowser((browser) => {
     });
     assert.equal(await name(page), before);
     assert.match(await answer(page), /^[1-9]/);
-    await page.evaluate(async (names) => {
-      const { drop, tiny } = /** @type {any} */ (globalThis);
-      drop(await tiny(names));
-    }, TINY);
-    await page.until(() => document.querySelector('#model-name')?.textContent === 'Your files');
-    await ready(page);
+    await dropTiny(page);
     assert.deepEqual(await page.trouble(), []);
     await page.close();
   });

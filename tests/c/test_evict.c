@@ -111,24 +111,12 @@ static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
 
 static float want[LONG][VOCAB];
 
-/* The logits of every position, token by token. */
-static void step_by_step(const tiny_model *t, bq_session_options o) {
-  o.window = 1;
-  bq_session *s = filled_session(t, o);
-  for (uint32_t i = 0; i < LONG; i++) {
-    if (i) append(s, prompt[i]);
-    else sync_to(s, prompt, 1);
-    memcpy(want[i], bq_session_logits(s), sizeof want[i]);
-  }
-  bq_session_free(s);
-}
-
 static void check_cuts(bq_config config, bq_kv_type kv) {
   tiny_model t, scalar;
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   tiny_create(&scalar, config, BQ_TYPE_BQ4_32, bq_kernels_scalar(), false);
   bq_session_options o = evicting(kv);
-  step_by_step(&t, o);
+  step_by_step(&t, o, prompt, LONG, &want[0][0]);
   size_t threads = 3;
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {100, 20}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
@@ -181,7 +169,7 @@ static void test_however_it_is_computed(void) {
 static void test_a_run_that_is_left(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, evicting(BQ_KV_I8));
+  step_by_step(&t, evicting(BQ_KV_I8), prompt, LONG, &want[0][0]);
   bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
   uint32_t other[LONG];
   memcpy(other, prompt, sizeof other);
@@ -207,7 +195,7 @@ static void test_a_run_that_is_left(void) {
 static void test_guesses(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, evicting(BQ_KV_I8));
+  step_by_step(&t, evicting(BQ_KV_I8), prompt, LONG, &want[0][0]);
   bq_session_options o = evicting(BQ_KV_I8);
   o.rows = 8;
   bq_session *s = filled_session(&t, o);
@@ -234,7 +222,7 @@ static void test_guesses(void) {
 static void test_sessions_in_one_pass(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, evicting(BQ_KV_I8));
+  step_by_step(&t, evicting(BQ_KV_I8), prompt, LONG, &want[0][0]);
   bq_session_options o = evicting(BQ_KV_I8);
   o.rows = 2;
   bq_session *a = filled_session(&t, o), *b = filled_session(&t, o);
@@ -286,7 +274,7 @@ static void check_copies(bq_config config, bq_kv_type kv, uint32_t n) {
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t.model.file_id[3] = 9;
   bq_session_options o = evicting(kv);
-  step_by_step(&t, o);
+  step_by_step(&t, o, prompt, LONG, &want[0][0]);
   o.forks = 1;
   o.fork_positions = 1;
   size_t threads = 2, bytes, again;

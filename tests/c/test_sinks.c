@@ -97,22 +97,10 @@ static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
 
 static float want[LONG][VOCAB];
 
-/* The logits of every position, token by token. */
-static void step_by_step(const tiny_model *t, bq_session_options o) {
-  o.window = 1;
-  bq_session *s = filled_session(t, o);
-  for (uint32_t i = 0; i < LONG; i++) {
-    if (i) append(s, prompt[i]);
-    else sync_to(s, prompt, 1);
-    memcpy(want[i], bq_session_logits(s), sizeof want[i]);
-  }
-  bq_session_free(s);
-}
-
 /* The same of the usual model, once for each type in turn. */
 static void usual_steps(const tiny_model *t, bq_kv_type kv) {
   static bq_kv_type done = BQ_KV_COUNT;
-  if (kv != done) step_by_step(t, sinking(kv));
+  if (kv != done) step_by_step(t, sinking(kv), prompt, LONG, &want[0][0]);
   done = kv;
 }
 
@@ -121,7 +109,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   tiny_create(&scalar, config, BQ_TYPE_BQ4_32, bq_kernels_scalar(), false);
   bq_session_options o = sinking(kv);
-  step_by_step(&t, o);
+  step_by_step(&t, o, prompt, LONG, &want[0][0]);
   size_t threads = 3;
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {27, 20}, {33, 1}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)

@@ -49,4 +49,18 @@ static inline void check_logits(const bq_session *s, const float *want) {
   if (CHECK(got != NULL)) CHECK_MEM(got, want, s->model->config.vocab * sizeof *want);
 }
 
+/* The logits behind each of n tokens, one computed after the other: want[n][vocab]. */
+static inline void step_by_step(const tiny_model *t, bq_session_options o, const uint32_t *tokens,
+                                uint32_t n, float *want) {
+  const size_t vocab = t->model.config.vocab;
+  o.window = 1;
+  bq_session *s = filled_session(t, o);
+  for (uint32_t i = 0; i < n; i++) {
+    if (i) append(s, tokens[i]);
+    else sync_to(s, tokens, 1);
+    memcpy(want + i * vocab, bq_session_logits(s), vocab * sizeof *want);
+  }
+  bq_session_free(s);
+}
+
 #endif
