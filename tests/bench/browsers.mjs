@@ -2,7 +2,7 @@
 // their bytes (token.c), single dot products (dot.c), a trace of decode and of prefill by stage. Milliseconds: medians of the rounds, and the median of
 // the rounds' ratios, first browser to the others.
 //
-//   npm run build && make -f emscripten.mk bench-token && node tests/bench/browsers.mjs [chromium firefox …] [--rounds 3] [--model 135m-bq4h.bq4] [--build relaxed16] [--activations i16] [--head bq4h]
+//   npm run build && make -f emscripten.mk bench-token && node tests/bench/browsers.mjs [chromium firefox …] [--rounds 3] [--model 135m-bq4h.bq4] [--build relaxed16] [--activations i16] [--head bq4h] [--depth 1900]
 //
 // The model (tools/make_random.mjs) lies in build/bench/.
 import { parseArgs } from 'node:util';
@@ -20,6 +20,7 @@ const { values, positionals } = parseArgs({
     activations: { type: 'string', default: 'i8' },
     head: { type: 'string', default: 'bq8' },
     build: { type: 'string', default: 'relaxed' },
+    depth: { type: 'string', default: '128' },
   },
 });
 const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (
@@ -55,8 +56,8 @@ const measure = async (o) => {
   /** @type {Record<string, number[]>} */
   const all = {};
   const add = (/** @type {string} */ name, /** @type {number} */ ms) => (all[name] ??= []).push(ms);
-  for (let round = -1; round < 5; round++) {
-    const ids = Array.from({ length: 128 }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
+  for (let round = -1; round < (o.depth > 512 ? 2 : 5); round++) {
+    const ids = Array.from({ length: o.depth }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
     /** @param {number} tokens @param {string} name @param {number} per */
     const traced = async (tokens, name, per) => {
       await session.trace({ on: true });
@@ -68,7 +69,7 @@ const measure = async (o) => {
       for (const { stage, ms } of stages) add(`${name} ${stage}`, ms / per);
       add(`${name}, all`, (tokens > 1 ? timings.decodeMs : timings.prefillMs) / (tokens > 1 ? tokens - 1 : 1));
     };
-    await traced(1, 'prefill of 128', 1);
+    await traced(1, `prefill of ${o.depth}`, 1);
     await traced(times + 1, 'decode', times + 1); // the prompt's last token is computed again
     const read = (await ask({ work: 'read', set: 0, times })).ms / times;
     const bare = (await ask({ work: 'multiply', set: 0, times })).ms / times;
@@ -104,7 +105,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
     row.push(
       await page.evaluate(
         /** @type {any} */ (
-          `(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build, activations: values.activations, head: values.head })})`
+          `(${measure})(${JSON.stringify({ dims: [layers, hidden, kvHeads * (hidden / heads), ffn, vocab], model: values.model, build: values.build, activations: values.activations, head: values.head, depth: Number(values.depth) })})`
         ),
       ),
     );

@@ -41,7 +41,7 @@ export const one = (only, peers = true) => {
   return found[0];
 };
 
-export const OURS = '^us / bq4h.bq8 / 135m / 1t / kv i8 / relaxed$';
+export const OURS = '^us / bq4h.bq8 / 135m / 1t / kv i8 / best$';
 export const NATIVE = '^native .*/ q4_0 / 135m / 1t .*best';
 export const WLLAMA = '^wllama 3.8.1 / q4_0 / 135m / 1t';
 

@@ -8,7 +8,8 @@ import { contextOf, nameOf, visitsOf } from '../../tools/bench/cells.mjs';
 import { visitNative } from '../../tools/bench/drivers.mjs';
 import { figures, weightsPerToken } from '../../tools/bench/figures.mjs';
 import { missingInstructions } from '../../tools/bench/install.mjs';
-import { busyShare, dotInstruction } from '../../tools/bench/machine.mjs';
+import { extraText } from '../../tools/bench/extras.mjs';
+import { busyShare, dotInstruction, relaxedModule } from '../../tools/bench/machine.mjs';
 import { withTable } from '../../tools/bench/main.mjs';
 import { reportText, shortTable } from '../../tools/bench/report.mjs';
 import { forget, readEntries, runVisits } from '../../tools/bench/runner.mjs';
@@ -263,6 +264,20 @@ test('a decode step at any depth, on the line through two', () => {
   assert.equal(stepRatio(row, [128, 512], 128, 2048), null);
 });
 
+test('the report says which module it measured, and extras by which command', () => {
+  const build = (/** @type {string} */ name) => ({ ...entry(one(OURS), 0, 500, 100, { build: name }) });
+  const text = reportText(figures([build('relaxed16')], { machine: MACHINE, payload: PAYLOAD }));
+  assert.match(text, /\| bq4's module \| relaxed16 in Chromium \|/);
+  const extra = { name: 'a', title: 'Some rows', what: 'What they are.', args: ['a.mjs', '--build', 'relaxed'] };
+  const printed = extraText(extra, '\n1 session: 5 tokens/s\n', MACHINE);
+  assert.match(
+    printed,
+    /^## Some rows: Some CPU\n\nWhat they are\. 2 cores, .*`node_modules\/\.bin\/node a\.mjs --build relaxed`/,
+  );
+  assert.match(printed, /```\n1 session: 5 tokens\/s\n```/);
+  assert.match(extraText({ ...extra, table: true }, '| a |\n', MACHINE), /\n\n\| a \|\n$/);
+});
+
 test('errors are in the report', () => {
   const failed = { ...entry(one(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
   const text = reportText(figures([entry(one(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }));
@@ -368,6 +383,12 @@ test('the instruction of the relaxed dot', () => {
   assert.match(of('ssse3', 'avx_vnni'), /vpdpbusd/);
   assert.match(of('ssse3', 'avx512_vnni'), /pmaddubsw/);
   assert.match(of('asimddp'), /sdot/);
+  const module = (/** @type {string} */ browser, /** @type {string[]} */ ...flags) =>
+    relaxedModule({ ...MACHINE, flags }, browser);
+  assert.equal(module('chromium', 'ssse3', 'avx_vnni'), 'relaxed');
+  assert.equal(module('firefox', 'ssse3', 'avx_vnni'), 'relaxed16');
+  assert.equal(module('chromium', 'ssse3', 'avx2'), 'relaxed16');
+  assert.equal(module('chromium', 'asimddp'), 'relaxed');
 });
 
 test('weights per token', () =>

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { joined, markdown, tablesIn } from '../../tools/quality/rows.mjs';
+import { between, joined, markdown, speedsIn, speedsOf, tablesIn } from '../../tools/quality/rows.mjs';
 
 const document = readFileSync(new URL('../../docs/QUALITY.md', import.meta.url), 'utf8');
 const written = /<!-- tables -->([^]*)<!-- end -->/.exec(document)[1].trim();
@@ -18,7 +18,9 @@ const found = {
 const v1 = { ...row, type: 'bq4', how: 'largest weight (v1)', bits: 5, perplexity: 12.5 };
 
 test('what the document says is read and written again', () => {
-  assert.equal(tablesIn(written).map(markdown).join('\n\n'), written);
+  const speeds = speedsOf();
+  const again = tablesIn(written).map((table) => markdown(table, speeds));
+  assert.equal(again.join('\n\n'), written);
 });
 
 test('a row goes where its bits are; others of the same reference stay as they are, replies too', () => {
@@ -45,4 +47,32 @@ test('rows of another reference go, and a row that is measured again takes the p
     ['bq3a', 0.25],
     ['bq4', 0.25],
   ]);
+});
+
+test('how fast a type is on each kind of machine that was measured; of a mixture nothing is known', () => {
+  const printed = `## Types
+
+| stored | bits | relaxed decode | relaxed16 decode |
+|---|---|---|---|
+| bq3a_64 | 3.5 | 0.92 | 1.25 |
+| q4_0 | 4.5 | 1.00 | 1.01 |
+`;
+  const rows = [row, { ...row, type: 'mixed' }, { ...row, type: 'Q4_0', bits: 4.5 }];
+  const speeds = [speedsIn('avx2', printed), speedsIn('vnni', printed)];
+  const text = markdown({ ...found, says: undefined, rows }, speeds);
+  assert.match(text, /\| top-1 \| decode, AVX2 \| decode, VNNI \|/);
+  assert.match(text, /`bq3a`.* 1\.25 \| 0\.92 \|\n.*`mixed`.* – \| – \|\n.*`Q4_0`.* 1\.01 \| 1\.00 \|/);
+  // Read again they are what they were, with whatever is measured by then.
+  assert.equal(markdown(tablesIn(text)[0]), markdown({ ...found, says: undefined, rows }));
+});
+
+test('each section that `npm run quality` writes has its place in the document', () => {
+  for (const name of ['outliers', 'positions', 'kv', 'chats', 'replies']) {
+    const [, table] = new RegExp(`<!-- ${name} -->\n\n([^]*?)\n\n<!-- end of ${name} -->`).exec(document);
+    assert.match(table, /^\|.*\|\n\|[-|]+\|\n/);
+    assert.equal(between(document, name, table), document);
+    const other = between(document, name, '| a |');
+    assert.ok(other.includes('| a |') && !other.includes(table));
+  }
+  assert.throws(() => between(document, 'nothing', ''), /no place for nothing/);
 });

@@ -18,7 +18,8 @@ import { SHAPES } from '../make_random.mjs';
  * @property {string} shape      of make_random.mjs
  * @property {number} threads   0: as many as the engine chooses
  * @property {string} kv         type of the KV cache; '' where there is none
- * @property {string} [variant]  us: 'relaxed' or 'simd128'; native: 'best', or 'no-amx' for the best without AMX
+ * @property {string} [variant]  us: 'best', the relaxed module that the browser's dot product asks for (machine.mjs), or 'simd128'; native: 'best', or 'no-amx'
+ *   for the best without AMX
  * @property {string} [browser]  default chromium
  * @property {Cell[]} cells
  * @property {number} [rounds]   no more than so many; default: as many as the run has
@@ -76,7 +77,7 @@ const us = (shape, threads, change = {}) => ({
   shape,
   threads,
   kv: 'i8',
-  variant: 'relaxed',
+  variant: 'best',
   cells: ourCells(shape).slice(0, 1),
   ...change,
 });

@@ -8,6 +8,7 @@ import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { contextOf, nameOf } from './cells.mjs';
 import { missingInstructions } from './install.mjs';
+import { machine, relaxedModule } from './machine.mjs';
 import { bytesBelow, watched } from './memory.mjs';
 import { modelPath, modelUrl } from './models.mjs';
 
@@ -68,7 +69,7 @@ export class Pages {
         precision,
         threads,
         kv,
-        variant,
+        variant: /^(us|limit)$/.test(runtime) && variant === 'best' ? relaxedModule(machine(), visit.browser) : variant,
         model: modelUrl(visit),
         context: contextOf(shape),
         shape: SHAPES[shape],

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/embed-stages.mjs [rounds]`: where the time of one text of all-MiniLM-L6-v2 goes, in Node, one
+// `node_modules/.bin/node tools/bench/embed-stages.mjs [rounds] [build]`: where the time of one text of all-MiniLM-L6-v2 goes, in Node, one
 // thread, texts one by one as in embed.mjs (which makes the model): milliseconds a text of each stage, the rate of its products, and beside
 // them what the bare instruction does (tests/bench/dot.c, eight chains), in turns. What a text would take if its products went at that
 // rate, and what if nothing but products took time, bounds what kernels can still bring.
@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { command, ROOT } from '../setup/setup.mjs';
 import { run } from '../setup/shell.mjs';
-import { machine } from './machine.mjs';
+import { machine, relaxedModule } from './machine.mjs';
 import { median } from './stats.mjs';
 
 const MODEL = join(ROOT, 'build/bench/models/minilm-bq8.bq4');
 const DOTS = join(ROOT, 'build/bench/dot.wasm');
 const OPERATIONS = 2e6 * 64; // of one measurement; 16 products each
 const rounds = Number(process.argv[2] ?? 5);
+const build = /** @type {import('../../js/shared/types.js').Build} */ (process.argv[3] ?? relaxedModule(machine()));
 
 /** Products a second of the bare instruction, in 1e9. @returns {Promise<() => number>} */
 async function bareDots() {
@@ -35,7 +36,7 @@ await command(async () => {
   const { sentences } = JSON.parse(readFileSync(join(ROOT, 'tests/golden/embeddings/sentences.json'), 'utf8'));
   const texts = sentences.filter((/** @type {string} */ text) => text.length < 400);
   const bare = await bareDots();
-  const engine = await createEngine({ threads: 1, build: 'relaxed' });
+  const engine = await createEngine({ threads: 1, build });
   const model = await engine.load(fromFile(MODEL));
   let tokens = 0;
   for (const text of texts) tokens += (await model.embed([text])).tokens[0];
@@ -58,7 +59,7 @@ await command(async () => {
   await engine.close();
   const ms = median(whole);
   console.log(
-    `${machine().cpu ?? ''}, ${texts.length} texts of ${(tokens / texts.length).toFixed(1)} tokens, ${rounds} rounds, medians`,
+    `${machine().cpu ?? ''}, ${build}, ${texts.length} texts of ${(tokens / texts.length).toFixed(1)} tokens, ${rounds} rounds, medians`,
   );
   console.log('| stage | ms a text | share | G products/s |\n|---|---|---|---|');
   let [products, macs] = [0, 0];

@@ -10,6 +10,7 @@ import { run, say, SetupError } from '../setup/shell.mjs';
 import { SHAPES } from '../make_random.mjs';
 import { nameOf, visitsOf } from './cells.mjs';
 import { Pages, visitLlamaWasm, visitNative, visitRead } from './drivers.mjs';
+import { measureExtras } from './extras.mjs';
 import { benchPython, payloads, provideLlamaWasm, provideNative, providePeers, weigh } from './install.mjs';
 import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
@@ -33,6 +34,8 @@ build/bench/results.jsonl as they come: the same command goes on where the last 
             shapes than 135m; past 3, what no target asks for comes last
 --only      measure what has this regular expression in its name, for instance '^native', 'wllama 3', '135m.*1t'
 --browser   more browsers for bq4 itself; default: firefox where there is one
+--extras    only what has no visits: types of few bits, sessions at the same time, guesses, into docs/benchmarks;
+            without --only and --quick they come after all visits
 --budget-s  stop after about so many seconds
 --quick     3 runs of the 15m shape
 --list      name what would be measured
@@ -76,6 +79,7 @@ export async function main({ peers }) {
       'budget-s': { type: 'string' },
       quick: { type: 'boolean' },
       list: { type: 'boolean' },
+      extras: { type: 'boolean' },
       forget: { type: 'string' },
       report: { type: 'boolean' },
       help: { type: 'boolean' },
@@ -96,7 +100,7 @@ export async function main({ peers }) {
   const started = performance.now();
   const tools = await setUp({ tests: true });
   const python = await benchPython(tools);
-  if (!values.report) {
+  if (!values.report && !values.extras) {
     const left = await measureAll(tools, python, visits, {
       rounds,
       ends: values['budget-s'] ? started + Number(values['budget-s']) * 1e3 : Infinity,
@@ -104,6 +108,8 @@ export async function main({ peers }) {
     if (left) return void say(`${left} visits left: the same command goes on`);
   }
   if (values.only && !values.report) return;
+  if (values.extras || !(values.quick || values.report)) await measureExtras(tools);
+  if (values.extras && !existsSync(RESULTS)) return;
   await writeReport(python);
 }
 

@@ -55,7 +55,7 @@ def compared(figures):
         visit = row["visit"]
         if visit["runtime"] in ("limit", "read") or not row["rounds"]:
             continue
-        if visit["runtime"] == "us" and (visit["variant"] != "relaxed" or visit["kv"] != "i8" or visit.get("browser") or visit["precision"] not in PRECISIONS):
+        if visit["runtime"] == "us" and (visit["variant"] != "best" or visit["kv"] != "i8" or visit.get("browser") or visit["precision"] not in PRECISIONS):
             continue
         yield row
 

@@ -51,7 +51,7 @@ function shortfalls({ targets: list }) {
 
 /** @type {[string, Partial<import('./cells.mjs').Visit>][]} */
 const SHORT = [
-  ['**bq4**, 4-bit', { runtime: 'us', precision: 'bq4h+bq8', kv: 'i8', variant: 'relaxed' }],
+  ['**bq4**, 4-bit', { runtime: 'us', precision: 'bq4h+bq8', kv: 'i8', variant: 'best' }],
   ['native llama.cpp, Q4_0', { runtime: 'native', precision: 'q4_0', variant: 'best' }],
   ['wllama 3.8.1, Q4_0', { runtime: 'wllama', version: '3.8.1', precision: 'q4_0' }],
   ['wllama 3.8.1, Q8_0', { runtime: 'wllama', version: '3.8.1', precision: 'q8_0' }],
@@ -253,6 +253,15 @@ export function reportText(f) {
     ),
   ];
   const browsers = [...new Set(rows.flatMap(({ facts }) => (facts.browser ? [facts.browser] : [])))];
+  const modules = [
+    ...new Set(
+      rows.flatMap(({ visit, facts }) =>
+        visit.runtime === 'us' && visit.variant === 'best' && facts.build
+          ? [`${facts.build} in ${visit.browser === 'firefox' ? 'Firefox' : 'Chromium'}`]
+          : [],
+      ),
+    ),
+  ].join(', ');
   const rounds = rows.filter(({ rounds: n }) => n).map(({ rounds: n }) => n);
   const shapes = ['15m', '135m', '500m'].filter((shape) =>
     rows.some(({ visit, rounds: n }) => visit.shape === shape && n),
@@ -261,6 +270,7 @@ export function reportText(f) {
   return `# Benchmarks
 
 Written by \`npm run bench:peers\` and \`npm run bench\`; don't edit. Rates belong to this machine; ratios travel better.
+A machine with VNNI and AMX, of an earlier revision: [benchmarks-vnni.md](benchmarks-vnni.md).
 Medians (least–most) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.max(...rounds) ? '' : `–${Math.max(...rounds)}`} rounds, interleaved: every runtime once, then every one again. Random weights.
 
 ${shortTable(f)}
@@ -272,6 +282,7 @@ ${shortTable(f)}
 | CPU | ${m.cpu}, ${m.cores} cores, ${m.memoryGB} GB |
 | flags | ${m.flags.join(' ')} |
 | \`i32x4.relaxed_dot_i8x16_i7x16_add_s\` becomes | in Chromium and Node ${f.dot}; in Firefox ${f.firefoxDot} |
+| bq4's module | ${modules || 'not measured'} |
 | system | ${m.os}, Node ${m.node} |
 | browsers | ${browsers.join(', ')}, pages cross-origin isolated |
 | native llama.cpp | the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); chose ${native?.backend ?? 'not measured'}${less ? `, and with AMX left out ${less.backend}` : ''} |

@@ -206,5 +206,7 @@ for (const each of files) {
   const lost = (await scores(reference, prompts, replies)).map((score, i) => own[i] - score);
   rows.push(await judged(name, replies, lost, true));
 }
-console.log('\n| | equal in sense | the same text | near | probable | less probable by |\n|---|---|---|---|---|---|');
+console.log(
+  '\n| of 50 replies | equal in sense | the same text | near | probable | less probable by |\n|---|---|---|---|---|---|',
+);
 console.log(rows.join('\n'));

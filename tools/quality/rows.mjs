@@ -1,5 +1,7 @@
 // Tables of docs/QUALITY.md, written and read: a row costs minutes, so those that were measured before, or elsewhere, stay.
 
+import { readdirSync, readFileSync } from 'node:fs';
+
 /** What a model that talks is asked, and tokens of its reply. */
 export const QUESTION = 'Why is the sky blue?';
 export const REPLY = 40;
@@ -16,35 +18,77 @@ export function added({ perplexity }, { reference }) {
   return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(2)} %`;
 }
 
+/** How fast types are in decode, of `bq4h`, by the names that `types.c` prints. @typedef {{ title: string, of: Map<string, string> }} Speeds */
+
+/** A kind of machine and what `npm run bench -- --extras` wrote of it. @param {string} kind @param {string} text @returns {Speeds} */
+export function speedsIn(kind, text) {
+  const cellsOf = (/** @type {string} */ row) => row.split('|').map((cell) => cell.trim());
+  const [head, , ...rows] = text
+    .split('\n')
+    .filter((row) => row.startsWith('|'))
+    .map(cellsOf);
+  const at = head?.indexOf(`${kind === 'avx2' ? 'relaxed16' : 'relaxed'} decode`) ?? -1;
+  return {
+    title: `decode, ${kind === 'arm' ? 'Arm' : kind.toUpperCase()}`,
+    of: new Map(at < 0 ? [] : rows.map((cells) => [cells[1], cells[at]])),
+  };
+}
+
+/** Of each kind of machine that was measured. @returns {Speeds[]} */
+export function speedsOf() {
+  const folder = new URL('../../docs/benchmarks/', import.meta.url);
+  return readdirSync(folder).flatMap((name) => {
+    const [, kind] = /^types-(\w+)\.md$/.exec(name) ?? [];
+    return kind ? [speedsIn(kind, readFileSync(new URL(name, folder), 'utf8'))] : [];
+  });
+}
+
+/** Of a type of these tables; of a mixture nothing is known. @param {Speeds} speeds @param {string} type */
+const speedOf = ({ of }, type) =>
+  ['', '_32', '_64'].map((end) => of.get(type.toLowerCase() + end)).find((speed) => speed) ?? '–';
+
 /** @param {string[]} cells */
 const line = (cells) => `| ${cells.join(' | ')} |`;
 
-/** @param {Table} table */
-export function markdown({ name, reference, predicted, says, rows }) {
+/** What a row says by itself. */
+const TITLES = ['type', 'rounded', 'bits', 'file, KB', 'perplexity', 'of what v1 adds', 'mean KL', 'top-1'];
+const CELLS = TITLES.length;
+
+/** @param {Table} table @param {Speeds[]} [speeds] */
+export function markdown({ name, reference, predicted, says, rows }, speeds = []) {
   const worst = rows.find(({ type, how }) => type === 'bq4' && how.includes('v1'));
   const share = (/** @type {Row} */ row) =>
     worst ? `${Math.round((100 * (row.perplexity - reference)) / (worst.perplexity - reference))} %` : '';
   const sorted = rows.toSorted((a, b) => a.bits - b.bits || b.kl - a.kl);
   const said = sorted.filter((row) => row.says !== undefined);
+  const fast = (/** @type {Row} */ { type }) => speeds.map((each) => speedOf(each, type));
+  const before = (/** @type {string} */ written) =>
+    written
+      .slice(2, -2)
+      .split(/(?<!\\) \| /)
+      .slice(0, CELLS);
   const quoted = (/** @type {string} */ text) => text.replaceAll('|', '\\|');
   return [
     `${name}: perplexity ${reference.toFixed(4)} as f32, ${predicted.toLocaleString('en')} predictions.`,
     '',
-    '| type | rounded | bits | file, KB | perplexity | of what v1 adds | mean KL | top-1 |',
-    '|---|---|---|---|---|---|---|---|',
-    ...sorted.map(
-      (row) =>
-        row.written ??
-        line([
-          `\`${row.type}\``,
-          row.how,
-          row.bits.toFixed(2),
-          Math.round(row.bytes / 1e3).toLocaleString('en'),
-          added(row, { reference }),
-          share(row),
-          row.kl.toFixed(5),
-          `${(100 * row.same).toFixed(1)} %`,
-        ]),
+    line([...TITLES, ...speeds.map(({ title }) => title)]),
+    `|${'---|'.repeat(CELLS + speeds.length)}`,
+    ...sorted.map((row) =>
+      line([
+        ...(row.written
+          ? before(row.written)
+          : [
+              `\`${row.type}\``,
+              row.how,
+              row.bits.toFixed(2),
+              Math.round(row.bytes / 1e3).toLocaleString('en'),
+              added(row, { reference }),
+              share(row),
+              row.kl.toFixed(5),
+              `${(100 * row.same).toFixed(1)} %`,
+            ]),
+        ...fast(row),
+      ]),
     ),
     ...(says === undefined
       ? []
@@ -93,4 +137,12 @@ export function joined(found, before) {
     before?.reference.toFixed(4) === found.reference.toFixed(4) && before.predicted === found.predicted ? before : null;
   const isNew = (/** @type {Row} */ { type, how }) => !found.rows.some((row) => row.type === type && row.how === how);
   return { says: same?.says, ...found, rows: [...found.rows, ...(same?.rows.filter(isNew) ?? [])] };
+}
+
+/** A document with another text between the marks of that name. @param {string} document @param {string} name @param {string} text */
+export function between(document, name, text) {
+  const [begin, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`];
+  const [from, to] = [document.indexOf(begin), document.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`no place for ${name} in the document`);
+  return `${document.slice(0, from + begin.length)}\n\n${text}\n\n${document.slice(to)}`;
 }

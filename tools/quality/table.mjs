@@ -23,7 +23,7 @@ import { writePadded } from './padded.mjs';
 import { scatter } from './plot.mjs';
 import { read } from './read.mjs';
 import { rescale, rescaleGguf } from './rescaled.mjs';
-import { added, joined, markdown, QUESTION, REPLY, tablesIn } from './rows.mjs';
+import { added, joined, markdown, QUESTION, REPLY, speedsOf, tablesIn } from './rows.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
@@ -226,7 +226,11 @@ function writeDocument() {
   const tables = new Map(tablesIn(written).map((table) => [table.name, table]));
   for (const table of found) tables.set(table.name, joined(table, tables.get(table.name)));
   const all = [...tables.values()];
-  writeFileSync(path, `${before}${begin}\n\n${all.map(markdown).join('\n\n')}\n\n${end}${after}`);
+  const speeds = speedsOf();
+  writeFileSync(
+    path,
+    `${before}${begin}\n\n${all.map((table) => markdown(table, speeds)).join('\n\n')}\n\n${end}${after}`,
+  );
   const series = all.flatMap(({ name, reference, rows }) =>
     [name, `${name}, ${THEIRS}`].map((line, i) => ({
       name: line,
