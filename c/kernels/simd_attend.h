@@ -249,6 +249,15 @@ INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+/* What a token reads of one block, all at once: it comes back to it after all weights of the model,
+ * so none of it is in a cache near by, and hardware reads ahead late in so short stretches. */
+static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t from, size_t end) {
+  const uint8_t *keys = bq_kv_group(kv, from), *last = bq_kv_group(kv, end - 1);
+  KEEP_LOOP for (; keys <= last; keys += 256) touch(keys);
+  for (size_t g = 0; g < bq_kv_dims(kv->head_dim) / 8; g++)
+    KEEP_LOOP for (size_t at = from; at < end; at += BQ_KV_SCALED) touch(bq_kv_tile(kv, at, g));
+}
+
 INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
   const size_t dim = kv->head_dim, base = bq_row_base(job, row), end = bq_row_end(job, row + H - 1);
@@ -256,6 +265,8 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   v128_t *sums = job->scratch;
   float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
+  if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_place(base))
+    touch_block(kv, base, end);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
   score_groups(H, kv, base, bq_kv_up(end - base, 8), panel, job->scale, scores, stride);
   for (int h = 0; h < H; h++)
