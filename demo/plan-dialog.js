@@ -27,6 +27,7 @@ const ROWS = {
       ? `${format.bytes(left)} of ${format.bytes(fileBytes)} to download; the rest is stored in this browser`
       : `${format.bytes(fileBytes)} to download`;
   },
+  From: (_, { kind, source }) => (kind === 'link' ? new URL(String(source), location.href).host : ''),
   Memory: (plan) =>
     `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
   Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),

@@ -2,6 +2,7 @@
 import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './element.js';
 import * as format from './format.js';
+import { embedder } from './offers.js';
 import { keep, keepPassages, kept, keptPassages, nearest, passages, unit } from './passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
@@ -148,6 +149,14 @@ $('forget').addEventListener('click', () =>
 
 await next(async () => {
   const before = await kept(MODEL);
-  if (before?.size) await open(new File([before], 'the model'));
-  else say('Open the model first.');
+  if (before?.size) return open(new File([before], 'the model'));
+  const here = await embedder();
+  if (here) {
+    $('here').textContent = `Use ${here.name} of this machine (${format.bytes(here.bytes)})`;
+    $('here').hidden = false;
+    $('here').addEventListener('click', () =>
+      next(async () => take([new File([await (await fetch(here.url)).blob()], `${here.name}.bq4`)])),
+    );
+  }
+  say('Open the model first.');
 });

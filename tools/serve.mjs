@@ -1,10 +1,10 @@
 // A small static server for the demo: the right types and headers, byte ranges, nothing outside the
 // folders it is given.
 import { createHash } from 'node:crypto';
-import { createReadStream, readdirSync, statSync } from 'node:fs';
+import { createReadStream, readdirSync, realpathSync, statSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { basename, extname, join } from 'node:path';
+import { basename, extname, join, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
 /** @type {Record<string, string>} */
@@ -109,26 +109,42 @@ export function publicPath(target, folders) {
   return folders.some((folder) => path === folder || path.startsWith(`${folder}/`)) ? path : undefined;
 }
 
-/** Models in the folders of a folder, and where the server has them. @param {string} folder */
+/** A part of a split model, by its number. */
+const PART = /-(\d{5})-of-\d{5}(?=\.gguf$)/;
+
+/** What a path in a folder leads to, through links too; undefined: nothing, or out of the folder. @param {string} folder @param {string} path */
+function inside(folder, path) {
+  try {
+    const place = realpathSync(join(folder, path));
+    return place.startsWith(realpathSync(folder) + sep) ? place : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Models in a folder and in the folders of it, and where the server has them. @param {string} folder */
 function localModels(folder) {
   const names = (/** @type {string} */ path) => {
     try {
-      return readdirSync(path);
+      return readdirSync(join(folder, path)).filter((name) => !name.startsWith('.'));
     } catch {
       return [];
     }
   };
-  return names(folder)
-    .filter((name) => !name.startsWith('.'))
-    .flatMap((inner) =>
-      names(join(folder, inner))
-        .filter((name) => /\.(gguf|bq4)$/.test(name))
-        .map((name) => ({
-          name: basename(name, extname(name)),
-          url: `../${LOCAL}/${[inner, name].map(encodeURIComponent).join('/')}`,
-          bytes: statSync(join(folder, inner, name)).size,
-        })),
-    );
+  return ['', ...names('')].flatMap((inner) => {
+    const files = names(inner).flatMap((name) => {
+      const place = /\.(gguf|bq4)$/.test(name) && inside(folder, join(inner, name));
+      const stat = place && statSync(place);
+      return stat && stat.isFile() ? [{ name, model: name.replace(PART, '/'), bytes: stat.size }] : [];
+    });
+    return files
+      .filter(({ name }) => Number(PART.exec(name)?.[1] ?? 1) === 1)
+      .map(({ name, model }) => ({
+        name: basename(name.replace(PART, ''), extname(name)),
+        url: ['..', LOCAL, inner, name].filter(Boolean).map(encodeURIComponent).join('/'),
+        bytes: files.reduce((sum, one) => sum + (one.model === model ? one.bytes : 0), 0),
+      }));
+  });
 }
 
 /**
@@ -178,7 +194,8 @@ async function answer(request, response, { root, folders, home, common, models }
     const text = `${JSON.stringify(localModels(models))}\n`;
     return reply(200, { 'Content-Type': TYPES['.json'] }, text);
   }
-  const place = models && path.startsWith(`${LOCAL}/`) ? join(models, path.slice(LOCAL.length)) : join(root, path);
+  const place = models && path.startsWith(`${LOCAL}/`) ? inside(models, path.slice(LOCAL.length)) : join(root, path);
+  if (place === undefined) return reply(404, {}, 'not found\n');
   const file = await open(place).catch(() => undefined);
   try {
     const stat = await file?.stat();

@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { buildWasm } from './build.mjs';
 import { serve } from './serve.mjs';
+import { provideEmbedder } from './setup/embedder.mjs';
 import { say, SetupError } from './setup/shell.mjs';
 import { modelsFolder } from './setup/models.mjs';
 import { provideNodeModules } from './setup/npm.mjs';
@@ -54,6 +55,7 @@ await command(async () => {
   await provideNodeModules(ROOT).catch((error) =>
     say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`),
   );
+  await provideEmbedder().catch((error) => say(`no model for the search page: ${error.message}`));
   const { url } = await listen({ port, host: values.host ?? '127.0.0.1', fixed: Boolean(asked) });
   console.log(`bq4 demo: ${url}demo/  (Ctrl+C stops it)`);
 });

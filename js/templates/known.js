@@ -1,7 +1,6 @@
 /**
  * Compact forms of the chat formats that many models share: by name, for who asks for one, and by a fingerprint of the
- * template, so that a model with one of these needs no template engine. tests/js/templates.test.mjs derives
- * them from the templates again.
+ * template, so that a model with one of these needs no template engine.
  */
 
 /** @import { ChatFormat } from '../shared/types.js' */
@@ -65,7 +64,13 @@ const FORMATS = {
   zephyr: { roles: roles((role) => `<|${role}|>\n`, '</s>\n'), stop: ['</s>'], bos: false },
 };
 
-/** Templates by fingerprint. @type {Record<string, keyof typeof FORMATS>} */
+/**
+ * Templates by fingerprint, as they were published with models on Hugging Face. Those of four are in no file that tests can fetch:
+ * chatml with teknium/OpenHermes-2.5-Mistral-7B, llama-2 with meta-llama/Llama-2-7b-chat-hf, mistral with
+ * mistralai/Mistral-7B-Instruct-v0.2, zephyr with HuggingFaceH4/zephyr-7b-beta and TinyLlama-1.1B-Chat. The others are derived
+ * again, by tests/js/templates.long.mjs (smollm2, llama-3) and tests/js/templates.test.mjs.
+ * @type {Record<string, keyof typeof FORMATS>}
+ */
 const TEMPLATES = {
   '1y08toe-36cwgu-199': 'chatml',
   '4mnt46-187e7ai-368': 'smollm2',

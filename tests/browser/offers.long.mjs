@@ -1,4 +1,5 @@
-// What lies at an offer's address is the offered file, or it is refused: nothing of it stays, and the page goes on with the model it has.
+// What is offered: what it is and takes is said before the download, then it answers and stays. Another file at its address is
+// refused: nothing of it stays, and the page goes on with the model it has. A file of this machine stands for the one elsewhere.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -6,12 +7,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
-import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { modelsFolder, NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { SHAPES } from '../../tools/make_random.mjs';
 import { everyBrowser, start } from './every.mjs';
-import { comesTo, press, ready, say, seen, textOf } from './person.mjs';
+import { comesTo, press, ready, say, seen, set, textOf } from './person.mjs';
 import { ROOT } from './site.mjs';
 
 const NAME = 'SmolLM2-135M-Instruct';
@@ -71,7 +72,115 @@ const kept = (page) =>
     return files;
   });
 
+const QUESTION = 'What is the capital of France?';
+
+/** All rows of the picker that are of the offered model. @param {import('./browsers.mjs').Page} page @returns {Promise<string[]>} */
+const rows = (page) =>
+  page.evaluate(
+    (name) =>
+      [...document.querySelectorAll('#stored .stored-name')]
+        .map((one) => one.textContent ?? '')
+        .filter((text) => text.includes(name)),
+    NAME,
+  );
+
+/** The picker, with the offered model in it. @param {import('./browsers.mjs').Page} page */
+async function picker(page) {
+  await page.click('#model-name');
+  await page.until((name) => document.querySelector('#stored')?.textContent?.includes(name), NAME);
+}
+
+/** All of the offered model is there. @param {import('./browsers.mjs').Page} page */
+async function whole(page) {
+  await page.until(
+    (name) =>
+      document.querySelector('#model-name')?.textContent?.startsWith(name) &&
+      !document.querySelector('#arriving')?.checkVisibility(),
+    NAME,
+  );
+  await ready(page);
+}
+
+/** What the plan says: the words under each heading. @param {import('./browsers.mjs').Page} page @returns {Promise<Record<string, string>>} */
+const planned = (page) =>
+  page.evaluate(() =>
+    Object.fromEntries(
+      [...document.querySelectorAll('#plan-facts div')].map((row) => [...row.children].map((one) => one.textContent)),
+    ),
+  );
+
 await everyBrowser((name) => {
+  test(
+    'the offered model: size, licence and where it comes from, then a download that is checked, an answer, and no request after a reload',
+    { skip: realModel('smollm2') ? false : NO_REAL_MODEL, timeout: 240_000 },
+    async () => {
+      const models = await faultServer({ [PATH]: String(realModel('smollm2')) });
+      const site = await serve({ root: siteWith(models.at(PATH)) });
+      const browser = await start(name);
+      try {
+        const page = await browser.open(`${site.url}demo/`);
+        await ready(page);
+        await set(page, { temperature: '0' });
+        await picker(page);
+        assert.deepEqual(await rows(page), [`${NAME}98.4 MB · Apache-2.0`]);
+        await press(page, `Check what ${NAME} takes`, '#stored');
+        await seen(page, '#plan-start');
+        const { Licence, Size, From, Memory } = await planned(page);
+        assert.deepEqual([Licence, Size, From], ['apache-2.0', '98.4 MB to download', new URL(models.origin).host]);
+        assert.match(Memory, /^\d+\.\d MB with a context of [\d,]+ tokens/);
+        assert.ok(models.sent < 10e6, `${models.sent} bytes were sent for a plan`);
+        await press(page, 'Download and use', '#plan');
+        await whole(page);
+        assert.ok(models.sent >= 98_362_432);
+        assert.match(await say(page, QUESTION), /The capital of France is Paris/);
+
+        models.forget();
+        await page.reload();
+        await whole(page);
+        await set(page, { temperature: '0' });
+        assert.match(await say(page, QUESTION), /Paris/);
+        await picker(page);
+        await comesTo(() => rows(page), [`${NAME}98.4 MB · Apache-2.0 · stored · in use`]);
+        assert.deepEqual(models.asked(), []);
+        assert.deepEqual(await page.trouble(), []);
+        await page.close();
+      } finally {
+        await browser.close();
+        await Promise.all([site.close(), models.close()]);
+      }
+    },
+  );
+
+  test(
+    'the same file in the cache folder of this machine stands for the one elsewhere, of which nothing is fetched',
+    { skip: realModel('smollm2') ? false : NO_REAL_MODEL, timeout: 240_000 },
+    async () => {
+      const models = await faultServer({ [PATH]: String(realModel('smollm2')) });
+      const site = await serve({ root: siteWith(models.at(PATH)), models: modelsFolder() });
+      const browser = await start(name);
+      try {
+        const page = await browser.open(`${site.url}demo/`);
+        await ready(page);
+        await set(page, { temperature: '0' });
+        await picker(page);
+        assert.deepEqual(await rows(page), [`${NAME}.Q4_198.4 MB · on this machine`]);
+        await press(page, `Check what ${NAME}.Q4_1 takes`, '#stored');
+        await seen(page, '#plan-start');
+        const { Licence, From } = await planned(page);
+        assert.deepEqual([Licence, From], ['apache-2.0', new URL(site.url).host]);
+        await press(page, 'Download and use', '#plan');
+        await whole(page);
+        assert.match(await say(page, QUESTION), /The capital of France is Paris/);
+        assert.deepEqual(models.asked(), []);
+        assert.deepEqual(await page.trouble(), []);
+        await page.close();
+      } finally {
+        await browser.close();
+        await Promise.all([site.close(), models.close()]);
+      }
+    },
+  );
+
   for (const { what, skip, file, faults } of WRONG)
     test(
       `at the offer's address lies ${what}: refused, nothing of it stays, the bundled model answers`,

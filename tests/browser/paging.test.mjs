@@ -1,12 +1,60 @@
 // Models larger than their budget from the browser's own storage: the same tokens in every browser, isolated (the
-// reading worker writes into the shared heap) or not (it sends buffers), and a file that is taken away meanwhile.
+// reading worker writes into the shared heap) or not (it sends buffers), and a file that is taken away meanwhile; of a GGUF
+// file its repacked copy is read.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { randomGguf } from '../js/gguf-writer.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { BROWSERS } from './browsers.mjs';
-import { chromiumFirst, everyHost } from './every.mjs';
+import { chromiumFirst, everyHost, start } from './every.mjs';
+import { host } from './host.mjs';
+
+const GGUF = randomGguf({
+  arch: 'llama',
+  layers: 12,
+  hidden: 192,
+  heads: 6,
+  kv_heads: 3,
+  ffn: 384,
+  vocab: 512,
+  context: 128,
+  norm_eps: 1e-5,
+  tied: true,
+});
+
+/** A visit of a page that keeps what it loads, or why it can't load. @param {{ url: string, budgeted: boolean }} how @returns {Promise<any>} */
+async function visit({ url, budgeted }) {
+  const js = '/js/index.js';
+  const { createWorkerEngine, fromUrl } = await import(js);
+  const source = fromUrl(url, { retries: 0 });
+  const options = { context: 64, kv: 'i8' };
+  const engine = await createWorkerEngine({ cache: budgeted ? 'auto' : false });
+  const { heapBytes, weightBytes } = await engine.plan(source, options);
+  const budget = heapBytes - Math.floor(weightBytes * 0.4);
+  const model = await engine
+    .load(source, { ...options, ...(budgeted && { budget }) })
+    .catch((/** @type {any} */ e) => e);
+  if (model.code) return { code: model.code, hint: model.hint };
+  const session = await model.createSession();
+  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).done();
+  const { total } = await model.memory();
+  const { residency, paging } = model.info;
+  await engine.close();
+  return { ids, residency, paging, total, budget };
+}
 
 await chromiumFirst((name) => {
-  if (!BROWSERS[name].opfs) return;
+  if (!BROWSERS[name].opfs)
+    return test('without private files, what is larger than its budget is refused, and it is said why', async (t) => {
+      const server = await faultServer({ '/model.gguf': GGUF });
+      const { browser, site } = { browser: await start(name), site: await host() };
+      t.after(() => Promise.all([server.close(), browser.close(), site.close()]));
+      const page = await browser.open(site.url);
+      const { code, hint } = await page.evaluate(visit, { url: server.at('/model.gguf'), budgeted: true });
+      assert.equal(code, 'NOMEM');
+      assert.match(String(hint), /repacked copy/);
+      await page.close();
+    });
   everyHost(name, ({ isolated, open }) => {
     test('a file in OPFS: the same tokens, then the file is taken away', async () => {
       const page = await open();
@@ -84,6 +132,33 @@ await chromiumFirst((name) => {
       assert.equal(seen.again, 'READ');
       assert.deepEqual(seen.codes, ['READ', 'READ']);
       assert.ok(seen.tokens > 0, 'the session still answers');
+      assert.deepEqual(await page.trouble(), []);
+      await page.close();
+    });
+
+    // What reads the copy is what reads .bq4 files: one kind of page is enough.
+    if (!isolated) return;
+    test('a GGUF file by its address: pages from its repacked copy, the same tokens; a second visit asks for nothing', async (t) => {
+      const server = await faultServer({ '/model.gguf': GGUF });
+      t.after(server.close);
+      const url = server.at('/model.gguf');
+      const page = await open();
+      const whole = await page.evaluate(visit, { url, budgeted: false });
+      assert.equal(whole.residency, 'resident');
+      server.forget();
+      const first = await page.evaluate(visit, { url, budgeted: true });
+      assert.ok(server.asked().length > 0);
+      server.faults = [{ refuse: true }];
+      server.forget();
+      await page.reload();
+      const second = await page.evaluate(visit, { url, budgeted: true });
+      assert.deepEqual(server.asked(), []);
+      for (const { ids, residency, paging, total, budget } of [first, second]) {
+        assert.deepEqual(ids, whole.ids);
+        assert.equal(residency, 'paged');
+        assert.ok(paging.streamedBytes > 0);
+        assert.ok(total + paging.besideBytes <= budget, `${total} + ${paging.besideBytes} of ${budget}`);
+      }
       assert.deepEqual(await page.trouble(), []);
       await page.close();
     });

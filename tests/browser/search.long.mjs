@@ -2,13 +2,15 @@
 // reload has both the model and the texts.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { convert } from '../../js/convert/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { newPage, oneHost, ROOT } from './site.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { newPage, oneHost, ROOT, ui } from './site.mjs';
 
 const here = oneHost();
 const folder = mkdtempSync(join(tmpdir(), 'bq4-search-'));
@@ -80,6 +82,50 @@ test(
     await page.getByRole('button', { name: 'Forget all texts' }).click();
     await status(/forgotten/);
     assert.equal(await page.locator('#found li').count(), 0);
+    assert.deepEqual(page.trouble, []);
+    await page.context().close();
+  },
+);
+
+test(
+  'what `npm start` has made of it is used by a press, stays, and is offered to no chat',
+  { skip: minilm ? false : NO_REAL_MODEL },
+  async (t) => {
+    // As `npm start` calls it, in a cache folder that has nothing but the model.
+    const cache = join(folder, 'cache');
+    mkdirSync(join(cache, 'models'), { recursive: true });
+    symlinkSync(String(minilm), join(cache, 'models/minilm'));
+    const script = `import('${new URL('../../tools/setup/embedder.mjs', import.meta.url)}').then((m) => m.provideEmbedder())`;
+    execFileSync(process.execPath, ['-e', script], { env: { ...process.env, BQ4_CACHE: cache } });
+    const site = await serve({ root: ROOT, models: join(cache, 'models') });
+    t.after(site.close);
+    const page = await newPage(here.browser);
+    await page.goto(`${site.url}demo/search.html`);
+    await page.getByRole('button', { name: /^Use all-MiniLM-L6-v2 of this machine \(24\.\d MB\)$/ }).click();
+    const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
+    await status(/^Ready/);
+    await page
+      .locator('#files')
+      .setInputFiles([{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from(NOTES) }]);
+    await status(/^notes\.txt is read\.$/);
+    await page.locator('#ask').fill('when does the railway go to the sea');
+    await page.locator('#found li').first().filter({ hasText: 'Trains to the coast' }).waitFor();
+
+    await page.waitForFunction(async () => {
+      const folder = await navigator.storage.getDirectory();
+      const file = await folder.getFileHandle('bq4-search-model').catch(() => null);
+      return ((await file?.getFile())?.size ?? 0) > 0;
+    });
+    /** @type {string[]} */
+    const asked = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.reload();
+    await status(/^Ready/);
+    assert.ok(asked.length && !asked.some((url) => url.includes('/local/')), asked.join('\n'));
+    await page.goto(`${site.url}demo/`);
+    await ui(page).models.click();
+    await page.locator('#stored', { hasText: 'SmolLM2' }).waitFor();
+    assert.doesNotMatch(String(await page.locator('#stored').textContent()), /MiniLM/);
     assert.deepEqual(page.trouble, []);
     await page.context().close();
   },

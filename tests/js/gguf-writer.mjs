@@ -66,11 +66,12 @@ const encodeMetadata = (metadata) =>
  */
 
 /**
+ * What stands before the tensors.
  * @param {Record<string, Value>} metadata
- * @param {Tensor[]} tensors
+ * @param {(Omit<Tensor, 'bytes'> & { bytes: { length: number } })[]} tensors
  * @param {{ version?: number, alignment?: number }} [options]
  */
-export function gguf(metadata, tensors, { version = 3, alignment = 32 } = {}) {
+export function ggufHead(metadata, tensors, { version = 3, alignment = 32 } = {}) {
   const all =
     alignment === 32 ? metadata : { 'general.alignment': /** @type {Value} */ (['u32', alignment]), ...metadata };
   let at = 0;
@@ -87,12 +88,18 @@ export function gguf(metadata, tensors, { version = 3, alignment = 32 } = {}) {
     encodeMetadata(all),
     ...infos,
   ]);
-  const padded = (/** @type {Uint8Array} */ bytes) =>
-    Buffer.concat([bytes, Buffer.alloc(-bytes.length & (alignment - 1), 0xa5)]);
-  return Buffer.concat([
-    Buffer.concat([head, Buffer.alloc(-head.length & (alignment - 1))]),
-    ...tensors.map(({ bytes }) => padded(bytes)),
-  ]);
+  return Buffer.concat([head, Buffer.alloc(-head.length & (alignment - 1))]);
+}
+
+/**
+ * @param {Record<string, Value>} metadata
+ * @param {Tensor[]} tensors
+ * @param {{ version?: number, alignment?: number }} [options]
+ */
+export function gguf(metadata, tensors, options) {
+  const last = (options?.alignment ?? 32) - 1;
+  const padded = (/** @type {Uint8Array} */ bytes) => Buffer.concat([bytes, Buffer.alloc(-bytes.length & last, 0xa5)]);
+  return Buffer.concat([ggufHead(metadata, tensors, options), ...tensors.map(({ bytes }) => padded(bytes))]);
 }
 
 const NAMES = {
@@ -197,7 +204,7 @@ export function randomGguf(config, { seed = 1, metadata = {} } = {}) {
 }
 
 /** @param {Record<string, any>} config @param {Record<string, Value>} [metadata] */
-const randomMetadata = (config, metadata) => ({
+export const randomMetadata = (config, metadata) => ({
   ...llamaMetadata(config),
   ...bytesTokenizer(config.vocab),
   ...metadata,

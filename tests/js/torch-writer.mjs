@@ -7,12 +7,17 @@ function le(n, bytes) {
   return out;
 }
 
-/** A zip archive of stored entries. @param {[string, Buffer][]} entries */
-export function archive(entries) {
-  /** @type {Buffer[]} */
+/**
+ * All of a zip archive of stored entries but what is in them: parts and where they lie, and where each entry's bytes do.
+ * @param {[string, { length: number }][]} entries @returns {{ parts: [number, Buffer][], places: number[], length: number }}
+ */
+export function archiveLayout(entries) {
+  /** @type {[number, Buffer][]} */
   const parts = [];
   /** @type {Buffer[]} */
   const directory = [];
+  /** @type {number[]} */
+  const places = [];
   let at = 0;
   for (const [name, data] of entries) {
     const sizes = Buffer.concat([le(0, 4), le(data.length, 4), le(data.length, 4), le(name.length, 2), le(0, 2)]);
@@ -34,8 +39,9 @@ export function archive(entries) {
         Buffer.from(name),
       ]),
     );
-    parts.push(head, data);
-    at += head.length + data.length;
+    parts.push([at, head]);
+    places.push((at += head.length));
+    at += data.length;
   }
   const listed = Buffer.concat(directory);
   const end = Buffer.concat([
@@ -47,7 +53,17 @@ export function archive(entries) {
     le(at, 4),
     le(0, 2),
   ]);
-  return Buffer.concat([...parts, listed, end]);
+  parts.push([at, Buffer.concat([listed, end])]);
+  return { parts, places, length: at + listed.length + end.length };
+}
+
+/** A zip archive of stored entries. @param {[string, Buffer][]} entries */
+export function archive(entries) {
+  const { parts, places, length } = archiveLayout(entries);
+  const out = Buffer.alloc(length);
+  for (const [at, part] of parts) part.copy(out, at);
+  entries.forEach(([, data], i) => data.copy(out, places[i]));
+  return out;
 }
 
 /** @param {string} text */
@@ -55,8 +71,8 @@ const unicode = (text) => Buffer.concat([Buffer.from('X'), le(Buffer.byteLength(
 /** @param {number} n */
 const integer = (n) => Buffer.concat([Buffer.from('J'), le(n, 4)]);
 
-/** A state dict of f32 tensors. @param {[string, { dims: number[], values: Float32Array }][]} tensors @param {string} [under]  a key that holds it */
-export function torchZip(tensors, under = '') {
+/** The pickle of a state dict whose tensors are in storages of their numbers. @param {[string, { dims: number[], values: { length: number } }][]} tensors @param {string} [under]  a key that holds it @param {string} [storage]  its kind */
+export function torchPickle(tensors, under = '', storage = 'FloatStorage') {
   const raw = (/** @type {string} */ text) => Buffer.from(text, 'latin1');
   const tuple = (/** @type {number[]} */ items) => Buffer.concat([raw('('), ...items.map(integer), raw('t')]);
   const pickle = [raw('\x80\x02'), ...(under ? [raw('}'), unicode(under)] : []), raw('ccollections\nOrderedDict\n)R(')];
@@ -66,7 +82,7 @@ export function torchZip(tensors, under = '') {
       unicode(name),
       raw('ctorch._utils\n_rebuild_tensor_v2\n(('),
       unicode('storage'),
-      raw('ctorch\nFloatStorage\n'),
+      raw(`ctorch\n${storage}\n`),
       unicode(String(i)),
       unicode('cpu'),
       integer(values.length),
@@ -78,8 +94,13 @@ export function torchZip(tensors, under = '') {
     );
   });
   pickle.push(raw('u'), raw(under ? 's.' : '.'));
+  return Buffer.concat(pickle);
+}
+
+/** A state dict of f32 tensors. @param {[string, { dims: number[], values: Float32Array }][]} tensors @param {string} [under]  a key that holds it */
+export function torchZip(tensors, under = '') {
   return archive([
-    ['m/data.pkl', Buffer.concat(pickle)],
+    ['m/data.pkl', torchPickle(tensors, under)],
     ...tensors.map(
       ([, { values }], i) =>
         /** @type {[string, Buffer]} */ ([

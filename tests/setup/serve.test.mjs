@@ -1,7 +1,7 @@
 // The demo's server: what it sends, and what it keeps to itself.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,12 +38,12 @@ after(async () => {
 /**
  * A request with its path sent as it is: fetch would tidy it.
  * @param {string} path
- * @param {{method?: string, headers?: Record<string, string>}} [options]
+ * @param {{method?: string, headers?: Record<string, string>, port?: number}} [options]
  * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: Buffer}>}
  */
-function ask(path, { method = 'GET', headers = {} } = {}) {
+function ask(path, { method = 'GET', headers = {}, port = site.port } = {}) {
   return new Promise((resolve, reject) => {
-    request({ host: '127.0.0.1', port: site.port, path, method, headers, agent: false }, (response) => {
+    request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
       /** @type {Buffer[]} */
       const chunks = [];
       response.on('data', (bytes) => chunks.push(bytes));
@@ -166,6 +166,75 @@ test('an entity tag spares a second download and guards ranges', async () => {
   assert.deepEqual([second.status, second.body.length], [304, 0]);
   assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': etag } })).status, 206);
   assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': '"other"' } })).status, 200);
+});
+
+test('models of this machine: a list of them, and their bytes; nothing hidden, nothing outside, nothing where none are served', async (t) => {
+  const models = join(root, 'cache');
+  for (const folder of ['one', 'split', 'incomplete', 'empty', '.work-1'])
+    mkdirSync(join(models, folder), { recursive: true });
+  for (const [name, bytes] of /** @type {[string, number][]} */ ([
+    ['alone.gguf', 7],
+    ['one/a b.gguf', 1000],
+    ['one/c.bq4', 20],
+    ['one/notes.txt', 5],
+    ['one/.hidden.gguf', 5],
+    ['split/m-00001-of-00003.gguf', 100],
+    ['split/m-00002-of-00003.gguf', 200],
+    ['split/m-00003-of-00003.gguf', 300],
+    ['split/n-00001-of-00002.gguf', 1],
+    ['incomplete/m-00002-of-00003.gguf', 9],
+    ['.work-1/half.gguf', 9],
+  ]))
+    writeFileSync(join(models, name), MODEL.subarray(0, bytes));
+  writeFileSync(join(root, 'outside.gguf'), 'secret');
+  symlinkSync('../../outside.gguf', join(models, 'one/away.gguf'));
+  symlinkSync('../..', join(models, 'one/up'));
+  symlinkSync('..', join(models, 'away'));
+  symlinkSync('nothing.gguf', join(models, 'one/broken.gguf'));
+  symlinkSync('c.bq4', join(models, 'one/also.bq4'));
+  mkdirSync(join(models, 'one/folder.gguf'));
+  const local = await serve({ root, models });
+  t.after(local.close);
+  const get = (/** @type {string} */ path, /** @type {Record<string, string>} */ headers = {}) =>
+    ask(path, { port: local.port, headers });
+  const list = await get('/demo/local.json');
+  assert.equal(list.headers['content-type'], 'application/json; charset=utf-8');
+  const listed = JSON.parse(list.body.toString());
+  assert.deepEqual(listed.map((/** @type {any} */ one) => [one.name, one.url, one.bytes]).sort(), [
+    ['a b', '../local/one/a%20b.gguf', 1000],
+    ['alone', '../local/alone.gguf', 7],
+    ['also', '../local/one/also.bq4', 20],
+    ['c', '../local/one/c.bq4', 20],
+    ['m', '../local/split/m-00001-of-00003.gguf', 600],
+    ['n', '../local/split/n-00001-of-00002.gguf', 1],
+  ]);
+  for (const { url } of listed) {
+    const { status, body } = await get(new URL(url, `${local.url}demo/local.json`).pathname);
+    assert.deepEqual([status, body], [200, Buffer.from(MODEL.subarray(0, body.length))], url);
+    assert.ok(body.length > 0, url);
+  }
+  const range = await get('/local/one/a%20b.gguf', { Range: 'bytes=10-19' });
+  assert.deepEqual([range.status, range.headers['content-range']], [206, 'bytes 10-19/1000']);
+  assert.deepEqual(range.body, Buffer.from(MODEL.subarray(10, 20)));
+  assert.equal((await get('/local/split/m-00003-of-00003.gguf')).body.length, 300, 'the parts are there');
+  for (const path of [
+    '/local/one/away.gguf',
+    '/local/one/up/outside.gguf',
+    '/local/one/up/package.json',
+    '/local/away/outside.gguf',
+    '/local/one/broken.gguf',
+    '/local/one/.hidden.gguf',
+    '/local/.work-1/half.gguf',
+    '/local/../outside.gguf',
+    '/local/%2e%2e/outside.gguf',
+    '/local/..%2foutside.gguf',
+    '/local/one/..%2f..%2f..%2foutside.gguf',
+    '/local/nothing.gguf',
+    '/local',
+    '/local/',
+  ])
+    assert.equal((await get(path)).status, 404, path);
+  for (const path of ['/local/one/c.bq4', '/demo/local.json']) assert.equal((await ask(path)).status, 404, path);
 });
 
 test('HEAD, other methods, empty files', async () => {
