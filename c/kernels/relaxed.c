@@ -19,8 +19,8 @@ INLINE int streams(bq_tile_shape s) {
   return s.bits == 4 && s.block == 32 && !s.min_bytes ? 8 : 4;
 }
 
-INLINE v128_t float_of(int bits, v128_t sum) {
-  (void)bits;
+INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c) {
+  (void)bits, (void)T, (void)c;
   return float_of_i32(sum);
 }
 

@@ -12,7 +12,7 @@
 /* Behind the sizes: what a block's sums of 16 bits start from, so that weights of 8 too much are
  * made good before the first product. Per token a pair, for its two lanes of a row: -8 * (sum over
  * k mod 4 of 0 and 1), of 2 and 3; [T] over all, [T] over k 0...15. */
-enum { PANEL_MORE = 80 };
+enum { PANEL_MORE = 72 };
 
 /* Two of 16 bits, which add up pairs. */
 enum { OWN_CONSTANT = 0x00010001 };
@@ -25,11 +25,14 @@ INLINE int streams(bq_tile_shape s) {
   return 4;
 }
 
-/* Sums of nibbles are pairs of 16 bits. On the way they may wrap, but what they end at fits. */
-INLINE v128_t widen(v128_t pairs) { return wasm_i32x4_extadd_pairwise_i16x8(pairs); }
+/* Sums of nibbles are pairs of 16 bits. On the way they may wrap, but what they end at fits. Ones
+ * are in a register, of which one token has none left: there V8 reads them each time. */
+INLINE v128_t widen(int T, v128_t pairs, const constants *c) {
+  return T == 2 ? wasm_i32x4_dot_i16x8(pairs, c->own) : wasm_i32x4_extadd_pairwise_i16x8(pairs);
+}
 
-INLINE v128_t float_of(int bits, v128_t sum) {
-  return bits <= 4 ? wasm_f32x4_convert_i32x4(widen(sum)) : float_of_i32(sum);
+INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c) {
+  return bits <= 4 ? wasm_f32x4_convert_i32x4(widen(T, sum, c)) : float_of_i32(sum);
 }
 
 INLINE v128_t start_of_none(int bits) {
@@ -38,7 +41,7 @@ INLINE v128_t start_of_none(int bits) {
 
 INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
   if (bits > 4) return start_of_i32(bits, part, T, sums);
-  const uint8_t *pairs = sums + T * (16 - 4 + PANEL_SIZES);
+  const uint8_t *pairs = sums + T * (PANEL_SUMS - 4 + PANEL_SIZES);
   if (part == ALL) return wasm_v128_load32_splat(pairs);
   const v128_t low = wasm_v128_load32_splat(pairs + 4 * T);
   return part == LOW ? low : wasm_i16x8_sub(wasm_v128_load32_splat(pairs), low);
@@ -63,6 +66,8 @@ INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
   if (bytes == PANEL_Q) {
     sums = wasm_i16x8_add(wasm_i32x4_shuffle(sums, sums, 0, 2, 0, 2),
                           wasm_i32x4_shuffle(sums, sums, 1, 3, 1, 3));
+    wasm_v128_store64_lane(more + 2 * bytes, sums, 0);
+    return;
   }
   wasm_v128_store(more + 2 * bytes, sums);
 }

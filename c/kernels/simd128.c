@@ -46,8 +46,8 @@ INLINE int streams(bq_tile_shape s) {
   return s.bits == 7 || s.block == 16 ? 2 : 4;
 }
 
-INLINE v128_t float_of(int bits, v128_t sum) {
-  (void)bits;
+INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c) {
+  (void)bits, (void)T, (void)c;
   return wasm_f32x4_convert_i32x4(sum);
 }
 

@@ -179,7 +179,7 @@ typedef struct signed_quad {
 
 /* Quad j of token t of T. */
 INLINE signed_quad signed_quad_at(const uint8_t *q, int T, int t, int j) {
-  const uint8_t *size = q + T * (PANEL_Q + 16) + 4 * (T * j + t);
+  const uint8_t *size = q + T * (PANEL_Q + PANEL_SUMS) + 4 * (T * j + t);
   return (signed_quad){wasm_v128_load32_splat(size), wasm_v128_load32_splat(size + T * PANEL_Q)};
 }
 

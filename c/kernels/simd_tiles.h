@@ -13,7 +13,8 @@
  * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as
  * integers, in SUM_UNIT, [T] i32 each: what dots of nibbles that are 8 too much start from,
  * SUM_START - 8 * (sum over all); -8 * (sum over k 0...15); SUM_START - (sum over those that are
- * negative). So a block's sums cost its dots nothing. Then T * PANEL_MORE bytes of the table's own.
+ * negative). Then what minima multiply, [T] f32 each: sums times the scale, over all, k 0...15,
+ * k 16...31. So a block's sums cost its dots nothing. Then T * PANEL_MORE bytes of the table's own.
  *
  * The file that includes this says how quads look and multiply (all inlined):
  *   enum { PANEL_Q, PANEL_MORE, SUM_UNIT, SUM_START }
@@ -25,7 +26,8 @@
  *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
  *   void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);    what a block ends with, of
  *                                          all of its quads
- *   v128_t float_of(int bits, v128_t sum);     as f32, of weights of so many bits
+ *   v128_t float_of(int bits, int T, v128_t sum, const constants *c);    as f32, of weights of so
+ *                                          many bits and one token or one of a pair
  *   v128_t start_of_none(int bits);            0
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
  *                    const constants *c, v128_t sum[MOST][2]);
@@ -54,13 +56,14 @@
 enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH };
 enum { MOST = 8 };                   /* groups of one token at once */
 enum { MOST_PAIRS = 2 };             /* at once: their sums are half of the registers */
-enum { PANEL_TOKEN = PANEL_Q + 16 + PANEL_MORE }; /* bytes per token and block */
+enum { PANEL_SUMS = 28 };            /* bytes of a scale and of sums, per token and block */
+enum { PANEL_TOKEN = PANEL_Q + PANEL_SUMS + PANEL_MORE }; /* all bytes of these */
 
 INLINE constants prepare(void);
 INLINE int streams(bq_tile_shape s);
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);
-INLINE v128_t float_of(int bits, v128_t sum);
+INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c);
 INLINE v128_t start_of_none(int bits);
 INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
@@ -122,8 +125,9 @@ INLINE void load_numbers(bq_tile_shape s, const uint8_t *tile, const matmul_cons
 }
 
 /* acc + (float(sum) * a_scale) * w_scale */
-INLINE v128_t add_scaled(int bits, v128_t acc, v128_t sum, v128_t a_scale, v128_t w_scale) {
-  v128_t dot = wasm_f32x4_mul(float_of(bits, sum), a_scale);
+INLINE v128_t add_scaled(int bits, int T, v128_t acc, v128_t sum, v128_t a_scale, v128_t w_scale,
+                         const constants *c) {
+  v128_t dot = wasm_f32x4_mul(float_of(bits, T, sum, c), a_scale);
   return wasm_f32x4_add(acc, wasm_f32x4_mul(dot, w_scale));
 }
 
@@ -134,14 +138,10 @@ INLINE v128_t start(bq_tile_shape s, int part, int T, const uint8_t *sums) {
   return start_of((int)s.bits, part, T, sums);
 }
 
-/* float(sum over activations of `part`) * a_scale, each of four lanes; `sums` as the panel has
- * those of one of T tokens. */
-INLINE v128_t scaled_sum(int part, int T, const uint8_t *sums, v128_t a_scale) {
-  v128_t low = wasm_v128_load32_splat(sums + 4 * T), less;
-  if (part == LOW) less = wasm_i32x4_sub(simd_zero(), low);
-  else less = wasm_i32x4_sub(wasm_i32x4_const_splat(SUM_START), wasm_v128_load32_splat(sums));
-  if (part == HIGH) less = wasm_i32x4_add(less, low);
-  return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(wasm_i32x4_shr(less, 3)), a_scale);
+/* What minima of `part` multiply, each of four lanes; `sums` as the panel has those of one of T
+ * tokens. */
+INLINE v128_t scaled_sum(int part, int T, const uint8_t *sums) {
+  return wasm_v128_load32_splat(sums + (part == ALL ? 12 : part == LOW ? 16 : 20) * T);
 }
 
 /* Rare: a call keeps it out of every loop's code. */
@@ -175,12 +175,12 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
   else if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
   else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
   const v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
-  const v128_t a_sum = s.min_bytes ? scaled_sum(part, 1, sums, a_scale) : simd_zero();
+  const v128_t a_sum = s.min_bytes ? scaled_sum(part, 1, sums) : simd_zero();
   UNROLL for (int g = 0; g < G; g++) {
     load_scales(s.scale_bytes, tile[g] + scales, n[g].scale, c, w_scale);
     if (s.min_bytes) load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_min);
     UNROLL for (int h = 0; h < 2; h++) {
-      v128_t y = add_scaled((int)s.bits, acc[g][h], sum[g][h], a_scale, w_scale[h]);
+      v128_t y = add_scaled((int)s.bits, 1, acc[g][h], sum[g][h], a_scale, w_scale[h], &c->dot);
       acc[g][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
     }
   }
@@ -274,58 +274,75 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, con
 
 /* --- several tokens --------------------------------------------------------------------------- */
 
-/* A block's k, or `part` of them, of 8 rows times 2 * P tokens: weights `at` bytes into the tile,
- * the scales and minima they belong to `scales` and `mins` bytes; acc[t][h]. Each weight is
- * taken out once, while it is in a register. */
-INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t scales,
-                      uint32_t mins, uint32_t at, const uint8_t *const *q, const numbers *n,
-                      const matmul_constants *c, v128_t (*acc)[2]) {
-  v128_t sum[2 * MOST_PAIRS][2], w_scale[2], w_min[2];
+/* Whether scales and minima are made once for all tokens that a run of 32 k meets: stores to sums
+ * keep compilers from doing so. Till they are needed they are on the stack. That costs a batch of 4
+ * tokens more than to make plain scales, which are made for every 4 then. */
+INLINE bool made_once(bq_tile_shape s) {
+  return s.min_bytes || s.scale_bytes == 1 || s.block == 16;
+}
+
+/* Scales and minima of the block of weight k; factors are those of `of`. */
+INLINE numbers numbers_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, const numbers *of,
+                          const matmul_constants *c) {
+  numbers to;
+  load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, k), of->scale, c, to.scale);
+  if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, k), of->min, c, to.min);
+  return to;
+}
+
+/* 32 k of a tile, those from k on, or `part` of them, times 2 * P tokens; acc[t][h]. `made`: their
+ * scales and minima, if they are made once. Each weight is taken out once, while it is in a
+ * register. */
+INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t k,
+                      const uint8_t *const *q, const numbers *made, const matmul_constants *c,
+                      v128_t (*acc)[2]) {
+  v128_t sum[2 * MOST_PAIRS][2];
+  const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
   const uint8_t *sums[2 * MOST_PAIRS];
   UNROLL for (int t = 0; t < 2 * P; t++) {
     sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
     sum[t][0] = sum[t][1] = start(s, part, 2, sums[t]);
   }
-  if (bq_is_small(s)) dot_small_pairs(s, P, tile + at, q, &c->dot, sum);
-  else dot_pairs((int)s.bits, P, part, tile + at, q, &c->dot, sum);
-  load_scales(s.scale_bytes, tile + scales, n->scale, c, w_scale);
-  if (s.min_bytes) load_scales(s.min_bytes, tile + mins, n->min, c, w_min);
+  if (bq_is_small(s)) dot_small_pairs(s, P, w, q, &c->dot, sum);
+  else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
+  const numbers n = made_once(s) ? *made : numbers_at(s, tile, k, made, c);
   UNROLL for (int t = 0; t < 2 * P; t++) {
     const v128_t a = wasm_v128_load32_splat(sums[t] - 8);
-    const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums[t], a) : simd_zero();
+    const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums[t]) : simd_zero();
     UNROLL for (int h = 0; h < 2; h++) {
-      v128_t y = add_scaled((int)s.bits, acc[t][h], sum[t][h], a, w_scale[h]);
-      acc[t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
+      v128_t y = add_scaled((int)s.bits, 2, acc[t][h], sum[t][h], a, n.scale[h], &c->dot);
+      acc[t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n.min[h])) : y;
     }
   }
 }
 
-/* 32 k of a tile, those from k on. */
+/* The same of both parts, where blocks are of 16. */
 INLINE void add_run_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
-                             const uint8_t *const *q, const numbers *n, const matmul_constants *c,
-                             v128_t (*acc)[2]) {
-  const uint32_t w = bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
-  const uint32_t scales = bq_tile_scale_at(s, 0, k), mins = bq_tile_min_at(s, 0, k);
+                             const uint8_t *const *q, const numbers made[2],
+                             const matmul_constants *c, v128_t (*acc)[2]) {
   if (s.block != 16) {
-    add_pairs(s, P, ALL, tile, scales, mins, w, q, n, c, acc);
+    add_pairs(s, P, ALL, tile, k, q, &made[0], c, acc);
     return;
   }
-  add_pairs(s, P, LOW, tile, scales, mins, w, q, n, c, acc);
-  add_pairs(s, P, HIGH, tile, scales + BQ_TILE_ROWS * s.scale_bytes,
-            mins + BQ_TILE_ROWS * s.min_bytes, w, q, n, c, acc);
+  add_pairs(s, P, LOW, tile, k, q, &made[0], c, acc);
+  add_pairs(s, P, HIGH, tile, k, q, &made[1], c, acc);
 }
 
-/* 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart. */
+/* 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart; factors are
+ * those of `of`. */
 INLINE void add_run_of_all(bq_tile_shape s, const uint8_t *tile, uint32_t k, const uint8_t *panel,
-                           size_t pair, size_t tokens, const numbers *n, const matmul_constants *c,
-                           v128_t (*acc)[2]) {
+                           size_t pair, size_t tokens, const numbers *of,
+                           const matmul_constants *c, v128_t (*acc)[2]) {
+  numbers made[2];
+  if (made_once(s)) made[0] = numbers_at(s, tile, k, of, c);
+  if (made_once(s) && s.block == 16) made[1] = numbers_at(s, tile, k + 16, of, c);
   KEEP_LOOP for (; tokens > 2; acc += 4, panel += 2 * pair) {
     const uint8_t *const q[] = {panel, panel + pair};
-    add_run_of_pairs(s, 2, tile, k, q, n, c, acc);
+    add_run_of_pairs(s, 2, tile, k, q, made, c, acc);
     tokens -= tokens < 4 ? tokens : 4;
   }
   const uint8_t *const q[] = {panel};
-  if (tokens) add_run_of_pairs(s, 1, tile, k, q, n, c, acc);
+  if (tokens) add_run_of_pairs(s, 1, tile, k, q, made, c, acc);
 }
 
 /* acc[t] += a group of 8 rows times tokens, 2 to BATCH_TOKENS. Weights are one stream: of several,
@@ -474,11 +491,14 @@ INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
   const float scale = a.scale * (1.0f / SUM_UNIT);
   const int32_t all = SUM_START - 8 * SUM_UNIT * sums.all, low = -8 * SUM_UNIT * sums.low;
   const int32_t negative = SUM_START - SUM_UNIT * sums.negative;
+  const float scaled[] = {(float)sums.all * a.scale, (float)sums.low * a.scale,
+                          (float)(sums.all - sums.low) * a.scale};
   block += T * PANEL_Q + 4 * t;
   memcpy(block, &scale, 4);
   memcpy(block + 4 * T, &all, 4);
   memcpy(block + 8 * T, &low, 4);
   memcpy(block + 12 * T, &negative, 4);
+  UNROLL for (int i = 0; i < 3; i++) memcpy(block + (16 + 4 * i) * T, &scaled[i], 4);
 }
 
 /* A block of T rows becomes that of a pair or a token alone. The largest numbers are looked for
@@ -500,7 +520,7 @@ INLINE void quantize_block(size_t T, const float *x, size_t x_stride, uint8_t *b
     wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
     wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
   }
-  put_more(block + T * (PANEL_Q + 16), T * PANEL_Q, block);
+  put_more(block + T * (PANEL_Q + PANEL_SUMS), T * PANEL_Q, block);
 }
 
 /* Of row t the end, then zeros: block b of k activations. */

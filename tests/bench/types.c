@@ -26,7 +26,8 @@ enum {
   TOKENS = 32,
   SLICE_ROWS = 1024,
   MOST_SLICES = 256,
-  GROUPS = 16
+  GROUPS = 16,
+  TABLES = 3
 };
 
 /* Of one table: seconds of a weight; decode, slice by slice. */
@@ -38,7 +39,7 @@ typedef struct run_type {
   bq_type type;
   uint32_t rows;    /* in memory */
   uint8_t *weights; /* the first CACHED_ROWS of them are the cached ones' too */
-  rates of[2];      /* relaxed, simd128 */
+  rates of[TABLES]; /* relaxed, simd128, relaxed16 */
 } run_type;
 
 static float x[TOKENS * COLS], *y;
@@ -140,7 +141,7 @@ static void print_row(bq_type type, const run_type *r, const run_type *base, dou
   const bq_type_facts *f = bq_type_get(type), *run = bq_type_get(r->type);
   const double heap = 8.0 * run->tile_bytes / (8 * run->tile_step);
   printf("| %s | %.4g | %s | %.4g |", f->name, bits(f), run->name, heap);
-  for (int t = 0; t < 2; t++) {
+  for (int t = 0; t < TABLES; t++) {
     const double decode = base->of[t].decode / r->of[t].decode;
     const double prefill = base->of[t].prefill / r->of[t].prefill;
     const double bytes = heap / (8.0 * bq_type_get(base->type)->tile_bytes /
@@ -158,10 +159,11 @@ int main(int argc, char **argv) {
   enum { RUNS = sizeof tiled / sizeof *tiled, STORED = sizeof stored / sizeof *stored };
   const int rounds = argc > 1 ? atoi(argv[1]) : 9;
   const size_t bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 48) << 20;
-  const bq_kernels *tables[2] = {bq_kernels_relaxed(), bq_kernels_simd128()};
+  const bq_kernels *tables[TABLES] = {bq_kernels_relaxed(), bq_kernels_simd128(),
+                                      bq_kernels_relaxed16()};
   static run_type runs[RUNS];
   double imports[STORED] = {0};
-  for (size_t i = 0; i < 2; i++)
+  for (size_t i = 0; i < TABLES; i++)
     if (!tables[i]) tables[i] = bq_kernels_scalar();
   if (rounds < 1 || bytes < 8u << 20) return 2;
   y = malloc(((size_t)CACHED_ROWS * TOKENS + bytes / COLS * 4) * sizeof *y); /* 2 bits */
@@ -169,24 +171,24 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < RUNS; i++)
     if (!make_run_type(&runs[i], tiled[i], bytes)) return 1;
   for (int round = 0; round < rounds; round++)
-    for (size_t t = 0; t < 2; t++) {
+    for (size_t t = 0; t < TABLES; t++) {
       for (size_t i = 0; i < RUNS; i++) measure(tables[t], &runs[i], &runs[i].of[t]);
       for (size_t i = 0; i < STORED && t == 0; i++)
         keep_least(&imports[i], import(tables[t], stored[i]));
     }
   const run_type *base = find(runs, RUNS, BQ_TYPE_BQ4H_32);
-  printf(
-      "| stored | bits | computed with | bits | %s decode | per byte | prefill | per byte | %s "
-      "decode "
-      "| per byte | prefill | per byte | import GB/s |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-      tables[0]->name, tables[1]->name);
+  printf("| stored | bits | computed with | bits |");
+  for (size_t t = 0; t < TABLES; t++)
+    printf(" %s decode | per byte | prefill | per byte |", tables[t]->name);
+  printf(" import GB/s |\n|---|---|---|---|");
+  for (size_t t = 0; t < TABLES; t++) printf("---|---|---|---|");
+  printf("---|\n");
   for (size_t i = 0; i < STORED; i++)
     print_row(stored[i], find(runs, RUNS, bq_type_get(stored[i])->run), base, imports[i]);
-  printf(
-      "\nbq4h_32: %.1f and %.1f G weights/s in decode, %.1f and %.1f in prefill, %d rounds, %zu "
-      "MB\n",
-      1e-9 / base->of[0].decode, 1e-9 / base->of[1].decode, 1e-9 / base->of[0].prefill,
-      1e-9 / base->of[1].prefill, rounds, bytes >> 20);
+  printf("\nbq4h_32, G weights/s in decode and prefill:");
+  for (size_t t = 0; t < TABLES; t++)
+    printf("%s %s %.1f and %.1f", t ? "," : "", tables[t]->name, 1e-9 / base->of[t].decode,
+           1e-9 / base->of[t].prefill);
+  printf("; %d rounds, %zu MB\n", rounds, bytes >> 20);
   return 0;
 }

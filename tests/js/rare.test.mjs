@@ -64,11 +64,11 @@ test('every build computes the same with them, whatever shares the work', async 
 });
 
 for (const type of ['bq3a', 'bq2a', 'bq2', 'bqt', 'bq4_64'])
-  test(`${type}: both builds compute the same, one thread or two`, async () => {
+  test(`${type}: all builds compute the same, one thread or two`, async () => {
     const bytes = await tinyModel({ type });
     /** @type {number[][]} */
     const all = [];
-    for (const build of /** @type {const} */ (['relaxed', 'simd128']))
+    for (const build of /** @type {const} */ (['relaxed', 'relaxed16', 'simd128']))
       for (const threads of [1, 2]) {
         const engine = await createEngine({ build, threads });
         assert.equal((await engine.plan(fromBytes(bytes))).rareTypes, true);
