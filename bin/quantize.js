@@ -124,6 +124,7 @@ export async function quantizeFile([from, to], options) {
       hash: options.hash,
       method: options.method,
       tokens: numberOf(options, 'tokens'),
+      threads: numberOf(options, 'threads'),
       targetSize: sizeOf(options['target-size']),
       targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),

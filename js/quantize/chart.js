@@ -52,6 +52,7 @@ export function logarithmic([low, high], places) {
 export function steps(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const digits = high / low > 300 ? [1] : [1, 2, 5];
+  /** @type {number[]} */
   const all = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high) + 2; power++)
     for (const digit of digits) all.push(Number(`${digit}e${power}`));

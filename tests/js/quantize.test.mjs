@@ -130,29 +130,47 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   assert.equal(JSON.parse(stdout).ids.length, 8);
 });
 
-test('quantize: Ctrl-C leaves nothing behind in the middle of it', async (t) => {
+test('quantize --threads: the same file from one thread and from three', async () => {
   const folder = fresh();
   const text = join(folder, 'text.txt');
-  writeFileSync(text, TEXT.repeat(100));
-  const temporary = join(folder, 'tmp');
-  mkdirSync(temporary);
-  const args = [join(root, 'bin/bq4.js'), 'quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text];
-  // So many tokens take a while.
-  const child = spawn(process.execPath, [...args, '--tokens', '5000000'], {
-    env: { ...process.env, TMPDIR: temporary },
-  });
-  t.after(() => child.kill('SIGKILL'));
-  let said = '';
-  child.stderr.on('data', (data) => (said += data));
-  const ended = once(child, 'exit');
-  const left = () => readdirSync(folder, { recursive: true }).map(String);
-  // Moments are collected once the file that is written has begun.
-  await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), { state: () => [said, left()] });
-  child.kill('SIGINT');
-  assert.deepEqual(await inTime('its end', ended, { state: () => said }), [130, null]);
-  assert.match(said, /stopped, nothing was written/);
-  assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
+  writeFileSync(text, TEXT);
+  for (const given of [[], ['--calibrate', text], ['--calibrate', text, '--target-size', '75000']]) {
+    const [one, three] = ['1', '3'].map((threads) => {
+      const out = join(folder, `${threads}.bq4`);
+      const { output, ...report } = quantized(tiny, out, ...given, '--threads', threads);
+      return { file: readFileSync(out).toString('base64'), report };
+    });
+    assert.ok(one.file === three.file, `other bytes with ${given}`);
+    assert.deepEqual(three.report, one.report);
+  }
+  const none = bq4('quantize', tiny, join(folder, 'o.bq4'), '--threads', '0');
+  assert.match(none.stderr, /threads is 0, not a whole number of at least 1/);
 });
+
+for (const threads of ['1', '3'])
+  test(`quantize: Ctrl-C leaves nothing behind in the middle of it, threads ${threads}`, async (t) => {
+    const folder = fresh();
+    const text = join(folder, 'text.txt');
+    writeFileSync(text, TEXT.repeat(100));
+    const temporary = join(folder, 'tmp');
+    mkdirSync(temporary);
+    const args = [join(root, 'bin/bq4.js'), 'quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text];
+    // So many tokens take a while.
+    const child = spawn(process.execPath, [...args, '--tokens', '5000000', '--threads', threads], {
+      env: { ...process.env, TMPDIR: temporary },
+    });
+    t.after(() => child.kill('SIGKILL'));
+    let said = '';
+    child.stderr.on('data', (data) => (said += data));
+    const ended = once(child, 'exit');
+    const left = () => readdirSync(folder, { recursive: true }).map(String);
+    // Moments are collected once the file that is written has begun.
+    await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), { state: () => [said, left()] });
+    child.kill('SIGINT');
+    assert.deepEqual(await inTime('its end', ended, { state: () => said }), [130, null]);
+    assert.match(said, /stopped, nothing was written/);
+    assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
+  });
 
 test('quantize --target-size: types by what each matrix costs, and the file is no larger', async () => {
   const folder = fresh();
