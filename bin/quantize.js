@@ -1,4 +1,6 @@
 /** `bq4 quantize`: a model in fewer bits, by what goes into its products on a text. */
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import process, { stderr, stdout } from 'node:process';
 import { chatFormat, tokenizerOf } from '../js/convert/parts.js';
 import { openCheckpoint } from '../js/convert/read/checkpoint.js';
@@ -6,6 +8,7 @@ import { formatReport } from '../js/convert/report.js';
 import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
 import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
 import { quantize } from '../js/quantize/index.js';
+import { plotReport } from '../js/quantize/plot.js';
 import { openSource } from '../js/sources/index.js';
 import { readRange } from '../js/sources/read.js';
 import { bq4Input } from './bq4-checkpoint.js';
@@ -104,6 +107,9 @@ function stopSignal() {
 
 /** @param {string[]} files  the model, the file to write @param {any} options */
 export async function quantizeFile([from, to], options) {
+  const { plot } = options;
+  if (plot !== undefined && [from, to].some((file) => resolve(file) === resolve(plot)))
+    throw new Usage(`--plot would replace ${plot}: a chart is a file of its own`);
   let shown = 0;
   const onProgress = (/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) => {
     if (!stderr.isTTY || (Date.now() - shown < 100 && done < total)) return;
@@ -118,6 +124,7 @@ export async function quantizeFile([from, to], options) {
       hash: options.hash,
       method: options.method,
       tokens: numberOf(options, 'tokens'),
+      threads: numberOf(options, 'threads'),
       targetSize: sizeOf(options['target-size']),
       targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
@@ -136,4 +143,5 @@ export async function quantizeFile([from, to], options) {
     return;
   }
   stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n`);
+  if (plot !== undefined) await writeFile(plot, plotReport(report));
 }

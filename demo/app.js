@@ -168,6 +168,10 @@ async function showChats() {
   new Chats({ current, open, beginAnew }).show();
 }
 
+async function showPerplexity() {
+  (await import('./perplexity.js')).show({ host, turns, enter });
+}
+
 function listen() {
   onMessage(turns.submit);
   stop.addEventListener('click', () => {
@@ -176,6 +180,7 @@ function listen() {
   });
   newChat.addEventListener('click', beginAnew);
   $('chats').addEventListener('click', () => void showChats().catch((error) => showError(error)));
+  $('perplexity').addEventListener('toggle', () => void showPerplexity().catch(showError));
   $('log').addEventListener('copy-code', (event) => void copy(/** @type {CustomEvent} */ (event).detail));
   plain.addEventListener('change', () => {
     saveLooks({ plain: plain.checked });

@@ -145,6 +145,11 @@ export class Host {
     return this.#ready().memory();
   }
 
+  /** STATE: there is none. */
+  get model() {
+    return this.#ready();
+  }
+
   /** @type {import('./parts.js').Trace} */
   trace = async (options) => this.#model?.trace(options) ?? [];
 

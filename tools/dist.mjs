@@ -33,6 +33,7 @@ const BUNDLES = [
   { shared: 'js/tabs/index.js' },
   { single: 'js/single/app.js' },
   { cli: 'bin/bq4.js' },
+  { 'round-thread': 'js/quantize/round-thread.js' },
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
@@ -78,8 +79,8 @@ const alone = {
 
 /** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
 async function bundle(entries) {
-  // The command line is read from a disk, and a page that carries its model has nothing beside it: one file.
-  const whole = 'cli' in entries || 'single' in entries;
+  // The command line and its threads are read from a disk, and a page that carries its model has nothing beside it: one file.
+  const whole = ['cli', 'round-thread', 'single'].some((name) => name in entries);
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.

@@ -4,7 +4,7 @@ import { ErrorSum } from './report.js';
 import { ROWS, TYPES, weightBytes } from './weights.js';
 import { matrixOf } from './write/v2.js';
 
-/** @import { Codec, Stored } from './codec.js' */
+/** @import { Codec, EncodeErrors, Stored } from './codec.js' */
 /** @import { Slot } from './names.js' */
 /** @import { InTensor } from './read/tensors.js' */
 /** @import { WeightType } from './weights.js' */
@@ -15,6 +15,13 @@ const LAYOUTS = ['rows', 'tiled', 'flat'];
 const f32 = TYPES[0];
 
 /** @typedef {{ slot: Slot, tensor: InTensor }} Match */
+/** @typedef {{ bytes: Uint8Array, errors: EncodeErrors }} Piece */
+/**
+ * What encodes: a codec, or one in another thread.
+ * @typedef {object} Encoder
+ * @property {(...given: Parameters<Codec['encode']>) => Piece | Promise<Piece>} encode
+ * @property {(...given: Parameters<Codec['dequantize']>) => Float32Array | Promise<Float32Array>} dequantize
+ */
 /** @typedef {import('./write/v2.js').OutTensor & { report: () => import('./report.js').TensorReport }} Encoded */
 
 /** Rows per piece: a multiple of 32, so that every piece is whole tiles, and whole blocks of v1. @param {readonly number[]} dims */
@@ -24,7 +31,7 @@ export function rowsPerPiece(dims) {
 }
 
 /** As they are stored, or f32. @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>} */
-async function readPiece(tensor, row, rows) {
+export async function readPiece(tensor, row, rows) {
   if (tensor.stored) return { type: tensor.stored.type, bytes: await tensor.stored.read(row, rows) };
   const values = await tensor.read(row, rows);
   return { type: f32, bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength) };
@@ -51,7 +58,7 @@ export function encoded(codec, { slot, tensor }, type, layout) {
       const from = await next;
       if (row + step < rows) (next = read(row + step)).catch(() => {});
       const n = Math.min(step, rows - row);
-      const piece = encodePiece(codec, { slot, tensor }, from, type, layout, n, row);
+      const piece = await encodePiece(codec, { slot, tensor }, from, type, layout, n, row);
       errors.add(n * cols, piece.errors);
       bytes += piece.bytes.length;
       yield piece.bytes;
@@ -73,19 +80,20 @@ function damaged({ slot, tensor }, from, row, cause) {
 }
 
 /**
- * @param {Codec} codec @param {Match} match @param {Stored} from @param {WeightType} type @param {number} layout
+ * FORMAT: a weight that the type can't hold, or damage.
+ * @param {Encoder} codec @param {Match} match @param {Stored} from @param {WeightType} type @param {number} layout
  * @param {number} rows @param {number} row  the first
  */
-function encodePiece(codec, match, from, type, layout, rows, row) {
+export async function encodePiece(codec, match, from, type, layout, rows, row) {
   const { name, dims } = match.slot;
   const { cols } = matrixOf(dims);
   try {
-    return codec.encode(from, type, layout, rows, cols);
+    return await codec.encode(from, type, layout, rows, cols);
   } catch (cause) {
     if (!(cause instanceof BqError) || cause.code !== 'FORMAT') throw cause;
     const index = cause.details.index;
     if (index === undefined) throw damaged(match, from, row, cause);
-    const values = codec.dequantize(from.type, 0, from.bytes, rows, cols);
+    const values = await codec.dequantize(from.type, 0, from.bytes, rows, cols);
     const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
     const at = row * cols + index;
     throw new BqError('FORMAT', `tensor "${name}", weight ${at} is ${value}: ${type.name} can't hold it`, {

@@ -12,10 +12,11 @@ import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { fromFile } from '../sources/index.js';
 import { Calibrator, inputOf } from './calibrate.js';
+import { Hands, usualThreads } from './hands.js';
 import { typesInRoom, typesWithin } from './mix.js';
-import { rounded, Rounder } from './rounder.js';
+import { Tensors } from './tensors.js';
 
-/** @import { Match, Encoded } from '../convert/encoded.js' */
+/** @import { Match } from '../convert/encoded.js' */
 /** @import { Codec } from '../convert/codec.js' */
 /** @import { OutModel } from '../convert/write/v2.js' */
 
@@ -41,6 +42,7 @@ const [TESTED, CHARACTERS] = [1024, 8192];
  * @property {Method} [method]     default "gptq"
  * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
  * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
+ * @property {number} [threads]    that round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
  * @property {string} [hash]       as of `convert`
  * @property {(stage: 'read' | 'calibrate' | 'choose' | 'try' | 'write', done: number, total: number) => void} [onProgress]
  * @property {AbortSignal} [signal]
@@ -70,10 +72,12 @@ async function writeFile(output, model, { hash, onBytes, signal }) {
   });
 }
 
+/** @param {Match[]} matches */
+const weightsOf = (matches) => matches.reduce((sum, { slot }) => sum + slot.dims.reduce((a, b) => a * b, 1), 0);
+
 /** The same model in floats, which is what its inputs are measured with. @param {Input} input @param {Match[]} matches @param {Codec} codec @param {string} path @param {QuantizeOptions} options */
 async function writeFloats({ config, parts }, matches, codec, path, { onProgress, signal }) {
-  const weights = matches.reduce((sum, { slot }) => sum + slot.dims.reduce((a, b) => a * b, 1), 0);
-  const wide = typeNamed(4 * weights <= LARGEST_F32 ? 'f32' : 'f16');
+  const wide = typeNamed(4 * weightsOf(matches) <= LARGEST_F32 ? 'f32' : 'f16');
   const tensors = matches.map((match) =>
     encoded(codec, match, match.slot.dims.length > 1 && !match.slot.exact ? wide : typeNamed('f32'), ROWS),
   );
@@ -130,9 +134,11 @@ async function perplexityOf(path, text, signal) {
  * @returns {Promise<import('../convert/report.js').ConvertReport>}
  */
 export async function quantize(input, output, options = {}) {
-  const { method = 'gptq', calibrate, tokens } = options;
+  const { method = 'gptq', calibrate, tokens, threads } = options;
   if (!Object.hasOwn(METHODS, method))
     throw new BqError('ARGUMENT', `method is "${method}", not one of ${Object.keys(METHODS).join(', ')}`);
+  if (threads !== undefined && !(Number.isInteger(threads) && threads > 0))
+    throw new BqError('ARGUMENT', `threads is ${threads}, not a whole number of at least 1`);
   const types = chosenTypes(options);
   const { targetSize, targetPpl } = options;
   if (targetSize !== undefined && targetPpl !== undefined)
@@ -153,24 +159,24 @@ export async function quantize(input, output, options = {}) {
   const [floats, attempt] = ['floats.bq4', 'tried.bq4'].map((name) => join(folder, name));
   /** @type {Calibrator | null} */
   let calibrator = null;
-  /** @type {Rounder | null} */
-  let rounder = null;
+  /** @type {Hands | null} */
+  let hands = null;
   try {
     if (calibrate !== undefined && shapes.length) {
       await writeFloats(input, matches, codec, floats, options);
       calibrator = await Calibrator.open(fromFile(floats), seen, { tokens, signal: options.signal });
       calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
-      rounder = await Rounder.create(shapes, METHODS[method]);
     }
+    const task = {
+      shapes: calibrator ? shapes : [],
+      rounding: METHODS[method],
+      largestPiece: Math.max(largestPiece, 1 << 20),
+    };
+    hands = await Hands.create(threads ?? usualThreads(task, weightsOf(matches)), task, codec, options.signal);
+    const tensors = new Tensors(hands, calibrator);
     /** @param {ReadonlyMap<string, WeightType>} own  types of some @param {string} to @param {'try' | 'write'} stage */
     const write = async (own, to, stage) => {
-      const out = matches.map((match) => {
-        const { type, layout, by } = typeOf(match, types, own);
-        const plain = () => encoded(codec, match, type, layout);
-        if (!by || !calibrator || !rounder) return plain();
-        const [from, rounds] = [calibrator, rounder];
-        return rounded(rounds, () => from.momentsOf(match.slot.name), match, type, layout, plain);
-      });
+      const out = tensors.encoded(matches, (match) => typeOf(match, types, own));
       const written = await writeFile(
         to,
         { ...input.parts, config: input.config, tensors: out },
@@ -183,10 +189,10 @@ export async function quantize(input, output, options = {}) {
       return { written, out };
     };
     let own = new Map();
-    if (calibrator && rounder && (targetSize ?? targetPpl) !== undefined) {
+    if (calibrator && (targetSize ?? targetPpl) !== undefined) {
       const onTensor = (/** @type {number} */ done, /** @type {number} */ total) =>
         options.onProgress?.('choose', done, total);
-      const with_ = { calibrator, rounder, codec, onTensor };
+      const with_ = { tensors, onTensor };
       const tried = chosen(matches);
       if (targetPpl === undefined) own = await typesInRoom(tried, roomFor(input, matches, types, options), with_);
       else {
@@ -206,8 +212,8 @@ export async function quantize(input, output, options = {}) {
       largestPiece,
     );
   } finally {
+    hands?.end();
     calibrator?.close();
-    rounder?.close();
     await rm(folder, { recursive: true });
   }
 }

@@ -2,17 +2,15 @@
  * Which type each matrix gets, so that a file is at most so large, or predicts at most so much worse: by what rounding each one alone
  * costs the model's predictions.
  */
-import { encoded } from '../convert/encoded.js';
 import { isSearched, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
 import { inputOf } from './calibrate.js';
-import { rounded } from './rounder.js';
+import { firstRows, keyOf, rowsFrom, Tally } from './tensors.js';
 
 /** @import { Match } from '../convert/encoded.js' */
-/** @import { Codec } from '../convert/codec.js' */
-/** @import { Calibrator } from './calibrate.js' */
-/** @import { Rounder } from './rounder.js' */
+/** @import { AnyHand } from './hands.js' */
+/** @import { Tensors } from './tensors.js' */
 /** @import { WeightType } from '../convert/weights.js' */
 
 /** Types to choose from, smallest first. */
@@ -56,17 +54,31 @@ export function spend(choices, room) {
   }
 }
 
-/** A matrix in another type, as it will be computed with. @param {import('../convert/encoded.js').Encoded} tensor @param {WeightType} type @param {Codec} codec @param {readonly number[]} dims */
-async function valuesOf(tensor, type, codec, dims) {
-  const { rows, cols } = matrixOf(dims);
+/**
+ * What rounding a matrix to each type of a ladder errs, and what it is in the first one: as it will be computed with.
+ * @param {Tensors} tensors @param {AnyHand} hand @param {Match} match @param {readonly WeightType[]} ladder
+ */
+async function triedOn(tensors, hand, match, ladder) {
+  const { rows, cols } = matrixOf(match.slot.dims);
+  const by = inputOf(match.slot.name) !== null;
   const values = new Float32Array(rows * cols);
-  let row = 0;
-  for await (const bytes of tensor.pieces()) {
-    const n = Math.min(rows - row, (bytes.length / type.tileBytes / Math.ceil(cols / type.step)) * 8);
-    values.set(codec.dequantize(type, runLayout(type), bytes, n, cols), row * cols);
-    row += n;
+  /** @type {number[]} */
+  const errors = [];
+  for (const [i, type] of ladder.entries()) {
+    const tally = new Tally();
+    const layout = runLayout(type);
+    for (const row of firstRows(match)) {
+      const n = rowsFrom(match, row);
+      const piece = await tensors.piece(hand, match, { type, layout, by: by && isSearched(type) }, row);
+      tally.add(n * cols, piece);
+      if (i === 0) values.set(await hand.dequantize(type, layout, piece.bytes, n, cols), row * cols);
+    }
+    const { product, rms } = tally.figures;
+    errors.push(product === undefined ? rms ** 2 : product ** 2);
+    // What a byte leaves of a weight is not measured by products: as much less as its squares are.
+    if (by && type.bits === 8) errors[i] = errors[i - 1] / 256;
   }
-  return values;
+  return { errors, values };
 }
 
 /** From the largest type on that leaves room when all have it. @param {Match[]} matches @param {number} room */
@@ -90,37 +102,34 @@ function divergence(theirs, ours) {
 /**
  * What each matrix takes and loses in each type of a ladder.
  * @param {Match[]} matches  matrices, embedding and head @param {readonly WeightType[]} ladder
- * @param {{ calibrator: Calibrator, rounder: Rounder, codec: Codec, onTensor: (done: number, total: number) => void }} with_
+ * @param {{ tensors: Tensors, onTensor: (done: number, total: number) => void }} with_
  */
-async function choicesOf(matches, ladder, { calibrator, rounder, codec, onTensor }) {
-  const reference = await calibrator.predictions(TOKENS);
+async function choicesOf(matches, ladder, { tensors, onTensor }) {
+  const reference = await tensors.alone((calibrator) => calibrator.predictions(TOKENS));
+  const tried = tensors.ahead(
+    matches.map((match) => {
+      const { rows, cols } = matrixOf(match.slot.dims);
+      return {
+        key: keyOf(match, true),
+        bytes: 4 * rows * cols,
+        run: (/** @type {AnyHand} */ hand) => triedOn(tensors, hand, match, ladder),
+      };
+    }),
+  );
   /** @type {Choice[]} */
   const choices = [];
-  for (const match of matches) {
+  for (const [i, match] of matches.entries()) {
     const { name, dims } = match.slot;
     const { rows, cols } = matrixOf(dims);
-    const bytes = ladder.map((type) => weightBytes(type, runLayout(type), rows, cols));
-    const by = inputOf(name) !== null;
-    /** @type {number[]} */
-    const errors = [];
-    let cost = 0;
-    for (const [i, type] of ladder.entries()) {
-      const plain = () => encoded(codec, match, type, runLayout(type));
-      const tensor =
-        by && isSearched(type)
-          ? rounded(rounder, () => calibrator.momentsOf(name), match, type, runLayout(type), plain)
-          : plain();
-      const values = await valuesOf(tensor, type, codec, dims);
-      const { product, rms } = tensor.report();
-      errors.push(product === undefined ? rms ** 2 : product ** 2);
-      if (i === 0)
-        cost = await calibrator.withWeights(name, values, async () =>
-          divergence(reference, await calibrator.predictions(TOKENS)),
-        );
-      // What a byte leaves of a weight is not measured by products: as much less as its squares are.
-      if (by && type.bits === 8) errors[i] = errors[i - 1] / 256;
-    }
-    choices.push({ name, bytes, loss: errors.map((error) => (Math.max(cost, 0) * error) / errors[0]) });
+    const { errors, values } = await tried[i]();
+    const cost = await tensors.alone((calibrator) =>
+      calibrator.withWeights(name, values, async () => divergence(reference, await calibrator.predictions(TOKENS))),
+    );
+    choices.push({
+      name,
+      bytes: ladder.map((type) => weightBytes(type, runLayout(type), rows, cols)),
+      loss: errors.map((error) => (Math.max(cost, 0) * error) / errors[0]),
+    });
     onTensor(choices.length, matches.length);
   }
   return choices;

@@ -1,22 +1,32 @@
 /** Rounds matrices to blocks by what they are multiplied with: c/quant, in an instance of its own. */
-import { ErrorSum } from '../convert/report.js';
 import { rowsPerPiece } from '../convert/encoded.js';
 import { weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 import { CONVERT_URL } from './border.js';
 
-/** @import { Match, Encoded } from '../convert/encoded.js' */
+/** @import { EncodeErrors } from '../convert/codec.js' */
 /** @import { WeightType } from '../convert/weights.js' */
 
 const ROOM = 1 << 16;
-const LAYOUTS = ['rows', 'tiled', 'flat'];
 
 /**
  * How weights are rounded. Moments are raised, each on the diagonal by the share "own" of itself, and all by the share "damp" of their mean.
  * @typedef {{ feedback: boolean, sweeps: number, damp: number, own?: number }} Rounding
  */
 /** @typedef {{ key: string, cols: number, values: Float32Array }} Moments */
+/** Errors of weights, and of products with them: squares, and what they are of. @typedef {{ bytes: Uint8Array, errors: EncodeErrors & { error: number, of: number } }} Rounded */
+
+/** Bytes of a heap for matrices of these shapes. @param {readonly (readonly number[])[]} shapes */
+export const roundingBytes = (shapes) =>
+  ROOM +
+  Math.max(
+    ...shapes.map((dims) => {
+      const { cols } = matrixOf(dims);
+      // Moments, feedback, both in f64; a piece in f32, as integers and scales, and as bytes; columns of eight rows.
+      return 16 * cols * (cols + 1) + 7 * rowsPerPiece(dims) * cols + 8 * 32 * (cols + 64);
+    }),
+  );
 
 export class Rounder {
   #wasm;
@@ -35,12 +45,7 @@ export class Rounder {
   /** For matrices of these shapes. NOMEM. @param {readonly (readonly number[])[]} shapes @param {Rounding} rounding */
   static async create(shapes, rounding) {
     const compiled = await compile({ build: 'simd128', wasmUrl: CONVERT_URL });
-    const bytes = shapes.map((dims) => {
-      const { cols } = matrixOf(dims);
-      // Moments, feedback, both in f64; a piece in f32, as integers and scales, and as bytes; columns of eight rows.
-      return 16 * cols * (cols + 1) + 7 * rowsPerPiece(dims) * cols + 8 * 32 * (cols + 64);
-    });
-    return new Rounder(await Wasm.create(compiled, Math.max(...bytes) + ROOM), rounding);
+    return new Rounder(await Wasm.create(compiled, roundingBytes(shapes)), rounding);
   }
 
   close() {
@@ -65,7 +70,7 @@ export class Rounder {
     });
   }
 
-  /** @param {WeightType} type @param {number} layout @param {Float32Array} weights @param {number} rows @param {number} cols */
+  /** @param {WeightType} type @param {number} layout @param {Float32Array} weights @param {number} rows @param {number} cols @returns {Rounded} */
   round(type, layout, weights, rows, cols) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
@@ -95,48 +100,4 @@ export class Rounder {
       return { bytes: wasm.bytes(dst, bytes).slice(), errors: { error, of, sum, squares, most } };
     });
   }
-}
-
-/**
- * A tensor rounded by its moments, piece by piece.
- * @param {Rounder} rounder @param {() => Promise<Moments | null>} momentsOf @param {Match} match @param {WeightType} type @param {number} layout
- * @param {() => Encoded} plain  what it is where there are no moments
- * @returns {Encoded}
- */
-export function rounded(rounder, momentsOf, { slot, tensor }, type, layout, plain) {
-  const { rows, cols } = matrixOf(slot.dims);
-  const step = rowsPerPiece(slot.dims);
-  const errors = new ErrorSum();
-  const products = { error: 0, of: 0 };
-  let bytes = 0;
-  /** @type {Encoded | null} */
-  let instead = null;
-  async function* pieces() {
-    const moments = await momentsOf();
-    if (!moments) {
-      instead = plain();
-      yield* instead.pieces();
-      return;
-    }
-    rounder.use(moments);
-    for (let row = 0; row < rows; row += step) {
-      const n = Math.min(step, rows - row);
-      const piece = rounder.round(type, layout, await tensor.read(row, n), n, cols);
-      errors.add(n * cols, piece.errors);
-      products.error += piece.errors.error;
-      products.of += piece.errors.of;
-      bytes += piece.bytes.length;
-      yield piece.bytes;
-    }
-  }
-  const report = () =>
-    instead?.report() ?? {
-      name: slot.name,
-      type: type.name,
-      layout: LAYOUTS[layout],
-      bytes,
-      ...errors.figures,
-      product: Math.sqrt(Math.max(products.error, 0) / products.of),
-    };
-  return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
 }

@@ -1,7 +1,9 @@
 // The package as it is shipped: dist/, bundled from js/ and bin/. What a browser transfers of it is tests/browser/readme.test.mjs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { fromBytes } from '../../js/index.js';
@@ -171,6 +173,11 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
     { cwd: root, encoding: 'utf8' },
   );
   assert.equal(JSON.parse(run.stdout).ids.length, 3, run.stderr);
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-payload-'));
+  const threads = ['quantize', 'models/chat.bq4', join(folder, 'a.bq4'), '--threads', '2'];
+  const made = spawnSync(process.execPath, ['dist/cli.js', ...threads], { cwd: root, encoding: 'utf8' });
+  rmSync(folder, { recursive: true });
+  assert.equal(made.status, 0, made.stderr);
 });
 
 test('what is public has the same names in dist/ as in js/', async () => {

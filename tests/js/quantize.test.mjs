@@ -130,29 +130,47 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   assert.equal(JSON.parse(stdout).ids.length, 8);
 });
 
-test('quantize: Ctrl-C leaves nothing behind in the middle of it', async (t) => {
+test('quantize --threads: the same file from one thread and from three', async () => {
   const folder = fresh();
   const text = join(folder, 'text.txt');
-  writeFileSync(text, TEXT.repeat(100));
-  const temporary = join(folder, 'tmp');
-  mkdirSync(temporary);
-  const args = [join(root, 'bin/bq4.js'), 'quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text];
-  // So many tokens take a while.
-  const child = spawn(process.execPath, [...args, '--tokens', '5000000'], {
-    env: { ...process.env, TMPDIR: temporary },
-  });
-  t.after(() => child.kill('SIGKILL'));
-  let said = '';
-  child.stderr.on('data', (data) => (said += data));
-  const ended = once(child, 'exit');
-  const left = () => readdirSync(folder, { recursive: true }).map(String);
-  // Moments are collected once the file that is written has begun.
-  await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), { state: () => [said, left()] });
-  child.kill('SIGINT');
-  assert.deepEqual(await inTime('its end', ended, { state: () => said }), [130, null]);
-  assert.match(said, /stopped, nothing was written/);
-  assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
+  writeFileSync(text, TEXT);
+  for (const given of [[], ['--calibrate', text], ['--calibrate', text, '--target-size', '75000']]) {
+    const [one, three] = ['1', '3'].map((threads) => {
+      const out = join(folder, `${threads}.bq4`);
+      const { output, ...report } = quantized(tiny, out, ...given, '--threads', threads);
+      return { file: readFileSync(out).toString('base64'), report };
+    });
+    assert.ok(one.file === three.file, `other bytes with ${given}`);
+    assert.deepEqual(three.report, one.report);
+  }
+  const none = bq4('quantize', tiny, join(folder, 'o.bq4'), '--threads', '0');
+  assert.match(none.stderr, /threads is 0, not a whole number of at least 1/);
 });
+
+for (const threads of ['1', '3'])
+  test(`quantize: Ctrl-C leaves nothing behind in the middle of it, threads ${threads}`, async (t) => {
+    const folder = fresh();
+    const text = join(folder, 'text.txt');
+    writeFileSync(text, TEXT.repeat(100));
+    const temporary = join(folder, 'tmp');
+    mkdirSync(temporary);
+    const args = [join(root, 'bin/bq4.js'), 'quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text];
+    // So many tokens take a while.
+    const child = spawn(process.execPath, [...args, '--tokens', '5000000', '--threads', threads], {
+      env: { ...process.env, TMPDIR: temporary },
+    });
+    t.after(() => child.kill('SIGKILL'));
+    let said = '';
+    child.stderr.on('data', (data) => (said += data));
+    const ended = once(child, 'exit');
+    const left = () => readdirSync(folder, { recursive: true }).map(String);
+    // Moments are collected once the file that is written has begun.
+    await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), { state: () => [said, left()] });
+    child.kill('SIGINT');
+    assert.deepEqual(await inTime('its end', ended, { state: () => said }), [130, null]);
+    assert.match(said, /stopped, nothing was written/);
+    assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
+  });
 
 test('quantize --target-size: types by what each matrix costs, and the file is no larger', async () => {
   const folder = fresh();
@@ -173,6 +191,73 @@ test('quantize --target-size: types by what each matrix costs, and the file is n
   assert.match(stderr, /--target-size is "30KB"/);
   const small = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '0.03MB');
   assert.match(small.stderr, /the target is \d+ bytes less than the smallest types take/);
+});
+
+/** A tree of what is well-formed, as strictly as our charts need it; else it throws. @param {string} xml */
+function parsed(xml) {
+  const text = String.raw`(?:[^<&"]|&(?:amp|lt|gt);)*`;
+  const token = new RegExp(String.raw`<(/?)([a-z]+)((?: [\w:-]+="${text}")*)(/?)>|(${text.replace('"', '')})`, 'y');
+  const root = { name: '', attributes: {}, text: '', children: [] };
+  const open = [root];
+  while (token.lastIndex < xml.length) {
+    const at = token.lastIndex;
+    const [all, close, name, attributes, alone, words] = token.exec(xml) ?? [''];
+    assert.ok(all, `no XML: ${xml.slice(at, at + 80)}`);
+    const [inside] = open.slice(-1);
+    if (!name) inside.text += words;
+    else if (close) assert.equal(open.pop()?.name, name);
+    else {
+      const pairs = [...attributes.matchAll(/ ([\w:-]+)="([^"]*)"/g)].map(([, key, value]) => [key, value]);
+      const made = { name, attributes: Object.fromEntries(pairs), text: '', children: [] };
+      assert.equal(Object.keys(made.attributes).length, pairs.length, `an attribute twice: ${all}`);
+      inside.children.push(made);
+      if (!alone) open.push(made);
+    }
+  }
+  assert.deepEqual([open.length, root.children.length, root.text.trim()], [1, 1, ''], 'one root');
+  return root.children[0];
+}
+
+test('quantize --plot: one mark for each matrix in each panel, in the order of the model, and its bits', async () => {
+  const folder = fresh();
+  const [text, out, svg] = ['text.txt', 'a & <b>.bq4', 'plot.svg'].map((name) => join(folder, name));
+  writeFileSync(text, TEXT);
+  const report = quantized(tiny, out, '--calibrate', text, '--target-size', '75000', '--plot', svg);
+  const root = parsed(readFileSync(svg, 'utf8'));
+  const [title, about, style] = root.children;
+  assert.deepEqual([root.name, root.attributes.role, title.name, about.name], ['svg', 'img', 'title', 'desc']);
+  assert.equal(root.attributes['aria-labelledby'], [title, about].map(({ attributes }) => attributes.id).join(' '));
+  assert.equal(title.text, `a &amp; &lt;b&gt;.bq4: ${report.bitsPerWeight.toFixed(2)} bits per weight`);
+  assert.match(style.text, /prefers-color-scheme: dark/);
+  assert.doesNotMatch(readFileSync(svg, 'utf8'), /<script|https?:(?!\/\/www\.w3\.org\/2000\/svg")| on\w+=/);
+
+  const dims = new Map((await tensorsOf(out)).map((tensor) => [tensor.name, tensor.dims]));
+  const matrices = report.tensors.filter((/** @type {any} */ { name }) => dims.get(name)?.length === 2);
+  assert.ok(matrices.length >= 15 && about.text.startsWith(`${matrices.length} matrices`), about.text);
+  const all = (/** @type {any} */ node) => [node, ...node.children.flatMap(all)];
+  const panels = root.children.filter(({ attributes }) => attributes['aria-label']);
+  assert.deepEqual(
+    panels.map(({ attributes }) => attributes['aria-label']),
+    ['error of products, %', 'error of weights, rms', 'bits per weight'],
+  );
+  const values = [
+    (/** @type {any} */ t) => t.product !== undefined && `${(100 * t.product).toFixed(2)} %`,
+    (/** @type {any} */ t) => String(Number(t.rms.toPrecision(3))),
+    (/** @type {any} */ t) => `${((8 * t.bytes) / t.weights).toFixed(2)} bits`,
+  ];
+  for (const [i, panel] of panels.entries()) {
+    const marks = all(panel)
+      .filter(({ name, children }) => name === 'path' && children[0]?.name === 'title')
+      .map(({ attributes: { d }, children: [{ text }] }) => ({ x: Number(/^M([\d.]+)/.exec(d)?.[1]), text }));
+    const told = matrices.filter(values[i]).map((t) => `${t.name}: ${values[i](t)}, ${t.type}`);
+    assert.deepEqual(
+      // Marks differ in where they begin, by less than matrices lie apart.
+      marks.sort((a, b) => a.x - b.x).map((mark) => mark.text),
+      told,
+    );
+  }
+  const over = bq4('quantize', tiny, out, '--plot', out);
+  assert.deepEqual([over.status, /--plot would replace/.test(over.stderr)], [2, true]);
 });
 
 test('quantize --target-ppl: the smallest that was tried and grows no more, what is none is refused', async () => {

@@ -1,10 +1,11 @@
 /** Points of several series, each with its Pareto front, as an SVG of its own. */
+import { chart, legend, linear, lines, logarithmic, series, steps, upright, words } from '../../js/quantize/chart.js';
 
 /** @typedef {{ name: string, points: { x: number, y: number, text: string }[] }} Series */
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 420, 60, 20, 24, 48];
-const COLORS = ['#0b6e99', '#b3541e', '#4f7a28', '#7a3e8f', '#8a6d00', '#a01f4e', '#3b4a9e', '#555'];
-const escape = (/** @type {string} */ text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
+/** What is less than that is drawn as that. */
+const LEAST = 0.1;
 
 /** @param {Series['points']} points */
 function front(points) {
@@ -17,41 +18,41 @@ function front(points) {
   });
 }
 
-/** @param {Series[]} series @param {string} across @param {string} up  a logarithmic axis */
-export function scatter(series, across, up) {
-  const all = series.flatMap(({ points }) => points);
-  const [x0, x1] = [Math.min(...all.map(({ x }) => x)) - 0.2, Math.max(...all.map(({ x }) => x)) + 0.2];
-  const ys = all.map(({ y }) => Math.max(y, 0.1));
-  const [y0, y1] = [Math.log10(Math.min(...ys)) - 0.1, Math.log10(Math.max(...ys)) + 0.1];
-  const x = (/** @type {number} */ v) => (LEFT + ((v - x0) / (x1 - x0)) * (WIDTH - LEFT - RIGHT)).toFixed(1);
-  const y = (/** @type {number} */ v) =>
-    (HEIGHT - BOTTOM - ((Math.log10(Math.max(v, 0.1)) - y0) / (y1 - y0)) * (HEIGHT - TOP - BOTTOM)).toFixed(1);
-  const parts = [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
-    `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
-  ];
-  for (const tick of [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000])
-    if (Math.log10(tick) >= y0 && Math.log10(tick) <= y1)
-      parts.push(
-        `<path d="M${LEFT} ${y(tick)}H${WIDTH - RIGHT}" stroke="#ddd"/><text x="${LEFT - 6}" y="${Number(y(tick)) + 4}" text-anchor="end" fill="#333">${tick}</text>`,
-      );
-  for (let tick = Math.ceil(2 * x0) / 2; tick <= x1; tick += 0.5)
-    parts.push(`<text x="${x(tick)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle" fill="#333">${tick}</text>`);
-  parts.push(
-    `<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 10}" text-anchor="middle" fill="#333">${escape(across)}</text>`,
-    `<text x="14" y="${HEIGHT / 2}" text-anchor="middle" fill="#333" transform="rotate(-90 14 ${HEIGHT / 2})">${escape(up)}</text>`,
+/** @param {Series[]} all @param {string} across @param {string} up  a logarithmic axis */
+export function scatter(all, across, up) {
+  const points = all.flatMap((one) => one.points);
+  const xs = points.map(({ x }) => x);
+  const [x0, x1] = [Math.min(...xs) - 0.2, Math.max(...xs) + 0.2];
+  const shown = steps(points.map(({ y }) => Math.max(y, LEAST)));
+  const x = linear([x0, x1], [LEFT, WIDTH - RIGHT]);
+  const y = logarithmic([shown[0], shown[shown.length - 1]], [HEIGHT - BOTTOM, TOP]);
+  const at = (/** @type {Series['points'][0]} */ p) => ({ x: x(p.x), y: y(p.y), text: p.text });
+  const halves = Array.from(
+    { length: Math.floor(2 * x1) - Math.ceil(2 * x0) + 1 },
+    (_, i) => Math.ceil(2 * x0) / 2 + i / 2,
   );
-  series.forEach(({ name, points }, i) => {
-    const color = COLORS[i % COLORS.length];
-    const line = front(points).map((p) => `${x(p.x)} ${y(p.y)}`);
-    parts.push(`<path d="M${line.join('L')}" fill="none" stroke="${color}" stroke-width="1.5"/>`);
-    for (const p of points)
-      parts.push(
-        `<circle cx="${x(p.x)}" cy="${y(p.y)}" r="4" fill="${color}"><title>${escape(`${name}: ${p.text}`)}</title></circle>`,
-      );
-    // On the right, where more bits leave room above the points.
-    const place = `x="${WIDTH - RIGHT - 12}" y="${TOP + 4 + 16 * i}" text-anchor="end"`;
-    parts.push(`<text ${place} fill="${color}">${escape(name)}</text>`);
-  });
-  return `${[...parts, '</svg>'].join('\n')}\n`;
+  const longest = Math.max(...all.map(({ name }) => name.length));
+  return chart(
+    {
+      width: WIDTH,
+      height: HEIGHT,
+      title: `${up}, by ${across}`,
+      about: `The tables beside it as points, for ${all.map(({ name }) => name).join('; ')}.`,
+    },
+    [
+      ...lines(shown, y, [LEFT, WIDTH - RIGHT]),
+      ...halves.map((tick) => words(x(tick), HEIGHT - BOTTOM + 18, String(tick), 'middle')),
+      words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, across, 'middle'),
+      upright(14, HEIGHT / 2, up),
+      ...all.map(({ name, points }, i) =>
+        series(
+          i,
+          points.map((p) => at({ ...p, text: `${name}: ${p.text}` })),
+          front(points).map(at),
+        ),
+      ),
+      // On the right, where more bits leave room above the points.
+      ...all.map(({ name }, i) => legend(i, WIDTH - RIGHT - 6.5 * longest, TOP + 12 + 16 * i, name)),
+    ],
+  );
 }

@@ -1,0 +1,97 @@
+// The demo measures the perplexity of a text: the figures of `bq4 perplexity`, nothing loaded before it is asked for.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createEngine, fromFile } from '../../js/engine.js';
+import { newPage, oneHost, openDemo, ready, ROOT, say, ui } from './site.mjs';
+
+const here = oneHost();
+const MODEL = join(ROOT, 'models/chat.bq4');
+const TEXT =
+  'Tom had a red ball. He liked to play with it in the park. One day the ball rolled into the river, and Tom was sad.';
+
+/** What the command says of a text, with these options. @param {string} text @param {string[]} options */
+function byCommand(text, options) {
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-demo-perplexity-'));
+  const path = join(folder, 'text.txt');
+  writeFileSync(path, text);
+  const args = [join(ROOT, 'bin/bq4.js'), 'perplexity', MODEL, path, '--threads', '1', '--json', ...options];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  rmSync(folder, { recursive: true });
+  assert.ok(stdout, stderr);
+  return JSON.parse(stdout);
+}
+
+/** The share of a text's tokens that the model would have written itself. @param {string} text */
+async function shareWritten(text) {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromFile(MODEL));
+  const ids = await model.tokenize(text);
+  let same = 0;
+  for (let n = 1; n < ids.length; n++) {
+    const { ids: written } = await model.generate(ids.slice(0, n), { temperature: 0, maxTokens: 1 }).done();
+    same += Number(written[0] === ids[n]);
+  }
+  await engine.close();
+  return same / (ids.length - 1);
+}
+
+test('the demo measures a text as the command does; what is too long, or comes amid a reply, is refused; it can be stopped', async () => {
+  const page = await newPage(here.browser);
+  /** @type {string[]} */
+  const asked = [];
+  page.context().on('request', (request) => request.serviceWorker() || asked.push(new URL(request.url()).pathname));
+  await openDemo(page, here.site.url);
+  assert.ok(!asked.some((path) => path.endsWith('/perplexity.js')));
+  const part = page.locator('#perplexity');
+  await part.locator('summary').click();
+  const text = part.getByRole('textbox', { name: 'Text' });
+  const button = part.getByRole('button');
+  const figures = () =>
+    part
+      .locator('.figures div')
+      .evaluateAll((rows) =>
+        Object.fromEntries(
+          rows.map((row) => [row.querySelector('dt')?.textContent, row.querySelector('dd')?.textContent]),
+        ),
+      );
+  assert.ok((await text.inputValue()).length > 100, 'a text to begin with');
+
+  await text.fill(TEXT);
+  await button.click();
+  await part.locator('dt', { hasText: 'Perplexity' }).waitFor();
+  const hint = (await part.locator('.hint').textContent()) ?? '';
+  const [, context, kv, activations] = /context (\d+), kv (\w+) and activations (\w+)/.exec(hint) ?? [];
+  const options = ['--context', context, '--kv', kv, '--activations', activations];
+  const { perplexity, predicted } = byCommand(TEXT, options);
+  const found = await figures();
+  assert.ok(Math.abs(Number(found.Perplexity) / perplexity - 1) < 1e-5, `${found.Perplexity}, not ${perplexity}`);
+  assert.equal(found['Tokens predicted'], String(predicted));
+  assert.equal(found['Likeliest was right'], `${(100 * (await shareWritten(TEXT))).toFixed(1)} %`);
+
+  await text.fill('Tom had a red ball. '.repeat(100));
+  await button.click();
+  await ui(page).alert.waitFor();
+  assert.match((await ui(page).alert.textContent()) ?? '', /The text has [\d,]+ tokens, and 512 fit\..*CONTEXT_FULL/s);
+
+  await text.fill('Tom had a red ball. '.repeat(50));
+  await button.click();
+  await part.locator('dd', { hasText: / of / }).waitFor();
+  assert.equal(await ui(page).send.isVisible(), false, 'the model is at work');
+  await button.click();
+  await ui(page).status.filter({ hasText: 'Stopped.' }).waitFor();
+  await ready(page);
+
+  await ui(page).message.fill('Tell me a story');
+  await ui(page).send.click();
+  await ui(page).stop.waitFor();
+  await button.click();
+  await page.getByText('Nothing is measured while a reply is written').waitFor();
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
