@@ -249,13 +249,18 @@ INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+INLINE void touch_lines(const uint8_t *p, size_t bytes) {
+  KEEP_LOOP for (const uint8_t *end = p + bytes; p < end; p += 64)
+    (void)*(const volatile uint8_t *)p;
+}
+
 /* What a token reads of one block, all at once: it comes back to it after all weights of the model,
  * so none of it is in a cache near by, and hardware reads ahead late in so short stretches. */
-static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t from, size_t end) {
-  const uint8_t *keys = bq_kv_group(kv, from), *last = bq_kv_group(kv, end - 1);
-  KEEP_LOOP for (; keys <= last; keys += 256) touch(keys);
-  for (size_t g = 0; g < bq_kv_dims(kv->head_dim) / 8; g++)
-    KEEP_LOOP for (size_t at = from; at < end; at += BQ_KV_SCALED) touch(bq_kv_tile(kv, at, g));
+static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t from, size_t n) {
+  const uint8_t *tile = bq_kv_tile(kv, from, 0);
+  touch_lines(bq_kv_group(kv, from), bq_kv_up(n, 8) * bq_kv_group_bytes(kv->head_dim));
+  for (size_t dims = 0; dims < kv->head_dim; dims += 8, tile += BQ_KV_TILES * BQ_KV_TILE)
+    touch_lines(tile, n * 8);
 }
 
 INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
@@ -266,7 +271,7 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
   if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_place(base))
-    touch_block(kv, base, end);
+    touch_block(kv, base, end - base);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
   score_groups(H, kv, base, bq_kv_up(end - base, 8), panel, job->scale, scores, stride);
   for (int h = 0; h < H; h++)
