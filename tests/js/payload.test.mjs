@@ -73,6 +73,7 @@ test('what begins a thread is imported by nothing: by another address it would b
   for (const name of [
     'thread.js',
     'io-worker.js',
+    'round-thread.js',
     'single.js',
     'heads.js',
     'part-openai.js',
