@@ -264,6 +264,14 @@ async function fuzzWasm(report, tools, name, seconds) {
   });
 }
 
+/** What docs/MODELS.md says is what the tests have measured, where all of those have run: in c, js and js-long. @type {Run} */
+async function modelsDocument(report, tools) {
+  const line = [/** @type {string} */ (tools.node), 'tools/models-doc.mjs', '--check'];
+  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+  if (status === 2) console.log(`docs/MODELS.md IS NOT COMPARED: ${output.trimEnd()}`);
+  else report.one('docs/MODELS.md', status === 0, { output });
+}
+
 /** Of a suite in JavaScript. @param {RegExp} names @param {...string} folders */
 const filesOf = (names, ...folders) =>
   folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
@@ -336,6 +344,7 @@ const SUITES = {
     async run(report, tools) {
       await buildWasm(tools);
       await nodeTests(report, tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'));
+      await modelsDocument(report, tools);
     },
   },
   // Every bundler, a model of the 135M shape, twenty loads, restarts; what a person does on the demo, in every browser.

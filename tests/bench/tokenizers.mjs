@@ -90,7 +90,7 @@ try {
     SmolLM2: realModel('smollm2'),
     MiniLM: realModel('minilm') && join(/** @type {string} */ (realModel('minilm')), 'tokenizer.json'),
   };
-  const { paths = {} } = await vocabularies();
+  const { paths = {} } = await vocabularies(['llama3', 'qwen3', 'gemma3']);
   for (const [name, path] of Object.entries({ ...real, ...paths })) {
     if (path) await measure(name, await readTokenizerFile(path, { vocab: 0 }), pieces);
     else console.log(`${name.padEnd(14)}not here: npm run models`);

@@ -1,5 +1,5 @@
-/* What each type that a GGUF file may store costs: memory, decode, prefill, import. A table in
- * Markdown.
+/* What each type that a GGUF file may store costs: memory, decode, prefill, import (floats land as
+ * they are). A table in Markdown.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node build/bench-kernels/types.js [ROUNDS] [MB]
@@ -70,8 +70,24 @@ static void fill_blocks(const bq_type_facts *f, uint8_t *blocks, size_t n) {
     }
 }
 
+/* Row by row, as they are. */
+static bool make_floats(run_type *r, bq_type type, size_t bytes) {
+  const size_t size = bq_type_get(type)->block_bytes, n = bytes / size / COLS / 8 * 8 * COLS;
+  *r = (run_type){.type = type, .rows = (uint32_t)(n / COLS), .weights = aligned_alloc(64, bytes)};
+  for (size_t i = 0; r->weights && i < n; i++) {
+    const float value = (float)(next() % 2000) * 1e-5f - 0.01f;
+    const uint16_t half = bq_f32_to_f16(value);
+    /* The upper half of an f32 is a bf16. */
+    const uint8_t *from = type == BQ_TYPE_F16 ? (const uint8_t *)&half
+                                              : (const uint8_t *)&value + sizeof value - size;
+    memcpy(r->weights + i * size, from, size);
+  }
+  return r->weights != NULL;
+}
+
 static bool make_run_type(run_type *r, bq_type type, size_t bytes) {
   const bq_type_facts *f = bq_type_get(type);
+  if (!f->tile_step) return make_floats(r, type, bytes);
   const size_t group = (size_t)bq_type_bytes(type, BQ_TILED, 8, COLS), groups = bytes / group;
   const size_t row = COLS / f->block * f->block_bytes;
   uint8_t *blocks = malloc(8 * row);
@@ -130,6 +146,9 @@ static double import(const bq_kernels *k, bq_type type) {
 }
 
 static double bits(const bq_type_facts *f) { return 8.0 * f->block_bytes / f->block; }
+static double heap_bits(const bq_type_facts *f) {
+  return f->tile_step ? 8.0 * f->tile_bytes / (8 * f->tile_step) : bits(f);
+}
 
 static const run_type *find(const run_type *runs, size_t n, bq_type type) {
   for (size_t i = 0; i < n; i++)
@@ -139,24 +158,24 @@ static const run_type *find(const run_type *runs, size_t n, bq_type type) {
 
 static void print_row(bq_type type, const run_type *r, const run_type *base, double seconds) {
   const bq_type_facts *f = bq_type_get(type), *run = bq_type_get(r->type);
-  const double heap = 8.0 * run->tile_bytes / (8 * run->tile_step);
+  const double heap = heap_bits(run);
   printf("| %s | %.4g | %s | %.4g |", f->name, bits(f), run->name, heap);
   for (int t = 0; t < TABLES; t++) {
     const double decode = base->of[t].decode / r->of[t].decode;
     const double prefill = base->of[t].prefill / r->of[t].prefill;
-    const double bytes = heap / (8.0 * bq_type_get(base->type)->tile_bytes /
-                                 (8 * bq_type_get(base->type)->tile_step));
+    const double bytes = heap / heap_bits(bq_type_get(base->type));
     printf(" %.2f | %.2f | %.2f | %.2f |", decode, decode * bytes, prefill, prefill * bytes);
   }
-  printf(" %.2f |\n", 1e-9 / seconds);
+  if (seconds > 0) printf(" %.2f |\n", 1e-9 / seconds);
+  else printf(" – |\n");
 }
 
 int main(int argc, char **argv) {
 #define X(NAME, ...) BQ_TYPE_##NAME,
-  static const bq_type tiled[] = {BQ_TILED_TYPES(X)};
-  static const bq_type stored[] = {BQ_ENCODED_TYPES(X) BQ_STORED_TYPES(X)};
+  static const bq_type all[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X)};
+  static const bq_type stored[] = {BQ_FLOAT_TYPES(X) BQ_ENCODED_TYPES(X) BQ_STORED_TYPES(X)};
 #undef X
-  enum { RUNS = sizeof tiled / sizeof *tiled, STORED = sizeof stored / sizeof *stored };
+  enum { RUNS = sizeof all / sizeof *all, STORED = sizeof stored / sizeof *stored };
   const int rounds = argc > 1 ? atoi(argv[1]) : 9;
   const size_t bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 48) << 20;
   const bq_kernels *tables[TABLES] = {bq_kernels_relaxed(), bq_kernels_simd128(),
@@ -169,12 +188,13 @@ int main(int argc, char **argv) {
   y = malloc(((size_t)CACHED_ROWS * TOKENS + bytes / COLS * 4) * sizeof *y); /* 2 bits */
   for (size_t i = 0; i < TOKENS * COLS; i++) x[i] = (float)(next() % 2000) * 1e-3f - 1.0f;
   for (size_t i = 0; i < RUNS; i++)
-    if (!make_run_type(&runs[i], tiled[i], bytes)) return 1;
+    if (!make_run_type(&runs[i], all[i], bytes)) return 1;
   for (int round = 0; round < rounds; round++)
     for (size_t t = 0; t < TABLES; t++) {
       for (size_t i = 0; i < RUNS; i++) measure(tables[t], &runs[i], &runs[i].of[t]);
       for (size_t i = 0; i < STORED && t == 0; i++)
-        keep_least(&imports[i], import(tables[t], stored[i]));
+        if (bq_type_get(bq_type_get(stored[i])->run)->tile_step)
+          keep_least(&imports[i], import(tables[t], stored[i]));
     }
   const run_type *base = find(runs, RUNS, BQ_TYPE_BQ4H_32);
   printf("| stored | bits | computed with | bits |");

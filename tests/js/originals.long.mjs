@@ -1,4 +1,4 @@
 // See originals-suite.mjs.
 import { originalsSuite } from './originals-suite.mjs';
 
-originalsSuite(10_000, 'originals-long');
+originalsSuite(10_000, true);

@@ -1,5 +1,5 @@
-// The vocabularies that Llama 3, Qwen 3 and Gemma 3 really have (tests/tools/vocabularies.mjs): what PyPI's tokenizers makes of random
-// strings, and llama.cpp of its own cases, ours in wasm makes too.
+// The vocabularies that Llama 3, Qwen 3 and Gemma 3 really have (tests/tools/vocabularies.mjs), and those of SmolLM2 and MiniLM: what
+// PyPI's tokenizers makes of random strings, and llama.cpp of its own cases, ours in wasm makes too.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,9 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { modelRows } from '../models-report.mjs';
 import { vocabularies } from '../tools/vocabularies.mjs';
+import { openBytes } from '../../js/sources/bytes.js';
+import { readHeader } from '../../js/sources/gguf-header.js';
+import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { gguf } from './gguf-writer.mjs';
 import { compare, lacksOriginals, readCases, runOriginals } from './originals-suite.mjs';
 
@@ -54,17 +57,19 @@ function ggufFile(path, pre) {
   return to;
 }
 
-const { paths, missing } = await vocabularies();
+const { paths, missing } = await vocabularies(['llama3', 'qwen3', 'gemma3']);
 const folder = mkdtempSync(join(tmpdir(), 'bq4-vocabularies-'));
+const [smollm2, minilm] = [realModel('smollm2'), realModel('minilm')];
+const lacking = lacksOriginals();
 /** @type {{ tokenizer: string, source: string, cases: number, against: string }[]} */
 const rows = [];
 after(() => {
   rmSync(folder, { recursive: true });
-  if (rows.length) modelRows('tokenizers', 'vocabularies', rows);
+  if (paths && smollm2 && minilm && !lacking && existsSync(SHARED)) modelRows('tokenizers', 'vocabularies', rows);
 });
 
 for (const [name, [title, shared]] of Object.entries(MODELS)) {
-  test(`${title}: ids of ${STRINGS} random strings`, { skip: missing ?? lacksOriginals() }, async (t) => {
+  test(`${title}: ids of ${STRINGS} random strings`, { skip: missing ?? lacking }, async (t) => {
     const path = /** @type {Record<string, string>} */ (paths)[name];
     runOriginals(folder, String(STRINGS), path);
     const cases = [{ against: 'PyPI tokenizers', list: readCases(join(folder, 'cases')) }];
@@ -78,3 +83,58 @@ for (const [name, [title, shared]] of Object.entries(MODELS)) {
     }
   });
 }
+
+/** The other way round, as SmolLM2's own tokenizer.json says it: digits one by one, then GPT-2's words. @param {string} path  of GGUF @returns {Promise<string>} */
+async function tokenizerJson(path) {
+  const bytes = readFileSync(path);
+  const { metadata } = await readHeader(openBytes(bytes), bytes);
+  const [tokens, merges] = ['tokens', 'merges'].map((key) => [...metadata[`tokenizer.ggml.${key}`]]);
+  const types = metadata['tokenizer.ggml.token_type'];
+  const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+  const to = join(folder, 'smollm2.json');
+  writeFileSync(
+    to,
+    JSON.stringify({
+      version: '1.0',
+      added_tokens: tokens.flatMap((content, id) =>
+        types[id] === 3
+          ? [{ id, content, special: true, single_word: false, lstrip: false, rstrip: false, normalized: false }]
+          : [],
+      ),
+      normalizer: null,
+      pre_tokenizer: { type: 'Sequence', pretokenizers: [{ type: 'Digits', individual_digits: true }, byteLevel] },
+      post_processor: null,
+      decoder: byteLevel,
+      model: { type: 'BPE', vocab: Object.fromEntries(tokens.map((text, id) => [text, id])), merges },
+    }),
+  );
+  return to;
+}
+
+/** All of a text's tokens, and no others. @param {string} path */
+function unpadded(path) {
+  const to = join(folder, 'minilm.json');
+  writeFileSync(to, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), padding: null, truncation: null }));
+  return to;
+}
+
+const REAL = {
+  SmolLM2: { model: smollm2, source: 'GGUF', file: String(smollm2), original: () => tokenizerJson(String(smollm2)) },
+  MiniLM: {
+    model: minilm,
+    source: 'tokenizer.json',
+    file: join(String(minilm), 'tokenizer.json'),
+    original: async () => unpadded(join(String(minilm), 'tokenizer.json')),
+  },
+};
+for (const [tokenizer, { model, source, file, original }] of Object.entries(REAL))
+  test(
+    `${tokenizer}: ids of ${STRINGS} random strings`,
+    { skip: lacking || (model ? false : NO_REAL_MODEL) },
+    async () => {
+      runOriginals(folder, String(STRINGS), await original());
+      const cases = readCases(join(folder, 'cases'));
+      await compare(file, cases);
+      rows.push({ tokenizer, source, cases: cases.length, against: 'PyPI tokenizers' });
+    },
+  );

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { modelRows } from '../models-report.mjs';
 import { goldenCases, goldenSplits, goldenTokenizer } from './golden_tokenizers.mjs';
 
 /** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
@@ -123,26 +124,31 @@ function allBytes() {
 async function shared() {
   const at = (/** @type {string[]} */ ...path) => join(DATA, ...path);
   const read = (/** @type {string} */ path, vocab = 0) => readTokenizerFile(path, { vocab });
-  for (const name of ['llama-spm', 'gpt-2']) {
+  /** @type {Record<string, string | number>[]} */
+  const rows = [];
+  /** @param {string} name @param {string} tokenizer @param {string} source @param {Tokenizer} read @param {Record<string, Case[]>} against */
+  const told = (name, tokenizer, source, read, against) => {
+    write(name, read, Object.values(against).flat());
+    for (const [library, cases] of Object.entries(against))
+      rows.push({ tokenizer, source, cases: cases.filter(({ encode }) => encode).length, against: library });
+  };
+  for (const [name, title] of Object.entries({ 'llama-spm': 'Llama 2', 'gpt-2': 'GPT-2' })) {
     const path = at('tokenizers', `ggml-vocab-${name}.gguf`);
-    write(name, await read(path), ggmlCases(path));
+    told(name, title, 'GGUF', await read(path), { 'llama.cpp': ggmlCases(path) });
   }
   const bge = at('tokenizers', 'ggml-vocab-bert-bge.gguf');
-  write(
-    'bert-bge',
-    await read(bge),
-    ggmlCases(bge).map((one) => ({ ...one, decode: false })),
-  );
-  write('gpt-2-files', await read(at('tokenizers', 'vocab.bpe')), [
-    ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')),
-    ...r50kCases(),
-  ]);
-  write('r50k', await read(at('tokenizers', 'r50k_base.tiktoken')), [
-    ...r50kCases(),
-    ...ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')),
-  ]);
-  write('tok512', await read(at('models', 'tok512.bin'), 512), stories());
-  write('chat-5m', await read(at('models', 'chat-5m', 'tokenizer.json')), goldenCases('chat-5m'));
+  const oneWay = ggmlCases(bge).map((one) => ({ ...one, decode: false }));
+  told('bert-bge', 'BERT (bge)', 'GGUF', await read(bge), { 'llama.cpp': oneWay });
+  const gpt2 = { 'llama.cpp': ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')), 'gpt-tokenizer': r50kCases() };
+  told('gpt-2-files', 'GPT-2', 'encoder.json, vocab.bpe', await read(at('tokenizers', 'vocab.bpe')), gpt2);
+  told('r50k', 'GPT-2 (r50k)', '.tiktoken', await read(at('tokenizers', 'r50k_base.tiktoken')), gpt2);
+  const tok512 = await read(at('models', 'tok512.bin'), 512);
+  told('tok512', 'stories260K', 'tokenizer.bin of llama2.c', tok512, { 'a text of llama2.c': stories() });
+  const chat = goldenCases('chat-5m');
+  told('chat-5m', 'bundled model', 'tokenizer.json', await read(at('models', 'chat-5m', 'tokenizer.json')), {
+    'PyPI tokenizers': chat,
+  });
+  modelRows('tokenizers', 'shared', rows);
 }
 
 rmSync(OUT, { recursive: true, force: true });

@@ -15,14 +15,15 @@ const PACKAGES = {
 };
 
 /**
- * The tokenizer.json of each, or why there is none.
- * @returns {Promise<{ paths: Record<keyof typeof PACKAGES, string>, missing?: undefined } | { paths?: undefined, missing: string }>}
+ * The tokenizer.json of each, tokenizer_config.json beside it, or why there is none.
+ * @template {keyof typeof PACKAGES} Name
+ * @param {readonly Name[]} names
+ * @returns {Promise<{ paths: Record<Name, string>, missing?: undefined } | { paths?: undefined, missing: string }>}
  */
-export async function vocabularies() {
-  const paths = /** @type {Record<keyof typeof PACKAGES, string>} */ ({});
+export async function vocabularies(names) {
+  const paths = /** @type {Record<Name, string>} */ ({});
   try {
-    for (const [name, sha512] of Object.entries(PACKAGES))
-      paths[/** @type {keyof typeof PACKAGES} */ (name)] = await provide(name, sha512);
+    for (const name of names) paths[name] = await provide(name, PACKAGES[name]);
     return { paths };
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;

@@ -1,17 +1,28 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node --expose-gc tools/bench/large.mjs`: a model of half a billion random weights (the 500m shape, Q4_0 with a Q8_0 embedding) and a byte-level
+// `node_modules/.bin/node --expose-gc tools/bench/large.mjs [--types q4_k_m]`: a model of half a billion random weights (the 500m shape, Q4_0 with a Q8_0 embedding) and a byte-level
 // vocabulary of 151,936 tokens, from GGUF, in Node, one thread: plan, heap, load, first token, decode, and what JavaScript holds
-// beside the heap.
+// beside the heap. With `--types q4_k_m` its types and vocabulary are those of a file that people have: Q5_0, Q8_0, Q4_K and Q6_K as
+// llama.cpp mixes them at 896 columns, and Qwen's tokens.
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { SHAPES } from '../make_random.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, SetupError, step } from '../setup/shell.mjs';
+import { vocabularies } from '../../tests/tools/vocabularies.mjs';
 import { benchPython } from './install.mjs';
 import { machine } from './machine.mjs';
 
-const PATH = 'build/bench/models/500m-q4_0-bpe.gguf';
+/** How each is made, by the types of its matrices. @type {Record<string, () => Promise<string[]>>} */
+const MADE = {
+  q4_0: async () => ['--bpe'],
+  q4_k_m: async () => {
+    const { paths, missing } = await vocabularies(['qwen3']);
+    if (!paths) throw new SetupError(missing);
+    return ['--vocabulary', paths.qwen3];
+  },
+};
 const [PROMPT, TOKENS] = [128, 32];
 const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const ms = (/** @type {number} */ time) => `${time.toFixed(0)} ms`;
@@ -29,19 +40,22 @@ async function scriptBytes(heap) {
 
 await command(async () => {
   if (!globalThis.gc) throw new SetupError('run it with node --expose-gc');
-  const path = join(ROOT, PATH);
+  const { types } = parseArgs({ options: { types: { type: 'string', default: 'q4_0' } } }).values;
+  if (!Object.hasOwn(MADE, types)) throw new SetupError(`--types ${types}: there are ${Object.keys(MADE).join(', ')}`);
+  const path = join(ROOT, `build/bench/models/500m-${types}-bpe.gguf`);
   if (!existsSync(path)) {
+    const vocabulary = await MADE[types]();
     const python = await benchPython(await setUp({ tests: true }));
     mkdirSync(join(ROOT, 'build/bench/models'), { recursive: true });
-    await step(`making ${PATH}`, () =>
+    await step(`making ${path}`, () =>
       run(python, [
         join(ROOT, 'tools/bench/make_gguf.py'),
         path,
         '--quant',
-        'q4_0',
+        types,
         '--embed',
         'q8_0',
-        '--bpe',
+        ...vocabulary,
         '--shape',
         JSON.stringify(SHAPES['500m']),
       ]),

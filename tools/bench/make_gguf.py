@@ -6,8 +6,12 @@ Weights are N(0, 0.02), gains 1; embedding and head are one tensor. `--quant q4_
 llama-quantize makes of such a model by default (a width that 256 does not divide gets a Q8_0 head), and
 `--embed q4_0` what its --pure makes.
 
+`--quant q4_k_m` is the mix of that name: Q6_K for half of the values and of the projections down, Q4_K for
+the rest; where 256 does not divide the columns, Q8_0 and Q5_0 in their place.
+
 The vocabulary is one code point per token: any text of those code points has as many tokens as it has
-code points, and whatever a model with random weights says is UTF-8. With `--bpe` it is a byte-level one with made-up merges.
+code points, and whatever a model with random weights says is UTF-8. With `--bpe` it is a byte-level one with made-up merges,
+with `--vocabulary tokenizer.json` that of a byte-level BPE as Hugging Face has it.
 """
 import argparse
 import json
@@ -17,10 +21,11 @@ import gguf
 import numpy as np
 
 Q = gguf.GGMLQuantizationType
-TYPES = {"q4_0": Q.Q4_0, "q4_1": Q.Q4_1, "q8_0": Q.Q8_0, "f16": Q.F16,
+MIX = "q4_k_m"
+TYPES = {"q4_0": Q.Q4_0, "q4_1": Q.Q4_1, "q5_0": Q.Q5_0, "q8_0": Q.Q8_0, "f16": Q.F16,
          "q2_k": Q.Q2_K, "q3_k": Q.Q3_K, "q4_k": Q.Q4_K, "q5_k": Q.Q5_K, "q6_k": Q.Q6_K}
 FILE_TYPES = {"q4_0": gguf.LlamaFileType.MOSTLY_Q4_0, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
-              "f16": gguf.LlamaFileType.MOSTLY_F16}
+              "f16": gguf.LlamaFileType.MOSTLY_F16, MIX: gguf.LlamaFileType.MOSTLY_Q4_K_M}
 # The package doesn't quantize to K types: their blocks are random bytes, but for the f16 factors at these bytes, and what those are.
 K_FACTORS = {"q2_k": {80: 0.0025, 82: 0.0025}, "q3_k": {108: 0.0005}, "q4_k": {0: 0.0002, 2: 0.0014}, "q5_k": {0: 0.0001, 2: 0.0014}, "q6_k": {208: 0.00002}}
 SPECIAL = 3
@@ -28,7 +33,7 @@ SPECIAL = 3
 RANGES = [(0x4E00, 0x9FA6), (0x20000, 0x2A6D7), (0xF0000, 0xFFFFE), (0x100000, 0x10FFFE)]
 
 
-def vocabulary(size):
+def code_points(size):
     """Three special tokens, a newline (the tokenizer looks for one), then single code points, then pairs."""
     points = [chr(c) for first, end in RANGES for c in range(first, end)]
     pairs = [first + second for first, second in zip(points, points[1:])]  # where there are not enough
@@ -54,8 +59,23 @@ def byte_level(size, rng):
     return tokens, [gguf.TokenType.NORMAL] * (size - SPECIAL) + [gguf.TokenType.CONTROL] * SPECIAL, merges
 
 
-def add_byte_level(writer, size, rng):
-    tokens, kinds, merges = byte_level(size, rng)
+def read_vocabulary(path, size):
+    """Of tokenizer.json; rows of the embedding that it has no token for are unused ones, as llama.cpp's converter writes them."""
+    with open(path, encoding="utf-8") as file:
+        read = json.load(file)
+    tokens = [f"[PAD{i}]" for i in range(size)]
+    kinds = [gguf.TokenType.UNUSED] * size
+    for text, i in read["model"]["vocab"].items():
+        tokens[i], kinds[i] = text, gguf.TokenType.NORMAL
+    for added in read["added_tokens"]:
+        tokens[added["id"]] = added["content"]
+        kinds[added["id"]] = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in read["model"]["merges"]]
+    return tokens, kinds, merges
+
+
+def add_byte_level(writer, size, made):
+    tokens, kinds, merges = made
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
@@ -90,7 +110,7 @@ def add_config(writer, shape):
 
 
 def add_tokenizer(writer, size):
-    tokens, kinds = vocabulary(size)
+    tokens, kinds = code_points(size)
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
     writer.add_token_scores([-float(i) for i in range(size)])
@@ -103,7 +123,15 @@ def add_tokenizer(writer, size):
     writer.add_add_space_prefix(False)
 
 
-def make(path, shape, quant, embed, bpe=False, seed=1):
+def of_mix(name, layer, layers, cols):
+    """What llama-quantize takes for a matrix in Q4_K_M (llama_tensor_get_type of llama.cpp)."""
+    eighth = layers // 8
+    more = layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
+    kind = "q6_k" if more and name in ("attn_v", "ffn_down") else "q4_k"
+    return kind if cols % 256 == 0 else {"q6_k": "q8_0", "q4_k": "q5_0"}[kind]
+
+
+def make(path, shape, quant, embed, bpe=False, vocabulary=None, seed=1):
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("random weights")
@@ -111,8 +139,9 @@ def make(path, shape, quant, embed, bpe=False, seed=1):
         writer.add_file_type(FILE_TYPES[quant])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     add_config(writer, shape)
-    if bpe:
-        add_byte_level(writer, shape["vocab"], rng)
+    if bpe or vocabulary:
+        made = read_vocabulary(vocabulary, shape["vocab"]) if vocabulary else byte_level(shape["vocab"], rng)
+        add_byte_level(writer, shape["vocab"], made)
     else:
         add_tokenizer(writer, shape["vocab"])
 
@@ -136,7 +165,7 @@ def make(path, shape, quant, embed, bpe=False, seed=1):
         for name, rows, cols in (("attn_q", hidden, hidden), ("attn_k", kv, hidden), ("attn_v", kv, hidden),
                                  ("attn_output", hidden, hidden), ("ffn_gate", ffn, hidden),
                                  ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)):
-            matrix(f"{at}{name}.weight", rows, cols, quant)
+            matrix(f"{at}{name}.weight", rows, cols, of_mix(name, i, shape["layers"], cols) if quant == MIX else quant)
     gains("output_norm.weight", hidden)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -148,10 +177,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
     parser.add_argument("--shape", required=True, type=json.loads)
-    parser.add_argument("--quant", default="q4_0", choices=TYPES)
+    parser.add_argument("--quant", default="q4_0", choices=[*TYPES, MIX])
     parser.add_argument("--embed", default="q8_0", choices=TYPES)
     parser.add_argument("--bpe", action="store_true")
+    parser.add_argument("--vocabulary")
     options = parser.parse_args()
     part = options.out + ".part"
-    make(part, options.shape, options.quant, options.embed, options.bpe)
+    make(part, options.shape, options.quant, options.embed, options.bpe, options.vocabulary)
     os.replace(part, options.out)
