@@ -275,11 +275,9 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, con
 /* --- several tokens --------------------------------------------------------------------------- */
 
 /* Whether scales and minima are made once for all tokens that a run of 32 k meets: stores to sums
- * keep compilers from doing so. Till they are needed they are on the stack. That costs a batch of 4
- * tokens more than to make plain scales, which are made for every 4 then. */
-INLINE bool made_once(bq_tile_shape s) {
-  return s.min_bytes || s.scale_bytes == 1 || s.block == 16;
-}
+ * keep compilers from doing so. Till they are needed they are on the stack. Where they are few that
+ * costs a batch of 4 tokens more than it brings 32: they are made for every 4. */
+INLINE bool made_once(bq_tile_shape s) { return s.min_bytes || (s.bits == 4 && s.block == 16); }
 
 /* Scales and minima of the block of weight k; factors are those of `of`. */
 INLINE numbers numbers_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, const numbers *of,
@@ -291,11 +289,11 @@ INLINE numbers numbers_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, cons
 }
 
 /* 32 k of a tile, those from k on, or `part` of them, times 2 * P tokens; acc[t][h]. `made`: their
- * scales and minima, if they are made once. Each weight is taken out once, while it is in a
- * register. */
+ * scales and minima, if they are made once; else factors are those of `of`. Each weight is taken
+ * out once, while it is in a register. */
 INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t k,
-                      const uint8_t *const *q, const numbers *made, const matmul_constants *c,
-                      v128_t (*acc)[2]) {
+                      const uint8_t *const *q, const numbers *of, const numbers *made,
+                      const matmul_constants *c, v128_t (*acc)[2]) {
   v128_t sum[2 * MOST_PAIRS][2];
   const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
   const uint8_t *sums[2 * MOST_PAIRS];
@@ -305,7 +303,7 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
   }
   if (bq_is_small(s)) dot_small_pairs(s, P, w, q, &c->dot, sum);
   else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
-  const numbers n = made_once(s) ? *made : numbers_at(s, tile, k, made, c);
+  const numbers n = made_once(s) ? *made : numbers_at(s, tile, k + (part == HIGH ? 16 : 0), of, c);
   UNROLL for (int t = 0; t < 2 * P; t++) {
     const v128_t a = wasm_v128_load32_splat(sums[t] - 8);
     const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums[t]) : simd_zero();
@@ -318,14 +316,14 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
 
 /* The same of both parts, where blocks are of 16. */
 INLINE void add_run_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
-                             const uint8_t *const *q, const numbers made[2],
+                             const uint8_t *const *q, const numbers *of, const numbers made[2],
                              const matmul_constants *c, v128_t (*acc)[2]) {
   if (s.block != 16) {
-    add_pairs(s, P, ALL, tile, k, q, &made[0], c, acc);
+    add_pairs(s, P, ALL, tile, k, q, of, &made[0], c, acc);
     return;
   }
-  add_pairs(s, P, LOW, tile, k, q, &made[0], c, acc);
-  add_pairs(s, P, HIGH, tile, k, q, &made[1], c, acc);
+  add_pairs(s, P, LOW, tile, k, q, of, &made[0], c, acc);
+  add_pairs(s, P, HIGH, tile, k, q, of, &made[1], c, acc);
 }
 
 /* 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart; factors are
@@ -338,11 +336,11 @@ INLINE void add_run_of_all(bq_tile_shape s, const uint8_t *tile, uint32_t k, con
   if (made_once(s) && s.block == 16) made[1] = numbers_at(s, tile, k + 16, of, c);
   KEEP_LOOP for (; tokens > 2; acc += 4, panel += 2 * pair) {
     const uint8_t *const q[] = {panel, panel + pair};
-    add_run_of_pairs(s, 2, tile, k, q, made, c, acc);
+    add_run_of_pairs(s, 2, tile, k, q, of, made, c, acc);
     tokens -= tokens < 4 ? tokens : 4;
   }
   const uint8_t *const q[] = {panel};
-  if (tokens) add_run_of_pairs(s, 1, tile, k, q, made, c, acc);
+  if (tokens) add_run_of_pairs(s, 1, tile, k, q, of, made, c, acc);
 }
 
 /* acc[t] += a group of 8 rows times tokens, 2 to BATCH_TOKENS. Weights are one stream: of several,
