@@ -62,9 +62,9 @@ async function chats(given) {
     const told = (await node(given, 'tools/quality/chats.mjs', given.model, ...how)).trim().split('\n').at(-1) ?? '';
     const [, whole, of, first, ours, own] =
       /^(\d+) of (\d+) replies are equal, (\d+) for .* finds ours (\S+), its own (\S+)$/.exec(told) ?? [];
-    const usual = activations === 'i16' && kv === 'i8' ? ' (default)' : '';
+    const usual = activations === 'i16' ? ' (default)' : '';
     rows.push(
-      `| activations ${activations}, KV ${kv}${usual} | ${whole} of ${of} | ${first} of ${of} | ${ours} | ${own} |`,
+      `| activations ${activations}${usual}, KV ${kv} | ${whole} of ${of} | ${first} of ${of} | ${ours} | ${own} |`,
     );
   }
   const head =
