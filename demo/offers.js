@@ -25,9 +25,6 @@ const REMOTE = [
 /** Says what lies in the cache folder of the machine that serves the page; elsewhere it is an empty list. */
 const LOCAL = new URL('./local.json', import.meta.url);
 
-/** A model that makes vectors of texts, as `npm start` calls its file: the search page's, no chat's. */
-export const EMBEDDER = 'all-MiniLM-L6-v2';
-
 /** What the file of an address must be, where that is known. @param {unknown} url */
 export const integrityOf = (url) => REMOTE.find((offer) => offer.url === url)?.integrity;
 
@@ -49,11 +46,8 @@ async function local() {
 /** @type {Promise<Offer[]> | undefined} */
 let found;
 
-/** The search page's model, where this machine has it. */
-export const embedder = async () => (await local()).find(({ name }) => name === EMBEDDER);
-
 /** What is here comes first, and stands for the same file elsewhere. */
 export async function offers() {
-  const here = (await (found ??= local())).filter(({ name }) => name !== EMBEDDER);
+  const here = await (found ??= local());
   return [...here, ...REMOTE.filter(({ url }) => !here.some((one) => format.nameOf(one.url) === format.nameOf(url)))];
 }

@@ -2,7 +2,6 @@
 import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './element.js';
 import * as format from './format.js';
-import { embedder } from './offers.js';
 import { keep, keepPassages, kept, keptPassages, nearest, passages, unit } from './passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
@@ -147,10 +146,17 @@ $('forget').addEventListener('click', () =>
   }),
 );
 
+/** Such a model in the cache folder of the machine that serves the page; elsewhere the list is empty. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
+async function embedder() {
+  const list = new URL('./local.json?embedders', import.meta.url);
+  const [found] = await (await fetch(list)).json();
+  return found ? { ...found, url: new URL(found.url, list) } : null;
+}
+
 await next(async () => {
   const before = await kept(MODEL);
   if (before?.size) return open(new File([before], 'the model'));
-  const here = await embedder();
+  const here = await embedder().catch(() => null);
   if (here) {
     $('here').textContent = `Use ${here.name} of this machine (${format.bytes(here.bytes)})`;
     $('here').hidden = false;

@@ -28,6 +28,8 @@ const TYPES = {
 
 /** Where models of this machine are, under this name. */
 const LOCAL = 'local';
+/** A model that makes vectors of texts, as `npm start` calls its file: the search page asks for it, no chat does. */
+export const EMBEDDER = 'all-MiniLM-L6-v2';
 
 /** What examples/react/ has of React: without a bundler, its files as npm has them. */
 export const REACT = ['react', 'react-dom', 'scheduler'].map((name) => `node_modules/${name}/cjs`);
@@ -191,7 +193,9 @@ async function answer(request, response, { root, folders, home, common, models }
   if (path.endsWith('/')) path += 'index.html';
 
   if (models && path === 'demo/local.json') {
-    const text = `${JSON.stringify(localModels(models))}\n`;
+    const embeds = target.endsWith('?embedders');
+    const list = localModels(models).filter(({ name }) => (name === EMBEDDER) === embeds);
+    const text = `${JSON.stringify(list)}\n`;
     return reply(200, { 'Content-Type': TYPES['.json'] }, text);
   }
   const place = models && path.startsWith(`${LOCAL}/`) ? inside(models, path.slice(LOCAL.length)) : join(root, path);

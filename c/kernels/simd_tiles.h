@@ -334,13 +334,15 @@ INLINE void add_run_of_all(bq_tile_shape s, const uint8_t *tile, uint32_t k, con
   numbers made[2];
   if (made_once(s)) made[0] = numbers_at(s, tile, k, of, c);
   if (made_once(s) && s.block == 16) made[1] = numbers_at(s, tile, k + 16, of, c);
+  /* From memory, without minima: V8 then leaves all registers to dots. With them it spills more. */
+  const numbers *ready = made_once(s) && !s.min_bytes ? simd_hide(made) : made;
   KEEP_LOOP for (; tokens > 2; acc += 4, panel += 2 * pair) {
     const uint8_t *const q[] = {panel, panel + pair};
-    add_run_of_pairs(s, 2, tile, k, q, of, made, c, acc);
+    add_run_of_pairs(s, 2, tile, k, q, of, ready, c, acc);
     tokens -= tokens < 4 ? tokens : 4;
   }
   const uint8_t *const q[] = {panel};
-  if (tokens) add_run_of_pairs(s, 1, tile, k, q, of, made, c, acc);
+  if (tokens) add_run_of_pairs(s, 1, tile, k, q, of, ready, c, acc);
 }
 
 /* acc[t] += a group of 8 rows times tokens, 2 to BATCH_TOKENS. Weights are one stream: of several,

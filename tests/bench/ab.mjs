@@ -1,4 +1,4 @@
-// Two builds of a bench side by side (kernels.js, attend.js or session.js): is NEW faster than OLD?
+// Two builds of a bench side by side (kernels.js, attend.js, session.js, or types.js with ROUNDS MB --json): is NEW faster than OLD?
 //
 //   node tests/bench/ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]
 //

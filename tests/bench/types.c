@@ -2,13 +2,14 @@
  * they are). A table in Markdown.
  *
  *   make -f emscripten.mk bench-kernels
- *   node_modules/.bin/node build/bench-kernels/types.js [ROUNDS] [MB]
+ *   node_modules/.bin/node build/bench-kernels/types.js [ROUNDS] [MB] [--json]
  *
  * Each run type multiplies one token with MB (48) of weights, as decode does, and 32 tokens with
  * weights that stay in the cache, as prefill does; each stored type becomes tiles, as at load. All
  * in each of ROUNDS (9) rounds, weights in slices of some 100 us; rates are of each slice's least
  * time, which a busy machine disturbs least, and relative to bq4h_32's. "per byte" is weights/s
- * times bits in the heap. */
+ * times bits in the heap. --json: a line for each run type and table, us of a million weights, as
+ * ab.mjs compares two builds by. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,13 @@ static void print_row(bq_type type, const run_type *r, const run_type *base, dou
   else printf(" – |\n");
 }
 
+static void print_lines(const bq_kernels *k, const run_type *r, const rates *of) {
+  const char *line = "{\"bench\": \"types\", \"table\": \"%s\", \"of\": \"%s\", \"tokens\": %d, "
+                     "\"least_us\": %.3f}\n";
+  printf(line, k->name, bq_type_get(r->type)->name, 1, 1e12 * of->decode);
+  printf(line, k->name, bq_type_get(r->type)->name, TOKENS, 1e12 * of->prefill);
+}
+
 int main(int argc, char **argv) {
 #define X(NAME, ...) BQ_TYPE_##NAME,
   static const bq_type all[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X)};
@@ -196,6 +204,11 @@ int main(int argc, char **argv) {
         if (bq_type_get(bq_type_get(stored[i])->run)->tile_step)
           keep_least(&imports[i], import(tables[t], stored[i]));
     }
+  if (argc > 3 && !strcmp(argv[3], "--json")) {
+    for (size_t t = 0; t < TABLES; t++)
+      for (size_t i = 0; i < RUNS; i++) print_lines(tables[t], &runs[i], &runs[i].of[t]);
+    return 0;
+  }
   const run_type *base = find(runs, RUNS, BQ_TYPE_BQ4H_32);
   printf("| stored | bits | computed with | bits |");
   for (size_t t = 0; t < TABLES; t++)

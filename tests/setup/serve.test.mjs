@@ -213,6 +213,12 @@ test('models of this machine: a list of them, and their bytes; nothing hidden, n
     assert.deepEqual([status, body], [200, Buffer.from(MODEL.subarray(0, body.length))], url);
     assert.ok(body.length > 0, url);
   }
+  // The search page's model is no chat's.
+  writeFileSync(join(models, `${EMBEDDER}.bq4`), MODEL.subarray(0, 9));
+  const names = async (/** @type {string} */ query) =>
+    JSON.parse((await get(`/demo/local.json${query}`)).body.toString()).map((/** @type {any} */ one) => one.name);
+  assert.deepEqual(await names('?embedders'), [EMBEDDER]);
+  assert.equal((await names('')).length, listed.length);
   const range = await get('/local/one/a%20b.gguf', { Range: 'bytes=10-19' });
   assert.deepEqual([range.status, range.headers['content-range']], [206, 'bytes 10-19/1000']);
   assert.deepEqual(range.body, Buffer.from(MODEL.subarray(10, 20)));

@@ -1,8 +1,8 @@
 // all-MiniLM-L6-v2 as a browser loads it, of the folder that `npm run models` has fetched: for the demo's search page.
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EMBEDDER } from '../../demo/offers.js';
 import { convert } from '../../js/convert/index.js';
+import { EMBEDDER } from '../serve.mjs';
 import { modelsFolder, realModel } from './models.mjs';
 import { step } from './shell.mjs';
 
