@@ -123,7 +123,7 @@ async function showState() {
   if (!host.hasModel) return;
   try {
     context.offer();
-    panel.state(await host.memory(), await context.state());
+    panel.state(await host.model.memory(), await context.state());
   } catch {
     // A model that broke has said so already.
   }
@@ -168,10 +168,6 @@ async function showChats() {
   new Chats({ current, open, beginAnew }).show();
 }
 
-async function showPerplexity() {
-  (await import('./perplexity.js')).show({ host, turns, enter });
-}
-
 function listen() {
   onMessage(turns.submit);
   stop.addEventListener('click', () => {
@@ -180,7 +176,9 @@ function listen() {
   });
   newChat.addEventListener('click', beginAnew);
   $('chats').addEventListener('click', () => void showChats().catch((error) => showError(error)));
-  $('perplexity').addEventListener('toggle', () => void showPerplexity().catch(showError));
+  $('perplexity').addEventListener('toggle', () =>
+    import('./perplexity.js').then(({ show }) => show({ host, turns, enter }), showError),
+  );
   $('log').addEventListener('copy-code', (event) => void copy(/** @type {CustomEvent} */ (event).detail));
   plain.addEventListener('change', () => {
     saveLooks({ plain: plain.checked });

@@ -133,21 +133,12 @@ export class Host {
 
   /** The next message of a conversation. @param {Message[]} messages @param {GenerateOptions} options */
   reply(messages, options) {
-    return this.#ready().reply(messages, { ...this.#prompts, ...options });
+    return this.model.reply(messages, { ...this.#prompts, ...options });
   }
 
   /** Tokens of the prompt that a conversation makes. @param {Message[]} messages */
   count(messages) {
-    return this.#ready().countTokens(messages, this.#prompts);
-  }
-
-  memory() {
-    return this.#ready().memory();
-  }
-
-  /** STATE: there is none. */
-  get model() {
-    return this.#ready();
+    return this.model.countTokens(messages, this.#prompts);
   }
 
   /** @type {import('./parts.js').Trace} */
@@ -156,7 +147,7 @@ export class Host {
   /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
   limit = async () => {
     if (this.#limit !== undefined) return this.#limit;
-    const model = this.#ready();
+    const model = this.model;
     const { context, kv } = model.info;
     const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
     if (model === this.#model) this.#limit = tokensPerSecond; // another one may have come
@@ -175,13 +166,14 @@ export class Host {
   }
 
   /** @param {string} text */
-  tokenId = async (text) => this.#ready().tokenId(text);
+  tokenId = async (text) => this.model.tokenId(text);
 
   get hasModel() {
     return this.#model !== null;
   }
 
-  #ready() {
+  /** STATE: there is none. */
+  get model() {
     if (!this.#model) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
     return this.#model;
   }

@@ -13,7 +13,7 @@ const ASK_ABOVE = 20e6;
 
 const dialog = /** @type {HTMLDialogElement} */ ($('plan'));
 
-/** Each says what the plan tells about it; '' leaves the row out. @type {Record<string, (plan: Plan, wanted: Wanted) => string>} */
+/** What each row tells; nothing: it is left out. @type {Record<string, (plan: Plan, wanted: Wanted) => string>} */
 const ROWS = {
   Licence: (plan) => plan.license || 'not stated',
   Size: ({ fileBytes, cached }, { kind, folder, source }) => {
@@ -27,7 +27,7 @@ const ROWS = {
       ? `${format.bytes(left)} of ${format.bytes(fileBytes)} to download; the rest is stored in this browser`
       : `${format.bytes(fileBytes)} to download`;
   },
-  From: (_, { kind, source }) => (kind === 'link' ? new URL(String(source), location.href).host : ''),
+  From: (_, { source }) => String(source).split('/')[2],
   Memory: (plan) =>
     `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
   Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),

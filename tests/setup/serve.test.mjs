@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { parseRange, publicPath, serve } from '../../tools/serve.mjs';
+import { EMBEDDER, parseRange, publicPath, serve } from '../../tools/serve.mjs';
 
 const MODEL = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
 /** @type {string} */
