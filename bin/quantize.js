@@ -125,6 +125,7 @@ export async function quantizeFile([from, to], options) {
       method: options.method,
       tokens: numberOf(options, 'tokens'),
       threads: numberOf(options, 'threads'),
+      smooth: numberOf(options, 'smooth'),
       targetSize: sizeOf(options['target-size']),
       targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),

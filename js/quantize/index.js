@@ -14,6 +14,7 @@ import { fromFile } from '../sources/index.js';
 import { Calibrator, inputOf } from './calibrate.js';
 import { Hands, usualThreads } from './hands.js';
 import { typesInRoom, typesWithin } from './mix.js';
+import { smoothed } from './smooth.js';
 import { Tensors } from './tensors.js';
 
 /** @import { Match } from '../convert/encoded.js' */
@@ -40,6 +41,7 @@ const [TESTED, CHARACTERS] = [1024, 8192];
  * @property {string} [calibrate]  a text; none: weights are rounded one by one, as `convert` does
  * @property {number} [tokens]     of the text that count, default 16,384
  * @property {Method} [method]     default "gptq"
+ * @property {number} [smooth]     0 to 1, default 0: how much of what makes inputs differ in size is folded into norms; needs a text
  * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
  * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
  * @property {number} [threads]    that round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
@@ -140,7 +142,10 @@ export async function quantize(input, output, options = {}) {
   if (threads !== undefined && !(Number.isInteger(threads) && threads > 0))
     throw new BqError('ARGUMENT', `threads is ${threads}, not a whole number of at least 1`);
   const types = chosenTypes(options);
-  const { targetSize, targetPpl } = options;
+  const { targetSize, targetPpl, smooth = 0 } = options;
+  if (!(smooth >= 0 && smooth <= 1)) throw new BqError('ARGUMENT', `smooth is ${smooth}, not a number from 0 to 1`);
+  if (smooth && calibrate === undefined)
+    throw new BqError('ARGUMENT', 'what is large is known by a text', { hint: '--calibrate TEXT' });
   if (targetSize !== undefined && targetPpl !== undefined)
     throw new BqError('ARGUMENT', 'a file has a target size or a target perplexity, not both');
   if ((targetSize ?? targetPpl) !== undefined && calibrate === undefined)
@@ -148,7 +153,7 @@ export async function quantize(input, output, options = {}) {
   const text = calibrate ?? '';
   const end = text.length - (targetPpl === undefined ? 0 : Math.min(CHARACTERS, Math.floor(text.length / 4)));
   const [seen, unseen] = [text.slice(0, end), text.slice(end)];
-  const matches = matchTensors(input.config, input.tensors);
+  let matches = matchTensors(input.config, input.tensors);
   const largestPiece = largestPieceOf(matches);
   const codec = await createCodec(Math.max(largestPiece, 1 << 20));
   const shapes = matches.filter((match) => typeOf(match, types).by).map(({ slot }) => slot.dims);
@@ -162,10 +167,20 @@ export async function quantize(input, output, options = {}) {
   /** @type {Hands | null} */
   let hands = null;
   try {
-    if (calibrate !== undefined && shapes.length) {
-      await writeFloats(input, matches, codec, floats, options);
-      calibrator = await Calibrator.open(fromFile(floats), seen, { tokens, signal: options.signal });
-      calibrator.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
+    if (calibrate !== undefined && (shapes.length || smooth)) {
+      const calibrated = async () => {
+        await writeFloats(input, matches, codec, floats, options);
+        const opened = await Calibrator.open(fromFile(floats), seen, { tokens, signal: options.signal });
+        opened.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
+        return opened;
+      };
+      calibrator = await calibrated();
+      if (smooth) {
+        matches = await smoothed(matches, input.config, calibrator, smooth);
+        calibrator.close();
+        calibrator = null;
+        calibrator = await calibrated();
+      }
     }
     const task = {
       shapes: calibrator ? shapes : [],

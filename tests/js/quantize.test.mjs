@@ -7,12 +7,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspect } from '../../bin/inspect.js';
+import { withInput } from '../../bin/quantize.js';
+import { matchTensors } from '../../js/convert/names.js';
 import { ROWS, typeNamed } from '../../js/convert/weights.js';
 import { inputOf } from '../../js/quantize/calibrate.js';
 import { quantizing } from '../../js/quantize/border.js';
 import { spend, stepsWithin } from '../../js/quantize/mix.js';
 import { piecesOf } from '../../js/quantize/pieces.js';
 import { Rounder } from '../../js/quantize/rounder.js';
+import { smoothed } from '../../js/quantize/smooth.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { inTime, until } from '../waiting.mjs';
 import { testFolder } from './folders.mjs';
@@ -291,6 +294,44 @@ test('quantize --target-ppl: the smallest that was tried and grows no more, what
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.deepEqual(readdirSync(folder).sort(), ['a.bq4', 'b.bq4', 'text.txt']);
+});
+
+test('quantize --smooth: other weights, the same function; what has no norms to fold it into is refused', async () => {
+  const folder = fresh();
+  const [text, plain, smooth, rounded] = ['text.txt', 'plain.bq4', 'smooth.bq4', 'rounded.bq4'].map((name) =>
+    join(folder, name),
+  );
+  writeFileSync(text, TEXT);
+  const floats = ['--quant', 'f32', '--embed', 'f32'];
+  quantized(tiny, plain, ...floats);
+  quantized(tiny, smooth, ...floats, '--calibrate', text, '--smooth', '0.5');
+  const [before, after] = await Promise.all([plain, smooth].map(contents));
+  const same = before.filter(([, , bytes], i) => bytes === after[i][2]).map(([name]) => String(name));
+  // All of the layers is folded into, or makes good for it.
+  assert.deepEqual(
+    same.filter((name) => /^h\./.test(name)),
+    [],
+  );
+  assert.ok(same.includes('wte.weight') && same.includes('ln_f.weight'), same.join());
+  const { status, stdout, stderr } = bq4('perplexity', smooth, text, '--against', plain, '--kv', 'f32', '--json');
+  assert.equal(status, 0, stderr);
+  const { kl, agreement } = JSON.parse(stdout).against;
+  assert.ok(kl < 1e-6 && agreement > 0.99, stdout);
+  quantized(tiny, rounded, '--calibrate', text, '--smooth', '0.25', '--quant', 'bq4h');
+  for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
+    [['--smooth', '0.5'], /what is large is known by a text/],
+    [['--calibrate', text, '--smooth', '2'], /smooth is 2, not a number from 0 to 1/],
+  ]))
+    assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
+  assert.ok(!existsSync(join(folder, 'o.bq4')));
+  // OLMo 2 norms what comes out of attention and the MLP.
+  await withInput(join(root, 'tests/golden/fixtures/olmo2'), undefined, async ({ config, tensors }) => {
+    const none = /** @type {any} */ (null); // refused before anything is asked of it
+    await assert.rejects(smoothed(matchTensors(config, tensors), config, none, 0.5), {
+      code: 'ARGUMENT',
+      message: /layer 0 .* norm/,
+    });
+  });
 });
 
 test('a perplexity is met with few files, or it is said that none does', async () => {

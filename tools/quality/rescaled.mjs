@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { bq4Input } from '../../bin/bq4-checkpoint.js';
 import { fromFile } from '../../js/engine.js';
 import { quantize } from '../../js/quantize/index.js';
+import { scaled, scalesIn } from '../../js/quantize/smooth.js';
 import { openSource } from '../../js/sources/index.js';
 
 /** @param {number} n @param {number} seed */
@@ -19,37 +20,12 @@ function scalesOf(n, seed) {
   });
 }
 
-/** @typedef {{ rows?: Float32Array, columns?: Float32Array }} Scales */
-
-/** Of the inputs of a layer's products: of what comes out of its norms, of values of KV heads, of the gated MLP. @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values: Float32Array, up: Float32Array }} Inputs */
-/** @typedef {(config: any, layer: number) => Inputs | Promise<Inputs>} InputsOf */
-
-/** @type {InputsOf} */
-function drawn({ hidden, ffn, kv_heads: kvHeads, head_dim: width }, layer) {
+/** Of a layer's tensors: what their rows are multiplied and their columns divided by. @param {any} config @param {number} layer */
+function scalesOfLayer({ hidden, ffn, heads, kv_heads: kvHeads, head_dim: width }, layer) {
   const [norm, mlpNorm, values, up] = [hidden, hidden, kvHeads * width, ffn].map((n, i) =>
     scalesOf(n, 4 * layer + i + 1),
   );
-  return { norm, mlpNorm, values, up };
-}
-
-/** Of a layer's tensors: what their rows are multiplied and their columns divided by. @param {any} config @param {Inputs} inputs @returns {Record<string, Scales>} */
-function scalesIn({ heads, kv_heads: kvHeads, head_dim: width }, { norm, mlpNorm, values, up }) {
-  // Several heads read the values of one.
-  const read = Float32Array.from(
-    { length: heads * width },
-    (_, i) => values[width * Math.floor(i / width / (heads / kvHeads)) + (i % width)],
-  );
-  return {
-    ln1: { rows: norm },
-    'attn.q': { columns: norm },
-    'attn.k': { columns: norm },
-    'attn.v': { rows: values, columns: norm },
-    'attn.o': { columns: read },
-    ln2: { rows: mlpNorm },
-    'mlp.gate': { columns: mlpNorm },
-    'mlp.up': { rows: up, columns: mlpNorm },
-    'mlp.down': { columns: up },
-  };
+  return scalesIn({ heads, kvHeads, width }, { norm, mlpNorm, values, up });
 }
 
 /** Names of GGUF. @type {Record<string, string>} */
@@ -65,10 +41,6 @@ const OURS = {
   ffn_down: 'mlp.down',
 };
 
-/** @param {Float32Array} weights  from a row on @param {number} row @param {number} cols @param {Scales} scales */
-const scaled = (weights, row, cols, { rows, columns }) =>
-  weights.map((w, i) => (w * (rows ? rows[row + Math.floor(i / cols)] : 1)) / (columns ? columns[i % cols] : 1));
-
 /** The same to a GGUF file of F32 tensors, where it lies. @param {string} path @param {any} inspected  what `bq4 inspect --json` says of it */
 export async function rescaleGguf(path, { config, tensors }) {
   const file = await open(path, 'r+');
@@ -78,28 +50,27 @@ export async function rescaleGguf(path, { config, tensors }) {
     if (type !== 'F32') throw new Error(`${name} is ${type}, not F32`);
     const weights = new Float32Array(bytes / 4);
     await file.read(new Uint8Array(weights.buffer), 0, bytes, offset);
-    const out = scaled(weights, 0, dims[1] ?? 1, scalesIn(config, await drawn(config, Number(layer)))[OURS[kind]]);
+    const out = scaled(weights, 0, dims[1] ?? 1, scalesOfLayer(config, Number(layer))[OURS[kind]]);
     await file.write(new Uint8Array(out.buffer), 0, bytes, offset);
   }
   await file.close();
 }
 
-/** @param {string} from @param {string} to @param {InputsOf} [inputsOf] */
-export async function rescale(from, to, inputsOf = drawn) {
+/** @param {string} from @param {string} to */
+export async function rescale(from, to) {
   const file = await openSource(fromFile(from));
   const input = await bq4Input(file);
   const tensors = new Map(
     [...input.tensors].map(([name, { dims, read }]) => {
       const [, layer, kind] = /^h\.(\d+)\.([\w.]+)\.weight$/.exec(name) ?? [];
+      const scales = kind ? scalesOfLayer(input.config, Number(layer))[kind] : {};
       const [cols, each] = dims.length > 1 ? [dims[1], true] : [1, false];
       return [
         name,
         {
           dims,
-          read: async (/** @type {number} */ row, /** @type {number} */ n) => {
-            const scales = kind ? scalesIn(input.config, await inputsOf(input.config, Number(layer)))[kind] : {};
-            return scaled(await read(row, n), each ? row : 0, cols, scales ?? {});
-          },
+          read: async (/** @type {number} */ row, /** @type {number} */ n) =>
+            scaled(await read(row, n), each ? row : 0, cols, scales),
         },
       ];
     }),

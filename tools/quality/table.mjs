@@ -35,6 +35,7 @@ const DRAWN = 1000;
 const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
   ['bq4', 'largest weight (v1)', ['--quant', 'bq4'], false],
   ['bq4h', 'compensated', ['--quant', 'bq4h'], true],
+  ['bq4h', 'compensated, smoothed', ['--quant', 'bq4h', '--smooth', '0.25'], true],
   ['bq4h', 'largest weight', ['--quant', 'bq4h'], false],
   ['bq8', 'one by one', ['--quant', 'bq8'], false],
   ['bq4a', 'searched', ['--quant', 'bq4a'], false],
@@ -79,7 +80,13 @@ const MIXED = {
 const KEYS = Object.keys(LLAMA);
 
 /** Of a model whose function is another's: what that one's table doesn't say. */
-const RESCALED = ['bq4 largest weight (v1)', 'bq4h compensated', 'bq4a searched', 'bq4a compensated'];
+const RESCALED = [
+  'bq4 largest weight (v1)',
+  'bq4h compensated',
+  'bq4h compensated, smoothed',
+  'bq4a searched',
+  'bq4a compensated',
+];
 
 /** @import { Row, Table } from './rows.mjs' */
 
