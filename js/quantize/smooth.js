@@ -37,8 +37,8 @@ export const scaled = (weights, row, cols, { rows, columns }) =>
 
 const OF_LAYER = /^h\.(\d+)\.([\w.]+)\.(weight|bias)$/;
 
-/** @param {Match} match @param {ReadonlyMap<number, Record<string, Scales>>} layers @returns {Match} */
-function folded(match, layers) {
+/** A tensor with the scales of its layer in it. @param {Match} match @param {ReadonlyMap<number, Record<string, Scales>>} layers @returns {Match} */
+export function folded(match, layers) {
   const [, layer, kind, what] = OF_LAYER.exec(match.slot.name) ?? [];
   const scales = layer && layers.get(Number(layer))?.[kind];
   if (!scales) return match;

@@ -109,6 +109,15 @@ const planned = (page) =>
     ),
   );
 
+/** A page that shows its models, and answers the same each time. @param {import('./browsers.mjs').Browser} browser @param {{ url: string }} site */
+async function offered(browser, site) {
+  const page = await browser.open(`${site.url}demo/`);
+  await ready(page);
+  await set(page, { temperature: '0' });
+  await picker(page);
+  return page;
+}
+
 await everyBrowser((name) => {
   test(
     'the offered model: size, licence and where it comes from, then a download that is checked, an answer, and no request after a reload',
@@ -118,10 +127,7 @@ await everyBrowser((name) => {
       const site = await serve({ root: siteWith(models.at(PATH)) });
       const browser = await start(name);
       try {
-        const page = await browser.open(`${site.url}demo/`);
-        await ready(page);
-        await set(page, { temperature: '0' });
-        await picker(page);
+        const page = await offered(browser, site);
         assert.deepEqual(await rows(page), [`${NAME}98.4 MB · Apache-2.0`]);
         await press(page, `Check what ${NAME} takes`, '#stored');
         await seen(page, '#plan-start');
@@ -159,10 +165,7 @@ await everyBrowser((name) => {
       const site = await serve({ root: siteWith(models.at(PATH)), models: modelsFolder() });
       const browser = await start(name);
       try {
-        const page = await browser.open(`${site.url}demo/`);
-        await ready(page);
-        await set(page, { temperature: '0' });
-        await picker(page);
+        const page = await offered(browser, site);
         assert.deepEqual(await rows(page), [`${NAME}.Q4_198.4 MB · on this machine`]);
         await press(page, `Check what ${NAME}.Q4_1 takes`, '#stored');
         await seen(page, '#plan-start');

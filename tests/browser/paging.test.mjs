@@ -3,24 +3,13 @@
 // file its repacked copy is read.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { randomGguf } from '../js/gguf-writer.mjs';
+import { randomGguf, SMALL } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { BROWSERS } from './browsers.mjs';
 import { chromiumFirst, everyHost, start } from './every.mjs';
 import { host } from './host.mjs';
 
-const GGUF = randomGguf({
-  arch: 'llama',
-  layers: 12,
-  hidden: 192,
-  heads: 6,
-  kv_heads: 3,
-  ffn: 384,
-  vocab: 512,
-  context: 128,
-  norm_eps: 1e-5,
-  tied: true,
-});
+const GGUF = randomGguf(SMALL);
 
 /** A visit of a page that keeps what it loads, or why it can't load. @param {{ url: string, budgeted: boolean }} how @returns {Promise<any>} */
 async function visit({ url, budgeted }) {

@@ -15,23 +15,12 @@ import { convertGguf } from '../../bin/convert-gguf.js';
 import { tensorTable } from '../../js/convert/names.js';
 import { q6kOfIq3s } from '../../js/gguf/iq3s.js';
 import { random } from './fixture.mjs';
-import { bytesTokenizer, gguf, ggufName, llamaMetadata, randomGguf, randomParts } from './gguf-writer.mjs';
+import { bytesTokenizer, gguf, ggufName, llamaMetadata, randomGguf, randomParts, SMALL } from './gguf-writer.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-gguf-'));
 after(() => rmSync(folder, { recursive: true }));
 
-const config = {
-  arch: 'llama',
-  layers: 12,
-  hidden: 192,
-  heads: 6,
-  kv_heads: 3,
-  ffn: 384,
-  vocab: 512,
-  context: 128,
-  norm_eps: 1e-5,
-  tied: true,
-};
+const config = SMALL;
 const file = randomGguf(config);
 const path = join(folder, 'model.gguf');
 writeFileSync(path, file);

@@ -6,6 +6,20 @@ import { ROWS, typeNamed } from '../../js/convert/weights.js';
 import { matrixOf } from '../../js/convert/write/v2.js';
 import { random } from './fixture.mjs';
 
+/** A configuration whose weights take some MB: enough to be paged. */
+export const SMALL = {
+  arch: 'llama',
+  layers: 12,
+  hidden: 192,
+  heads: 6,
+  kv_heads: 3,
+  ffn: 384,
+  vocab: 512,
+  context: 128,
+  norm_eps: 1e-5,
+  tied: true,
+};
+
 /** A value of a type by GGUF's name for it. @typedef {[type: string, value: any]} Value */
 const TYPES = ['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f32', 'bool', 'text', 'array', 'u64', 'i64', 'f64'];
 

@@ -6,9 +6,10 @@
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { bq4Input } from '../../bin/bq4-checkpoint.js';
+import { matchTensors } from '../../js/convert/names.js';
 import { fromFile } from '../../js/engine.js';
 import { quantize } from '../../js/quantize/index.js';
-import { scaled, scalesIn } from '../../js/quantize/smooth.js';
+import { folded, scaled, scalesIn } from '../../js/quantize/smooth.js';
 import { openSource } from '../../js/sources/index.js';
 
 /** @param {number} n @param {number} seed */
@@ -60,20 +61,11 @@ export async function rescaleGguf(path, { config, tensors }) {
 export async function rescale(from, to) {
   const file = await openSource(fromFile(from));
   const input = await bq4Input(file);
+  const layers = new Map(
+    Array.from({ length: input.config.layers }, (_, layer) => [layer, scalesOfLayer(input.config, layer)]),
+  );
   const tensors = new Map(
-    [...input.tensors].map(([name, { dims, read }]) => {
-      const [, layer, kind] = /^h\.(\d+)\.([\w.]+)\.weight$/.exec(name) ?? [];
-      const scales = kind ? scalesOfLayer(input.config, Number(layer))[kind] : {};
-      const [cols, each] = dims.length > 1 ? [dims[1], true] : [1, false];
-      return [
-        name,
-        {
-          dims,
-          read: async (/** @type {number} */ row, /** @type {number} */ n) =>
-            scaled(await read(row, n), each ? row : 0, cols, scales),
-        },
-      ];
-    }),
+    matchTensors(input.config, input.tensors).map((match) => [match.slot.name, folded(match, layers).tensor]),
   );
   await quantize({ ...input, tensors }, to, { quant: 'f32', embed: 'f32' });
   await file.close();
