@@ -10,7 +10,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { everyBrowser, start } from './every.mjs';
-import { comesTo, press, ready, say, seen, set, textOf, texts } from './person.mjs';
+import { comesTo, drawn, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { plainHost, ROOT } from './site.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
@@ -192,7 +192,7 @@ await everyBrowser((name) => {
     await says(page, '#format-preview', /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/);
     await press(page, 'Use this form');
     await seen(page, '#format-preview', false);
-    const said = await texts(page);
+    const said = await drawn(page);
     await page.reload();
     await says(page, '#model-name', /long\.bq4/);
     await ready(page);
@@ -216,7 +216,7 @@ await everyBrowser((name) => {
       await send(page, 'Hello!');
       await comesTo(async () => (await texts(page)).length, 2);
       await ready(page);
-      const said = await texts(page);
+      const said = await drawn(page);
       await Promise.all([host.close(), models.close()]);
       await page.reload();
       await ready(page);

@@ -16,6 +16,16 @@ export const ready = (page) =>
 export const texts = (page) =>
   page.evaluate(() => [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent ?? ''));
 
+/** The same once what has marks of Markdown is drawn, which waits for a library. @param {Page} page */
+export async function drawn(page) {
+  await page.evaluate(async () => {
+    const own = /** @type {HTMLScriptElement} */ (document.querySelector('script[type=module][src]'));
+    await import(new URL('markdown.js', own.src).href);
+    await new Promise((resolve) => setTimeout(resolve));
+  });
+  return texts(page);
+}
+
 /** @param {Page} page @param {string} selector @returns {Promise<string>} */
 export const textOf = (page, selector) =>
   page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
