@@ -10,6 +10,7 @@
 #ifdef __wasm_relaxed_simd__
 
 enum { PANEL_MORE = 64, OWN_CONSTANT = 0 };
+#define SLOW_SUMS 1
 #define QUADS KEEP_LOOP
 
 #include "kernels/simd_quads.h"

@@ -16,6 +16,7 @@ enum { PANEL_MORE = 72 };
 
 /* Two of 16 bits, which add up pairs. */
 enum { OWN_CONSTANT = 0x00010001 };
+#define SLOW_SUMS 0
 #define QUADS UNROLL
 
 #include "kernels/simd_quads.h"

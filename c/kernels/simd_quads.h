@@ -31,6 +31,7 @@ typedef struct constants {
   v128_t three, six, seven, four; /* bits of each byte */
 } constants;
 
+#define PAIRS_ALONE
 #include "kernels/attend.h"
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
@@ -105,6 +106,30 @@ INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *c
   }
 }
 
+/* A quad of each of two tokens, the first's at q, times what is taken of 32 bytes of G groups. */
+INLINE void dot_quad_of_pair(const uint8_t *q, int take, const uint8_t *const *w,
+                             const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
+  const v128_t a[] = {wasm_v128_load32_splat(q), wasm_v128_load32_splat(q + 4)};
+  UNROLL for (int i = 0; i < 2 * PAIR_GROUPS; i++) {
+    const v128_t all = wasm_v128_load(w[i / 2] + 16 * (i % 2));
+    const v128_t some = take == LOW ? low_nibbles(all, c) : high_nibbles(all, c);
+    UNROLL for (int t = 0; t < 2; t++) dot_nibble(a[t], some, c, &sum[i / 2][t][i % 2]);
+  }
+}
+
+/* Weights are read again for their high nibbles: registers are for sums. */
+INLINE void dot_nibbles_of_pair(int part, const uint8_t *const *w, const uint8_t *q,
+                                const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
+  KEEP_LOOP for (int j = 0; j < 4; j++) {
+    const uint8_t *at[PAIR_GROUPS];
+    UNROLL for (int g = 0; g < PAIR_GROUPS; g++) at[g] = w[g] + 32 * j;
+    if (part & LOW) dot_quad_of_pair(q + 8 * j, LOW, at, c, sum);
+    if (part == ALL)
+      UNROLL for (int g = 0; g < PAIR_GROUPS; g++) at[g] = simd_hide(at[g]);
+    if (part & HIGH) dot_quad_of_pair(q + 8 * (4 + j), HIGH, at, c, sum);
+  }
+}
+
 /* Small weights, and what they are multiples of, from bits `at` on. */
 INLINE v128_t field(bq_tile_shape s, v128_t w, int at, const constants *c) {
   const v128_t mask = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
@@ -146,28 +171,34 @@ INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uin
   }
 }
 
+/* A pair has few sums: where a CPU is slow to add to one, its second half has sums of its own. */
 INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]) {
+  v128_t more[2][2] = {{simd_zero(), simd_zero()}, {simd_zero(), simd_zero()}};
+  v128_t(*const high)[2] = P == 1 && SLOW_SUMS ? more : sum;
   if (s.bits != 3) {
     KEEP_LOOP for (int j = 0; j < 4; j += 2, w += 32) {
       const v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
       UNROLL for (int i = 0; i < 2; i++) {
         dot_quad(P, q, j + i, field(s, w0, 4 * i, c), field(s, w1, 4 * i, c), c, sum);
-        dot_quad(P, q, j + i + 4, field(s, w0, 4 * i + 2, c), field(s, w1, 4 * i + 2, c), c, sum);
+        dot_quad(P, q, j + i + 4, field(s, w0, 4 * i + 2, c), field(s, w1, 4 * i + 2, c), c, high);
       }
     }
-    return;
+  } else {
+    KEEP_LOOP for (int j = 0; j < 3; j++) {
+      const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
+      dot_quad(P, q, j, field(s, w0, 0, c), field(s, w1, 0, c), c, sum);
+      dot_quad(P, q, j + 4, field(s, w0, 3, c), field(s, w1, 3, c), c, high);
+    }
+    const v128_t u0 = wasm_v128_load(w + 64), u1 = wasm_v128_load(w + 80);
+    dot_quad(P, q, 3, fourth(wasm_v128_load(w), u0, 6, c),
+             fourth(wasm_v128_load(w + 16), u1, 6, c), c, sum);
+    dot_quad(P, q, 7, fourth(wasm_v128_load(w + 32), u0, 7, c),
+             fourth(wasm_v128_load(w + 48), u1, 7, c), c, high);
   }
-  KEEP_LOOP for (int j = 0; j < 3; j++) {
-    const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-    dot_quad(P, q, j, field(s, w0, 0, c), field(s, w1, 0, c), c, sum);
-    dot_quad(P, q, j + 4, field(s, w0, 3, c), field(s, w1, 3, c), c, sum);
-  }
-  const v128_t u0 = wasm_v128_load(w + 64), u1 = wasm_v128_load(w + 80);
-  dot_quad(P, q, 3, fourth(wasm_v128_load(w), u0, 6, c),
-           fourth(wasm_v128_load(w + 16), u1, 6, c), c, sum);
-  dot_quad(P, q, 7, fourth(wasm_v128_load(w + 32), u0, 7, c),
-           fourth(wasm_v128_load(w + 48), u1, 7, c), c, sum);
+  if (high == sum) return;
+  UNROLL for (int i = 0; i < 4; i++)
+    sum[i / 2][i % 2] = wasm_i32x4_add(sum[i / 2][i % 2], more[i / 2][i % 2]);
 }
 
 /* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
@@ -235,6 +266,15 @@ INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t
   KEEP_LOOP for (int j = part & LOW ? 0 : 4; j < (part & HIGH ? 8 : 4); j++)
     dot_byte_quad(bits, P, q, j, wasm_v128_load(w + 32 * j), wasm_v128_load(w + 32 * j + 16), c,
                   sum);
+}
+
+INLINE void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
+                     const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
+  if (s.bits == 4) {
+    dot_nibbles_of_pair(part, w, q, c, sum);
+    return;
+  }
+  UNROLL for (int g = 0; g < PAIR_GROUPS; g++) dot_pairs((int)s.bits, 1, part, w[g], &q, c, sum[g]);
 }
 
 INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {

@@ -93,6 +93,12 @@ INLINE v128_t start_of_small_i32(int zero, int T, const uint8_t *sums) {
   return wasm_i32x4_add(none, zero == 1 ? one : wasm_i32x4_add(one, wasm_i32x4_shl(one, 1)));
 }
 
+/* Of 32 k each that count. */
+INLINE size_t blocks_of_row(bq_tile_shape s, size_t cols) {
+  const size_t all = bq_tiles_per_row(s, cols) * (s.step / 32);
+  return all < panel_blocks(cols) ? all : panel_blocks(cols);
+}
+
 typedef struct matmul_constants {
   constants dot;
   simd_f16_constants f16;
@@ -352,9 +358,7 @@ INLINE void multiply_some(bq_tile_shape s, const uint8_t *tile, size_t cols, con
   const matmul_constants c = {prepare(), simd_f16_prepare()};
   const size_t pair = panel_size(cols, 2);
   numbers n;
-  size_t left = bq_tiles_per_row(s, cols) * (s.step / 32);
-  if (left > panel_blocks(cols)) left = panel_blocks(cols);
-  for (; left; tile += bq_tile_size(s)) {
+  for (size_t left = blocks_of_row(s, cols); left; tile += bq_tile_size(s)) {
     const size_t blocks = left < s.step / 32 ? left : s.step / 32;
     if (s.scale_bytes == 1) load_numbers(s, tile, &c, &n);
     KEEP_LOOP for (uint32_t k = 0; k < blocks * 32; k += 32, panel += 2 * PANEL_TOKEN)
@@ -365,9 +369,17 @@ INLINE void multiply_some(bq_tile_shape s, const uint8_t *tile, size_t cols, con
 
 typedef void some_fn(const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens,
                      v128_t (*acc)[2]);
+typedef void pair_fn(const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel,
+                     v128_t (*acc)[2][2]);
 
 /* Tokens that a weight meets while it is in the L1 cache. */
 enum { BATCH_TOKENS = 32 };
+
+/* y: of the first of `rows`. */
+static __attribute__((noinline)) void store_tokens(float *y, size_t y_stride, size_t tokens,
+                                                   v128_t (*acc)[2], size_t rows) {
+  for (size_t t = 0; t < tokens; t++) store_rows(y + t * y_stride, acc[t], rows);
+}
 
 static __attribute__((noinline)) void matmul_some(some_fn *multiply, size_t group,
                                                   const bq_matrix *m, const bq_batch *a,
@@ -380,17 +392,29 @@ static __attribute__((noinline)) void matmul_some(some_fn *multiply, size_t grou
       memset(acc, 0, (n + n % 2) * sizeof *acc);
       multiply(m->data + row / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, from),
                n, acc);
-      for (size_t t = 0; t < n; t++)
-        store_rows(y + (from + t) * y_stride + row, acc[t], row1 - row);
+      store_tokens(y + from * y_stride + row, y_stride, n, acc, row1 - row);
     }
   }
 }
 
-INLINE void matmul_tiled(bq_tile_shape s, some_fn *multiply, const bq_matrix *m, const bq_batch *a,
-                         size_t row0, size_t row1, float *y, size_t y_stride) {
+#ifdef PAIRS_ALONE
+#include "kernels/simd_pair.h"
+#else
+#define PAIR_FN(name, ...)
+#define PAIR_OF(name) NULL
+INLINE bool is_alone(bq_tile_shape s, size_t tokens) { return (void)s, (void)tokens, false; }
+INLINE void matmul_pair(pair_fn *multiply, size_t group, const bq_matrix *m, const bq_batch *a,
+                        size_t row0, size_t row1, float *y, size_t y_stride) {
+  (void)multiply, (void)group, (void)m, (void)a, (void)row0, (void)row1, (void)y, (void)y_stride;
+}
+#endif
+
+INLINE void matmul_tiled(bq_tile_shape s, some_fn *some, pair_fn *pair, const bq_matrix *m,
+                         const bq_batch *a, size_t row0, size_t row1, float *y, size_t y_stride) {
   const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s);
   const size_t alone = a->tokens % BQ_PANEL_TOKENS == 1, last = a->tokens - alone;
-  if (last) matmul_some(multiply, group, m, a, last, row0, row1, y, y_stride);
+  if (is_alone(s, last)) matmul_pair(pair, group, m, a, row0, row1, y, y_stride);
+  else if (last) matmul_some(some, group, m, a, last, row0, row1, y, y_stride);
   if (!alone) return;
   const matmul_constants c = {prepare(), simd_f16_prepare()};
   multiply_one(s, m->data + row0 / BQ_TILE_ROWS * group, m->cols,
@@ -404,9 +428,11 @@ INLINE void matmul_tiled(bq_tile_shape s, some_fn *multiply, const bq_matrix *m,
                                                     v128_t(*acc)[2]) {                            \
     multiply_some(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                    \
   }                                                                                               \
+  PAIR_FN(name, __VA_ARGS__)                                                                      \
   static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,      \
                             float *y, size_t y_stride) {                                          \
-    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), some_##name, w, a, row0, row1, y, y_stride);         \
+    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), some_##name, PAIR_OF(name), w, a, row0, row1, y,     \
+                 y_stride);                                                                       \
   }
 #ifndef BQ_KERNEL_TYPES /* emscripten.mk: not all */
 #define BQ_KERNEL_TYPES BQ_TILED_TYPES

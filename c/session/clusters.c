@@ -33,7 +33,7 @@ static void meet(const job *j, size_t thread, size_t threads) {
   if (m->ln_f_w)
     bq_forward_norm(s, j->x, m->ln_f_w, m->ln_f_b, hidden, s->scratch.norm + thread * hidden);
   if (m->head.ops->quantized)
-    bq_product_quantize(s, batch.x, hidden, 1, 0, 1, thread, (uint8_t *)(uintptr_t)batch.panel);
+    bq_product_quantize(s, batch.x, hidden, 0, 1, thread, (uint8_t *)(uintptr_t)batch.panel);
   for (bq_share share = bq_share_of(s, thread, threads, means->rows, BQ_TILE_ROWS);
        bq_share_next(&share);)
     means->ops->matmul(means, &batch, share.from, share.to, j->logits, 0);

@@ -139,7 +139,7 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_step *step,
     bq_forward_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
   }
   if (quantized(w, step))
-    bq_product_quantize(s, rows, cols, g.rows, 0, g.rows, thread,
+    bq_product_quantize(s, rows, cols, 0, g.rows, thread,
                         r->panel + g.first * r->panel_bytes);
 }
 

@@ -137,15 +137,14 @@ static bool quantized(const linear *l) {
   return false;
 }
 
-/* Of `tokens` those from...to - 1 of the input as the products take it; `from` is a multiple of
+/* Tokens from...to - 1 of the input as the products take it; `from` is a multiple of
  * BQ_PANEL_TOKENS. */
-static void prepare(const bq_session *s, const linear *l, size_t tokens, size_t from, size_t to,
-                    float *normed, uint8_t *panel) {
+static void prepare(const bq_session *s, const linear *l, size_t from, size_t to, float *normed,
+                    uint8_t *panel) {
   const float *x = l->normed ? normed : l->x;
   for (size_t t = from; l->normed && t < to; t++)
     bq_forward_norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
-  if (quantized(l))
-    bq_product_quantize(s, x, l->cols, tokens, from, to, l->thread, panel);
+  if (quantized(l)) bq_product_quantize(s, x, l->cols, from, to, l->thread, panel);
   for (size_t i = 0; i < l->n; i++)
     if (l->list[i].adapter)
       bq_adapter_lower(s, l->list[i].adapter, x + from * l->cols, l->cols, to - from,
@@ -155,7 +154,7 @@ static void prepare(const bq_session *s, const linear *l, size_t tokens, size_t 
 static void prepare_share(const job *j, const linear *l, size_t thread, size_t threads) {
   for (bq_share share = bq_share_of(j->s, thread, threads, j->tokens, BQ_PANEL_TOKENS);
        bq_share_next(&share);)
-    prepare(j->s, l, j->tokens, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
+    prepare(j->s, l, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
 }
 
 /* --- products ------------------------------------------------------------------------------- */
@@ -264,7 +263,7 @@ static bq_batch batch_of(const place *at, const linear *l) {
   float *normed = s->scratch.norm + own * s->model->config.hidden;
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (prepares_alone(j)) {
-    prepare(s, l, 1, 0, 1, normed, panel);
+    prepare(s, l, 0, 1, normed, panel);
     if (l->thread == 0) bq_mark(s, BQ_STAGE_NORM, at->layer);
   }
   return (bq_batch){l->normed ? normed : l->x, l->cols, panel, j->tokens};
@@ -662,8 +661,7 @@ bool bq_forward_spread_part(const bq_session *s, uint32_t tokens, uint32_t part,
   const bq_kernels *k = s->model->kernels;
   *out = (bq_spread){.n = (uint32_t)l.n, .tokens = j.tokens, .cols = (uint32_t)l.cols,
                      .activations = s->options.activations, .panel = s->scratch.panel,
-                     .panel_bytes = i16 && j.tokens == 1 ? 2 * k->panel_bytes(l.cols, 1)
-                                                         : k->panel_bytes(l.cols, rows)};
+                     .panel_bytes = k->panel_bytes(l.cols, rows)};
   for (size_t i = 0; i < l.n; i++) {
     const bq_matrix *w = l.list[i].w;
     const size_t row0 = part_row(w, part, parts), row1 = part_row(w, part + 1, parts);

@@ -1,8 +1,6 @@
 /* Products of quantized weights and activations. With activations of i16 a token is two rows: its
  * activations as i8 and, with scales of their own, as i8 again what that leaves of them. Both meet
- * the same weights, and the two products are added. The rows of several tokens are one panel, pairs
- * in a matmul; those of one are two panels, since two matmuls of one row are quicker than one of a
- * pair. */
+ * the same weights, pairs in a matmul, and the two products are added. */
 #include <string.h>
 
 #include "core/fmath.h"
@@ -10,13 +8,20 @@
 
 enum {
   ROWS = 192,                    /* of weights at once: a multiple of what matmuls take */
+  FEW = 4,                       /* fewer tokens meet more rows, which are read as longer streams */
   TOKENS = BQ_PANEL_TOKENS / 2u, /* split at once: panels can be made in parts of so many rows */
   BLOCK = 32                     /* activations that share a scale */
 };
 
+/* Rows of weights that so many tokens meet before their two products are added. */
+static size_t rows_at_once(size_t tokens) {
+  return tokens < FEW ? FEW * ROWS / (tokens ? tokens : 1) : ROWS;
+}
+
 uint64_t bq_product_scratch(const bq_session_options *o, uint64_t widest) {
   if (o->activations == BQ_ACTIVATIONS_I8) return 0;
-  const uint64_t split = BQ_PANEL_TOKENS * widest, products = 2 * (uint64_t)o->batch * ROWS;
+  const uint64_t most = o->batch < FEW ? FEW : o->batch;
+  const uint64_t split = BQ_PANEL_TOKENS * widest, products = 2 * most * ROWS;
   return split > products ? split : products;
 }
 
@@ -40,8 +45,8 @@ static void leave(const float *x, size_t n, float *left) {
   }
 }
 
-void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t tokens,
-                         size_t from, size_t to, size_t thread, uint8_t *panel) {
+void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t from, size_t to,
+                         size_t thread, uint8_t *panel) {
   const bq_kernels *k = s->model->kernels;
   if (s->options.activations == BQ_ACTIVATIONS_I8) {
     k->quantize(x + from * cols, cols, cols, to - from, panel + k->panel_bytes(cols, from));
@@ -57,33 +62,22 @@ void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_
       for (size_t at = 0; at < cols; at += BLOCK)
         leave(token + at, cols - at < BLOCK ? cols - at : BLOCK, left + at);
     }
-    if (tokens == 1) {
-      k->quantize(rows, cols, cols, 1, panel);
-      k->quantize(rows + cols, cols, cols, 1, panel + k->panel_bytes(cols, 1));
-      return;
-    }
     k->quantize(rows, cols, cols, 2 * n, panel + k->panel_bytes(cols, 2 * t));
   }
 }
 
-static void multiply_i16(const bq_kernels *k, const bq_matrix *w, const bq_batch *a, size_t row0,
-                         size_t row1, float *both, float *y, size_t y_stride) {
+static void multiply_i16(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,
+                         float *both, float *y, size_t y_stride) {
   const bq_batch parts = {a->x, a->x_stride, a->panel, 2 * a->tokens};
-  const size_t behind = k->panel_bytes(w->cols, 1);
-  const bq_batch left = {a->x, a->x_stride, a->panel + behind, 1};
   const bq_layout layout = bq_type_run_layout(w->type);
+  const size_t most = rows_at_once(a->tokens);
   for (size_t row = row0, n; row < row1; row += n) {
-    n = row1 - row < ROWS ? row1 - row : ROWS;
+    n = row1 - row < most ? row1 - row : most;
     const bq_matrix some = {w->data + bq_type_bytes(w->type, layout, row, w->cols), (uint32_t)n,
                             w->cols, w->type, w->ops};
-    if (a->tokens == 1) {
-      w->ops->matmul(&some, a, 0, n, both, ROWS);
-      w->ops->matmul(&some, &left, 0, n, both + ROWS, ROWS);
-    } else {
-      w->ops->matmul(&some, &parts, 0, n, both, ROWS);
-    }
+    w->ops->matmul(&some, &parts, 0, n, both, most);
     for (size_t t = 0; t < a->tokens; t++) {
-      const float *high = both + 2 * t * ROWS, *low = high + ROWS;
+      const float *high = both + 2 * t * most, *low = high + most;
       for (size_t r = 0; r < n; r++) y[t * y_stride + row + r] = high[r] + low[r];
     }
   }
@@ -94,11 +88,12 @@ void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch
   if (s->options.activations == BQ_ACTIVATIONS_I8 || !w->ops->quantized)
     w->ops->matmul(w, a, row0, row1, y, y_stride);
   else
-    multiply_i16(s->model->kernels, w, a, row0, row1, scratch_of(s, thread), y, y_stride);
+    multiply_i16(w, a, row0, row1, scratch_of(s, thread), y, y_stride);
 }
 
 size_t bq_spread_scratch(const bq_spread *work) {
-  return work->activations == BQ_ACTIVATIONS_I8 ? 0 : 2 * (size_t)work->tokens * ROWS;
+  if (work->activations == BQ_ACTIVATIONS_I8) return 0;
+  return 2 * (size_t)work->tokens * rows_at_once(work->tokens);
 }
 
 void bq_spread_multiply(const bq_kernels *k, const bq_spread *work, float *scratch) {
@@ -109,6 +104,6 @@ void bq_spread_multiply(const bq_kernels *k, const bq_spread *work, float *scrat
     if (work->activations == BQ_ACTIVATIONS_I8)
       w.ops->matmul(&w, &batch, 0, p->rows, p->y, p->stride);
     else
-      multiply_i16(k, &w, &batch, 0, p->rows, scratch, p->y, p->stride);
+      multiply_i16(&w, &batch, 0, p->rows, scratch, p->y, p->stride);
   }
 }

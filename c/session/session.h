@@ -267,8 +267,8 @@ static inline size_t bq_panel_rows(const bq_session_options *o) {
 uint64_t bq_product_scratch(const bq_session_options *o, uint64_t widest);
 /* Tokens from...to - 1 of x [tokens][cols] -> their part of the panel; `from` is a multiple of
  * BQ_PANEL_TOKENS. */
-void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t tokens,
-                         size_t from, size_t to, size_t thread, uint8_t *panel);
+void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t from, size_t to,
+                         size_t thread, uint8_t *panel);
 /* As the matmul of w->ops, which float weights are given to as they are. */
 void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
                          size_t row1, size_t thread, float *y, size_t y_stride);

@@ -2,12 +2,13 @@
  * sessions that share a pass have them.
  *
  *   make -f emscripten.mk bench-kernels
- *   node_modules/.bin/node --no-liftoff build/bench-kernels/few.js [ROUNDS] [MB]
+ *   node_modules/.bin/node --no-liftoff build/bench-kernels/few.js [ROUNDS] [MB] [ONLY]
  *
  * Matrices of 1536 rows with SmolLM2's columns (576 and 1536), one behind the other in MB (64) of
  * weights of each type, all numbers of tokens in each of ROUNDS (9) rounds. Printed: G weights/s of
  * one token, then, of each number (COUNTS), its time / that of one token, of each matrix's least
  * times, which a busy machine disturbs least. Activations are quantized outside of what is timed.
+ * ONLY: of tables and types whose "table type" contains it.
  */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
@@ -95,7 +96,10 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     fill(types[i], weights, bytes);
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+      char name[32];
       if (!tables[t]) continue;
+      snprintf(name, sizeof name, "%s %s", tables[t]->name, bq_type_get(types[i])->name);
+      if (argc > 3 && !strstr(name, argv[3])) continue;
       measure(tables[t], types[i], 576, weights, bytes, rounds);
       measure(tables[t], types[i], 1536, weights, bytes, rounds);
     }

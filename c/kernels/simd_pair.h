@@ -1,0 +1,93 @@
+/* A pair alone: two tokens, or one whose activations have 16 bits (c/session/product.c), which is
+ * what most steps of decode are. It meets several groups of 8 rows at once, as one token does
+ * (simd_tiles.h): with the sums of one group each dot waits for the one before it, and what a CPU
+ * looks ahead ends before the next block. In a batch of more, other pairs fill that time.
+ *
+ * The file that includes this says
+ *   void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
+ *                 const constants *c, v128_t sum[PAIR_GROUPS][2][2]);
+ * sum[g][t][h] += products of token t with rows 4h...4h+3 of group g, whose weights lie at w[g];
+ * q is the pair's block. Small weights are too rare for so much code. */
+#ifndef BQ_KERNELS_SIMD_PAIR_H
+#define BQ_KERNELS_SIMD_PAIR_H
+
+enum { PAIR_GROUPS = 2 }; /* their sums are half of the registers */
+
+INLINE void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
+                     const constants *c, v128_t sum[PAIR_GROUPS][2][2]);
+
+INLINE bool is_alone(bq_tile_shape s, size_t tokens) { return tokens == 2 && !bq_is_small(s); }
+
+/* 32 k of each tile, or `part` of them, times the pair. */
+INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint32_t k,
+                     const uint8_t *q, const numbers *of, const matmul_constants *c,
+                     v128_t acc[PAIR_GROUPS][2][2]) {
+  v128_t sum[PAIR_GROUPS][2][2];
+  const uint8_t *w[PAIR_GROUPS], *sums = q + 2 * PANEL_Q + 8;
+  UNROLL for (int g = 0; g < PAIR_GROUPS; g++)
+    w[g] = tile[g] + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+  UNROLL for (int t = 0; t < 2; t++) {
+    const v128_t from = start(s, part, 2, sums + 4 * t);
+    UNROLL for (int g = 0; g < PAIR_GROUPS; g++) sum[g][t][0] = sum[g][t][1] = from;
+  }
+  dot_pair(s, part, w, q, &c->dot, sum);
+  UNROLL for (int g = 0; g < PAIR_GROUPS; g++) {
+    const numbers n = numbers_at(s, tile[g], k + (part == HIGH ? 16 : 0), &of[g], c);
+    UNROLL for (int t = 0; t < 2; t++) {
+      const v128_t a = wasm_v128_load32_splat(sums + 4 * t - 8);
+      const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums + 4 * t) : simd_zero();
+      UNROLL for (int h = 0; h < 2; h++) {
+        v128_t y = add_scaled((int)s.bits, 2, acc[g][t][h], sum[g][t][h], a, n.scale[h], &c->dot);
+        acc[g][t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n.min[h])) : y;
+      }
+    }
+  }
+}
+
+/* to[g][t] = groups of 8 rows, their tiles `gap` bytes apart, times a pair. */
+INLINE void multiply_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, size_t cols,
+                          const uint8_t *panel, v128_t (*to)[2][2]) {
+  const matmul_constants c = {prepare(), simd_f16_prepare()};
+  v128_t acc[PAIR_GROUPS][2][2];
+  numbers n[PAIR_GROUPS];
+  UNROLL for (int i = 0; i < 4 * PAIR_GROUPS; i++) acc[i / 4][i / 2 % 2][i % 2] = simd_zero();
+  for (size_t left = blocks_of_row(s, cols); left; tiles += bq_tile_size(s)) {
+    const uint8_t *const tile[] = {tiles, tiles + gap};
+    const size_t blocks = left < s.step / 32 ? left : s.step / 32;
+    if (s.scale_bytes == 1)
+      UNROLL for (int g = 0; g < PAIR_GROUPS; g++) load_numbers(s, tile[g], &c, &n[g]);
+    KEEP_LOOP for (uint32_t k = 0; k < blocks * 32; k += 32, panel += 2 * PANEL_TOKEN) {
+      add_pair(s, s.block == 16 ? LOW : ALL, tile, k, panel, n, &c, acc);
+      if (s.block == 16) add_pair(s, HIGH, tile, k, panel, n, &c, acc);
+    }
+    left -= blocks;
+  }
+  UNROLL for (int i = 0; i < 4 * PAIR_GROUPS; i++) to[i / 4][i / 2 % 2][i % 2] = acc[i / 4][i / 2 % 2][i % 2];
+}
+
+/* Groups lie half of all apart, so that each is a long stream; a last one is multiplied by itself. */
+static __attribute__((noinline)) void matmul_pair(pair_fn *multiply, size_t group,
+                                                  const bq_matrix *m, const bq_batch *a,
+                                                  size_t row0, size_t row1, float *y,
+                                                  size_t y_stride) {
+  v128_t acc[PAIR_GROUPS][2][2];
+  const size_t run = (row1 - row0) / BQ_TILE_ROWS / PAIR_GROUPS * BQ_TILE_ROWS;
+  for (size_t row = row0, gap = run; row < row1; row += BQ_TILE_ROWS) {
+    if (row == row0 + run) row += (PAIR_GROUPS - 1) * run, gap = 0;
+    if (row == row1) return;
+    multiply(m->data + row / BQ_TILE_ROWS * group, gap / BQ_TILE_ROWS * group, m->cols, a->panel,
+             acc);
+    store_tokens(y + row, y_stride, a->tokens, acc[0], row1 - row);
+    if (gap) store_tokens(y + row + gap, y_stride, a->tokens, acc[1], row1 - row - gap);
+  }
+}
+
+#define PAIR_OF(name) pair_##name
+#define PAIR_FN(name, ...)                                                                         \
+  static __attribute__((noinline)) void pair_##name(const uint8_t *tiles, size_t gap, size_t cols, \
+                                                    const uint8_t *panel, v128_t(*to)[2][2]) {     \
+    if (is_alone(BQ_TILE_SHAPE(__VA_ARGS__), 2))                                                   \
+      multiply_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, to);                      \
+  }
+
+#endif
