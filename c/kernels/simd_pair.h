@@ -50,7 +50,7 @@ INLINE void multiply_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, siz
   const matmul_constants c = {prepare(), simd_f16_prepare()};
   v128_t acc[PAIR_GROUPS][2][2];
   numbers n[PAIR_GROUPS];
-  UNROLL for (int i = 0; i < 4 * PAIR_GROUPS; i++) acc[i / 4][i / 2 % 2][i % 2] = simd_zero();
+  memset(acc, 0, sizeof acc);
   for (size_t left = blocks_of_row(s, cols); left; tiles += bq_tile_size(s)) {
     const uint8_t *const tile[] = {tiles, tiles + gap};
     const size_t blocks = left < s.step / 32 ? left : s.step / 32;
@@ -62,10 +62,11 @@ INLINE void multiply_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, siz
     }
     left -= blocks;
   }
-  UNROLL for (int i = 0; i < 4 * PAIR_GROUPS; i++) to[i / 4][i / 2 % 2][i % 2] = acc[i / 4][i / 2 % 2][i % 2];
+  memcpy(to, acc, sizeof acc);
 }
 
-/* Groups lie half of all apart, so that each is a long stream; a last one is multiplied by itself. */
+/* Groups at once lie half of all apart: hardware reads ahead in long streams only. A last one that is
+ * left is multiplied beside itself. */
 static __attribute__((noinline)) void matmul_pair(pair_fn *multiply, size_t group,
                                                   const bq_matrix *m, const bq_batch *a,
                                                   size_t row0, size_t row1, float *y,

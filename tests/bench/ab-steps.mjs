@@ -2,7 +2,8 @@
 //
 //   npm run build    in both, then
 //   node_modules/.bin/node tests/bench/ab-steps.mjs OLD NEW [--visits 15] [--models 15m,135m] [--tables simd128,relaxed]
-//     [--threads 1,2] [--depths 128,1900] [--steps 24] [--prompts 8] [--kv i8] [--json FILE]
+//     [--threads 1,2] [--depths 128,1900] [--steps 24] [--prompts 8] [--kv i8] [--activations i8]
+//     [--json FILE]
 //
 // A visit is a fresh process with both checkouts, one model and table: random weights (tools/make_random.mjs: BQ4H, 8-bit
 // head), which this file's own checkout makes once, in build/bench/. OLD and NEW take turns prompt by prompt (128 tokens)
@@ -12,7 +13,7 @@
 //
 // What counts of a visit is the median over its turns of OLD's time / NEW's (above 1: NEW is faster). Printed for each: OLD's
 // and NEW's median over all turns, and over the visits that ratio's median, quartiles, least and most. Both are called through
-// their own tests/js/logits.mjs, with context and KV type named.
+// their own tests/js/logits.mjs, with context, KV type and activations named.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -35,6 +36,7 @@ const { values, positionals } = parseArgs({
     steps: { type: 'string', default: '24' },
     prompts: { type: 'string', default: '8' },
     kv: { type: 'string', default: 'i8' },
+    activations: { type: 'string', default: 'i8' },
     json: { type: 'string' },
     visit: { type: 'string' },
   },
@@ -60,7 +62,8 @@ async function visit(checkouts, shape, table) {
   const [was, is = was] = table.split(':');
   const open = async (/** @type {string} */ checkout, /** @type {string} */ build, /** @type {number} */ threads) => {
     const { openLogits } = await import(pathToFileURL(resolve(checkout, 'tests/js/logits.mjs')).href);
-    const options = { threads: threads > 1 ? threads : 0, ...buildOf(build), kv: values.kv, context: CONTEXT };
+    const { kv, activations } = values;
+    const options = { threads: threads > 1 ? threads : 0, ...buildOf(build), kv, activations, context: CONTEXT };
     return openLogits({ kind: 'bytes', bytes }, options);
   };
   /** @type {Record<string, Turns>} */
@@ -130,7 +133,7 @@ async function makeModels() {
 /** @param {string} what  model and table @returns {Record<string, Turns>} */
 function visitApart(what) {
   const args = ['--no-liftoff', fileURLToPath(import.meta.url), ...positionals, '--visit', what];
-  for (const name of /** @type {const} */ (['threads', 'depths', 'steps', 'prompts', 'kv']))
+  for (const name of /** @type {const} */ (['threads', 'depths', 'steps', 'prompts', 'kv', 'activations']))
     args.push(`--${name}`, values[name]);
   return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
 }
