@@ -65,8 +65,8 @@ INLINE void multiply_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, siz
   memcpy(to, acc, sizeof acc);
 }
 
-/* Groups at once lie half of all apart: hardware reads ahead in long streams only. A last one that is
- * left is multiplied beside itself. */
+/* Groups at once lie half of all apart: hardware reads ahead in long streams only. A last one that
+ * is left is multiplied beside itself. */
 static __attribute__((noinline)) void matmul_pair(pair_fn *multiply, size_t group,
                                                   const bq_matrix *m, const bq_batch *a,
                                                   size_t row0, size_t row1, float *y,
