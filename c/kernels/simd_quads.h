@@ -5,7 +5,8 @@
  *
  * The file that includes this says, before: enum { PANEL_MORE, OWN_CONSTANT }, bytes of a token in
  * a block behind its scales (PANEL_SIZES and its own), and a word of which `own` of the constants
- * is made; QUADS, how to loop over four quads of a batch. Then
+ * is made; QUADS, how to loop over four quads of a batch; SLOW_SUMS, whether adding to a sum takes
+ * long. Then
  *   void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
  *       a quad of one token times unsigned weights below 128 of four rows: four sums
  *   void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum);
@@ -106,7 +107,7 @@ INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *c
   }
 }
 
-/* A quad of each of two tokens, the first's at q, times what is taken of 32 bytes of G groups. */
+/* A quad of each of two tokens, the first's at q, times what is taken of 32 bytes of each group. */
 INLINE void dot_quad_of_pair(const uint8_t *q, int take, const uint8_t *const *w,
                              const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
   const v128_t a[] = {wasm_v128_load32_splat(q), wasm_v128_load32_splat(q + 4)};
