@@ -1,52 +1,11 @@
 // A model from a link in the demo: its plan, the download that goes on beside a conversation, what is kept of it, and a
 // tab that died while it loaded one.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
-import { fileSink } from '../../js/convert/write/output.js';
-import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
-import { serve } from '../../tools/serve.mjs';
-import { faultServer } from '../server/faults.mjs';
-import { launch } from './launch.mjs';
-import { newPage, openDemo, ready, ROOT, say, stat, texts, ui } from './site.mjs';
+import { test } from 'node:test';
+import { ready, say, stat, texts, ui } from './site.mjs';
+import { withLargeModel } from './large-model.mjs';
 
-/** @type {import('playwright-core').Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof faultServer>>} */
-let models;
-const folder = mkdtempSync(join(tmpdir(), 'bq4-links-'));
-const large = join(folder, 'large.bq4');
-/** @type {(() => Promise<unknown>)[]} */
-const cleanup = [];
-
-before(async () => {
-  // Some 26 MB: enough that the demo asks before it downloads them.
-  await makeRandom(
-    { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 },
-    await fileSink(large),
-    { quant: 'bq4' },
-  );
-  [browser, site, models] = [await launch(), await serve({ root: ROOT }), await faultServer({ '/large.bq4': large })];
-});
-after(async () => {
-  await Promise.all([browser?.close(), site?.close(), models?.close()]);
-  rmSync(folder, { recursive: true });
-});
-afterEach(async () => {
-  for (const work of cleanup.splice(0).reverse()) await work();
-  models.faults = [];
-});
-
-async function demo() {
-  const page = await newPage(browser);
-  cleanup.push(() => page.context().close());
-  await openDemo(page, site.url);
-  return page;
-}
+const here = withLargeModel('links');
 
 /** @param {import('playwright-core').Page} page @param {string} url */
 async function look(page, url) {
@@ -56,11 +15,11 @@ async function look(page, url) {
 }
 
 /** Bytes of the model that were sent. */
-const sent = () => models.asked().reduce((sum, request) => sum + request.sent, 0);
+const sent = () => here.models.asked().reduce((sum, request) => sum + request.sent, 0);
 
 test('the plan comes first, then the download beside a conversation; it is kept', async () => {
-  const page = await demo();
-  await look(page, models.at('/large.bq4'));
+  const page = await here.demo();
+  await look(page, here.models.at('/large.bq4'));
   const plan = page.locator('#plan');
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
   const text = (await plan.textContent()) ?? '';
@@ -69,7 +28,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   assert.ok(sent() < 2e6, `${sent()} bytes for a plan`);
 
   // Slow enough that it is talked to before it is there.
-  models.faults = [{ bytesPerSecond: 4e6 }];
+  here.models.faults = [{ bytesPerSecond: 4e6 }];
   await page.getByRole('button', { name: 'Download and use' }).click();
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'model-name', 'focus is back where it was');
   await page.getByRole('button', { name: 'Pause' }).waitFor();
@@ -80,7 +39,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText('Paused: a reply waits').waitFor();
   await page.locator('#amount', { hasText: /MB of .* MB, paused$/ }).waitFor();
-  models.faults = [];
+  here.models.faults = [];
   await page.getByRole('button', { name: 'Resume', exact: true }).click();
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   await ready(page);
@@ -90,11 +49,11 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   assert.deepEqual(page.trouble, []);
 
   // Another visit: it is used again, and nothing is fetched.
-  const before = models.asked().length;
+  const before = here.models.asked().length;
   await page.reload();
   await ready(page);
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
-  assert.equal(models.asked().length, before);
+  assert.equal(here.models.asked().length, before);
   assert.equal((await texts(page)).length, 2, 'the conversation is there too');
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   await ui(page).models.click();
@@ -117,7 +76,7 @@ test('the plan comes first, then the download beside a conversation; it is kept'
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await ready(page);
   await page.locator('#arriving').waitFor({ state: 'hidden' });
-  assert.equal(models.asked().length, before);
+  assert.equal(here.models.asked().length, before);
   assert.match(await stat(page, 'authenticity'), /^not known/);
   await ui(page).models.click();
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
@@ -128,32 +87,32 @@ test('the plan comes first, then the download beside a conversation; it is kept'
 });
 
 test('a link to nothing, a page, a server that breaks: said, and the bundled model goes on', async () => {
-  const page = await demo();
-  await look(page, models.at('/nothing.bq4'));
+  const page = await here.demo();
+  await look(page, here.models.at('/nothing.bq4'));
   await ui(page).alert.waitFor();
   assert.match((await ui(page).alert.textContent()) ?? '', /HTTP_STATUS/);
   assert.match(await say(page, 'Hello!'), /\w/);
-  models.faults = [{ html: true }];
-  await look(page, models.at('/large.bq4'));
+  here.models.faults = [{ html: true }];
+  await look(page, here.models.at('/large.bq4'));
   await page.getByText('NOT_A_MODEL').waitFor();
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
 test('paused before there is a model, then given up, then downloaded after all', async () => {
-  const page = await demo();
+  const page = await here.demo();
   const answered = async (/** @type {number} */ after) => {
-    while (models.asked().length < after) await page.waitForTimeout(50);
+    while (here.models.asked().length < after) await page.waitForTimeout(50);
   };
-  await look(page, models.at('/large.bq4'));
+  await look(page, here.models.at('/large.bq4'));
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
   // The first bytes take three seconds: only then is there a model.
-  models.faults = [{ bytesPerSecond: 20_000 }];
-  const [asked, before] = [models.asked().length, sent()];
+  here.models.faults = [{ bytesPerSecond: 20_000 }];
+  const [asked, before] = [here.models.asked().length, sent()];
   await page.getByRole('button', { name: 'Download and use' }).click();
   await answered(asked + 1);
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText('Paused: a reply waits').waitFor();
-  models.faults = [];
+  here.models.faults = [];
   await ready(page);
   await page.waitForTimeout(1000);
   assert.ok(sent() - before < 1e6, `${sent() - before} bytes came although it was paused`);
@@ -162,7 +121,7 @@ test('paused before there is a model, then given up, then downloaded after all',
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/, 'the bundled model is back');
 
-  await look(page, models.at('/large.bq4'));
+  await look(page, here.models.at('/large.bq4'));
   await page.getByRole('button', { name: 'Download and use' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await page.locator('#arriving').waitFor({ state: 'hidden' });
@@ -170,10 +129,10 @@ test('paused before there is a model, then given up, then downloaded after all',
 });
 
 test('what is stored in part: said after a reload and in the plan, and Resume fetches only the rest', async () => {
-  const page = await demo();
-  await look(page, models.at('/large.bq4'));
+  const page = await here.demo();
+  await look(page, here.models.at('/large.bq4'));
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
-  models.faults = [{ hold: 5e6 }];
+  here.models.faults = [{ hold: 5e6 }];
   await page.getByRole('button', { name: 'Download and use' }).click();
   await page.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   // What has come is stored a moment later.
@@ -193,7 +152,7 @@ test('what is stored in part: said after a reload and in the plan, and Resume fe
     [];
   assert.ok(Number(stored) > 1 && Number(stored) <= 5, `${stored} MB of ${all} MB`);
 
-  models.faults = [];
+  here.models.faults = [];
   const before = sent();
   await page.getByRole('button', { name: 'Resume', exact: true }).click();
   const start = page.getByRole('button', { name: 'Download and use' });
@@ -214,10 +173,10 @@ test('what is stored in part: said after a reload and in the plan, and Resume fe
 });
 
 test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
-  const gone = await demo();
+  const gone = await here.demo();
   // It dies with a model in use whose weights are still on their way.
-  models.faults = [{ bytesPerSecond: 1.5e6 }];
-  await look(gone, models.at('/large.bq4'));
+  here.models.faults = [{ bytesPerSecond: 1.5e6 }];
+  await look(gone, here.models.at('/large.bq4'));
   await gone.getByRole('button', { name: 'Download and use' }).click();
   await gone.locator('[data-stat="name"]', { hasText: 'random weights' }).waitFor();
   await gone.waitForFunction(() => /^1\d\.\d MB/.test(document.querySelector('#amount')?.textContent ?? ''));
@@ -230,11 +189,11 @@ test('a tab that died while it loaded: less is offered, nothing is loaded by its
     .then((devtools) => devtools.send('Page.crash'))
     .catch(() => {});
   await died;
-  await page.goto(site.url);
+  await page.goto(here.site.url);
   await ui(page).alert.waitFor();
   assert.match((await ui(page).alert.textContent()) ?? '', /large\.bq4.*CRASHED/s);
   assert.equal(await ui(page).send.isDisabled(), true);
-  models.faults = [];
+  here.models.faults = [];
   await page.getByRole('button', { name: 'Load with less memory' }).click();
   await page.getByRole('button', { name: 'Download and use' }).waitFor();
   assert.match((await page.locator('#plan').textContent()) ?? '', /context of 128 tokens/);

@@ -1,56 +1,22 @@
 // Models in the demo: what is waited for is said, a chat format is chosen and remembered, a file comes back after a reload.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
-import { fileSink } from '../../js/convert/write/output.js';
-import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
-import { serve } from '../../tools/serve.mjs';
-import { faultServer } from '../server/faults.mjs';
-import { launch } from './launch.mjs';
+import { before, test } from 'node:test';
 import { newPage, openDemo, plainHost, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import { makeLarge, withLargeModel } from './large-model.mjs';
 
-/** @type {import('playwright-core').Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof faultServer>>} */
-let models;
-const folder = mkdtempSync(join(tmpdir(), 'bq4-models-'));
-const [large, long] = [join(folder, 'large.bq4'), join(folder, 'long.bq4')];
-/** @type {(() => Promise<unknown>)[]} */
-const cleanup = [];
-
-before(async () => {
-  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
-  await makeRandom({ ...shape, context: 256 }, await fileSink(large), { quant: 'bq4' });
-  await makeRandom({ ...shape, layers: 4, context: 2048 }, await fileSink(long), { quant: 'bq4' });
-  [browser, site, models] = [await launch(), await serve({ root: ROOT }), await faultServer({ '/large.bq4': large })];
-});
-after(async () => {
-  await Promise.all([browser?.close(), site?.close(), models?.close()]);
-  rmSync(folder, { recursive: true });
-});
-afterEach(async () => {
-  for (const work of cleanup.splice(0).reverse()) await work();
-  models.faults = [];
-});
-
-async function demo() {
-  const page = await newPage(browser);
-  cleanup.push(() => page.context().close());
-  await openDemo(page, site.url);
-  return page;
-}
+const here = withLargeModel('models');
+const long = join(here.folder, 'long.bq4');
+before(() => makeLarge(long, { layers: 4, context: 2048 }));
 
 test('a reply that waits for weights says so, also while they are paused; Stop works at once', async () => {
-  const page = await demo();
+  const page = await here.demo();
   await ui(page).models.click();
-  await page.locator('#link').fill(models.at('/large.bq4'));
+  await page.locator('#link').fill(here.models.at('/large.bq4'));
   await page.getByRole('button', { name: 'Check', exact: true }).click();
-  models.faults = [{ bytesPerSecond: 0.6e6 }];
+  here.models.faults = [{ bytesPerSecond: 0.6e6 }];
   await page.getByRole('button', { name: 'Download and use' }).click();
   await ui(page).status.filter({ hasText: 'you can write already' }).waitFor();
   await ui(page).message.fill('Hello');
@@ -64,7 +30,7 @@ test('a reply that waits for weights says so, also while they are paused; Stop w
   assert.equal(await ui(page).message.inputValue(), 'Hello');
   await ui(page).send.click();
   await ui(page).status.filter({ hasText: 'the download is paused' }).waitFor();
-  models.faults = [];
+  here.models.faults = [];
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   await ready(page);
@@ -72,7 +38,7 @@ test('a reply that waits for weights says so, also while they are paused; Stop w
 });
 
 test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
-  const page = await demo();
+  const page = await here.demo();
   await ui(page).file.setInputFiles(long);
   await ready(page);
   await page.locator('#arriving').waitFor({ state: 'hidden' });
@@ -92,7 +58,7 @@ test('a long prompt: how much is read and how long it takes, and Stop at once', 
 });
 
 test('a model without a chat format: said, chosen with a preview, remembered', async () => {
-  const page = await demo();
+  const page = await here.demo();
   await ui(page).file.setInputFiles(long);
   const card = page.getByRole('region', { name: 'Form of the chat' });
   await card.waitFor();
@@ -132,7 +98,7 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
 });
 
 test('a file whose handle may be read comes back by itself, with its conversation', async () => {
-  const page = await demo();
+  const page = await here.demo();
   // A picker can't be operated by a script: it gives a handle of the browser's own file system.
   await page.evaluate(
     async (base64) => {
@@ -166,9 +132,9 @@ test('a file whose handle may be read comes back by itself, with its conversatio
 });
 
 test('a site that lets nobody read its files: said after two requests, with what helps', async () => {
-  const page = await demo();
+  const page = await here.demo();
   const host = await plainHost('/elsewhere');
-  cleanup.push(host.close);
+  here.cleanup.push(host.close);
   await ui(page).models.click();
   await page.locator('#link').fill(host.url.replace('demo/', 'models/chat.bq4'));
   await page.getByRole('button', { name: 'Check', exact: true }).click();
@@ -184,9 +150,9 @@ test('a site that lets nobody read its files: said after two requests, with what
 
 test('the list of models, the plan and the form of a chat: axe finds nothing, all of it is seen at 320 pixels', async () => {
   for (const width of [1280, 320]) {
-    const page = await newPage(browser, { viewport: { width, height: 700 } });
-    cleanup.push(() => page.context().close());
-    await openDemo(page, site.url);
+    const page = await newPage(here.browser, { viewport: { width, height: 700 } });
+    here.cleanup.push(() => page.context().close());
+    await openDemo(page, here.site.url);
     const look = async (/** @type {string} */ state) => {
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
@@ -200,7 +166,7 @@ test('the list of models, the plan and the form of a chat: axe finds nothing, al
     await ui(page).models.click();
     await page.locator('#stored li').nth(1).waitFor();
     await look('models');
-    await ui(page).file.setInputFiles(large);
+    await ui(page).file.setInputFiles(here.large);
     await page.getByRole('button', { name: 'Load and use' }).waitFor();
     await look('plan');
     await page.getByRole('button', { name: 'Load and use' }).click();

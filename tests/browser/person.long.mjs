@@ -5,11 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { fileSink } from '../../js/convert/write/output.js';
-import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { everyBrowser, start } from './every.mjs';
+import { makeLarge } from './large-model.mjs';
 import { comesTo, drawn, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { plainHost, ROOT } from './site.mjs';
 
@@ -20,9 +19,8 @@ const [LARGE, LONG] = [join(folder, 'large.bq4'), join(folder, 'long.bq4')];
 after(() => rmSync(folder, { recursive: true }));
 
 before(async () => {
-  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
-  await makeRandom({ ...shape, context: 256 }, await fileSink(LARGE), { quant: 'bq4' });
-  await makeRandom({ ...shape, layers: 4, context: 2048 }, await fileSink(LONG), { quant: 'bq4' });
+  await makeLarge(LARGE, { context: 256 });
+  await makeLarge(LONG, { layers: 4, context: 2048 });
 });
 
 /** @param {Page} page @param {string} selector @param {RegExp} words  that its text comes to have */

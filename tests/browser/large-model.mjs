@@ -1,0 +1,57 @@
+// Tests of the demo with a model of some 26 MB on a server whose faults they choose: enough that the demo asks before it downloads it.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before } from 'node:test';
+import { fileSink } from '../../js/convert/write/output.js';
+import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { faultServer } from '../server/faults.mjs';
+import { launch } from './launch.mjs';
+import { newPage, openDemo, ROOT } from './site.mjs';
+
+/** The large model's shape, but for its context. */
+const SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
+
+/** @param {string} file @param {{ context: number, layers?: number }} options */
+export const makeLarge = async (file, options) => {
+  await makeRandom({ ...SHAPE, ...options }, await fileSink(file), { quant: 'bq4' });
+};
+
+/**
+ * What the tests of one file share, from their first to their last; pages and what `cleanup` names end with each test.
+ * @param {string} name  of the folder with `large`
+ */
+export function withLargeModel(name) {
+  const folder = mkdtempSync(join(tmpdir(), `bq4-${name}-`));
+  const here = {
+    browser: /** @type {import('playwright-core').Browser} */ (/** @type {unknown} */ (undefined)),
+    site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {unknown} */ (undefined)),
+    models: /** @type {Awaited<ReturnType<typeof faultServer>>} */ (/** @type {unknown} */ (undefined)),
+    folder,
+    large: join(folder, 'large.bq4'),
+    cleanup: /** @type {(() => Promise<unknown>)[]} */ ([]),
+    /** The demo in a page of its own. */
+    async demo() {
+      const page = await newPage(here.browser);
+      here.cleanup.push(() => page.context().close());
+      await openDemo(page, here.site.url);
+      return page;
+    },
+  };
+  before(async () => {
+    await makeLarge(here.large, { context: 256 });
+    here.browser = await launch();
+    here.site = await serve({ root: ROOT });
+    here.models = await faultServer({ '/large.bq4': here.large });
+  });
+  after(async () => {
+    await Promise.all([here.browser?.close(), here.site?.close(), here.models?.close()]);
+    rmSync(folder, { recursive: true });
+  });
+  afterEach(async () => {
+    for (const work of here.cleanup.splice(0).reverse()) await work();
+    here.models.faults = [];
+  });
+  return here;
+}
