@@ -33,14 +33,8 @@ INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint
   dot_pair(s, part, w, q, &c->dot, sum);
   UNROLL for (int g = 0; g < PAIR_GROUPS; g++) {
     const numbers n = numbers_at(s, tile[g], k + (part == HIGH ? 16 : 0), &of[g], c);
-    UNROLL for (int t = 0; t < 2; t++) {
-      const v128_t a = wasm_v128_load32_splat(sums + 4 * t - 8);
-      const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums + 4 * t) : simd_zero();
-      UNROLL for (int h = 0; h < 2; h++) {
-        v128_t y = add_scaled((int)s.bits, 2, acc[g][t][h], sum[g][t][h], a, n.scale[h], &c->dot);
-        acc[g][t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n.min[h])) : y;
-      }
-    }
+    UNROLL for (int t = 0; t < 2; t++)
+      add_token(s, part, sums + 4 * t, sum[g][t], &n, c, acc[g][t]);
   }
 }
 

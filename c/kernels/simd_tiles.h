@@ -294,6 +294,17 @@ INLINE numbers numbers_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, cons
   return to;
 }
 
+/* What a token of a pair adds to 8 rows: sum[h] are its dots, `sums` as the panel has its own. */
+INLINE void add_token(bq_tile_shape s, int part, const uint8_t *sums, const v128_t sum[2],
+                      const numbers *n, const matmul_constants *c, v128_t acc[2]) {
+  const v128_t a = wasm_v128_load32_splat(sums - 8);
+  const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums) : simd_zero();
+  UNROLL for (int h = 0; h < 2; h++) {
+    v128_t y = add_scaled((int)s.bits, 2, acc[h], sum[h], a, n->scale[h], &c->dot);
+    acc[h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n->min[h])) : y;
+  }
+}
+
 /* 32 k of a tile, those from k on, or `part` of them, times 2 * P tokens; acc[t][h]. `made`: their
  * scales and minima, if they are made once; else factors are those of `of`. Each weight is taken
  * out once, while it is in a register. */
@@ -310,14 +321,7 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
   if (bq_is_small(s)) dot_small_pairs(s, P, w, q, &c->dot, sum);
   else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
   const numbers n = made_once(s) ? *made : numbers_at(s, tile, k + (part == HIGH ? 16 : 0), of, c);
-  UNROLL for (int t = 0; t < 2 * P; t++) {
-    const v128_t a = wasm_v128_load32_splat(sums[t] - 8);
-    const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums[t]) : simd_zero();
-    UNROLL for (int h = 0; h < 2; h++) {
-      v128_t y = add_scaled((int)s.bits, 2, acc[t][h], sum[t][h], a, n.scale[h], &c->dot);
-      acc[t][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n.min[h])) : y;
-    }
-  }
+  UNROLL for (int t = 0; t < 2 * P; t++) add_token(s, part, sums[t], sum[t], &n, c, acc[t]);
 }
 
 /* The same of both parts, where blocks are of 16. */

@@ -13,15 +13,18 @@ enum {
   BLOCK = 32                     /* activations that share a scale */
 };
 
-/* Rows of weights that so many tokens meet before their two products are added. */
+/* Products of so many tokens that are there before the two of each are added. */
+static uint64_t products_at_once(uint64_t tokens) {
+  return 2 * ROWS * (tokens < FEW ? FEW : tokens);
+}
+
 static size_t rows_at_once(size_t tokens) {
-  return tokens < FEW ? FEW * ROWS / (tokens ? tokens : 1) : ROWS;
+  return tokens ? (size_t)(products_at_once(tokens) / (2 * tokens)) : ROWS;
 }
 
 uint64_t bq_product_scratch(const bq_session_options *o, uint64_t widest) {
   if (o->activations == BQ_ACTIVATIONS_I8) return 0;
-  const uint64_t most = o->batch < FEW ? FEW : o->batch;
-  const uint64_t split = BQ_PANEL_TOKENS * widest, products = 2 * most * ROWS;
+  const uint64_t split = BQ_PANEL_TOKENS * widest, products = products_at_once(o->batch);
   return split > products ? split : products;
 }
 
@@ -92,8 +95,7 @@ void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch
 }
 
 size_t bq_spread_scratch(const bq_spread *work) {
-  if (work->activations == BQ_ACTIVATIONS_I8) return 0;
-  return 2 * (size_t)work->tokens * rows_at_once(work->tokens);
+  return work->activations == BQ_ACTIVATIONS_I8 ? 0 : (size_t)products_at_once(work->tokens);
 }
 
 void bq_spread_multiply(const bq_kernels *k, const bq_spread *work, float *scratch) {

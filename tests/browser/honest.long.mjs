@@ -12,6 +12,7 @@ import { serve } from '../../tools/serve.mjs';
 import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { everyBrowser, start } from './every.mjs';
+import { LARGE_SHAPE, makeLarge } from './large-model.mjs';
 import { comesTo, openFile, press, ready, say, seen, set, textOf, texts } from './person.mjs';
 import { until } from '../waiting.mjs';
 import { ROOT } from './site.mjs';
@@ -82,12 +83,19 @@ async function colours(page) {
 
 before(async () => {
   mkdirSync(join(folder, 'mine'));
-  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 };
-  await makeRandom(shape, await fileSink(LARGE), { quant: 'bq4' });
+  await makeLarge(LARGE, { context: 256 });
   await makeRandom(SHAPES['tiny-llama'], await fileSink(SMALL), { quant: 'bq4' });
   writeFileSync(
     GGUF,
-    randomGguf({ ...shape, arch: 'llama', layers: 6, vocab: 256, norm_eps: 1e-5, rope_theta: 10000 }),
+    randomGguf({
+      ...LARGE_SHAPE,
+      context: 256,
+      arch: 'llama',
+      layers: 6,
+      vocab: 256,
+      norm_eps: 1e-5,
+      rope_theta: 10000,
+    }),
   );
 });
 

@@ -11,11 +11,11 @@ import { launch } from './launch.mjs';
 import { newPage, openDemo, ROOT } from './site.mjs';
 
 /** The large model's shape, but for its context. */
-const SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
+export const LARGE_SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
 
 /** @param {string} file @param {{ context: number, layers?: number }} options */
 export const makeLarge = async (file, options) => {
-  await makeRandom({ ...SHAPE, ...options }, await fileSink(file), { quant: 'bq4' });
+  await makeRandom({ ...LARGE_SHAPE, ...options }, await fileSink(file), { quant: 'bq4' });
 };
 
 /**

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileSink } from '../../js/convert/write/output.js';
 import { start } from '../../tests/browser/browsers.mjs';
+import { makeLarge } from '../../tests/browser/large-model.mjs';
 import { ready } from '../../tests/browser/person.mjs';
 import { faultServer } from '../../tests/server/faults.mjs';
 import { makeRandom, SHAPES } from '../make_random.mjs';
@@ -83,8 +84,7 @@ const measure = (page) =>
 async function provide() {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-walk-'));
   const [large, small] = [join(folder, 'large.bq4'), join(folder, 'small.bq4')];
-  const shape = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8, context: 256 };
-  await makeRandom(shape, await fileSink(large), { quant: 'bq4' });
+  await makeLarge(large, { context: 256 });
   await makeRandom(SHAPES['tiny-llama'], await fileSink(small), { quant: 'bq4' });
   const [site, models] = await Promise.all([serve({ root: ROOT }), faultServer({ '/large.bq4': large })]);
   return {
