@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--chat CHECKPOINT] [--only NAME,...]`: all tables of docs/QUALITY.md, one after the other, on SmolLM2
 // of `npm run models`. Hours: each is a command of this folder, which its section names, and is written as soon as it is there; those of weights and of
-// positions go on where they were stopped, and --only measures some. NAME: tables, chat, outliers, positions, kv, chats, replies.
+// positions go on where they were stopped, and --only measures some. NAME: tables, chat, outliers, positions, kv, layers, head,
+// chats, replies.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,13 +21,13 @@ const CACHES = ['f32', 'f16', 'i8', 'i4', 'i2', 'i8/1024/4', 'i8/1024/4/h2o', 'i
 /** Output of a program of this project. @param {Given} given @param {string[]} args */
 const node = ({ node: program }, ...args) => run(program, args, { cwd: ROOT });
 
-/** The last table that a program printed. @param {string} printed */
-const lastTable = (printed) =>
+/** Of the tables that a program printed one, the last by default. @param {string} printed @param {number} [at] */
+const tableOf = (printed, at = -1) =>
   printed
     .split(/\n{2,}/)
     .map((part) => part.split('\n').filter((line) => line.startsWith('|')))
     .filter((lines) => lines.length > 1)
-    .at(-1)
+    .at(at)
     ?.join('\n') ?? '';
 
 /** Made of SmolLM2 once: as f32, rounded in several ways, and rescaled. @param {Given} given @returns {Promise<(name: string) => string>} */
@@ -84,12 +85,20 @@ const SECTIONS = {
   },
   outliers: async (given) => {
     const models = [realModel('minilm'), given.stories, given.chat, given.model].filter((path) => path);
-    return lastTable(await node(given, 'tools/quality/outliers.mjs', .../** @type {string[]} */ (models)));
+    return tableOf(await node(given, 'tools/quality/outliers.mjs', .../** @type {string[]} */ (models)));
   },
-  positions: async (given) => lastTable(await node(given, 'tools/quality/quality.mjs', given.model, given.text)),
+  positions: async (given) => tableOf(await node(given, 'tools/quality/quality.mjs', given.model, given.text)),
   kv: async (given) => {
     const how = ['--build', 'relaxed16', '--kv', CACHES.join(',')];
-    return lastTable(await node(given, 'tools/quality/kv.mjs', given.model, given.text, ...how));
+    return tableOf(await node(given, 'tools/quality/kv.mjs', given.model, given.text, ...how));
+  },
+  layers: async (given) => {
+    const how = ['--build', 'relaxed16', '--plot', join(ROOT, 'docs/quality-layers.svg')];
+    return tableOf(await node(given, 'tools/quality/skip.mjs', given.model, given.text, ...how), 0);
+  },
+  head: async (given) => {
+    const how = ['--build', 'relaxed16', '--tokens', '512', '--shares', '0.1,0.3,0.5'];
+    return tableOf(await node(given, 'tools/quality/head.mjs', given.model, given.text, ...how));
   },
   chats,
   replies: async (given) => {
@@ -102,7 +111,7 @@ const SECTIONS = {
       ['rescaled: `bq4a`, calibrated on 2,048 tokens of its own', 'RC'],
       ['rescaled: `bq4`, largest weight (v1)', 'RV1'],
     ].map(([name, file]) => `${name}=${at(file)}`);
-    return lastTable(await node(given, 'tools/quality/replies.mjs', at('F32'), at('MINILM'), ...files));
+    return tableOf(await node(given, 'tools/quality/replies.mjs', at('F32'), at('MINILM'), ...files));
   },
 };
 

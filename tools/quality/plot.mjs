@@ -18,18 +18,18 @@ function front(points) {
   });
 }
 
-/** @param {Series[]} all @param {string} across @param {string} up  a logarithmic axis */
-export function scatter(all, across, up) {
+/** @param {Series[]} all @param {string} across @param {string} up  a logarithmic axis @param {number} [every]  of the other one */
+export function scatter(all, across, up, every = 0.5) {
   const points = all.flatMap((one) => one.points);
   const xs = points.map(({ x }) => x);
-  const [x0, x1] = [Math.min(...xs) - 0.2, Math.max(...xs) + 0.2];
+  const [x0, x1] = [Math.min(...xs) - 0.4 * every, Math.max(...xs) + 0.4 * every];
   const shown = steps(points.map(({ y }) => Math.max(y, LEAST)));
   const x = linear([x0, x1], [LEFT, WIDTH - RIGHT]);
   const y = logarithmic([shown[0], shown[shown.length - 1]], [HEIGHT - BOTTOM, TOP]);
   const at = (/** @type {Series['points'][0]} */ p) => ({ x: x(p.x), y: y(p.y), text: p.text });
-  const halves = Array.from(
-    { length: Math.floor(2 * x1) - Math.ceil(2 * x0) + 1 },
-    (_, i) => Math.ceil(2 * x0) / 2 + i / 2,
+  const first = Math.ceil(x0 / every);
+  const ticks = Array.from({ length: Math.floor(x1 / every) - first + 1 }, (_, i) =>
+    Number(((first + i) * every).toFixed(6)),
   );
   const longest = Math.max(...all.map(({ name }) => name.length));
   return chart(
@@ -41,7 +41,7 @@ export function scatter(all, across, up) {
     },
     [
       ...lines(shown, y, [LEFT, WIDTH - RIGHT]),
-      ...halves.map((tick) => words(x(tick), HEIGHT - BOTTOM + 18, String(tick), 'middle')),
+      ...ticks.map((tick) => words(x(tick), HEIGHT - BOTTOM + 18, String(tick), 'middle')),
       words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, across, 'middle'),
       upright(14, HEIGHT / 2, up),
       ...all.map(({ name, points }, i) =>

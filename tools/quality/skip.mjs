@@ -1,21 +1,26 @@
 #!/usr/bin/env node
 // What leaving out layers costs and brings: the tables of docs/decisions/0019-quality.md.
 //
-//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--sure 0.5,0.9,0.99] [--build relaxed] [--rounds 5]
+//   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--sure 0.5,0.9,0.99] [--build relaxed] [--rounds 5] [--plot OUT.svg]
 //
 // First how much a layer matters: the perplexity of the text's first tokens without it alone. Then that of the tokens behind these without the
 // 1, 2, 3, … layers that matter least ("skip"), and without the last ones, which is what a token says that leaves early ("exit"). "same choice":
-// as all layers choose. "tokens/s": of single steps, --rounds of all in turn (0: none), the median and, in brackets, the least and the greatest.
+// as all layers choose. "step": its time against one with all layers, --rounds of all in turn (0: none), the median of their ratios and, in brackets,
+// the least and the greatest; --plot draws both.
 //
 // At last what leaving early could bring at best, if only tokens did that are sure of what comes next without the last layers: how many are (--sure, the
 // probability of the likeliest), how many of these choose as all layers do, and how many weights a step would then meet, against one that leaves never.
 // Who leaves has saved those layers; who doesn't has met the head twice.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/probabilities.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { summary } from '../bench/stats.mjs';
+import { scatter } from './plot.mjs';
 import { openReader } from './reader.mjs';
+
+/** Percents: what adds more is no point of the plot. */
+const DRAWN = 1e5;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -27,6 +32,7 @@ const { values, positionals } = parseArgs({
     activations: { type: 'string', default: 'i16' },
     build: { type: 'string', default: 'relaxed' },
     rounds: { type: 'string', default: '5' },
+    plot: { type: 'string' },
   },
 });
 if (positionals.length !== 2) throw new Error('see the head of this file');
@@ -103,19 +109,31 @@ for (let round = 0; round < Number(values.rounds); round++)
     reader.skip(left);
     steps[i].push(reader.step(Math.min(128, n)));
   }
-console.log(`\n| ${n} tokens behind these | layers left out | perplexity | against all | same choice | tokens/s |`);
+console.log(`\n| ${n} tokens behind these | layers left out | perplexity | against all | same choice | step |`);
 console.log('|---|---|---|---|---|---|');
+const times = steps.map((of) => summary(of.map((ms, round) => ms / steps[0][round])));
+const more = found.map(({ perplexity }) => 100 * (perplexity / found[0].perplexity - 1));
 for (const [i, { name, left }] of cases.entries()) {
   const { perplexity, chosen } = found[i];
   const same = chosen.filter((id, at) => id === found[0].chosen[at]).length / chosen.length;
-  const rates = summary(steps[i].map((ms) => 1000 / ms));
-  const shown = rates ? `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})` : '';
+  const time = i ? times[i] : null;
+  const shown = time ? `${time.median.toFixed(3)} (${time.least.toFixed(3)}–${time.most.toFixed(3)})` : '';
   const sorted = left.toSorted((a, b) => a - b);
-  const more = 100 * (perplexity / found[0].perplexity - 1);
   console.log(
-    `| ${name} | ${sorted.join(', ')} | ${perplexity.toFixed(2)} | ${i ? `${more < 0 ? '−' : '+'}${Math.abs(more).toFixed(1)} %` : ''} | ` +
+    `| ${name} | ${sorted.join(', ')} | ${perplexity.toFixed(2)} | ${i ? `${more[i] < 0 ? '−' : '+'}${Math.abs(more[i]).toFixed(1)} %` : ''} | ` +
       `${(100 * same).toFixed(1)} % | ${shown} |`,
   );
+}
+if (values.plot) {
+  /** @param {'skip' | 'exit'} kind @param {string} name */
+  const line = (kind, name) => ({
+    name,
+    points: cases.flatMap((one, i) =>
+      one.name.startsWith(kind) && more[i] <= DRAWN ? [{ x: times[i]?.median ?? 1, y: more[i], text: one.left.join(', ') }] : [],
+    ),
+  });
+  const drawn = [line('skip', 'without those that matter least'), line('exit', 'without the last ones')];
+  writeFileSync(values.plot, scatter(drawn, 'time of a step, of all layers', 'added to the perplexity, %', 0.05));
 }
 
 const head = vocab * hidden;
