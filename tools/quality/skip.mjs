@@ -129,7 +129,9 @@ if (values.plot) {
   const line = (kind, name) => ({
     name,
     points: cases.flatMap((one, i) =>
-      one.name.startsWith(kind) && more[i] <= DRAWN ? [{ x: times[i]?.median ?? 1, y: more[i], text: one.left.join(', ') }] : [],
+      one.name.startsWith(kind) && more[i] <= DRAWN
+        ? [{ x: times[i]?.median ?? 1, y: more[i], text: one.left.join(', ') }]
+        : [],
     ),
   });
   const drawn = [line('skip', 'without those that matter least'), line('exit', 'without the last ones')];
