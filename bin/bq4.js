@@ -68,7 +68,8 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
   --embed TYPE         of embedding and head (default: bq8)
   --target-size SIZE   of the file, as 80MB: bq4h, bq4a or bq8 (bq3a, bq2a if need be) for each matrix, by what rounding it costs the model's predictions
   --target-ppl PERCENT  of perplexity that may be added, as 3%, measured on the end of the text: types are chosen as for --target-size
-  --method KIND        gptq (default): errors are made good by later weights; search: only scales are searched
+  --method KIND        gptaq (default): errors are made good by later weights and, one layer after the other, by later matrices; gptq: by later weights
+                       of the same matrix alone, which reads the text once; search: only scales are searched
   --smooth NUMBER      0 to 1 (default 0): inputs that are large are made smaller, and the weights that they meet larger, folded into norms
   --plot FILE.svg      a chart: the error of each matrix by its kind, over the layers, and its bits where they differ
   --threads N          that round (default: as many as there are cores, up to 8, and memory for); the file doesn't depend on it

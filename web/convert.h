@@ -11,13 +11,21 @@ typedef struct bqw_round_errors { /* 40 bytes */
   double sum, squares, most; /* 16: of |weight - what it became| */
 } bqw_round_errors;
 
-/* From now on what goes into the product of `module` (c/model/program.h) in `layer` is added to
- * `moments` [cols][cols], zeroed before; NULL: no more. Columns of that module; 0: the layer has no
- * such product of its own. NOMEM: more than 256 at once. */
+/* From now on what goes into the product of `module` (c/model/program.h) in `layer` is looked at,
+ * each pointer being NULL where it isn't wanted: `moments` [cols][cols] are added to, zeroed
+ * before; `rows` [tokens][cols] are written; or, where there is a `drift` [cols][cols] to be added to, they
+ * are what the input was, and are used up (c/quant/drift.h). All NULL: only *cols is told, the
+ * columns of that module; 0: the layer has no such product of its own, or 256 are looked at. */
 uint32_t bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments,
-                          uint32_t *cols);
+                          float *rows, float *drift, uint32_t *cols);
 /* Ends what bqw_inputs_watch began, in all sessions. */
 void bqw_inputs_end(uint32_t session);
+/* Computes one layer alone, over what its window has there: x [tokens][hidden] of all of the
+ * timeline's tokens, in place. "Layer" `layers`: x becomes the embedding. The timeline is then as
+ * after bqw_session_sync, with nothing computed. `module`: it is computed as far as that one's
+ * product, for what watches it, and x is of no use then; a number that no module has: all of it.
+ * ARGUMENT: it is longer than a window. */
+uint32_t bqw_layer_run(uint32_t session, uint32_t layer, uint32_t module, float *x);
 
 /* Where the weights of a matrix lie, in rows of floats: of a layer's module, or in "layer" `layers`
  * of the embedding (module 0) or the head (1). Whoever changes them computes with another model.
@@ -27,6 +35,11 @@ uint32_t bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t
 /* c/quant/moments.h. work: cols * (cols + 1) f64; feedback may be NULL: only the moments end. */
 uint32_t bqw_moments_end(float *moments, uint32_t cols, float share, double *work,
                          float *feedback);
+/* Floats that bqw_drift_make_good needs as `work`. */
+double bqw_drift_floats(uint32_t cols);
+/* c/quant/drift.h: w [rows][cols] becomes what makes good what layers before it have changed. */
+void bqw_drift_make_good(float *w, uint32_t rows, uint32_t cols, const float *drift,
+                         const float *feedback, float *work);
 /* Floats that bqw_round needs as `work` for so many rows. */
 double bqw_round_floats(uint32_t type, uint32_t rows, uint32_t cols);
 /* f32 [rows][cols] -> blocks, by moments and feedback (each may be NULL). */

@@ -6,6 +6,7 @@
 #include "core/encode_given.h"
 #include "core/quant.h"
 #include "kernels/encoders.h"
+#include "quant/drift.h"
 #include "quant/moments.h"
 #include "quant/round.h"
 
@@ -37,17 +38,24 @@ bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows
 /* --- rounding by calibration ------------------------------------------------------------------ */
 
 BQW(uint32_t)
-bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments,
-                 uint32_t *cols) {
+bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments, float *rows,
+                 float *drift, uint32_t *cols) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
-  *cols = bqw_inputs_add(s, layer, module, moments);
+  *cols = bqw_inputs_add(s, layer, module, (bqw_watch){moments, rows, drift});
   return bqw_report(BQ_OK, NULL);
 }
 
 BQW(void) bqw_inputs_end(uint32_t session) {
   bq_session *s = bqw_session_of(session);
   if (s) bqw_inputs_stop(s);
+}
+
+BQW(uint32_t) bqw_layer_run(uint32_t session, uint32_t layer, uint32_t module, float *x) {
+  bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return bqw_report(bqw_inputs_layer(s, layer, module, x, &err), &err);
 }
 
 BQW(uint32_t) bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out) {
@@ -69,6 +77,14 @@ bqw_moments_end(float *moments, uint32_t cols, float share, double *work, float 
   bq_status status = bq_moments_end(moments, cols, share, &err);
   if (!status && feedback) status = bq_feedback_make(moments, cols, work, feedback, &err);
   return bqw_report(status, &err);
+}
+
+BQW(double) bqw_drift_floats(uint32_t cols) { return (double)bq_drift_floats(cols); }
+
+BQW(void)
+bqw_drift_make_good(float *w, uint32_t rows, uint32_t cols, const float *drift,
+                    const float *feedback, float *work) {
+  bq_drift_make_good(w, rows, cols, drift, feedback, work);
 }
 
 /* Integers of a piece take as many bytes as it has weights, scales and minima a float a block. */

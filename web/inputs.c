@@ -2,7 +2,10 @@
  * is then still where its product has read it. */
 #include "inputs.h"
 
+#include <string.h>
+
 #include "model/model.h"
+#include "quant/drift.h"
 #include "quant/moments.h"
 #include "session/session.h"
 
@@ -11,7 +14,7 @@ enum { WATCHED = 256 };
 typedef struct watched {
   uint32_t layer;
   uint8_t stage;
-  float *moments;
+  bqw_watch want; /* rows: from the next token on */
   const bq_step *step;
 } watched;
 
@@ -34,14 +37,22 @@ static uint32_t rows_of(const bq_session *s, uint32_t layer) {
   return (s->rows - 1) % most + 1;
 }
 
+static void look(bqw_watch *w, const float *x, uint32_t cols, uint32_t tokens) {
+  if (w->moments) bq_moments_add(w->moments, cols, x, tokens);
+  if (!w->rows) return;
+  if (w->drift) bq_drift_add(w->drift, cols, w->rows, x, tokens);
+  else memcpy(w->rows, x, (size_t)tokens * cols * sizeof *x);
+  w->rows += (size_t)tokens * cols;
+}
+
 static void mark(void *ctx, bq_stage stage, uint32_t layer) {
   const bq_session *s = inputs.s;
   (void)ctx;
   for (size_t i = 0; i < inputs.n; i++) {
-    const watched *w = &inputs.list[i];
+    watched *w = &inputs.list[i];
     if (w->layer != layer || w->stage != stage) continue;
     const uint32_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)w->step->in);
-    bq_moments_add(w->moments, cols, input_of(s, w->step), rows_of(s, layer));
+    look(&w->want, input_of(s, w->step), cols, rows_of(s, layer));
   }
 }
 
@@ -59,13 +70,13 @@ static const bq_step *step_of(const bq_layer_kind *kind, uint32_t module) {
   return found;
 }
 
-uint32_t bqw_inputs_add(bq_session *s, uint32_t layer, uint32_t module, float *moments) {
+uint32_t bqw_inputs_add(bq_session *s, uint32_t layer, uint32_t module, bqw_watch watch) {
   if (layer >= s->model->config.layers || inputs.n == WATCHED) return 0;
   const bq_step *step = step_of(s->model->layers[layer].kind, module);
   if (!step) return 0;
-  if (moments) {
+  if (watch.moments || watch.rows) {
     inputs.s = s;
-    inputs.list[inputs.n++] = (watched){layer, step->stage, moments, step};
+    inputs.list[inputs.n++] = (watched){layer, step->stage, watch, step};
     s->options.trace = (bq_trace){NULL, mark};
   }
   return bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
@@ -74,6 +85,56 @@ uint32_t bqw_inputs_add(bq_session *s, uint32_t layer, uint32_t module, float *m
 void bqw_inputs_stop(bq_session *s) {
   s->options.trace = (bq_trace){0};
   inputs.n = 0;
+}
+
+/* Opens the pass of a timeline of which nothing is computed: a slice does, which nobody watches. */
+static bq_status open_pass(bq_session *s, bq_error *err) {
+  const bq_trace trace = s->options.trace;
+  s->options.trace = (bq_trace){0};
+  const bq_status status = bq_session_run(s, 1, err);
+  s->options.trace = trace;
+  return status;
+}
+
+/* Of a layer as far as the product of `module`. */
+static bq_status run_layer(bq_session *s, uint32_t layer, uint32_t module, uint32_t slices,
+                           bq_error *err) {
+  const bq_layer_kind **kind = &s->model->layers[layer].kind, *whole = *kind;
+  const bq_step *last = module < BQ_MODULES ? step_of(whole, module) : NULL;
+  bq_layer_kind part = *whole;
+  if (last) part.n = (uint32_t)(last - whole->steps) + 1;
+  *kind = &part;
+  const bq_status status = bq_session_run(s, slices, err);
+  *kind = whole;
+  return status;
+}
+
+bq_status bqw_inputs_layer(bq_session *s, uint32_t layer, uint32_t module, float *x,
+                           bq_error *err) {
+  const uint32_t layers = s->model->config.layers, batch = s->options.batch;
+  if (layer > layers || s->n_texts || !s->n_tokens || s->n_tokens > s->options.window)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "layer %u of %u, over %u tokens in windows of %u", layer, layers, s->n_tokens,
+                   s->options.window);
+  bq_pass_drop(s);
+  s->computed = 0;
+  s->has_results = false;
+  bq_status status = open_pass(s, err);
+  if (status != BQ_OK && status != BQ_MORE) return status;
+  const uint32_t rows = s->n_tokens, slices = (rows + batch - 1) / batch;
+  const size_t bytes = (size_t)rows * s->model->config.hidden * sizeof *x;
+  if (layer == layers) {
+    s->embedded = 0;
+    status = bq_forward_embed(s, err);
+  } else {
+    memcpy(s->x, x, bytes);
+    s->layer = layer;
+    s->batch_at = 0;
+    status = run_layer(s, layer, module, slices, err);
+  }
+  if (status == BQ_OK || status == BQ_MORE) memcpy(x, s->x, bytes), status = BQ_OK;
+  bq_pass_drop(s);
+  return status;
 }
 
 const bq_matrix *bqw_inputs_matrix(const bq_session *s, uint32_t layer, uint32_t module) {

@@ -1,27 +1,12 @@
 #include "quant/moments.h"
 
+#include <stdbool.h>
+
 #include "core/blocks.h"
-
-/* Four tokens at once, since h is much larger than they are. */
-enum { AT_ONCE = 4 };
-
-static void add_four(float *restrict h, size_t n, const float *restrict x, size_t cols, size_t i) {
-  const float *b = x + cols, *c = b + cols, *d = c + cols;
-  const float xi = x[i], bi = b[i], ci = c[i], di = d[i];
-  for (size_t j = 0; j < n; j++)
-    h[j] = (((h[j] + xi * x[j]) + bi * b[j]) + ci * c[j]) + di * d[j];
-}
-
-static void add_one(float *restrict h, size_t n, const float *restrict x, size_t i) {
-  for (size_t j = 0; j < n; j++) h[j] += x[i] * x[j];
-}
+#include "quant/outer.h"
 
 void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens) {
-  size_t t = 0;
-  for (; t + AT_ONCE <= tokens; t += AT_ONCE)
-    for (size_t i = 0; i < cols; i++) add_four(h + i * cols, i + 1, x + t * cols, cols, i);
-  for (; t < tokens; t++)
-    for (size_t i = 0; i < cols; i++) add_one(h + i * cols, i + 1, x + t * cols, i);
+  bq_add_outer(h, cols, x, x, tokens, true);
 }
 
 bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err) {
@@ -81,6 +66,6 @@ bq_status bq_feedback_make(const float *h, size_t cols, double *work, float *fee
   invert(work, cols, work + cols * cols);
   for (size_t i = 0; i < cols; i++)
     for (size_t j = 0; j < cols; j++)
-      feedback[i * cols + j] = j <= i ? (float)work[i * cols + j] : 0.0f;
+      feedback[i * cols + j] = j >= i ? (float)work[j * cols + i] : 0.0f;
   return BQ_OK;
 }

@@ -8,8 +8,8 @@
 
 #include "core/status.h"
 
-/* h [cols][cols] += x^T x, of `tokens` rows of x. The lower triangle alone, h[i][j], j <= i; each
- * element adds up token by token. */
+/* h [cols][cols] += x^T x, of `tokens` rows of x; each element adds up token by token. Only the
+ * lower triangle, h[i][j], j <= i: above it may be anything. */
 void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens);
 
 /* Once all is added: the upper triangle too, and `share` of the mean of the diagonal on top of it,
@@ -19,8 +19,8 @@ bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err);
 
 /* How the error of a weight is made good by those behind it (GPTQ). With H = M D M^T, M upper
  * triangular with ones on its diagonal, and V the inverse of M: when w[j] becomes v[j], all k > j
- * become w[k] -= (w[j] - v[j]) V[j][k]. feedback [cols][cols]: row k has V[j][k], j < k; D is on
- * the diagonal: what an error of w[k] costs that those behind it make good as well as they can.
+ * become w[k] -= (w[j] - v[j]) V[j][k]. feedback [cols][cols]: row j has V[j][k], k > j; D is on
+ * the diagonal: what an error of w[j] costs that those behind it make good as well as they can.
  * `work`: cols * (cols + 1) f64. FORMAT: H is not positive definite. */
 bq_status bq_feedback_make(const float *h, size_t cols, double *work, float *feedback,
                            bq_error *err);

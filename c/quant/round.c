@@ -4,11 +4,10 @@
 
 #include "core/blocks.h"
 #include "core/encoder.h"
+#include "quant/lanes.h"
 
-/* Rows side by side, so that one load of H serves all of them; and weights of a block, at most. */
-enum { ROWS = 8, BLOCK = 64 };
-typedef float lanes[ROWS];
-#define LANES for (int l = 0; l < ROWS; l++)
+enum { ROWS = BQ_LANES, BLOCK = 64 }; /* rows of a strip; weights of a block, at most */
+typedef bq_lanes lanes;
 
 /* Starts of the search: shares of a block's range that are cut off below and above, or what the
  * largest weight of a symmetric block becomes; and how often each is rounded and fitted. */
@@ -181,18 +180,6 @@ static void search(const form *f, const lanes *x, const lanes *weight, size_t n,
 
 /* --- what goes from block to block ------------------------------------------------------------ */
 
-/* to[k] += sum over j of m[k][a + j] * d[j], for k from...end - 1. */
-static void spread(const float *m, size_t cols, size_t a, size_t n, const lanes *d, size_t from,
-                   size_t end, lanes *to) {
-  for (size_t k = from; k < end; k++) {
-    const float *row = m + k * cols + a;
-    lanes sum;
-    LANES sum[l] = to[k][l];
-    for (size_t j = 0; j < n; j++) LANES sum[l] += row[j] * d[j][l];
-    LANES to[k][l] = sum[l];
-  }
-}
-
 static size_t block_at(const strip *s, size_t b, size_t *n) {
   const size_t a = b * s->f.block;
   *n = s->cols - a < s->f.block ? s->cols - a : s->f.block;
@@ -218,9 +205,11 @@ static void round_columns(strip *s, const bq_round_by *by) {
         lost[i][l] = q * s->scale[b][l] + s->min[b][l] - s->t[a + i][l];
       }
       if (by->feedback)
-        spread(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n, s->t);
+        bq_lanes_spread(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n,
+                        s->t + a + i + 1);
     }
-    if (by->feedback) spread(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t);
+    if (by->feedback)
+      bq_lanes_spread(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t + a + n);
   }
 }
 
@@ -231,13 +220,14 @@ static float value_at(const strip *s, size_t i, int l) {
   return s->q[i][l] * s->scale[b][l] + s->min[b][l];
 }
 
-/* g = (v - w)^T H; `t` gets v - w, for it is needed no more. */
+/* H is symmetric: its rows are its columns. g = (v - w)^T H; `t` gets v - w, for it is needed no
+ * more. */
 static void make_gradient(strip *s, const float *h) {
   memset(s->g, 0, s->cols * sizeof *s->g);
   for (size_t i = 0; i < s->cols; i++) LANES s->t[i][l] = value_at(s, i, l) - s->w[i][l];
   for (size_t b = 0, n; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &n);
-    spread(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
+    bq_lanes_spread(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
   }
 }
 
@@ -247,7 +237,7 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
   lanes hq[BLOCK], gq = {0}, g1 = {0}, qq = {0}, q1 = {0}, ds, dm, change = {0};
   float all = 0;
   memset(hq, 0, sizeof hq);
-  spread(h + a * s->cols, s->cols, a, n, s->q + a, 0, n, hq);
+  bq_lanes_spread(h, s->cols, a, n, s->q + a, a, a + n, hq);
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < n; j++) all += h[(a + i) * s->cols + a + j];
   for (size_t i = 0; i < n; i++) LANES {
@@ -274,7 +264,7 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
     s->min[b][l] += dm[l];
   }
   for (size_t i = 0; i < n; i++) LANES d[i][l] = ds[l] * s->q[a + i][l] + dm[l];
-  spread(h + a * s->cols, s->cols, a, n, d, 0, n, s->g + a);
+  bq_lanes_spread(h, s->cols, a, n, d, a, a + n, s->g + a);
 }
 
 /* Each weight of a block to where the error is least, all others as they are. */
@@ -292,7 +282,7 @@ static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lane
       s->q[a + i][l] = now;
       d[i][l] += step[l];
     }
-    spread(h + a * s->cols, s->cols, a + i, 1, (const lanes *)&step, 0, n, s->g + a);
+    bq_lanes_spread(h, s->cols, a + i, 1, (const lanes *)&step, a, a + n, s->g + a);
   }
 }
 
@@ -302,8 +292,8 @@ static void sweep(strip *s, const float *h) {
     const size_t a = block_at(s, b, &n);
     refit(s, h, b, a, n, d);
     improve(s, h, b, a, n, d);
-    spread(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
-    spread(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g);
+    bq_lanes_spread(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
+    bq_lanes_spread(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g + a + n);
   }
 }
 
@@ -330,7 +320,7 @@ static void add_errors(strip *s, const float *h, size_t n, bq_round_errors *erro
   memset(s->g, 0, s->cols * sizeof *s->g);
   for (size_t b = 0, m; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &m);
-    spread(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
+    bq_lanes_spread(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
   }
   for (size_t l = 0; l < n; l++)
     for (size_t i = 0; i < s->cols; i++)

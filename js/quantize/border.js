@@ -3,10 +3,13 @@ import { functions } from '../wasm/border.js';
 
 /** @type {Record<string, string>} */
 export const quantizing = {
-  bqw_inputs_watch: 'suuuuu',
+  bqw_inputs_watch: 'suuuuuuu',
   bqw_inputs_end: 'vu',
+  bqw_layer_run: 'suuuu',
   bqw_weights: 'suuuu',
   bqw_moments_end: 'suufuu',
+  bqw_drift_floats: 'fu',
+  bqw_drift_make_good: 'vuuuuuu',
   bqw_round_floats: 'fuuu',
   bqw_round: 'suuuuuuuuuuu',
 };

@@ -12,7 +12,7 @@ import { roundingBytes } from './rounder.js';
 /** @import { Moments, Rounded } from './rounder.js' */
 
 /** @typedef {Encoder & { key: string, use: (moments: Moments) => void | Promise<void>, round: (...given: Parameters<Hand['round']>) => Rounded | Promise<Rounded>, end: (why: Error) => void }} AnyHand */
-/** @template T @typedef {{ key: string, bytes: number, run: (hand: AnyHand) => Promise<T> }} Job  key: of the moments that it needs, or ''; bytes: of what it gives */
+/** @template T @typedef {{ key: string, bytes: number, run: (hand: AnyHand) => Promise<T>, hurry?: boolean }} Job  key: of the moments that it needs, or ''; bytes: of what it gives; hurry: others wait for it */
 
 /** Threads at most, unless more are asked for. */
 const MOST = 8;
@@ -70,9 +70,10 @@ class RemoteHand {
   }
 
   /** What is copied is copied before it returns. @param {Moments} moments */
-  async use({ key, cols, values }) {
-    const copy = values.slice();
-    await this.#ask('use', [{ key, cols, values: copy }], [copy.buffer]);
+  async use({ key, cols, values, drift }) {
+    const copies = { values: values.slice(), drift: drift?.slice() };
+    const buffers = Object.values(copies).flatMap((copy) => (copy ? [copy.buffer] : []));
+    await this.#ask('use', [{ key, cols, ...copies }], buffers);
     this.key = key;
   }
 
@@ -160,11 +161,12 @@ export class Hands {
     return made.promise;
   }
 
-  /** Those that are free take the first jobs; what needs moments that one has is that one's: to prepare them takes longest. */
+  /** Those that are free take the first jobs; what needs moments that one has is that one's, unless others wait for it: to prepare them takes longest. */
   #next() {
     for (const job of [...this.#queue]) {
       const has = job.key && this.#all.find(({ key }) => key === job.key);
-      const free = has ? (has.busy ? null : has) : this.#all.find(({ busy }) => !busy);
+      const own = has && (!has.busy || !job.hurry) ? (has.busy ? null : has) : undefined;
+      const free = own === undefined ? this.#all.find(({ busy }) => !busy) : own;
       if (!free) continue;
       this.#queue.splice(this.#queue.indexOf(job), 1);
       free.busy = true;

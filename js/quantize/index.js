@@ -11,7 +11,9 @@ import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { fromFile } from '../sources/index.js';
-import { Calibrator, inputOf } from './calibrate.js';
+import { Calibrator } from './calibrate.js';
+import { inputOf } from './reader.js';
+import { Drift } from './drift.js';
 import { Hands, usualThreads } from './hands.js';
 import { typesInRoom, typesWithin } from './mix.js';
 import { smoothed } from './smooth.js';
@@ -40,7 +42,7 @@ const [TESTED, CHARACTERS] = [1024, 8192];
  * @property {string} [embed]      type of embedding and head; default "bq8"
  * @property {string} [calibrate]  a text; none: weights are rounded one by one, as `convert` does
  * @property {number} [tokens]     of the text that count, default 16,384
- * @property {Method} [method]     default "gptq"
+ * @property {Method} [method]     default "gptaq"
  * @property {number} [smooth]     0 to 1, default 0: how much of what makes inputs differ in size is folded into norms; needs a text
  * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
  * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
@@ -50,15 +52,20 @@ const [TESTED, CHARACTERS] = [1024, 8192];
  * @property {AbortSignal} [signal]
  */
 
-/** @typedef {'gptq' | 'search'} Method  "search": scales by the weighted error; "gptq": and errors made good by later weights, then sweeps */
+/**
+ * "search": scales by the weighted error; "gptq": and errors made good by later weights, then sweeps; "gptaq": one input after the other, and
+ * what was changed before it made good, too.
+ * @typedef {'gptaq' | 'gptq' | 'search'} Method
+ */
 
-/** @type {Record<Method, import('./rounder.js').Rounding>} */
+/** @type {Record<Method, import('./rounder.js').Rounding & { inOrder?: boolean }>} */
 const METHODS = {
   search: { feedback: false, sweeps: 0, damp: 0.01 },
   // A few inputs of SmolLM2 are so much larger than all others that a tenth of the mean is more than most moments are, which leaves little of
   // what the text says; so each is raised by a share of itself. Of 0.03 to 0.3 perplexities of stories260K hardly differ (its KL divergence
   // is least at 0.1), those of SmolLM2, calibrated on 2,048 tokens, go on falling: most of it is had at 0.2.
   gptq: { feedback: true, sweeps: 4, damp: 0.001, own: 0.2 },
+  gptaq: { feedback: true, sweeps: 4, damp: 0.001, own: 0.2, inOrder: true },
 };
 
 /** @param {string} output @param {OutModel} model @param {{ hash?: string, onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} options */
@@ -136,7 +143,7 @@ async function perplexityOf(path, text, signal) {
  * @returns {Promise<import('../convert/report.js').ConvertReport>}
  */
 export async function quantize(input, output, options = {}) {
-  const { method = 'gptq', calibrate, tokens, threads } = options;
+  const { method = 'gptaq', calibrate, tokens, threads } = options;
   if (!Object.hasOwn(METHODS, method))
     throw new BqError('ARGUMENT', `method is "${method}", not one of ${Object.keys(METHODS).join(', ')}`);
   if (threads !== undefined && !(Number.isInteger(threads) && threads > 0))
@@ -167,41 +174,55 @@ export async function quantize(input, output, options = {}) {
   /** @type {Hands | null} */
   let hands = null;
   try {
-    if (calibrate !== undefined && (shapes.length || smooth)) {
-      const calibrated = async () => {
-        await writeFloats(input, matches, codec, floats, options);
-        const opened = await Calibrator.open(fromFile(floats), seen, { tokens, signal: options.signal });
-        opened.onTokens = (done, total) => options.onProgress?.('calibrate', done, total);
-        return opened;
-      };
-      calibrator = await calibrated();
+    const calibrated = calibrate !== undefined && (shapes.length > 0 || smooth > 0);
+    const { inOrder } = METHODS[method];
+    const onTokens = (/** @type {number} */ done, /** @type {number} */ total) =>
+      options.onProgress?.('calibrate', done, total);
+    const limits = { tokens, signal: options.signal };
+    const opened = async () => {
+      const found = await Calibrator.open(fromFile(floats), seen, limits);
+      found.onTokens = onTokens;
+      return found;
+    };
+    if (calibrated) {
+      await writeFloats(input, matches, codec, floats, options);
       if (smooth) {
+        calibrator = await opened();
         matches = await smoothed(matches, input.config, calibrator, smooth);
         calibrator.close();
         calibrator = null;
-        calibrator = await calibrated();
+        await writeFloats(input, matches, codec, floats, options);
       }
+      if (!inOrder || (targetSize ?? targetPpl) !== undefined) calibrator = await opened();
     }
     const task = {
-      shapes: calibrator ? shapes : [],
+      shapes: calibrated ? shapes : [],
       rounding: METHODS[method],
       largestPiece: Math.max(largestPiece, 1 << 20),
     };
     hands = await Hands.create(threads ?? usualThreads(task, weightsOf(matches)), task, codec, options.signal);
-    const tensors = new Tensors(hands, calibrator);
+    const rounding = hands;
+    const tensors = new Tensors(rounding, calibrator);
     /** @param {ReadonlyMap<string, WeightType>} own  types of some @param {string} to @param {'try' | 'write'} stage */
     const write = async (own, to, stage) => {
-      const out = tensors.encoded(matches, (match) => typeOf(match, types, own));
-      const written = await writeFile(
-        to,
-        { ...input.parts, config: input.config, tensors: out },
-        {
-          hash: options.hash,
-          onBytes: (done, total) => options.onProgress?.(stage, done, total),
-          signal: options.signal,
-        },
-      );
-      return { written, out };
+      const drift = calibrated && inOrder ? await Drift.open(fromFile(floats), seen, matches, limits) : null;
+      if (drift) drift.onTokens = onTokens;
+      try {
+        const from = drift ? new Tensors(rounding, drift) : tensors;
+        const out = from.encoded(matches, (match) => typeOf(match, types, own));
+        const written = await writeFile(
+          to,
+          { ...input.parts, config: input.config, tensors: out },
+          {
+            hash: options.hash,
+            onBytes: (done, total) => options.onProgress?.(stage, done, total),
+            signal: options.signal,
+          },
+        );
+        return { written, out };
+      } finally {
+        drift?.close();
+      }
     };
     let own = new Map();
     if (calibrator && (targetSize ?? targetPpl) !== undefined) {
@@ -217,6 +238,10 @@ export async function quantize(input, output, options = {}) {
           return 100 * ((await perplexityOf(attempt, unseen, options.signal)) / before - 1);
         });
       }
+    }
+    if (inOrder) {
+      calibrator?.close(); // as much memory as the model takes
+      calibrator = null;
     }
     const { written, out } = await write(own, output, 'write');
     return conversionReport(

@@ -5,11 +5,12 @@
 import { isSearched, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
-import { inputOf } from './calibrate.js';
-import { firstRows, keyOf, rowsFrom, Tally } from './tensors.js';
+import { inputOf } from './reader.js';
+import { cutsOf, Tally } from './tensors.js';
 
 /** @import { Match } from '../convert/encoded.js' */
 /** @import { AnyHand } from './hands.js' */
+/** @import { Calibrator } from './calibrate.js' */
 /** @import { Tensors } from './tensors.js' */
 /** @import { WeightType } from '../convert/weights.js' */
 
@@ -56,7 +57,7 @@ export function spend(choices, room) {
 
 /**
  * What rounding a matrix to each type of a ladder errs, and what it is in the first one: as it will be computed with.
- * @param {Tensors} tensors @param {AnyHand} hand @param {Match} match @param {readonly WeightType[]} ladder
+ * @param {Tensors<Calibrator>} tensors @param {AnyHand} hand @param {Match} match @param {readonly WeightType[]} ladder
  */
 async function triedOn(tensors, hand, match, ladder) {
   const { rows, cols } = matrixOf(match.slot.dims);
@@ -67,9 +68,8 @@ async function triedOn(tensors, hand, match, ladder) {
   for (const [i, type] of ladder.entries()) {
     const tally = new Tally();
     const layout = runLayout(type);
-    for (const row of firstRows(match)) {
-      const n = rowsFrom(match, row);
-      const piece = await tensors.piece(hand, match, { type, layout, by: by && isSearched(type) }, row);
+    for (const { row, n } of cutsOf(match)) {
+      const piece = await tensors.piece(hand, match, { type, layout, by: by && isSearched(type) }, { row, n });
       tally.add(n * cols, piece);
       if (i === 0) values.set(await hand.dequantize(type, layout, piece.bytes, n, cols), row * cols);
     }
@@ -102,7 +102,7 @@ function divergence(theirs, ours) {
 /**
  * What each matrix takes and loses in each type of a ladder.
  * @param {Match[]} matches  matrices, embedding and head @param {readonly WeightType[]} ladder
- * @param {{ tensors: Tensors, onTensor: (done: number, total: number) => void }} with_
+ * @param {{ tensors: Tensors<Calibrator>, onTensor: (done: number, total: number) => void }} with_
  */
 async function choicesOf(matches, ladder, { tensors, onTensor }) {
   const reference = await tensors.alone((calibrator) => calibrator.predictions(TOKENS));
@@ -110,7 +110,7 @@ async function choicesOf(matches, ladder, { tensors, onTensor }) {
     matches.map((match) => {
       const { rows, cols } = matrixOf(match.slot.dims);
       return {
-        key: keyOf(match, true),
+        key: tensors.keyOf(match, true),
         bytes: 4 * rows * cols,
         run: (/** @type {AnyHand} */ hand) => triedOn(tensors, hand, match, ladder),
       };

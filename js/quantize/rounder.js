@@ -14,7 +14,7 @@ const ROOM = 1 << 16;
  * How weights are rounded. Moments are raised, each on the diagonal by the share "own" of itself, and all by the share "damp" of their mean.
  * @typedef {{ feedback: boolean, sweeps: number, damp: number, own?: number }} Rounding
  */
-/** @typedef {{ key: string, cols: number, values: Float32Array }} Moments */
+/** drift: of what goes into a product, from the whole model to layers that are rounded (c/quant/drift.h). @typedef {{ key: string, cols: number, values: Float32Array, drift?: Float32Array }} Moments */
 /** Errors of weights, and of products with them: squares, and what they are of. @typedef {{ bytes: Uint8Array, errors: EncodeErrors & { error: number, of: number } }} Rounded */
 
 /** Bytes of a heap for matrices of these shapes. @param {readonly (readonly number[])[]} shapes */
@@ -23,8 +23,8 @@ export const roundingBytes = (shapes) =>
   Math.max(
     ...shapes.map((dims) => {
       const { cols } = matrixOf(dims);
-      // Moments, feedback, both in f64; a piece in f32, as integers and scales, and as bytes; columns of eight rows.
-      return 16 * cols * (cols + 1) + 7 * rowsPerPiece(dims) * cols + 8 * 32 * (cols + 64);
+      // Moments, feedback, both in f64, drift; a piece in f32, as integers and scales, and as bytes; columns of eight rows.
+      return 20 * cols * (cols + 1) + 7 * rowsPerPiece(dims) * cols + 8 * 32 * (cols + 64);
     }),
   );
 
@@ -35,6 +35,7 @@ export class Rounder {
   #key = '';
   #moments = 0;
   #feedback = 0;
+  #drift = 0;
 
   /** @param {Wasm} wasm @param {Rounding} rounding */
   constructor(wasm, rounding) {
@@ -53,13 +54,15 @@ export class Rounder {
   }
 
   /** Brings moments to where the next pieces are rounded by them. FORMAT. @param {Moments} moments */
-  use({ key, cols, values }) {
+  use({ key, cols, values, drift }) {
     if (key === this.#key) return;
     const wasm = this.#wasm;
-    for (const at of [this.#feedback, this.#moments]) if (at) wasm.free(at);
+    for (const at of [this.#drift, this.#feedback, this.#moments]) if (at) wasm.free(at);
     this.#key = key;
     this.#moments = wasm.alloc(4 * cols ** 2);
     this.#feedback = this.#rounding.feedback ? wasm.alloc(4 * cols ** 2) : 0;
+    this.#drift = drift ? wasm.alloc(4 * cols ** 2) : 0;
+    if (drift) wasm.f32(this.#drift, cols ** 2).set(drift);
     const h = wasm.f32(this.#moments, cols ** 2);
     h.set(values);
     const { own = 0 } = this.#rounding;
@@ -79,6 +82,11 @@ export class Rounder {
       const bytes = weightBytes(type, layout, rows, cols);
       const dst = take(bytes);
       const work = take(4 * wasm.call('bqw_round_floats', type.id, rows, cols));
+      if (this.#drift)
+        wasm.scope((room) => {
+          const lanes = room(4 * wasm.call('bqw_drift_floats', cols));
+          wasm.call('bqw_drift_make_good', src, rows, cols, this.#drift, this.#feedback, lanes);
+        });
       const errors = take(40);
       wasm.bytes(errors, 40).fill(0);
       const { sweeps } = this.#rounding;

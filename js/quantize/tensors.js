@@ -3,16 +3,17 @@ import { encodePiece, readPiece, rowsPerPiece } from '../convert/encoded.js';
 import { ErrorSum } from '../convert/report.js';
 import { weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
-import { inputOf } from './calibrate.js';
+import { inputOf } from './reader.js';
 
 /** @import { Encoded, Match, Piece } from '../convert/encoded.js' */
 /** @import { WeightType } from '../convert/weights.js' */
-/** @import { Calibrator } from './calibrate.js' */
 /** @import { AnyHand, Hands, Job } from './hands.js' */
-/** @import { Rounded } from './rounder.js' */
+/** @import { Moments, Rounded } from './rounder.js' */
 
 /** How a tensor is rounded; by: its moments. @typedef {{ type: WeightType, layout: number, by: boolean }} How */
 
+/** Pieces of a matrix that others wait for, so that several hands round it. What reports say is added up piece by piece, so they are no more where there are more hands. */
+const PARTS = 4;
 const LAYOUTS = ['rows', 'tiled', 'flat'];
 
 /** What its pieces say of a tensor. */
@@ -42,55 +43,78 @@ export class Tally {
   }
 }
 
-/** The first rows of a tensor's pieces. @param {Match} match */
-export function firstRows({ slot }) {
+/** The pieces of a tensor: their first rows, and how many each has. @param {Match} match @param {number} [parts]  as many at least, if they are not too small */
+export function cutsOf({ slot }, parts = 1) {
   const { rows } = matrixOf(slot.dims);
-  const step = rowsPerPiece(slot.dims);
-  return Array.from({ length: Math.ceil(rows / step) }, (_, i) => i * step);
+  const step = Math.min(rowsPerPiece(slot.dims), 32 * Math.ceil(rows / parts / 32));
+  return Array.from({ length: Math.ceil(rows / step) }, (_, i) => ({
+    row: i * step,
+    n: Math.min(step, rows - i * step),
+  }));
 }
 
-/** Rows of the piece that begins with this one. @param {Match} match @param {number} row */
-export const rowsFrom = ({ slot }, row) => Math.min(rowsPerPiece(slot.dims), matrixOf(slot.dims).rows - row);
+/**
+ * Where moments come from; null: a matrix has none. Of some, matrices are rounded one input after the other (drift.js).
+ * @typedef {object} Inputs
+ * @property {(name: string) => string} keyOf  whose moments a matrix has; '': none
+ * @property {(name: string) => Promise<Moments | null>} momentsOf
+ * @property {(name: string) => Promise<void>} [ready]  settles when those before the ones of a matrix's input are rounded
+ * @property {(name: string) => Promise<void>} [enter]  its input is looked at, once it is ready
+ * @property {(name: string, row: number, values: Float32Array, rows: number) => void} [put]  what became of its rows
+ */
 
-/** Whose moments it is rounded by; '': none. @param {Match} match @param {boolean} by */
-export const keyOf = ({ slot }, by) => (by && inputOf(slot.name)?.key) || '';
-
+/** @template {Inputs} [I=Inputs] */
 export class Tensors {
   #hands;
-  #calibrator;
-  /** What a calibrator did last. @type {Promise<unknown>} */
+  #inputs;
+  /** What was done last with what the inputs are of. @type {Promise<unknown>} */
   #last = Promise.resolve();
 
-  /** @param {Hands} hands @param {Calibrator | null} calibrator */
-  constructor(hands, calibrator) {
+  /** @param {Hands} hands @param {I | null} inputs */
+  constructor(hands, inputs) {
     this.#hands = hands;
-    this.#calibrator = calibrator;
+    this.#inputs = inputs;
   }
 
-  /** The calibrator's model does one thing after the other. @template T @param {(calibrator: Calibrator) => Promise<T>} work @returns {Promise<T>} */
+  /** Whose moments a tensor is rounded by; '': none. @param {Match} match @param {boolean} by */
+  keyOf({ slot }, by) {
+    return by && this.#inputs ? this.#inputs.keyOf(slot.name) : '';
+  }
+
+  /** The model of the inputs does one thing after the other. @template T @param {(inputs: I) => Promise<T>} work @returns {Promise<T>} */
   alone(work) {
-    const done = this.#last.then(() => work(/** @type {Calibrator} */ (this.#calibrator)));
+    const done = this.#last.then(() => work(/** @type {I} */ (this.#inputs)));
     this.#last = done.catch(() => {});
     return done;
   }
 
   /** Brings a matrix's moments to a hand; false: there are none. @param {AnyHand} hand @param {string} name */
   async #bring(hand, name) {
-    if (inputOf(name)?.key === hand.key) return true;
-    // They lie in the calibrator's heap until the next ones are collected: the hand has copied them before that.
-    const brought = await this.alone(async (calibrator) => {
-      const moments = await calibrator.momentsOf(name);
+    if (this.#inputs?.keyOf(name) === hand.key) return true;
+    // They lie in a heap until the next ones are collected: the hand has copied them before that.
+    const brought = await this.alone(async (inputs) => {
+      const moments = await inputs.momentsOf(name);
       return moments && { used: hand.use(moments) };
     });
     await brought?.used;
     return brought !== null;
   }
 
-  /** A piece of a tensor. FORMAT. @param {AnyHand} hand @param {Match} match @param {How} how @param {number} row  its first */
-  async piece(hand, match, { type, layout, by }, row) {
+  /** A piece of a tensor. FORMAT. @param {AnyHand} hand @param {Match} match @param {How} how @param {{ row: number, n: number }} rows */
+  async piece(hand, match, how, { row, n }) {
+    const { name, dims } = match.slot;
+    const { ready, enter, put } = (inputOf(name) && this.#inputs) || {};
+    await ready?.(name);
+    if (enter) await this.alone(() => enter(name));
+    const piece = await this.#rounded(hand, match, how, row, n);
+    if (put) put(name, row, await hand.dequantize(how.type, how.layout, piece.bytes, n, matrixOf(dims).cols), n);
+    return piece;
+  }
+
+  /** @param {AnyHand} hand @param {Match} match @param {How} how @param {number} row @param {number} n */
+  async #rounded(hand, match, { type, layout, by }, row, n) {
     const { slot, tensor } = match;
-    const n = rowsFrom(match, row);
-    if (by && this.#calibrator && (await this.#bring(hand, slot.name)))
+    if (by && this.#inputs && (await this.#bring(hand, slot.name)))
       return hand.round(type, layout, await tensor.read(row, n), n, matrixOf(slot.dims).cols);
     return encodePiece(hand, match, await readPiece(tensor, row, n), type, layout, n, row);
   }
@@ -102,13 +126,19 @@ export class Tensors {
 
   /** For a file, in its order. @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]} */
   encoded(matches, howOf) {
-    const planned = matches.map((match) => ({ match, how: howOf(match), rows: firstRows(match) }));
+    const hurry = Boolean(this.#inputs?.put);
+    const planned = matches.map((match) => ({
+      match,
+      how: howOf(match),
+      rows: cutsOf(match, hurry ? PARTS : 1),
+    }));
     const results = this.ahead(
       planned.flatMap(({ match, how, rows }) =>
-        rows.map((row) => ({
-          key: keyOf(match, how.by),
-          bytes: weightBytes(how.type, how.layout, rowsFrom(match, row), matrixOf(match.slot.dims).cols),
-          run: (/** @type {AnyHand} */ hand) => this.piece(hand, match, how, row),
+        rows.map((piece) => ({
+          key: this.keyOf(match, how.by),
+          hurry,
+          bytes: weightBytes(how.type, how.layout, piece.n, matrixOf(match.slot.dims).cols),
+          run: (/** @type {AnyHand} */ hand) => this.piece(hand, match, how, piece),
         })),
       ),
     );
@@ -120,7 +150,7 @@ export class Tensors {
       async function* pieces() {
         for (const [i, result] of own.entries()) {
           const piece = await result();
-          tally.add(rowsFrom(match, rows[i]) * matrixOf(dims).cols, piece);
+          tally.add(rows[i].n * matrixOf(dims).cols, piece);
           yield piece.bytes;
         }
       }

@@ -1,14 +1,14 @@
-// Is the number of threads that an engine chooses the best one? Fresh visits of a page in Chromium, each with an engine that learns it.
+// Are the table and the number of threads that an engine chooses the best ones? Fresh visits of a page in Chromium, each with an engine that learns.
 //
-//   node tests/bench/thread-choice.mjs [--visits 20] [--rounds 5] [--tokens 16] [--shape 135m] [--threads 2] [--json FILE]
+//   node tests/bench/thread-choice.mjs [--visits 20] [--rounds 5] [--tokens 16] [--shape 135m] [--threads 2] [--tables relaxed,relaxed16,simd128] [--json FILE]
 //
 // A visit is a new page. Its engine ("auto") computes a prompt of 128 tokens and writes `--tokens`; what it has chosen then, for prompts and for
-// tokens, is noted. Then engines with fixed numbers, 1 to `--threads`, and that one take turns in the same page, `--rounds` times each a new prompt
-// of 128 tokens and 32 tokens behind it. So what else the machine does falls on all.
+// tokens, is noted. Then engines with fixed settings, each of `--tables` with 1 to `--threads`, and that one take turns in the same page, `--rounds` times
+// each a new prompt of 128 tokens and 32 tokens behind it. So what else the machine does falls on all.
 //
-// Printed for each visit and kind: what was chosen, and the rate of the best fixed number over that of the chosen one (1: they are the same), each the
-// median over the rounds; and over that of the learning engine itself, trials included. Then how many visits are within 5 %. Random weights
-// (tools/make_random.mjs: BQ4H, 8-bit head), made once, in build/bench/.
+// Printed for each visit and kind: what was chosen, and the rate of the best fixed setting over that of the chosen one (1: they are the same), each the
+// median over the rounds; and over that of the learning engine itself, trials included. Then how many visits are within 5 %. Without --tables only
+// the table that was chosen takes part. Random weights (tools/make_random.mjs: BQ4H, 8-bit head), made once, in build/bench/.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,18 +29,19 @@ const { values } = parseArgs({
     tokens: { type: 'string', default: '16' },
     shape: { type: 'string', default: '135m' },
     threads: { type: 'string', default: '2' },
+    tables: { type: 'string', default: '' },
     json: { type: 'string' },
   },
 });
 const name = `choice-${values.shape}.bq4`;
 
 /** In the page. @param {any} o */
-async function visit({ model: url, prompt, tokens, first, rounds, most }) {
+async function visit({ model: url, prompt, tokens, first, rounds, most, tables }) {
   const path = '/js/index.js';
   const { createWorkerEngine, fromUrl } = await import(path);
   let made = 0;
-  const open = async (/** @type {number | 'auto'} */ threads) => {
-    const engine = await createWorkerEngine({ threads });
+  const open = async (/** @type {number | 'auto'} */ threads, /** @type {string | undefined} */ build) => {
+    const engine = await createWorkerEngine({ threads, build });
     const model = await engine.load(fromUrl(url), { context: 512 });
     const session = await model.createSession();
     /** Milliseconds a token, of a prompt that is new and of what is written. @param {number} maxTokens */
@@ -54,11 +55,14 @@ async function visit({ model: url, prompt, tokens, first, rounds, most }) {
     };
     return { engine, run };
   };
-  const auto = await open('auto');
+  const auto = await open('auto', undefined);
   await auto.run(first);
-  const { learned, timings, threadsReason } = auto.engine.info;
+  const { learned, timings, threadsReason, build } = auto.engine.info;
   const all = [auto];
-  for (let threads = 1; threads <= most; threads++) all.push(await open(threads));
+  const fixed = (tables.length ? tables : [build]).flatMap((/** @type {string} */ table) =>
+    Array.from({ length: most }, (_, i) => ({ table, threads: i + 1 })),
+  );
+  for (const { table, threads } of fixed) all.push(await open(threads, table));
   const times = all.map(() => /** @type {{ prefill: number, decode: number }[]} */ ([]));
   for (const { run } of all.slice(1)) await run(tokens); // the browser's better code is there
   for (let round = 0; round < rounds; round++)
@@ -67,7 +71,7 @@ async function visit({ model: url, prompt, tokens, first, rounds, most }) {
       times[at].push(await all[at].run(tokens));
     }
   for (const { engine } of all) await engine.close();
-  return { learned, timings, threadsReason, times };
+  return { learned, timings, threadsReason, build, fixed, times };
 }
 
 const file = join(ROOT, 'build/bench', name);
@@ -95,6 +99,7 @@ for (let nth = 1; nth <= Number(values.visits); nth++) {
     first,
     rounds,
     most,
+    tables: values.tables.split(',').filter(Boolean),
   });
   await page.close();
   const said = KINDS.map((kind) => {
@@ -102,10 +107,11 @@ for (let nth = 1; nth <= Number(values.visits); nth++) {
     const best = Math.min(...fixed);
     // Nothing is known yet: it computes with what was measured at the start.
     const chosen = seen.learned[kind]?.threads ?? Number(/^(\d+) of/.exec(seen.threadsReason)?.[1]);
-    ratios[kind].chosen.push(fixed[chosen - 1] / best);
+    const own = fixed[seen.fixed.findIndex(({ table, threads }) => table === seen.build && threads === chosen)];
+    ratios[kind].chosen.push(own / best);
     ratios[kind].auto.push(auto / best);
     const rates = fixed.map((ms) => (1000 / ms).toFixed(0)).join(', ');
-    return `${kind}: ${chosen} of ${rates} tokens/s, ${(fixed[chosen - 1] / best).toFixed(3)}, itself ${(auto / best).toFixed(3)}`;
+    return `${kind}: ${seen.build} ${chosen} of ${rates} tokens/s, ${(own / best).toFixed(3)}, itself ${(auto / best).toFixed(3)}`;
   });
   visits.push(seen);
   console.log(`visit ${nth}: ${said.join('; ')}`);
@@ -115,6 +121,6 @@ await site.close();
 for (const kind of KINDS)
   for (const [what, list] of Object.entries(ratios[kind]))
     console.log(
-      `${kind}, ${what === 'auto' ? 'the engine that learns' : 'the number chosen'}: ${list.filter((ratio) => ratio <= 1.05).length} of ${list.length} visits within 5 % of the best fixed number, median ${median(list).toFixed(3)}, worst ${Math.max(...list).toFixed(3)}`,
+      `${kind}, ${what === 'auto' ? 'the engine that learns' : 'the setting chosen'}: ${list.filter((ratio) => ratio <= 1.05).length} of ${list.length} visits within 5 % of the best fixed setting, median ${median(list).toFixed(3)}, worst ${Math.max(...list).toFixed(3)}`,
     );
 if (values.json) writeFileSync(values.json, `${JSON.stringify({ options: values, ratios, visits }, null, 1)}\n`);

@@ -129,8 +129,8 @@ static void test_feedback(void) {
       double sum = 0;
       for (int i = a; i < COLS; i++)
         for (int j = b; j < COLS; j++)
-          sum += (i == a ? 1.0 : (double)feedback[i * COLS + a]) * (double)moments[i * COLS + j] *
-                 (j == b ? 1.0 : (double)feedback[j * COLS + b]);
+          sum += (i == a ? 1.0 : (double)feedback[a * COLS + i]) * (double)moments[i * COLS + j] *
+                 (j == b ? 1.0 : (double)feedback[b * COLS + j]);
       sum -= a == b ? (double)feedback[a * COLS + a] : 0;
       const double off = (sum < 0 ? -sum : sum) / (double)moments[a * COLS + a];
       worst = off > worst ? off : worst;

@@ -10,7 +10,7 @@ import { inspect } from '../../bin/inspect.js';
 import { withInput } from '../../bin/quantize.js';
 import { matchTensors } from '../../js/convert/names.js';
 import { ROWS, typeNamed } from '../../js/convert/weights.js';
-import { inputOf } from '../../js/quantize/calibrate.js';
+import { inputOf } from '../../js/quantize/reader.js';
 import { quantizing } from '../../js/quantize/border.js';
 import { spend, stepsWithin } from '../../js/quantize/mix.js';
 import { piecesOf } from '../../js/quantize/pieces.js';

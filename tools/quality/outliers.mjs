@@ -9,7 +9,7 @@ import { createCodec } from '../../js/convert/codec.js';
 import { matchTensors } from '../../js/convert/names.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
 import { matrixOf } from '../../js/convert/write/v2.js';
-import { inputOf } from '../../js/quantize/calibrate.js';
+import { inputOf } from '../../js/quantize/reader.js';
 import { withInput } from '../../bin/quantize.js';
 
 const FAR = 3;

@@ -31,25 +31,37 @@ const WINDOW = 512;
 /** What adds more percent than that is no point of the plot. */
 const DRAWN = 1000;
 
-/** What is compared: name, options of `bq4 quantize`; `text`: with a calibration text. Embedding and head are bq8 in all. */
-const ROWS = /** @type {[string, string, string[], boolean][]} */ ([
+/** Name, way, options of `bq4 quantize`, and the calibration text: none, that of the table, or one of so many tokens. @typedef {[string, string, string[], boolean | number]} Asked */
+const GPTQ = ['--method', 'gptq'];
+
+/** What is compared. Embedding and head are bq8 in all. */
+const ROWS = /** @type {Asked[]} */ ([
   ['bq4', 'largest weight (v1)', ['--quant', 'bq4'], false],
-  ['bq4h', 'compensated', ['--quant', 'bq4h'], true],
-  ['bq4h', 'compensated, smoothed', ['--quant', 'bq4h', '--smooth', '0.25'], true],
+  ['bq4h', 'in order', ['--quant', 'bq4h'], true],
+  ['bq4h', 'in order, smoothed', ['--quant', 'bq4h', '--smooth', '0.25'], true],
+  ['bq4h', 'in order, 16,384 tokens', ['--quant', 'bq4h'], 16384],
+  ['bq4h', 'in order, smoothed, 16,384 tokens', ['--quant', 'bq4h', '--smooth', '0.25'], 16384],
+  ['bq4a', 'in order', ['--quant', 'bq4a'], true],
+  ['bq3a', 'in order', ['--quant', 'bq3a'], true],
+  ['bq3a', 'in order, 16,384 tokens', ['--quant', 'bq3a'], 16384],
+  ['bq2a', 'in order', ['--quant', 'bq2a'], true],
+  ['bqt', 'in order', ['--quant', 'bqt'], true],
+  ['bq4h', 'compensated', [...GPTQ, '--quant', 'bq4h'], true],
+  ['bq4h', 'compensated, smoothed', [...GPTQ, '--quant', 'bq4h', '--smooth', '0.25'], true],
   ['bq4h', 'largest weight', ['--quant', 'bq4h'], false],
   ['bq8', 'one by one', ['--quant', 'bq8'], false],
   ['bq4a', 'searched', ['--quant', 'bq4a'], false],
   ['bq4h', 'searched by importance', ['--quant', 'bq4h', '--method', 'search'], true],
   ['bq4a', 'searched by importance', ['--quant', 'bq4a', '--method', 'search'], true],
-  ['bq4a', 'compensated', ['--quant', 'bq4a'], true],
-  ['bq4_64', 'compensated', ['--quant', 'bq4_64'], true],
+  ['bq4a', 'compensated', [...GPTQ, '--quant', 'bq4a'], true],
+  ['bq4_64', 'compensated', [...GPTQ, '--quant', 'bq4_64'], true],
   ['bq3a', 'searched', ['--quant', 'bq3a'], false],
-  ['bq3a', 'compensated', ['--quant', 'bq3a'], true],
+  ['bq3a', 'compensated', [...GPTQ, '--quant', 'bq3a'], true],
   ['bq2a', 'searched', ['--quant', 'bq2a'], false],
-  ['bq2a', 'compensated', ['--quant', 'bq2a'], true],
+  ['bq2a', 'compensated', [...GPTQ, '--quant', 'bq2a'], true],
   ['bq2', 'searched', ['--quant', 'bq2'], false],
   ['bqt', 'searched', ['--quant', 'bqt'], false],
-  ['bqt', 'compensated', ['--quant', 'bqt'], true],
+  ['bqt', 'compensated', [...GPTQ, '--quant', 'bqt'], true],
 ]);
 
 /** Made by llama.cpp's quantizer with its importance matrix, on the same calibration text. @type {Record<string, string[]>} */
@@ -64,16 +76,16 @@ const THEIRS = 'llama.cpp, importance';
 /** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
 const MIXED = {
   stories: [
-    ['mixed', 'compensated', ['--target-size', '172000'], true],
-    ['mixed', 'compensated, larger', ['--target-size', '185000'], true],
-    ['mixed', 'compensated, 3 bits and more', ['--target-size', '155000'], true],
+    ['mixed', 'in order', ['--target-size', '172000'], true],
+    ['mixed', 'in order, larger', ['--target-size', '185000'], true],
+    ['mixed', 'in order, 4.0 bits', ['--target-size', '149500'], true],
   ],
   model: [],
-  rescaled: [],
+  rescaled: [['mixed', 'in order, 4.0 bits', ['--target-size', '84600000'], true]],
   chat: [
-    ['mixed', 'compensated, 2.8 MB', ['--target-size', '2800000'], true],
-    ['mixed', 'compensated, 3.2 MB', ['--target-size', '3200000'], true],
-    ['mixed', 'compensated, 3.7 MB', ['--target-size', '3700000'], true],
+    ['mixed', 'in order, 2.8 MB', ['--target-size', '2800000'], true],
+    ['mixed', 'in order, 3.2 MB', ['--target-size', '3200000'], true],
+    ['mixed', 'in order, 3.7 MB', ['--target-size', '3700000'], true],
   ],
 };
 
@@ -83,9 +95,13 @@ const KEYS = Object.keys(LLAMA);
 const RESCALED = [
   'bq4 largest weight (v1)',
   'bq4h compensated',
-  'bq4h compensated, smoothed',
+  'bq4h in order',
+  'bq4h in order, 16,384 tokens',
+  'bq4h in order, smoothed, 16,384 tokens',
   'bq4a searched',
   'bq4a compensated',
+  'bq4a in order',
+  'mixed in order, 4.0 bits',
 ];
 
 /** @import { Row, Table } from './rows.mjs' */
@@ -136,15 +152,22 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   const lacks = (/** @type {string} */ type, /** @type {string} */ how) =>
     asked.test(`${type} ${how}`) && !table.rows.some((row) => row.type === type && row.how === how);
   const missing = [...ROWS, ...MIXED[key]].filter(
-    ([type, how]) => lacks(type, how) && (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)),
+    ([type, how, , long]) =>
+      lacks(type, how) &&
+      (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)) &&
+      (typeof long === 'boolean' || key === 'model' || key === 'rescaled'),
   );
   const theirs = values.llama ? LLAMA[key].filter((type) => lacks(type, THEIRS)) : [];
   if (!missing.length && !theirs.length) return;
-  const [floats, text, out] = ['f32.bq4', 'own.txt', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
+  const [floats, out] = ['f32.bq4', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
+  /** A text of its own. @param {number} count  tokens */
+  const textOf = async (count) => {
+    const path = join(FOLDER, `${key}-own${count === tokens ? '' : `-${count}`}.txt`);
+    if (!existsSync(path)) writeFileSync(path, await ownText(model.endsWith('.gguf') ? model : floats, count, 1));
+    return path;
+  };
   if (!existsSync(floats) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), floats);
   if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
-  if (!existsSync(text) && (theirs.length || missing.some(([, , , calibrated]) => calibrated)))
-    writeFileSync(text, await ownText(model.endsWith('.gguf') ? model : floats, tokens, 1));
   const windows = await windowsOf();
   /** @type {{ logits: Float32Array, sum: number }[]} */
   const reference = [];
@@ -170,6 +193,7 @@ async function tableOf(key, name, model, windowsOf, tokens) {
     writeFileSync(kept, JSON.stringify(table, null, 1));
   };
   for (const [type, how, args, calibrated] of missing) {
+    const count = typeof calibrated === 'number' ? calibrated : tokens;
     const report = JSON.parse(
       bq4(
         'quantize',
@@ -177,13 +201,13 @@ async function tableOf(key, name, model, windowsOf, tokens) {
         out,
         ...args,
         '--json',
-        ...(calibrated ? ['--calibrate', text, '--tokens', String(tokens)] : []),
+        ...(calibrated ? ['--calibrate', await textOf(count), '--tokens', String(count)] : []),
       ),
     );
     await add(type, how, bitsOf(report.tensors), out);
   }
   if (theirs.length) {
-    const quantize = await llamaQuantizer(model, text, join(FOLDER, `${key}-llama`), async (path) => {
+    const quantize = await llamaQuantizer(model, await textOf(tokens), join(FOLDER, `${key}-llama`), async (path) => {
       if (key === 'rescaled') await rescaleGguf(path, JSON.parse(bq4('inspect', path, '--json')));
     });
     const made = join(FOLDER, `${key}-llama.gguf`);

@@ -1,0 +1,65 @@
+#include "quant/drift.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "quant/lanes.h"
+#include "quant/outer.h"
+
+enum { ROWS = BQ_LANES };
+typedef bq_lanes lanes;
+
+void bq_drift_add(float *drift, size_t cols, float *y, const float *x, size_t tokens) {
+  for (size_t i = 0; i < tokens * cols; i++) y[i] -= x[i];
+  bq_add_outer(drift, cols, y, x, tokens, false);
+}
+
+/* Columns of a triangle that are done together: those of one another come first. */
+enum { TOGETHER = 4 };
+
+/* u[j] = d[j] + sum over k > j of v[j][k] * d[k], for rows a...a + n - 1 of v; each sum from k to
+ * k. */
+static void gather(const float *v, size_t cols, size_t a, size_t n, const lanes *d, lanes *u) {
+  lanes sum[TOGETHER];
+  for (size_t j = 0; j < n; j++) {
+    const float *row = v + (a + j) * cols;
+    LANES sum[j][l] = d[a + j][l];
+    for (size_t k = a + j + 1; k < a + n; k++) LANES sum[j][l] += row[k] * d[k][l];
+  }
+  const float *row = v + a * cols;
+  for (size_t k = a + n; n == TOGETHER && k < cols; k++)
+    for (size_t j = 0; j < TOGETHER; j++) LANES sum[j][l] += row[j * cols + k] * d[k][l];
+  for (size_t j = 0; j < n; j++) LANES u[a + j][l] = sum[j][l];
+}
+
+/* w += d H^-1, where H^-1 = V^T D^-1 V of the feedback: u = d V^T D^-1, w += u V. */
+static void times_inverse(const lanes *d, size_t cols, const float *feedback, lanes *u, lanes *w) {
+  for (size_t a = 0, n; a < cols; a += n) {
+    n = cols - a < TOGETHER ? cols - a : TOGETHER;
+    gather(feedback, cols, a, n, d, u);
+    for (size_t j = a; j < a + n; j++) {
+      const float own = feedback[j * cols + j];
+      LANES u[j][l] /= own;
+      LANES w[j][l] += u[j][l];
+      bq_lanes_spread(feedback, cols, j, 1, (const lanes *)u + j, j + 1, a + n, w + j + 1);
+    }
+    bq_lanes_spread(feedback, cols, a, n, (const lanes *)u + a, a + n, cols, w + a + n);
+  }
+}
+
+size_t bq_drift_floats(size_t cols) { return 3 * ROWS * cols; }
+
+void bq_drift_make_good(float *w, size_t rows, size_t cols, const float *drift,
+                        const float *feedback, float *work) {
+  lanes *at = (lanes *)(void *)work, *d = at + cols, *u = d + cols;
+  for (size_t row = 0; row < rows; row += ROWS) {
+    const size_t n = rows - row < ROWS ? rows - row : ROWS;
+    for (size_t i = 0; i < cols; i++)
+      LANES at[i][l] = w[((size_t)l < n ? row + (size_t)l : row) * cols + i];
+    memset(d, 0, cols * sizeof *d);
+    bq_lanes_spread(drift, cols, 0, cols, (const lanes *)at, 0, cols, d);
+    times_inverse(d, cols, feedback, u, at);
+    for (size_t l = 0; l < n; l++)
+      for (size_t i = 0; i < cols; i++) w[(row + l) * cols + i] = at[i][l];
+  }
+}

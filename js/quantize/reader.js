@@ -1,0 +1,170 @@
+/** A model in a heap of its own that reads a text: what its products are given, and weights that can be changed. */
+import { f16FromNumber } from '../convert/half.js';
+import { encodeText } from '../engine/encode-text.js';
+import { Loading } from '../load/loading.js';
+import { planModel, sessionRecord } from '../plan/plan.js';
+import { BqError } from '../shared/errors.js';
+import { openSource, toSource } from '../sources/index.js';
+import { structs } from '../wasm/border.js';
+import { compile, Wasm } from '../wasm/wasm.js';
+import { CONVERT_URL } from './border.js';
+import { piecesOf } from './pieces.js';
+
+/** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number }} Shape */
+
+/** What the largest instance can have. */
+const MOST = 2 ** 32 - 2 ** 24;
+/** Tokens whose logits are computed in one batch, besides the first. */
+export const DRAFTS = 31;
+/** Beside what is planned. */
+const ROOM = 1 << 22;
+/** Characters of the text that become tokens at once. */
+const PIECE = 1 << 16;
+/** Bytes of the heap that a character takes while it becomes tokens, at most. */
+const CHARACTER = 128;
+
+/** Numbers of modules (c/model/program.h), each the one whose moments those of the same input take, too. @type {Record<string, [number, string]>} */
+const MODULES = {
+  'attn.q': [1, 'attn.q'],
+  'attn.k': [2, 'attn.q'],
+  'attn.v': [3, 'attn.q'],
+  'attn.o': [6, 'attn.o'],
+  'mlp.gate': [9, 'mlp.up'],
+  'mlp.up': [10, 'mlp.up'],
+  'mlp.down': [11, 'mlp.down'],
+};
+
+/** The layer and the module of a matrix, and the one that it shares its input with; null: it has no moments. @param {string} name */
+export function inputOf(name) {
+  const [, layer, module] = /^h\.(\d+)\.(\w+\.\w+)\.weight$/.exec(name) ?? [];
+  if (!module || !Object.hasOwn(MODULES, module)) return null;
+  const [number, shared] = MODULES[module];
+  return { layer: Number(layer), module: number, key: `h.${layer}.${shared}` };
+}
+
+/** Columns of the inputs of a layer's products. @param {Shape} shape */
+export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, heads * headDim, ffn];
+
+/**
+ * A model in a heap of its own, and a text in windows of its context. ARGUMENT: the text has no tokens; NOMEM.
+ * @param {import('../shared/types.js').SourceLike} from
+ * @param {string} text
+ * @param {{ tokens?: number, whole?: boolean, besideOf: (plan: Shape, context: number) => number }} how  whole: a pass has all tokens of a window; besideOf: bytes of the heap that are needed besides
+ */
+export async function openReader(from, text, { tokens = 16384, whole = false, besideOf }) {
+  const compiled = await compile({ build: 'simd128', wasmUrl: CONVERT_URL });
+  const source = toSource(from);
+  const { trainedContext } = await (async () => {
+    const file = await openSource(source);
+    const { plan } = await planModel(compiled, source, file, { context: 1, sessions: 1 });
+    await file.close();
+    return plan;
+  })();
+  const context = Math.min(trainedContext, 2048);
+  const options = { ...sessionOptions(context, whole), sessions: 1 };
+  const file = await openSource(source);
+  const planned = await planModel(compiled, source, file, options);
+  const { plan, regionBytes } = planned;
+  const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE);
+  if (regionBytes + beside > MOST)
+    throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
+  const wasm = await Wasm.create(compiled, regionBytes + beside);
+  const loading = new Loading(wasm, file, planned, options);
+  const model = await loading.model;
+  await loading.done;
+  return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
+}
+
+/** @param {number} context @param {boolean} whole */
+const sessionOptions = (context, whole) => ({
+  context,
+  kv: /** @type {'f32'} */ ('f32'),
+  drafts: DRAFTS,
+  ...(whole && { window: context }),
+});
+
+/** A session of a reader's model. @param {Wasm} wasm @param {number} model @param {number} context @param {boolean} whole */
+export const sessionOf = (wasm, model, context, whole) =>
+  wasm.scope((take) => {
+    const options = take(structs.bqw_session_options.size);
+    wasm.write('bqw_session_options', options, sessionRecord(sessionOptions(context, whole)));
+    return wasm.out('bqw_session_create', model, options);
+  });
+
+/** Makes tokens a session's timeline. @param {Wasm} wasm @param {number} session @param {Uint32Array | number[]} ids */
+export const syncSession = (wasm, session, ids) =>
+  wasm.scope((take) => {
+    const at = take(4 * ids.length);
+    wasm.u32(at, ids.length).set(ids);
+    wasm.out('bqw_session_sync', session, at, ids.length);
+  });
+
+/** Where the weights of a matrix lie, and their type. ARGUMENT: it can't be changed. @param {Wasm} wasm @param {number} session @param {number} layers @param {string} name */
+export function weightsAt(wasm, session, layers, name) {
+  const [, ends] = /^(wte|lm_head)\.weight$/.exec(name) ?? [];
+  const input = ends ? { layer: layers, module: Number(ends === 'lm_head') } : inputOf(name);
+  if (!input) throw new BqError('ARGUMENT', `"${name}" can't be changed`);
+  return wasm.scope((take) => {
+    const out = take(8);
+    wasm.check('bqw_weights', session, input.layer, input.module, out);
+    const [at, type] = wasm.u32(out, 2);
+    return { at, bytesOf: type === 0 ? asBytes : halves };
+  });
+}
+
+/** @param {Float32Array} values */
+const asBytes = (values) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+/** @param {Float32Array} values */
+const halves = (values) => new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer);
+
+/** The inputs that a layer's matrices have; no columns: none of its own. @param {Wasm} wasm @param {number} session @param {number} layer */
+export const inputsOf = (wasm, session, layer) =>
+  Object.entries(MODULES)
+    .filter(([name, [, shared]]) => name === shared)
+    .map(([name, [module]]) => ({
+      key: `h.${layer}.${name}`,
+      module,
+      cols: wasm.out('bqw_inputs_watch', session, layer, module, 0, 0, 0),
+    }));
+
+/** Numbers in the heap. @param {Wasm} wasm @param {number} n */
+export function zeroed(wasm, n) {
+  const at = wasm.alloc(4 * n);
+  wasm.bytes(at, 4 * n).fill(0);
+  return at;
+}
+
+/** @param {Wasm} wasm @param {number} model */
+function hasTokenizer(wasm, model) {
+  try {
+    return wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', model) !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** The first tokens of a text, of which no more is read than they need. @param {Wasm} wasm @param {number} model @param {string} text @param {number} tokens */
+function firstTokens(wasm, model, text, tokens) {
+  /** @type {number[]} */
+  const ids = [];
+  for (const piece of piecesOf(text, PIECE)) {
+    for (const id of encodeText(wasm, model, piece, { addSpecial: false, parseSpecial: true })) ids.push(id);
+    if (ids.length >= tokens) break;
+  }
+  return ids.slice(0, tokens);
+}
+
+/** Windows of a text, each behind what the tokenizer puts first, which counts once: sessions keep what windows begin with. @param {Wasm} wasm @param {number} model @param {string} text @param {number} context @param {number} tokens */
+function windowsOf(wasm, model, text, context, tokens) {
+  if (!hasTokenizer(wasm, model))
+    throw new BqError('STATE', 'the model has no tokenizer, so it reads no text', {
+      hint: 'convert it with --tokenizer first',
+    });
+  const begin = encodeText(wasm, model, '').slice(0, 1);
+  const ids = firstTokens(wasm, model, text, tokens);
+  if (!ids.length) throw new BqError('ARGUMENT', 'the calibration text has no tokens');
+  const step = context - begin.length;
+  return Array.from({ length: Math.ceil(ids.length / step) }, (_, i) =>
+    Uint32Array.from([...begin, ...ids.slice(i * step, (i + 1) * step)]),
+  );
+}
