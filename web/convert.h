@@ -13,9 +13,9 @@ typedef struct bqw_round_errors { /* 40 bytes */
 
 /* From now on what goes into the product of `module` (c/model/program.h) in `layer` is looked at,
  * each pointer being NULL where it isn't wanted: `moments` [cols][cols] are added to, zeroed
- * before; `rows` [tokens][cols] are written; or, where there is a `drift` [cols][cols] to be added to, they
- * are what the input was, and are used up (c/quant/drift.h). All NULL: only *cols is told, the
- * columns of that module; 0: the layer has no such product of its own, or 256 are looked at. */
+ * before; `rows` [tokens][cols] are written; or, where there is a `drift` [cols][cols] to be added
+ * to, they are what the input was, and are used up (c/quant/drift.h). All NULL: only *cols is told,
+ * the columns of that module; 0: the layer has no such product of its own, or 256 are looked at. */
 uint32_t bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments,
                           float *rows, float *drift, uint32_t *cols);
 /* Ends what bqw_inputs_watch began, in all sessions. */
