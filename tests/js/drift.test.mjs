@@ -103,14 +103,46 @@ test('an input waits for all rows of the matrices before it', async () => {
   drift.close();
 });
 
+/** KL divergence on the text from `from` to what it is rounded to. @param {string} from @param {string} quant @param {string} method */
+function klOf(from, quant, method) {
+  const out = join(folder, 'rounded.bq4');
+  bq4('quantize', from, out, '--quant', quant, '--embed', 'f32', '--calibrate', text, '--method', method);
+  return JSON.parse(bq4('perplexity', out, text, '--against', from, '--json')).against.kl;
+}
+
 test('quantize: what was changed before is made good, so that the model predicts more as the whole one does', () => {
-  const klOf = (/** @type {string} */ quant, /** @type {string} */ method) => {
-    const out = join(folder, `${quant}-${method}.bq4`);
-    bq4('quantize', floats, out, '--quant', quant, '--embed', 'f32', '--calibrate', text, '--method', method);
-    return JSON.parse(bq4('perplexity', out, text, '--against', floats, '--json')).against.kl;
-  };
   for (const quant of ['bq4h', 'bq3a']) {
-    const [by, beside] = ['gptaq', 'gptq'].map((method) => klOf(quant, method));
+    const [by, beside] = ['gptaq', 'gptq'].map((method) => klOf(floats, quant, method));
     assert.ok(by < beside, `${quant}: ${by}, ${beside}`);
   }
 });
+
+/** A tokenizer of 64 tokens, as many as the models of tests/golden/gguf have at least: letters, and some pairs of them. */
+function letters() {
+  const { model, ...rest } = JSON.parse(readFileSync(join(root, 'tests/golden/tiny/tokenizer.json'), 'utf8'));
+  const pairs = ['th', 'er', 'in', 'on', 'an', 'en', 're', 'at'];
+  const known = [...'abcdefghijklmnopqrstuvwxyzTW,.Ġ', ...pairs];
+  const tokens = [...known, ...Array.from({ length: 64 - known.length }, (_, i) => `zz${i}`)];
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
+  const path = join(folder, 'letters.json');
+  writeFileSync(
+    path,
+    JSON.stringify({
+      ...rest,
+      added_tokens: [],
+      post_processor: null,
+      model: { ...model, vocab, merges: pairs.map(([a, b]) => `${a} ${b}`) },
+    }),
+  );
+  return path;
+}
+
+// Attention and MLP side by side; norms behind both; experts; ALiBi with layer norms; biases and a gate.
+for (const family of ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2'])
+  test(`the same of a model of another family: ${family}`, () => {
+    const whole = join(folder, 'whole.bq4');
+    const kept = ['--quant', 'f32', '--embed', 'f32', '--tokenizer', letters()];
+    bq4('convert', join(root, 'tests/golden/gguf', `${family}.gguf`), whole, ...kept);
+    const [by, beside] = ['gptaq', 'gptq'].map((method) => klOf(whole, 'bq3a', method));
+    assert.ok(by < beside, `${by}, ${beside}`);
+  });
