@@ -125,6 +125,18 @@ function roomFor({ config, parts }, matches, types, { targetSize = Infinity, has
   return targetSize - prefix - rest - ALIGN * tried.length - 32 * Math.ceil(targetSize / CHUNK);
 }
 
+/**
+ * Rounds all tensors into a file.
+ * @param {string} path @param {'try' | 'write'} stage @param {Input} input @param {Match[]} matches @param {Tensors} tensors
+ * @param {(match: Match) => import('./tensors.js').How} howOf @param {QuantizeOptions} options
+ */
+async function writeRounded(path, stage, { config, parts }, matches, tensors, howOf, { hash, onProgress, signal }) {
+  const out = tensors.encoded(matches, howOf);
+  const onBytes = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.(stage, done, total);
+  const written = await writeFile(path, { ...parts, config, tensors: out }, { hash, onBytes, signal });
+  return { written, out };
+}
+
 /** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {AbortSignal} [signal] */
 async function perplexityOf(path, text, signal) {
   const reader = await Calibrator.open(fromFile(path), text, { tokens: TESTED, signal });
@@ -175,7 +187,7 @@ export async function quantize(input, output, options = {}) {
   let hands = null;
   try {
     const calibrated = calibrate !== undefined && (shapes.length > 0 || smooth > 0);
-    const { inOrder } = METHODS[method];
+    const inOrder = METHODS[method].inOrder && calibrate !== undefined && shapes.length > 0;
     const onTokens = (/** @type {number} */ done, /** @type {number} */ total) =>
       options.onProgress?.('calibrate', done, total);
     const limits = { tokens, signal: options.signal };
@@ -205,21 +217,11 @@ export async function quantize(input, output, options = {}) {
     const tensors = new Tensors(rounding, calibrator);
     /** @param {ReadonlyMap<string, WeightType>} own  types of some @param {string} to @param {'try' | 'write'} stage */
     const write = async (own, to, stage) => {
-      const drift = calibrated && inOrder ? await Drift.open(fromFile(floats), seen, matches, limits) : null;
+      const drift = inOrder ? await Drift.open(fromFile(floats), seen, matches, limits) : null;
       if (drift) drift.onTokens = onTokens;
       try {
         const from = drift ? new Tensors(rounding, drift) : tensors;
-        const out = from.encoded(matches, (match) => typeOf(match, types, own));
-        const written = await writeFile(
-          to,
-          { ...input.parts, config: input.config, tensors: out },
-          {
-            hash: options.hash,
-            onBytes: (done, total) => options.onProgress?.(stage, done, total),
-            signal: options.signal,
-          },
-        );
-        return { written, out };
+        return await writeRounded(to, stage, input, matches, from, (match) => typeOf(match, types, own), options);
       } finally {
         drift?.close();
       }
