@@ -43,7 +43,7 @@ async function provideRounded(given) {
     ['V1', ['bin/bq4.js', 'quantize', at('F32'), at('V1'), '--quant', 'bq4']],
     ['R32', ['tools/quality/rescaled.mjs', at('F32'), at('R32')]],
     ['RA', ['bin/bq4.js', 'quantize', at('R32'), at('RA')]],
-    ['RC', ['bin/bq4.js', 'quantize', at('R32'), at('RC'), ...own]],
+    ['RC', ['bin/bq4.js', 'quantize', at('R32'), at('RC'), '--method', 'gptq', ...own]],
     ['RV1', ['bin/bq4.js', 'quantize', at('R32'), at('RV1'), '--quant', 'bq4']],
   ];
   for (const [name, args] of made) if (!existsSync(at(name))) await step(`making ${name}`, () => node(given, ...args));
@@ -108,7 +108,7 @@ const SECTIONS = {
       ['`bq4h`, calibrated on 2,048 tokens of its own', 'H'],
       ['`bq4`, largest weight (v1)', 'V1'],
       ['rescaled: `bq4a`, by default', 'RA'],
-      ['rescaled: `bq4a`, calibrated on 2,048 tokens of its own', 'RC'],
+      ['rescaled: `bq4a`, calibrated on 2,048 tokens of its own, `--method gptq`', 'RC'],
       ['rescaled: `bq4`, largest weight (v1)', 'RV1'],
     ].map(([name, file]) => `${name}=${at(file)}`);
     return tableOf(await node(given, 'tools/quality/replies.mjs', at('F32'), at('MINILM'), ...files));
