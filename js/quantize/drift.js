@@ -111,7 +111,7 @@ export class Drift {
 
   /** Settles when all matrices are rounded that come before those of its input. @param {string} name */
   ready = async (name) => {
-    for (const { done } of this.#steps.slice(0, this.#stepOf(name))) await done.promise;
+    await this.#steps[this.#stepOf(name) - 1]?.done.promise; // which has waited for those before it
   };
 
   /** Its input is looked at, once it is ready. @param {string} name */

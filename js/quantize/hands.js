@@ -165,8 +165,8 @@ export class Hands {
   #next() {
     for (const job of [...this.#queue]) {
       const has = job.key && this.#all.find(({ key }) => key === job.key);
-      const own = has && (!has.busy || !job.hurry) ? (has.busy ? null : has) : undefined;
-      const free = own === undefined ? this.#all.find(({ busy }) => !busy) : own;
+      if (has && has.busy && !job.hurry) continue;
+      const free = has && !has.busy ? has : this.#all.find(({ busy }) => !busy);
       if (!free) continue;
       this.#queue.splice(this.#queue.indexOf(job), 1);
       free.busy = true;
