@@ -18,7 +18,7 @@ GCC ?= gcc
 CLANG ?= clang
 
 LIB_SOURCES  := $(wildcard c/*.c c/*/*.c)
-CONVERT_ONLY := web/convert_api.c web/inputs.c
+CONVERT_ONLY := web/convert_api.c web/layers.c
 WEB_SOURCES  := $(filter-out web/probe.c $(CONVERT_ONLY),$(wildcard web/*.c))
 TESTS        := $(patsubst tests/c/%.c,%,$(wildcard tests/c/test_*.c))
 TEST_HELPERS := $(filter-out tests/c/test_%,$(wildcard tests/c/*.c))
@@ -63,7 +63,7 @@ endef
 .PHONY: help FORCE
 help:
 	@echo 'make -f emscripten.mk TARGET'
-	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed,relaxed16}{,-threads}.wasm, bq4-{convert,probe,grammar}.wasm,'
+	@echo '  wasm               the shipped modules: build/wasm/bq4-{simd128,relaxed,relaxed16}{,-threads}.wasm, bq4-{convert,convert-threads,probe,grammar}.wasm,'
 	@echo '                     bq4-{simd128,relaxed,relaxed16}{,-threads}-rare.wasm'
 	@echo '  native             static library and tools: build/native/'
 	@echo '  test-gcc           C tests, gcc with ASan and UBSan: build/test-gcc/test_*'
@@ -112,7 +112,7 @@ SHARED := -sSHARED_MEMORY -DBQ_NO_SPREAD
 $(eval $(call config,wasm-threads,$(EMCC),$(EMAR),$(WASM_FLAGS) $(SHARED) $(ONE_TABLE),,-mrelaxed-simd,-Os))
 
 .PHONY: wasm
-wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed relaxed16 simd128-threads relaxed-threads relaxed16-threads convert probe grammar) \
+wasm: $(patsubst %,build/wasm/bq4-%.wasm,simd128 relaxed relaxed16 simd128-threads relaxed-threads relaxed16-threads convert convert-threads probe grammar) \
   $(patsubst %,build/wasm/bq4-%-rare.wasm,simd128 relaxed relaxed16 simd128-threads relaxed-threads relaxed16-threads)
 
 # $(call rare,build,its kernels,flags,of c/kernels/relaxed*.c): over the memory, the stack and the function table of an instance of
@@ -151,14 +151,20 @@ $(eval $(call one_table,simd128-threads,threads,simd128,$(SHARED),-msimd128))
 $(eval $(call one_table,relaxed-threads,threads,relaxed,$(SHARED),-msimd128 -mrelaxed-simd))
 $(eval $(call one_table,relaxed16-threads,threads,relaxed16,$(SHARED),-msimd128 -mrelaxed-simd))
 
-# The SIMD128 build with encoders and all kernels, for converters. What reads whole models there, and a norm elsewhere, is compiled for speed.
-$(eval $(call config,wasm-convert,$(EMCC),$(EMAR),$(WASM_FLAGS),,,))
-build/wasm/bq4-convert.wasm: WASM_LINK += -msimd128
-build/wasm/bq4-convert.wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
-build/wasm/bq4-convert.wasm: build/wasm-plain/libbq4.a $(addprefix build/wasm-convert/c/,kernels/simd128.o core/quant.o) \
-  $(addprefix build/wasm-plain/,web/kernels-simd128.o $(OTHER_WEB) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
-	@mkdir -p $(@D)
-	$(EMCC) $(WASM_LINK) $(filter %.a,$^) $(filter %.o,$^) -o $@
+# The SIMD128 build with encoders and all kernels, for converters; and over shared memory, for what reads texts in Node.
+# What reads whole models there, and a norm elsewhere, is compiled for speed.
+# $(call convert,its name,build whose objects it takes,flags of compiler and linker)
+define convert
+$(eval $(call config,wasm-$(1),$(EMCC),$(EMAR),$(WASM_FLAGS) $(3),,,))
+build/wasm/bq4-$(1).wasm: WASM_LINK += $(3) -msimd128
+build/wasm/bq4-$(1).wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
+build/wasm/bq4-$(1).wasm: build/wasm-$(2)/libbq4.a $(addprefix build/wasm-$(1)/c/,kernels/simd128.o core/quant.o) \
+  $(addprefix build/wasm-$(2)/,web/kernels-simd128.o $(OTHER_WEB) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
+	@mkdir -p $$(@D)
+	$$(EMCC) $$(WASM_LINK) $$(filter %.a,$$^) $$(filter %.o,$$^) -o $$@
+endef
+$(eval $(call convert,convert,plain,))
+$(eval $(call convert,convert-threads,threads,$(SHARED)))
 
 # Times the dot products before a build is chosen.
 build/wasm/bq4-probe.wasm: web/probe.c c/kernels/simd.h

@@ -21,8 +21,8 @@ export const GRAMMAR = 'bq4-grammar.wasm';
 export const GRAMMAR_LIMIT = 16_000;
 /** The demo's own scripts, each gzipped by itself, but for those that are loaded when first needed. */
 export const DEMO_LIMIT = 60_200;
-/** The module of converters, which no page loads. */
-export const CONVERT = 'bq4-convert.wasm';
+/** The modules of converters, which no page loads before it converts a model; the one for threads is for Node. */
+export const CONVERT = /^bq4-convert(-threads)?\.wasm$/;
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(ROOT, 'build', 'wasm');

@@ -11,21 +11,22 @@ typedef struct bqw_round_errors { /* 40 bytes */
   double sum, squares, most; /* 16: of |weight - what it became| */
 } bqw_round_errors;
 
-/* From now on what goes into the product of `module` (c/model/program.h) in `layer` is looked at,
- * each pointer being NULL where it isn't wanted: `moments` [cols][cols] are added to, zeroed
- * before; `rows` [tokens][cols] are written; or, where there is a `drift` [cols][cols] to be added
- * to, they are what the input was, and are used up (c/quant/drift.h). All NULL: only *cols is told,
- * the columns of that module; 0: the layer has no such product of its own, or 256 are looked at. */
-uint32_t bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments,
-                          float *rows, float *drift, uint32_t *cols);
-/* Ends what bqw_inputs_watch began, in all sessions. */
-void bqw_inputs_end(uint32_t session);
-/* Computes one layer alone, over what its window has there: x [tokens][hidden] of all of the
- * timeline's tokens, in place. "Layer" `layers`: x becomes the embedding. The timeline is then as
- * after bqw_session_sync, with nothing computed. `module`: it is computed as far as that one's
- * product, for what watches it, and x is of no use then; a number that no module has: all of it.
- * ARGUMENT: it is longer than a window. */
-uint32_t bqw_layer_run(uint32_t session, uint32_t layer, uint32_t module, float *x);
+/* Where the input of `module` (c/model/program.h) lies in a layer, to be computed as far as that or
+ * from there on: web/layers.h says what a cut is. out: [3], the step, the columns of that input (0:
+ * the layer has no such product of its own, and the cut is its end), and how many floats a token
+ * carries there. */
+uint32_t bqw_layer_cut(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out);
+/* Computes a layer by itself, over what its window has there, from cut `from` to cut `to`: `before`
+ * and `after` [tokens][carried], of all of the timeline's tokens, and the input at `to`
+ * [tokens][cols], which may be NULL. "Layer" `layers`: `after` becomes the embedding. The timeline
+ * is then as after bqw_session_sync, with nothing computed. ARGUMENT: it is longer than a window,
+ * or there are no such cuts. */
+uint32_t bqw_layer_part(uint32_t session, uint32_t layer, uint32_t from, uint32_t to,
+                        const float *before, float *after, float *input);
+/* By all threads: c/quant/moments.h and, unless it is NULL, drift.h. x: [tokens][cols]; whole: what
+ * they were before anything was rounded. */
+void bqw_inputs_add(float *moments, float *drift, uint32_t cols, const float *x,
+                    const float *whole, uint32_t tokens);
 
 /* Where the weights of a matrix lie, in rows of floats: of a layer's module, or in "layer" `layers`
  * of the embedding (module 0) or the head (1). Whoever changes them computes with another model.

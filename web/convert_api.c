@@ -1,7 +1,8 @@
 /* What converters do with weights: in bq4-convert.wasm alone, which no page loads. */
 #include "api.h"
 #include "convert.h"
-#include "inputs.h"
+#include "layers.h"
+#include "threads.h"
 
 #include "core/encode_given.h"
 #include "core/quant.h"
@@ -38,30 +39,47 @@ bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows
 /* --- rounding by calibration ------------------------------------------------------------------ */
 
 BQW(uint32_t)
-bqw_inputs_watch(uint32_t session, uint32_t layer, uint32_t module, float *moments, float *rows,
-                 float *drift, uint32_t *cols) {
-  bq_session *s = bqw_session_of(session);
+bqw_layer_cut(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out) {
+  const bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
-  *cols = bqw_inputs_add(s, layer, module, (bqw_watch){moments, rows, drift});
+  const bqw_cut cut = bqw_layer_cut_of(s, layer, module);
+  out[0] = cut.step, out[1] = cut.cols, out[2] = cut.carried;
   return bqw_report(BQ_OK, NULL);
 }
 
-BQW(void) bqw_inputs_end(uint32_t session) {
-  bq_session *s = bqw_session_of(session);
-  if (s) bqw_inputs_stop(s);
-}
-
-BQW(uint32_t) bqw_layer_run(uint32_t session, uint32_t layer, uint32_t module, float *x) {
+BQW(uint32_t)
+bqw_layer_part(uint32_t session, uint32_t layer, uint32_t from, uint32_t to, const float *before,
+               float *after, float *input) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return bqw_report(bqw_inputs_layer(s, layer, module, x, &err), &err);
+  return bqw_report(bqw_layer_run_part(s, layer, from, to, before, after, input, &err), &err);
+}
+
+typedef struct inputs {
+  float *moments, *drift;
+  const float *x, *whole;
+  uint32_t cols, tokens;
+} inputs;
+
+static void add_inputs(void *arg, size_t thread, size_t threads) {
+  const inputs *in = arg;
+  bq_moments_add(in->moments, in->cols, in->x, in->tokens, thread, threads);
+  if (in->drift)
+    bq_drift_add(in->drift, in->cols, in->whole, in->x, in->tokens, thread, threads);
+}
+
+BQW(void)
+bqw_inputs_add(float *moments, float *drift, uint32_t cols, const float *x, const float *whole,
+               uint32_t tokens) {
+  const bq_parallel parallel = bqw_parallel();
+  parallel.run(parallel.ctx, add_inputs, &(inputs){moments, drift, x, whole, cols, tokens});
 }
 
 BQW(uint32_t) bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out) {
   const bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
-  const bq_matrix *w = bqw_inputs_matrix(s, layer, module);
+  const bq_matrix *w = bqw_layer_matrix(s, layer, module);
   bq_error err = {0};
   if (!w || !w->data || !bq_type_is_float(w->type))
     return bqw_report(bq_fail(&err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "there are no such floats"),

@@ -9,9 +9,9 @@
 enum { ROWS = BQ_LANES };
 typedef bq_lanes lanes;
 
-void bq_drift_add(float *drift, size_t cols, float *y, const float *x, size_t tokens) {
-  for (size_t i = 0; i < tokens * cols; i++) y[i] -= x[i];
-  bq_add_outer(drift, cols, y, x, tokens, false);
+void bq_drift_add(float *drift, size_t cols, const float *y, const float *x, size_t tokens,
+                  size_t part, size_t parts) {
+  bq_outer_add(drift, cols, y, x, x, tokens, false, part, parts);
 }
 
 /* Columns of a triangle that are done together: those of one another come first. */
@@ -24,6 +24,7 @@ static void gather(const float *v, size_t cols, size_t a, size_t n, const lanes 
   for (size_t j = 0; j < n; j++) {
     const float *row = v + (a + j) * cols;
     LANES sum[j][l] = d[a + j][l];
+    BQ_ONE_BY_ONE
     for (size_t k = a + j + 1; k < a + n; k++) LANES sum[j][l] += row[k] * d[k][l];
   }
   const float *row = v + a * cols;

@@ -10,8 +10,9 @@
 #include <stddef.h>
 
 /* drift [cols][cols] += (y - x)^T x, of `tokens` rows of each; each element adds up token by token.
- * y becomes y - x. */
-void bq_drift_add(float *drift, size_t cols, float *y, const float *x, size_t tokens);
+ * This is part `part` of `parts`, which threads may do at once. */
+void bq_drift_add(float *drift, size_t cols, const float *y, const float *x, size_t tokens,
+                  size_t part, size_t parts);
 
 /* Floats of work space for bq_drift_make_good, for any number of rows. */
 size_t bq_drift_floats(size_t cols);

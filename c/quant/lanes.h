@@ -4,10 +4,19 @@
 #define BQ_LANES_H
 
 #include <stddef.h>
+#include <string.h>
 
 enum { BQ_LANES = 8 };
 typedef float bq_lanes[BQ_LANES];
 #define LANES for (int l = 0; l < BQ_LANES; l++)
+
+/* The columns of a matrix stay one after the other: compilers rather take four of them at once, for
+ * which all lanes have to be turned. */
+#ifdef __clang__
+#define BQ_ONE_BY_ONE _Pragma("clang loop vectorize(disable)")
+#else
+#define BQ_ONE_BY_ONE
+#endif
 
 /* to[k - from] += sum over j of m[a + j][k] * d[j], for k from...end - 1: the sum of each k goes
  * from j to j, four of them at once, so that rows of m are read from end to end. */
@@ -17,15 +26,30 @@ static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t
   size_t j = 0;
   for (; j + 4 <= n; j += 4, row += 4 * cols) {
     const float *r1 = row + cols, *r2 = r1 + cols, *r3 = r2 + cols;
-    for (size_t k = from; k < end; k++) LANES {
-        float sum = to[k - from][l] + row[k] * d[j][l];
-        sum += r1[k] * d[j + 1][l];
-        sum += r2[k] * d[j + 2][l];
-        to[k - from][l] = sum + r3[k] * d[j + 3][l];
-      }
+    bq_lanes own[4];
+    memcpy(own, d + j, sizeof own);
+    BQ_ONE_BY_ONE
+    for (size_t k = from; k < end; k++) {
+      bq_lanes sum;
+      memcpy(sum, to[k - from], sizeof sum);
+      LANES sum[l] += row[k] * own[0][l];
+      LANES sum[l] += r1[k] * own[1][l];
+      LANES sum[l] += r2[k] * own[2][l];
+      LANES sum[l] += r3[k] * own[3][l];
+      memcpy(to[k - from], sum, sizeof sum);
+    }
   }
-  for (; j < n; j++, row += cols)
-    for (size_t k = from; k < end; k++) LANES to[k - from][l] += row[k] * d[j][l];
+  for (; j < n; j++, row += cols) {
+    bq_lanes own;
+    memcpy(own, d[j], sizeof own);
+    BQ_ONE_BY_ONE
+    for (size_t k = from; k < end; k++) {
+      bq_lanes sum;
+      memcpy(sum, to[k - from], sizeof sum);
+      LANES sum[l] += row[k] * own[l];
+      memcpy(to[k - from], sum, sizeof sum);
+    }
+  }
 }
 
 #endif

@@ -5,8 +5,9 @@
 #include "core/blocks.h"
 #include "quant/outer.h"
 
-void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens) {
-  bq_add_outer(h, cols, x, x, tokens, true);
+void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens, size_t part,
+                    size_t parts) {
+  bq_outer_add(h, cols, x, NULL, x, tokens, true, part, parts);
 }
 
 bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err) {
@@ -23,20 +24,45 @@ bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err) {
   return BQ_OK;
 }
 
-/* a += f * b */
-static void add_row(double *restrict a, const double *restrict b, double f, size_t n) {
-  for (size_t i = 0; i < n; i++) a[i] += f * b[i];
+/* Rows that are added to another one at once: each element adds up from row to row, as it would
+ * with one after the other. */
+enum { TOGETHER = 4 };
+
+/* a += f[0] * b[0] + f[1] * b[1] + ..., of m rows that are `stride` apart. */
+static void add_rows(double *restrict a, const double *restrict b, ptrdiff_t stride,
+                     const double *f, size_t m, size_t n) {
+  if (m < TOGETHER) {
+    for (; m > 0; m--, b += stride, f++)
+      for (size_t i = 0; i < n; i++) a[i] += *f * b[i];
+    return;
+  }
+  const double *b1 = b + stride, *b2 = b1 + stride, *b3 = b2 + stride;
+  for (size_t i = 0; i < n; i++)
+    a[i] = (((a[i] + f[0] * b[i]) + f[1] * b1[i]) + f[2] * b2[i]) + f[3] * b3[i];
+}
+
+/* Takes rows j, j - 1, ... of m out of row i: what is left of its first i + 1 elements. */
+static void take_out(double *a, size_t n, size_t i, size_t j, size_t m) {
+  double f[TOGETHER];
+  for (size_t t = 0; t < m; t++) {
+    const double *row = a + (j - t) * n;
+    f[t] = -(row[i] / row[j - t]);
+  }
+  add_rows(a + i * n, a + j * n, -(ptrdiff_t)n, f, m, i + 1);
 }
 
 /* Lower triangle of H -> row j of M^T, ones left out, and D on the diagonal. From the last column
  * on, each is taken out of those before it. */
 static bool factor(double *a, size_t n) {
-  for (size_t j = n; j-- > 0;) {
-    double *row = a + j * n;
-    const double d = row[j];
-    if (!(d > 0.0)) return false;
-    for (size_t i = 0; i < j; i++) add_row(a + i * n, row, -(row[i] / d), i + 1);
-    for (size_t i = 0; i < j; i++) row[i] /= d;
+  for (size_t end = n, m; end > 0; end -= m) {
+    m = end < TOGETHER ? end : TOGETHER;
+    for (size_t j = end; j-- > end - m;) { /* first out of one another */
+      if (!(a[j * n + j] > 0.0)) return false;
+      for (size_t i = end - m; i < j; i++) take_out(a, n, i, j, 1);
+    }
+    for (size_t i = 0; i < end - m; i++) take_out(a, n, i, end - 1, m);
+    for (size_t j = end - m; j < end; j++)
+      for (size_t i = 0; i < j; i++) a[j * n + i] /= a[j * n + j];
   }
   return true;
 }
@@ -46,12 +72,16 @@ static void invert(double *a, size_t n, double *row) {
   for (size_t k = 0; k < n; k++) {
     double *out = a + k * n;
     for (size_t l = 0; l < k; l++) {
-      row[l] = out[l];
+      row[l] = -out[l];
       out[l] = 0.0;
     }
-    for (size_t l = 0; l < k; l++) {
-      add_row(out, a + l * n, -row[l], l);
-      out[l] -= row[l];
+    for (size_t l = 0, m; l < k; l += m) {
+      m = k - l < TOGETHER ? k - l : TOGETHER;
+      add_rows(out, a + l * n, (ptrdiff_t)n, row + l, m, l);
+      for (size_t t = l; t < l + m; t++) {
+        add_rows(out + l, a + t * n + l, 0, row + t, 1, t - l);
+        out[t] += row[t];
+      }
     }
   }
 }

@@ -9,8 +9,10 @@
 #include "core/status.h"
 
 /* h [cols][cols] += x^T x, of `tokens` rows of x; each element adds up token by token. Only the
- * lower triangle, h[i][j], j <= i: above it may be anything. */
-void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens);
+ * lower triangle, h[i][j], j <= i: above it may be anything. This is part `part` of `parts`, which
+ * threads may do at once. */
+void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens, size_t part,
+                    size_t parts);
 
 /* Once all is added: the upper triangle too, and `share` of the mean of the diagonal on top of it,
  * so that inputs never seen count for a little. FORMAT: no input, or none but zeros, or one that

@@ -3,9 +3,9 @@ import { functions } from '../wasm/border.js';
 
 /** @type {Record<string, string>} */
 export const quantizing = {
-  bqw_inputs_watch: 'suuuuuuu',
-  bqw_inputs_end: 'vu',
-  bqw_layer_run: 'suuuu',
+  bqw_layer_cut: 'suuuu',
+  bqw_layer_part: 'suuuuuuu',
+  bqw_inputs_add: 'vuuuuuu',
   bqw_weights: 'suuuu',
   bqw_moments_end: 'suufuu',
   bqw_drift_floats: 'fu',
@@ -15,5 +15,6 @@ export const quantizing = {
 };
 Object.assign(functions, quantizing);
 
-/** Where that module lies, from here. */
+/** Where that module lies, from here, and the one for several threads. */
 export const CONVERT_URL = new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href;
+export const CONVERT_THREADS_URL = new URL('../../build/wasm/bq4-convert-threads.wasm', import.meta.url).href;

@@ -1,21 +1,18 @@
-/** What goes into the products of a model while it reads a text: second moments of it, collected by C as the layers are computed. */
+/** What goes into the products of a model while it reads a text: second moments of it, layer by layer; and what it predicts. */
 import { logSum } from '../engine/probabilities.js';
-import {
-  DRAFTS,
-  inputCols,
-  inputOf,
-  inputsOf,
-  openReader,
-  sessionOf,
-  syncSession,
-  weightsAt,
-  zeroed,
-} from './reader.js';
+import { Layers } from './layers.js';
+import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, weightsAt, zeroed } from './reader.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 
 /** Bytes of moments that are collected at once: of so many layers as that is enough for. */
 const AT_ONCE = 1 << 30;
+
+/** How many tokens two windows begin with alike: those count once. @param {Uint32Array} ids @param {ArrayLike<number>} before */
+function sameStart(ids, before) {
+  const other = ids.findIndex((id, i) => id !== before[i]);
+  return other < 0 ? 0 : other;
+}
 
 /**
  * A model that reads a text. Moments are asked for in the order of the layers: those that are gone are collected anew.
@@ -25,23 +22,24 @@ export class Calibrator {
   #model;
   /** @type {Uint32Array[]} */
   #windows;
-  #layers;
+  #plan;
   #context;
-  #vocab;
   #signal;
+  /** What tokens of the windows carry in front of a layer; null: none of them is read yet. @type {{ layer: number, states: Float32Array[] } | null} */
+  #at = null;
+  #read = 0;
   /** By keys of `inputOf`: where in the heap, and how many columns. @type {Map<string, { at: number, cols: number }>} */
   #held = new Map();
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {{ layers: number, context: number, vocab: number }} plan @param {AbortSignal} [signal] */
-  constructor(wasm, model, windows, { layers, context, vocab }, signal) {
+  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {import('./reader.js').Shape & { vocab: number }} plan @param {number} context @param {AbortSignal} [signal] */
+  constructor(wasm, model, windows, plan, context, signal) {
     this.#wasm = wasm;
     this.#model = model;
     this.#windows = windows;
-    this.#layers = layers;
+    this.#plan = plan;
     this.#context = context;
-    this.#vocab = vocab;
     this.#signal = signal;
   }
 
@@ -53,14 +51,15 @@ export class Calibrator {
    * ARGUMENT: the text has no tokens; NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {{ tokens?: number, signal?: AbortSignal }} [limits]
+   * @param {{ tokens?: number, threads?: number, signal?: AbortSignal }} [limits]
    */
-  static async open(from, text, { tokens, signal } = {}) {
+  static async open(from, text, { tokens, threads, signal } = {}) {
     // All moments, or as many as there is room for.
-    const momentBytes = (/** @type {import('./reader.js').Shape} */ plan) =>
-      Math.min(4 * plan.layers * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024), AT_ONCE);
-    const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, besideOf: momentBytes });
-    return new Calibrator(wasm, model, windows, { ...plan, context }, signal);
+    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
+      Math.min(4 * plan.layers * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024), AT_ONCE) +
+      Layers.bytes(plan, context);
+    const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
+    return new Calibrator(wasm, model, windows, plan, context, signal);
   }
 
   /** Whose moments a matrix has; '': none. @param {string} name */
@@ -83,7 +82,7 @@ export class Calibrator {
 
   /** A session of the only one that there is room for. @template T @param {(session: number) => Promise<T>} use */
   async #session(use) {
-    const session = sessionOf(this.#wasm, this.#model, this.#context, false);
+    const session = sessionOf(this.#wasm, this.#model, this.#context);
     try {
       return await use(session);
     } finally {
@@ -119,7 +118,7 @@ export class Calibrator {
           });
           await this.#run(session);
         }
-        const logits = wasm.f32(wasm.out('bqw_session_logits', session), this.#vocab).slice();
+        const logits = wasm.f32(wasm.out('bqw_session_logits', session), this.#plan.vocab).slice();
         const sum = logSum(logits);
         out.push(logits.map((x) => x - sum));
       }
@@ -142,7 +141,7 @@ export class Calibrator {
    */
   async withWeights(name, values, use) {
     const wasm = this.#wasm;
-    const { at, bytesOf } = await this.#session(async (session) => weightsAt(wasm, session, this.#layers, name));
+    const { at, bytesOf } = await this.#session(async (session) => weightsAt(wasm, session, this.#plan.layers, name));
     const bytes = bytesOf(values);
     const before = wasm.bytes(at, bytes.length).slice();
     wasm.bytes(at, bytes.length).set(bytes);
@@ -155,41 +154,55 @@ export class Calibrator {
 
   /** Of as many layers as there is room for, from this one on. @param {number} from */
   async #collect(from) {
-    const wasm = this.#wasm;
-    for (const { at } of this.#held.values()) if (at) wasm.free(at);
+    for (const { at } of this.#held.values()) if (at) this.#wasm.free(at);
     this.#held.clear();
-    await this.#session(async (session) => this.#read(session, from));
+    await this.#session(async (session) => {
+      const through = new Layers(this.#wasm, session, this.#plan, this.#context);
+      try {
+        await this.#readFrom(through, from);
+      } finally {
+        through.close();
+      }
+    });
   }
 
-  /** @param {number} session @param {number} from  layer */
-  async #read(session, from) {
-    for (let layer = from, room = AT_ONCE; layer < this.#layers; layer++) {
-      const taken = this.#watch(session, layer, room);
-      if (taken < 0) break;
+  /** @param {Layers} through @param {number} from  layer */
+  async #readFrom(through, from) {
+    const { layers } = this.#plan;
+    if (!this.#at || this.#at.layer > from)
+      this.#at = { layer: 0, states: this.#windows.map((ids) => through.embedded(ids, layers)) };
+    for (let room = AT_ONCE; this.#at.layer < layers;) {
+      const { layer } = this.#at;
+      const cuts = layer < from ? [] : through.cutsOf(layer);
+      const taken = cuts.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);
+      if (taken > room && this.#held.size) return;
       room -= taken;
+      for (const { key, cols } of cuts) this.#held.set(key, { at: zeroed(this.#wasm, cols ** 2), cols });
+      await this.#readLayer(through, cuts);
     }
-    let done = 0;
-    for (const ids of this.#windows) {
-      syncSession(this.#wasm, session, ids);
-      await this.#run(session);
-      done += ids.length;
-      this.onTokens(done, this.tokens);
-    }
-    this.#wasm.call('bqw_inputs_end', session);
   }
 
-  /** Begins to collect those of a layer; −1: there was no room, and none is. @param {number} session @param {number} layer @param {number} room */
-  #watch(session, layer, room) {
-    const wasm = this.#wasm;
-    const wanted = inputsOf(wasm, session, layer);
-    const bytes = wanted.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);
-    if (bytes > room && this.#held.size) return -1;
-    for (const { key, module, cols } of wanted) {
-      const at = cols ? zeroed(wasm, cols ** 2) : 0;
-      const watched = at ? wasm.out('bqw_inputs_watch', session, layer, module, at, 0, 0) : 0;
-      if (at && !watched) wasm.free(at);
-      this.#held.set(key, { at: watched ? at : 0, cols });
+  /** @param {Layers} through @param {import('./layers.js').Cut[]} cuts  whose moments are collected */
+  async #readLayer(through, cuts) {
+    const { layer, states } = /** @type {{ layer: number, states: Float32Array[] }} */ (this.#at);
+    const end = through.endOf(layer);
+    const after = [];
+    for (const [i, ids] of this.#windows.entries()) {
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#signal?.throwIfAborted();
+      const first = sameStart(ids, this.#windows[i - 1] ?? []);
+      let [from, carried] = [/** @type {import('./layers.js').Cut | null} */ (null), states[i]];
+      for (const cut of [...cuts, end]) {
+        carried = through.run(ids, layer, from, cut, carried);
+        const held = this.#held.get(cut.key);
+        if (held) through.add(ids, cut, held.at, { first });
+        from = cut;
+      }
+      after.push(carried);
+      this.#read += ids.length;
+      const total = this.tokens * this.#plan.layers;
+      this.onTokens(Math.min(this.#read, total), total);
     }
-    return bytes;
+    this.#at = { layer: layer + 1, states: after };
   }
 }

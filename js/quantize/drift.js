@@ -5,25 +5,24 @@
  */
 import { matrixOf } from '../convert/write/v2.js';
 import { gate } from '../shared/async.js';
-import { inputCols, inputOf, inputsOf, openReader, sessionOf, syncSession, weightsAt, zeroed } from './reader.js';
+import { Layers } from './layers.js';
+import { inputCols, inputOf, openReader, sessionOf, weightsAt, zeroed } from './reader.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 /** @import { Match } from '../convert/encoded.js' */
 /** @import { Gate } from '../shared/async.js' */
+/** @import { Cut } from './layers.js' */
 /** @import { Moments } from './rounder.js' */
 
 /** Matrices that share an input: how many of their rows are still to be rounded, and who waits for that. @typedef {{ key: string, layer: number, rows: number, done: Gate<undefined> }} Step */
 /**
- * A window of the text: hidden states of its tokens [tokens][hidden] in front of a layer, of the whole model and of the rounded one, and what
- * the whole model gives the layer's products, by keys.
- * @typedef {{ ids: Uint32Array, whole: Float32Array, rounded: Float32Array, inputs: Map<string, Float32Array> }} Window
+ * A window of the text: what its tokens carry in front of a layer, of the whole model and of the rounded one; how far this one has come in the
+ * layer (null: not yet), and what they carry there; and what the whole model gives those of the layer's products that are still to come, by keys.
+ * @typedef {{ ids: Uint32Array, whole: Float32Array, rounded: Float32Array, at: Cut | null, carried: Float32Array, inputs: Map<string, Float32Array> }} Window
  */
 
 /** How many there were, so that those that round take no moments of another one for these. */
 let made = 0;
-
-/** No module's number. */
-const ALL = 255;
 
 /** @param {string} name  of a matrix that has an input */
 const known = (name) => /** @type {NonNullable<ReturnType<typeof inputOf>>} */ (inputOf(name));
@@ -32,17 +31,15 @@ export class Drift {
   #wasm;
   #session;
   #layers;
+  #through;
   /** @type {Window[]} */
   #windows;
-  /** In the heap: hidden states of a window, and an input of it. */
-  #states;
-  #rows;
   /** @type {Step[]} */
   #steps;
   /** Of the steps, and of the layers: the one that has begun; −1: none. */
   #step = -1;
   #layer = -1;
-  /** The step's input; null: the engine doesn't know it. @type {{ cols: number, moments: number, drift: number } | null} */
+  /** The step's input, in the heap; null: the engine doesn't know it. @type {{ cols: number, moments: number, drift: number } | null} */
   #input = null;
   #name = `${++made}`;
   #signal;
@@ -57,12 +54,10 @@ export class Drift {
     this.#layers = plan.layers;
     this.#steps = steps;
     this.#signal = signal;
-    this.#states = wasm.alloc(4 * context * plan.hidden);
-    this.#rows = wasm.alloc(4 * context * Math.max(...inputCols(plan)));
+    this.#through = new Layers(wasm, session, plan, context);
     this.#windows = windows.map((ids) => {
-      const whole = new Float32Array(ids.length * plan.hidden);
-      this.#run(plan.layers, ids, whole);
-      return { ids, whole, rounded: whole.slice(), inputs: new Map() };
+      const whole = this.#through.embedded(ids, plan.layers);
+      return { ids, whole, rounded: whole, at: null, carried: whole, inputs: new Map() };
     });
   }
 
@@ -71,16 +66,13 @@ export class Drift {
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
    * @param {Match[]} matches  that are rounded, in their order: layer by layer, and those that share an input together
-   * @param {{ tokens?: number, signal?: AbortSignal }} [limits]
+   * @param {{ tokens?: number, threads?: number, signal?: AbortSignal }} [limits]
    */
-  static async open(from, text, matches, { tokens, signal } = {}) {
-    // Moments and the drift of one input, its rows; rows of all of a layer's; hidden states.
-    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) => {
-      const cols = inputCols(plan);
-      const most = Math.max(...cols);
-      return 8 * most ** 2 + 4 * context * cols.reduce((sum, n) => sum + n, most + plan.hidden) + 8192;
-    };
-    const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, whole: true, besideOf });
+  static async open(from, text, matches, { tokens, threads, signal } = {}) {
+    // Moments and the drift of one input.
+    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
+      8 * Math.max(...inputCols(plan)) ** 2 + Layers.bytes(plan, context) + 8192;
+    const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
     /** @type {Map<string, Step>} */
     const steps = new Map();
     for (const { slot } of matches) {
@@ -90,7 +82,7 @@ export class Drift {
       step.rows += matrixOf(slot.dims).rows;
       steps.set(input.key, step);
     }
-    return new Drift(wasm, sessionOf(wasm, model, context, true), plan, context, windows, [...steps.values()], signal);
+    return new Drift(wasm, sessionOf(wasm, model, context), plan, context, windows, [...steps.values()], signal);
   }
 
   close() {
@@ -146,15 +138,6 @@ export class Drift {
     if (!step.rows) step.done.resolve(undefined);
   };
 
-  /** A layer over the states of a window, in place; behind the last one: what its tokens are embedded to. @param {number} layer @param {Uint32Array} ids @param {Float32Array} states @param {number} [module]  as far as its product, and what becomes of the states is of no use */
-  #run(layer, ids, states, module = ALL) {
-    const wasm = this.#wasm;
-    syncSession(wasm, this.#session, ids);
-    wasm.f32(this.#states, states.length).set(states);
-    wasm.check('bqw_layer_run', this.#session, layer, module, this.#states);
-    if (module === ALL) states.set(wasm.f32(this.#states, states.length));
-  }
-
   /** Once through the text. @param {(window: Window) => void} use */
   async #each(use) {
     const tokens = this.#windows.reduce((sum, { ids }) => sum + ids.length, 0);
@@ -168,25 +151,36 @@ export class Drift {
     }
   }
 
+  /** The rounded model goes on to a cut of the layer. @param {Window} window @param {Cut} to */
+  #advance(window, to) {
+    const { ids, rounded, at } = window;
+    // Of matrices side by side those that are rounded first may be computed last.
+    const back = !at || at.step > to.step;
+    window.carried = this.#through.run(ids, this.#layer, back ? null : at, to, back ? rounded : window.carried);
+    window.at = to;
+  }
+
   /** Goes on to the next layer: behind the one before as it was rounded, and through this one as it is in the whole model. */
   async #enterLayer() {
-    const before = this.#layer++;
-    if (before >= 0) await this.#each(({ ids, rounded }) => this.#run(before, ids, rounded));
-    const layer = this.#layer;
-    const inputs = inputsOf(this.#wasm, this.#session, layer).filter(({ cols }) => cols);
-    await this.#each((window) => {
-      const { ids, whole } = window;
-      const heap = inputs.map(({ module, cols }) => {
-        const at = this.#wasm.alloc(4 * ids.length * cols);
-        this.#wasm.out('bqw_inputs_watch', this.#session, layer, module, 0, at, 0);
-        return at;
+    if (this.#layer >= 0) {
+      const end = this.#through.endOf(this.#layer);
+      await this.#each((window) => {
+        this.#advance(window, end);
+        window.rounded = window.carried;
+        window.at = null;
       });
-      this.#run(layer, ids, whole);
-      this.#wasm.call('bqw_inputs_end', this.#session);
-      window.inputs = new Map(
-        inputs.map(({ key, cols }, i) => [key, this.#wasm.f32(heap[i], ids.length * cols).slice()]),
-      );
-      for (const at of heap) this.#wasm.free(at);
+    }
+    const layer = ++this.#layer;
+    const cuts = this.#through.cutsOf(layer).filter(({ key }) => this.#steps.some((step) => step.key === key));
+    const end = this.#through.endOf(layer);
+    await this.#each((window) => {
+      const { ids, inputs } = window;
+      let from = null;
+      for (const cut of [...cuts, end]) {
+        window.whole = this.#through.run(ids, layer, from, cut, window.whole);
+        if (cut !== end) inputs.set(cut.key, this.#through.inputAt(ids, cut).slice());
+        from = cut;
+      }
     });
   }
 
@@ -194,18 +188,15 @@ export class Drift {
   async #collect({ key, layer }) {
     const wasm = this.#wasm;
     if (this.#input) for (const at of [this.#input.moments, this.#input.drift]) wasm.free(at);
-    const input = inputsOf(wasm, this.#session, layer).find((one) => one.key === key);
-    this.#input = input?.cols
-      ? { cols: input.cols, moments: zeroed(wasm, input.cols ** 2), drift: zeroed(wasm, input.cols ** 2) }
-      : null;
-    if (!input || !this.#input) return;
-    const { moments, drift } = this.#input;
-    await this.#each(({ ids, rounded, inputs }) => {
-      const rows = /** @type {Float32Array} */ (inputs.get(key));
-      wasm.f32(this.#rows, rows.length).set(rows);
-      wasm.out('bqw_inputs_watch', this.#session, layer, input.module, moments, this.#rows, drift);
-      this.#run(layer, ids, rounded, input.module);
-      wasm.call('bqw_inputs_end', this.#session);
+    const cut = this.#through.cutsOf(layer).find((one) => one.key === key);
+    this.#input = null;
+    if (!cut) return;
+    const [moments, drift] = [zeroed(wasm, cut.cols ** 2), zeroed(wasm, cut.cols ** 2)];
+    this.#input = { cols: cut.cols, moments, drift };
+    await this.#each((window) => {
+      this.#advance(window, cut);
+      this.#through.add(window.ids, cut, moments, { drift, whole: window.inputs.get(key) });
+      window.inputs.delete(key);
     });
   }
 }

@@ -46,7 +46,7 @@ const [TESTED, CHARACTERS] = [1024, 8192];
  * @property {number} [smooth]     0 to 1, default 0: how much of what makes inputs differ in size is folded into norms; needs a text
  * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
  * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
- * @property {number} [threads]    that round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
+ * @property {number} [threads]    that read and round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
  * @property {string} [hash]       as of `convert`
  * @property {(stage: 'read' | 'calibrate' | 'choose' | 'try' | 'write', done: number, total: number) => void} [onProgress]
  * @property {AbortSignal} [signal]
@@ -137,9 +137,9 @@ async function writeRounded(path, stage, { config, parts }, matches, tensors, ho
   return { written, out };
 }
 
-/** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {AbortSignal} [signal] */
-async function perplexityOf(path, text, signal) {
-  const reader = await Calibrator.open(fromFile(path), text, { tokens: TESTED, signal });
+/** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {{ threads?: number, signal?: AbortSignal }} limits */
+async function perplexityOf(path, text, { threads, signal }) {
+  const reader = await Calibrator.open(fromFile(path), text, { tokens: TESTED, threads, signal });
   try {
     return await reader.perplexity();
   } finally {
@@ -190,7 +190,13 @@ export async function quantize(input, output, options = {}) {
     const inOrder = METHODS[method].inOrder && calibrate !== undefined && shapes.length > 0;
     const onTokens = (/** @type {number} */ done, /** @type {number} */ total) =>
       options.onProgress?.('calibrate', done, total);
-    const limits = { tokens, signal: options.signal };
+    const task = {
+      shapes: calibrated ? shapes : [],
+      rounding: METHODS[method],
+      largestPiece: Math.max(largestPiece, 1 << 20),
+    };
+    const most = threads ?? usualThreads(task, weightsOf(matches));
+    const limits = { tokens, threads: most, signal: options.signal };
     const opened = async () => {
       const found = await Calibrator.open(fromFile(floats), seen, limits);
       found.onTokens = onTokens;
@@ -207,12 +213,7 @@ export async function quantize(input, output, options = {}) {
       }
       if (!inOrder || (targetSize ?? targetPpl) !== undefined) calibrator = await opened();
     }
-    const task = {
-      shapes: calibrated ? shapes : [],
-      rounding: METHODS[method],
-      largestPiece: Math.max(largestPiece, 1 << 20),
-    };
-    hands = await Hands.create(threads ?? usualThreads(task, weightsOf(matches)), task, codec, options.signal);
+    hands = await Hands.create(most, task, codec, options.signal);
     const rounding = hands;
     const tensors = new Tensors(rounding, calibrator);
     /** @param {ReadonlyMap<string, WeightType>} own  types of some @param {string} to @param {'try' | 'write'} stage */
@@ -234,10 +235,10 @@ export async function quantize(input, output, options = {}) {
       const tried = chosen(matches);
       if (targetPpl === undefined) own = await typesInRoom(tried, roomFor(input, matches, types, options), with_);
       else {
-        const before = await perplexityOf(floats, unseen, options.signal);
+        const before = await perplexityOf(floats, unseen, limits);
         own = await typesWithin(tried, targetPpl, with_, async (choice) => {
           await write(choice, attempt, 'try');
-          return 100 * ((await perplexityOf(attempt, unseen, options.signal)) / before - 1);
+          return 100 * ((await perplexityOf(attempt, unseen, limits)) / before - 1);
         });
       }
     }

@@ -5,9 +5,10 @@ import { Loading } from '../load/loading.js';
 import { planModel, sessionRecord } from '../plan/plan.js';
 import { BqError } from '../shared/errors.js';
 import { openSource, toSource } from '../sources/index.js';
-import { structs } from '../wasm/border.js';
+import { structs, THREAD_STACK } from '../wasm/border.js';
+import { Threads } from '../wasm/threads.js';
 import { compile, Wasm } from '../wasm/wasm.js';
-import { CONVERT_URL } from './border.js';
+import { CONVERT_THREADS_URL, CONVERT_URL } from './border.js';
 import { piecesOf } from './pieces.js';
 
 /** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number }} Shape */
@@ -24,7 +25,7 @@ const PIECE = 1 << 16;
 const CHARACTER = 128;
 
 /** Numbers of modules (c/model/program.h), each the one whose moments those of the same input take, too. @type {Record<string, [number, string]>} */
-const MODULES = {
+export const MODULES = {
   'attn.q': [1, 'attn.q'],
   'attn.k': [2, 'attn.q'],
   'attn.v': [3, 'attn.q'],
@@ -49,10 +50,11 @@ export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, h
  * A model in a heap of its own, and a text in windows of its context. ARGUMENT: the text has no tokens; NOMEM.
  * @param {import('../shared/types.js').SourceLike} from
  * @param {string} text
- * @param {{ tokens?: number, whole?: boolean, besideOf: (plan: Shape, context: number) => number }} how  whole: a pass has all tokens of a window; besideOf: bytes of the heap that are needed besides
+ * @param {{ tokens?: number, threads?: number, besideOf: (plan: Shape, context: number) => number }} how  besideOf: bytes of the heap that are needed besides
  */
-export async function openReader(from, text, { tokens = 16384, whole = false, besideOf }) {
-  const compiled = await compile({ build: 'simd128', wasmUrl: CONVERT_URL });
+export async function openReader(from, text, { tokens = 16384, threads = 1, besideOf }) {
+  const wasmUrl = { relaxed: CONVERT_URL, simd128: CONVERT_URL, 'simd128-threads': CONVERT_THREADS_URL };
+  const compiled = { ...(await compile({ build: 'simd128', wasmUrl }, threads > 1)), threads };
   const source = toSource(from);
   const { trainedContext } = await (async () => {
     const file = await openSource(source);
@@ -61,33 +63,34 @@ export async function openReader(from, text, { tokens = 16384, whole = false, be
     return plan;
   })();
   const context = Math.min(trainedContext, 2048);
-  const options = { ...sessionOptions(context, whole), sessions: 1 };
+  const options = { ...sessionOptions(context), sessions: 1 };
   const file = await openSource(source);
   const planned = await planModel(compiled, source, file, options);
   const { plan, regionBytes } = planned;
-  const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE);
+  const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE) + threads * THREAD_STACK;
   if (regionBytes + beside > MOST)
     throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
   const wasm = await Wasm.create(compiled, regionBytes + beside);
+  if (threads > 1) await new Threads().attach(wasm, compiled, threads); // where none can be had it computes alone
   const loading = new Loading(wasm, file, planned, options);
   const model = await loading.model;
   await loading.done;
   return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
 }
 
-/** @param {number} context @param {boolean} whole */
-const sessionOptions = (context, whole) => ({
+/** A pass has all tokens of a window. @param {number} context */
+const sessionOptions = (context) => ({
   context,
   kv: /** @type {'f32'} */ ('f32'),
   drafts: DRAFTS,
-  ...(whole && { window: context }),
+  window: context,
 });
 
-/** A session of a reader's model. @param {Wasm} wasm @param {number} model @param {number} context @param {boolean} whole */
-export const sessionOf = (wasm, model, context, whole) =>
+/** A session of a reader's model. @param {Wasm} wasm @param {number} model @param {number} context */
+export const sessionOf = (wasm, model, context) =>
   wasm.scope((take) => {
     const options = take(structs.bqw_session_options.size);
-    wasm.write('bqw_session_options', options, sessionRecord(sessionOptions(context, whole)));
+    wasm.write('bqw_session_options', options, sessionRecord(sessionOptions(context)));
     return wasm.out('bqw_session_create', model, options);
   });
 
@@ -116,16 +119,6 @@ export function weightsAt(wasm, session, layers, name) {
 const asBytes = (values) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 /** @param {Float32Array} values */
 const halves = (values) => new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer);
-
-/** The inputs that a layer's matrices have; no columns: none of its own. @param {Wasm} wasm @param {number} session @param {number} layer */
-export const inputsOf = (wasm, session, layer) =>
-  Object.entries(MODULES)
-    .filter(([name, [, shared]]) => name === shared)
-    .map(([name, [module]]) => ({
-      key: `h.${layer}.${name}`,
-      module,
-      cols: wasm.out('bqw_inputs_watch', session, layer, module, 0, 0, 0),
-    }));
 
 /** Numbers in the heap. @param {Wasm} wasm @param {number} n */
 export function zeroed(wasm, n) {

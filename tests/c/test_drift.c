@@ -8,7 +8,7 @@
 #include "random.h"
 
 enum { ROWS = 11, COLS = 60, TOKENS = 203 };
-static float w[ROWS * COLS], y[TOKENS * COLS], x[TOKENS * COLS], changed[TOKENS * COLS];
+static float w[ROWS * COLS], y[TOKENS * COLS], x[TOKENS * COLS];
 static float moments[COLS * COLS], feedback[COLS * COLS], drift[COLS * COLS];
 static double factors[COLS * (COLS + 1)];
 
@@ -26,11 +26,10 @@ static void make_inputs(void) {
       x[t * COLS + i] = 0.9f * y[t * COLS + i] + 0.1f * y[t * COLS + (i + 1) % COLS] +
                         0.05f * lost + 0.02f * random_float(&state);
   }
-  bq_moments_add(moments, COLS, x, TOKENS);
+  bq_moments_add(moments, COLS, x, TOKENS, 0, 1);
   CHECK_EQ(bq_moments_end(moments, COLS, 0.001f, NULL), BQ_OK);
   CHECK_EQ(bq_feedback_make(moments, COLS, factors, feedback, NULL), BQ_OK);
-  memcpy(changed, y, sizeof changed);
-  bq_drift_add(drift, COLS, changed, x, TOKENS);
+  bq_drift_add(drift, COLS, y, x, TOKENS, 0, 1);
 }
 
 static void make_good(float *v, size_t rows) {
@@ -53,10 +52,19 @@ static void test_drift(void) {
 static void test_tokens_in_parts(void) {
   static float parts[COLS * COLS];
   memset(parts, 0, sizeof parts);
-  memcpy(changed, y, sizeof changed);
   for (size_t t = 0; t < TOKENS; t += 50)
-    bq_drift_add(parts, COLS, changed + t * COLS, x + t * COLS, TOKENS - t < 50 ? TOKENS - t : 50);
+    bq_drift_add(parts, COLS, y + t * COLS, x + t * COLS, TOKENS - t < 50 ? TOKENS - t : 50, 0, 1);
   CHECK_MEM(parts, drift, sizeof parts);
+}
+
+/* Whoever of so many does which rows: the same sums. */
+static void test_rows_in_parts(void) {
+  for (size_t n = 2; n < 6; n++) {
+    static float parts[COLS * COLS];
+    memset(parts, 0, sizeof parts);
+    for (size_t i = n; i-- > 0;) bq_drift_add(parts, COLS, y, x, TOKENS, i, n);
+    CHECK_MEM(parts, drift, sizeof parts);
+  }
 }
 
 /* (v - w) H = w D, in f64. */
@@ -114,6 +122,7 @@ int main(void) {
   make_inputs();
   RUN(test_drift);
   RUN(test_tokens_in_parts);
+  RUN(test_rows_in_parts);
   RUN(test_least_error);
   RUN(test_makes_good);
   RUN(test_rows_are_apart);

@@ -27,7 +27,7 @@ static void make_inputs(void) {
 
 static void make_moments(float share) {
   memset(moments, 0, sizeof moments);
-  bq_moments_add(moments, COLS, x, TOKENS);
+  bq_moments_add(moments, COLS, x, TOKENS, 0, 1);
   CHECK_EQ(bq_moments_end(moments, COLS, share, NULL), BQ_OK);
   CHECK_EQ(bq_feedback_make(moments, COLS, work, feedback, NULL), BQ_OK);
 }
@@ -143,7 +143,9 @@ static void test_moments_in_parts(void) {
   make_moments(0.01f);
   memset(parts, 0, sizeof parts);
   for (int t = 0; t < TOKENS; t += 50)
-    bq_moments_add(parts, COLS, x + t * COLS, (size_t)(TOKENS - t < 50 ? TOKENS - t : 50));
+    for (size_t part = 0; part < 3; part++) /* whoever does which rows */
+      bq_moments_add(parts, COLS, x + t * COLS, (size_t)(TOKENS - t < 50 ? TOKENS - t : 50), part,
+                     3);
   CHECK_EQ(bq_moments_end(parts, COLS, 0.01f, NULL), BQ_OK);
   for (int i = 0; i < COLS * COLS; i++) { /* token by token, whatever comes together */
     double sum = 0;

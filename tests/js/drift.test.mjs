@@ -12,6 +12,7 @@ import { inputOf } from '../../js/quantize/reader.js';
 import { fromFile } from '../../js/sources/index.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { testFolder } from './folders.mjs';
+import { letters } from './letters.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const folder = testFolder('drift').fresh();
@@ -117,31 +118,11 @@ test('quantize: what was changed before is made good, so that the model predicts
   }
 });
 
-/** A tokenizer of 64 tokens, as many as the models of tests/golden/gguf have at least: letters, and some pairs of them. */
-function letters() {
-  const { model, ...rest } = JSON.parse(readFileSync(join(root, 'tests/golden/tiny/tokenizer.json'), 'utf8'));
-  const pairs = ['th', 'er', 'in', 'on', 'an', 'en', 're', 'at'];
-  const known = [...'abcdefghijklmnopqrstuvwxyzTW,.Ġ', ...pairs];
-  const tokens = [...known, ...Array.from({ length: 64 - known.length }, (_, i) => `zz${i}`)];
-  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
-  const path = join(folder, 'letters.json');
-  writeFileSync(
-    path,
-    JSON.stringify({
-      ...rest,
-      added_tokens: [],
-      post_processor: null,
-      model: { ...model, vocab, merges: pairs.map(([a, b]) => `${a} ${b}`) },
-    }),
-  );
-  return path;
-}
-
 // Attention and MLP side by side; norms behind both; experts; ALiBi with layer norms; biases and a gate.
 for (const family of ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2'])
   test(`the same of a model of another family: ${family}`, () => {
     const whole = join(folder, 'whole.bq4');
-    const kept = ['--quant', 'f32', '--embed', 'f32', '--tokenizer', letters()];
+    const kept = ['--quant', 'f32', '--embed', 'f32', '--tokenizer', letters(folder)];
     bq4('convert', join(root, 'tests/golden/gguf', `${family}.gguf`), whole, ...kept);
     const [by, beside] = ['gptaq', 'gptq'].map((method) => klOf(whole, 'bq3a', method));
     assert.ok(by < beside, `${by}, ${beside}`);

@@ -351,7 +351,7 @@ function filesAndPayload(t, ours) {
     summary([
       Math.max(
         ...Object.entries(ours)
-          .filter(([name]) => name !== SCRIPTS && name !== CONVERT)
+          .filter(([name]) => name !== SCRIPTS && !CONVERT.test(name))
           .map(([, { gzip }]) => gzip),
       ),
     ]),

@@ -1,0 +1,75 @@
+#include "quant/outer.h"
+
+#include <string.h>
+
+/* Sums of WIDE x SIDE elements, of so many tokens at once, whose numbers are brought together
+ * first: rows of x are some pages apart, and few of these fit the same sets of a cache. ROWS x
+ * LANES of them are in registers: fewer would wait for each other. */
+enum { WIDE = 32, SIDE = 16, TOKENS = 128, ROWS = 4, LANES = 8 };
+
+static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
+
+/* Columns 0...n - 1 of x as [tokens][most]; behind the last anything. Copies of a size that the
+ * compiler knows are no calls. */
+static inline void pack(const float *x, size_t cols, size_t n, size_t most, size_t tokens,
+                        float *to) {
+  if (n == most)
+    for (size_t t = 0; t < tokens; t++) memcpy(to + t * most, x + t * cols, most * sizeof *to);
+  else
+    for (size_t t = 0; t < tokens; t++) memcpy(to + t * most, x + t * cols, n * sizeof *to);
+}
+
+static void take_away(float *from, const float *less, size_t cols, size_t n, size_t tokens) {
+  for (size_t t = 0; t < tokens; t++)
+    for (size_t i = 0; i < n; i++) from[t * WIDE + i] -= less[t * cols + i];
+}
+
+/* to[r][l] += a[t][r] * x[t][l]: ROWS x LANES of them. */
+static void add_block(float *to, size_t cols, const float *a, const float *x, size_t tokens) {
+  float sum[ROWS][LANES];
+  for (size_t r = 0; r < ROWS; r++) memcpy(sum[r], to + r * cols, sizeof sum[r]);
+  for (size_t t = 0; t < tokens; t++, a += WIDE, x += SIDE)
+    for (size_t r = 0; r < ROWS; r++)
+      for (size_t l = 0; l < LANES; l++) sum[r][l] += a[r] * x[l];
+  for (size_t r = 0; r < ROWS; r++) memcpy(to + r * cols, sum[r], sizeof sum[r]);
+}
+
+/* The same of a block that is cut off. */
+static __attribute__((noinline)) void add_edge(float *to, size_t cols, size_t rows, size_t n,
+                                               const float *a, const float *x, size_t tokens) {
+  float sum[ROWS * LANES] = {0};
+  for (size_t r = 0; r < rows; r++) memcpy(sum + r * LANES, to + r * cols, n * sizeof *sum);
+  add_block(sum, LANES, a, x, tokens);
+  for (size_t r = 0; r < rows; r++) memcpy(to + r * cols, sum + r * LANES, n * sizeof *sum);
+}
+
+/* to [rows][n]: a corner of a matrix of `cols` columns. */
+static void add_corner(float *to, size_t cols, size_t rows, size_t n, const float *a,
+                       const float *x, size_t tokens) {
+  for (size_t i = 0; i < rows; i += ROWS)
+    for (size_t j = 0; j < n; j += LANES) {
+      float *block = to + i * cols + j;
+      if (rows - i >= ROWS && n - j >= LANES) add_block(block, cols, a + i, x + j, tokens);
+      else
+        add_edge(block, cols, at_most(rows - i, ROWS), at_most(n - j, LANES), a + i, x + j,
+                 tokens);
+    }
+}
+
+void bq_outer_add(float *to, size_t cols, const float *a, const float *less, const float *x,
+                  size_t tokens, bool lower, size_t part, size_t parts) {
+  float left[TOKENS * WIDE] = {0}, right[TOKENS * SIDE] = {0};
+  for (size_t t = 0; t < tokens; t += TOKENS) {
+    const size_t n = at_most(tokens - t, TOKENS), row = t * cols;
+    for (size_t i = part * WIDE; i < cols; i += parts * WIDE) {
+      const size_t rows = at_most(cols - i, WIDE), end = lower ? i + rows : cols;
+      pack(a + row + i, cols, rows, WIDE, n, left);
+      if (less) take_away(left, less + row + i, cols, rows, n);
+      for (size_t j = 0; j < end; j += SIDE) {
+        const size_t columns = at_most(cols - j, SIDE);
+        pack(x + row + j, cols, columns, SIDE, n, right);
+        add_corner(to + i * cols + j, cols, rows, columns, left, right, n);
+      }
+    }
+  }
+}

@@ -1,0 +1,101 @@
+/** A text on its way through the layers of a model, each computed by itself and as far as it is wanted (web/layers.h), a window at a time. */
+import { inputCols, MODULES, syncSession } from './reader.js';
+
+/** @import { Wasm } from '../wasm/wasm.js' */
+/** @import { Shape } from './reader.js' */
+
+/** A place in a layer, in front of the products of matrices that share an input: its columns, and how many numbers a token carries there. @typedef {{ key: string, step: number, cols: number, carried: number }} Cut */
+
+/** No module's number. */
+const NONE = 255;
+
+export class Layers {
+  #wasm;
+  #session;
+  /** In the heap: what tokens of a window carry, before and after, and an input. */
+  #before;
+  #after;
+  #input;
+
+  /** @param {Wasm} wasm @param {number} session  with windows of as many tokens as its context @param {Shape} plan @param {number} context */
+  constructor(wasm, session, plan, context) {
+    this.#wasm = wasm;
+    this.#session = session;
+    this.#before = wasm.alloc(4 * context * mostCarried(plan));
+    this.#after = wasm.alloc(4 * context * mostCarried(plan));
+    this.#input = wasm.alloc(4 * context * Math.max(...inputCols(plan)));
+  }
+
+  close() {
+    for (const at of [this.#before, this.#after, this.#input]) this.#wasm.free(at);
+  }
+
+  /** What it takes of the heap. @param {Shape} plan @param {number} context */
+  static bytes(plan, context) {
+    return 4 * context * (2 * mostCarried(plan) + Math.max(...inputCols(plan))) + 4096;
+  }
+
+  /** @param {number} layer @param {string} key @param {number} module @returns {Cut} */
+  #cut(layer, key, module) {
+    const wasm = this.#wasm;
+    return wasm.scope((take) => {
+      const out = take(12);
+      wasm.check('bqw_layer_cut', this.#session, layer, module, out);
+      const [step, cols, carried] = wasm.u32(out, 3);
+      return { key, step, cols, carried };
+    });
+  }
+
+  /** In front of products that are a layer's own, in the order in which they are computed. @param {number} layer */
+  cutsOf(layer) {
+    return Object.entries(MODULES)
+      .filter(([name, [, shared]]) => name === shared)
+      .map(([name, [module]]) => this.#cut(layer, `h.${layer}.${name}`, module))
+      .filter(({ cols }) => cols > 0)
+      .sort((a, b) => a.step - b.step);
+  }
+
+  /** Behind a layer. @param {number} layer */
+  endOf(layer) {
+    return this.#cut(layer, '', NONE);
+  }
+
+  /** What tokens carry in front of the first layer. @param {Uint32Array} ids @param {number} layers  of the model */
+  embedded(ids, layers) {
+    return this.run(ids, layers, null, this.endOf(layers), new Float32Array(0));
+  }
+
+  /**
+   * From one cut of a layer to another, over a window.
+   * @param {Uint32Array} ids @param {number} layer @param {Cut | null} from  null: the layer's beginning @param {Cut} to
+   * @param {Float32Array} before  what tokens carry there
+   * @returns {Float32Array} what they carry then
+   */
+  run(ids, layer, from, to, before) {
+    const wasm = this.#wasm;
+    syncSession(wasm, this.#session, ids);
+    wasm.f32(this.#before, before.length).set(before);
+    const [a, b] = [from?.step ?? 0, to.step];
+    wasm.check('bqw_layer_part', this.#session, layer, a, b, this.#before, this.#after, to.cols && this.#input);
+    return wasm.f32(this.#after, ids.length * to.carried).slice();
+  }
+
+  /** The input of the cut that it has run to, in the heap until it runs again. @param {Uint32Array} ids @param {Cut} cut */
+  inputAt(ids, { cols }) {
+    return this.#wasm.f32(this.#input, ids.length * cols);
+  }
+
+  /**
+   * Adds that input to moments and, beside what it was before anything was rounded, to a drift; both in the heap.
+   * @param {Uint32Array} ids @param {Cut} cut @param {number} moments @param {{ first?: number, drift?: number, whole?: Float32Array }} [how]  first: the first token that counts
+   */
+  add(ids, { cols }, moments, { first = 0, drift = 0, whole } = {}) {
+    // Nothing is carried there until it runs again.
+    if (whole) this.#wasm.f32(this.#before, whole.length).set(whole);
+    const [input, before] = [this.#input, whole ? this.#before : 0].map((at) => at && at + 4 * first * cols);
+    this.#wasm.call('bqw_inputs_add', moments, drift, cols, input, before, ids.length - first);
+  }
+}
+
+/** The residual, what attention gave, and what goes into the last product. @param {Shape} plan */
+const mostCarried = ({ hidden, heads, headDim, ffn }) => hidden + heads * headDim + ffn;

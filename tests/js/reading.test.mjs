@@ -1,0 +1,139 @@
+// A text on its way through a model, layer by layer and from cut to cut: what `quantize` reads with.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Calibrator } from '../../js/quantize/calibrate.js';
+import { Drift } from '../../js/quantize/drift.js';
+import { Layers } from '../../js/quantize/layers.js';
+import { openReader, sessionOf } from '../../js/quantize/reader.js';
+import { fromFile } from '../../js/sources/index.js';
+import { testFolder } from './folders.mjs';
+import { letters } from './letters.mjs';
+
+/** @import { Cut } from '../../js/quantize/layers.js' */
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const folder = testFolder('reading').fresh();
+const TEXT =
+  'The rain fell in torrents, except at times, when a wind swept up the street and rattled along the roofs. ';
+/** Attention and MLP side by side; norms around both; experts; ALiBi; biases; one after the other. */
+const FAMILIES = ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2', 'olmo2', 'llama-gqa'];
+const tokenizer = letters(folder);
+
+/** @param {string} family */
+function modelOf(family) {
+  const path = join(folder, `${family}.bq4`);
+  const kept = ['--quant', 'f32', '--embed', 'f32', '--tokenizer', tokenizer];
+  const args = ['convert', join(root, 'tests/golden/gguf', `${family}.gguf`), path, ...kept];
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  return path;
+}
+const models = new Map(FAMILIES.map((family) => [family, modelOf(family)]));
+
+/** @param {string} family @param {number} tokens @param {number} [threads] */
+async function opened(family, tokens, threads) {
+  const besideOf = (/** @type {any} */ plan, /** @type {number} */ context) => 2 * Layers.bytes(plan, context);
+  const from = fromFile(/** @type {string} */ (models.get(family)));
+  const { wasm, model, windows, plan, context } = await openReader(from, TEXT, { tokens, threads, besideOf });
+  const session = sessionOf(wasm, model, context);
+  return { wasm, session, plan, windows, through: new Layers(wasm, session, plan, context) };
+}
+
+for (const family of FAMILIES)
+  test(`${family}: a layer in parts is the layer, to the bit, and so are its inputs`, async () => {
+    // 33: a batch of one token is the last; 5: all are in one.
+    for (const tokens of [33, 5]) {
+      const { wasm, through, windows, plan } = await opened(family, tokens);
+      for (const ids of windows) {
+        let states = through.embedded(ids, plan.layers);
+        for (let layer = 0; layer < plan.layers; layer++) {
+          const [cuts, end] = [through.cutsOf(layer), through.endOf(layer)];
+          assert.ok(cuts.length >= 2, `${cuts.length} cuts`);
+          const whole = through.run(ids, layer, null, end, states);
+          let [from, carried] = [/** @type {Cut | null} */ (null), states];
+          for (const cut of cuts) {
+            carried = through.run(ids, layer, from, cut, carried);
+            const input = through.inputAt(ids, cut).slice();
+            assert.ok(input.some((x) => x !== 0) && input.every(Number.isFinite), cut.key);
+            through.run(ids, layer, null, cut, states);
+            assert.deepEqual(through.inputAt(ids, cut).slice(), input, cut.key);
+            from = cut;
+          }
+          assert.deepEqual(through.run(ids, layer, from, end, carried), whole, `layer ${layer}`);
+          states = whole;
+        }
+      }
+      wasm.release();
+    }
+  });
+
+test('by several threads: the same moments, drifts and predictions', async () => {
+  const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
+  const names = ['attn.q', 'attn.o', 'mlp.up', 'mlp.down'].map((name) => `h.1.${name}.weight`);
+  const found = [];
+  for (const threads of [1, 2, 3]) {
+    const calibrator = await Calibrator.open(from, TEXT, { threads });
+    const moments = [];
+    for (const name of names) {
+      const { values, cols } = /** @type {any} */ (await calibrator.momentsOf(name));
+      // What is above the diagonal may be anything.
+      moments.push(values.filter((/** @type {number} */ _, /** @type {number} */ i) => i % cols <= i / cols));
+    }
+    found.push({ moments, predicted: await calibrator.predictions(20) });
+    calibrator.close();
+  }
+  assert.deepEqual(found[1], found[0]);
+  assert.deepEqual(found[2], found[0]);
+});
+
+test('parts that a layer does not have are refused, and the reader goes on', async () => {
+  const { wasm, session, through, windows, plan } = await opened('llama-gqa', 5);
+  const states = through.embedded(windows[0], plan.layers);
+  const end = through.endOf(0);
+  const [first, second] = through.cutsOf(0);
+  const run = (/** @type {number} */ from, /** @type {number} */ to, layer = 0) =>
+    wasm.check('bqw_layer_part', session, layer, from, to, 0, 0, 0);
+  for (const [from, to] of [
+    [second.step, first.step], // back
+    [0, first.step + 1], // in front of no product
+    [0, end.step + 1],
+  ])
+    assert.throws(() => run(from, to), { code: 'ARGUMENT', message: /no part from step/ });
+  assert.throws(() => run(0, 0, plan.layers + 1), { code: 'ARGUMENT', message: /layer \d+ of \d+/ });
+  assert.ok(through.run(windows[0], 0, null, end, states).every(Number.isFinite));
+  wasm.release();
+});
+
+test('of a model that is rounded in order all is computed once, and once as it was', async (t) => {
+  const path = /** @type {string} */ (models.get('llama-gqa'));
+  const { through, plan, wasm } = await opened('llama-gqa', 5);
+  const modules = ['attn.q', 'attn.k', 'attn.v', 'attn.o', 'mlp.gate', 'mlp.up', 'mlp.down'];
+  const names = Array.from({ length: plan.layers }, (_, layer) => modules.map((m) => `h.${layer}.${m}.weight`)).flat();
+  const ends = Array.from({ length: plan.layers }, (_, layer) => through.endOf(layer).step);
+  wasm.release();
+  const steps = ends.map((end) => new Array(end).fill(0));
+  const run = Layers.prototype.run;
+  t.mock.method(
+    Layers.prototype,
+    'run',
+    /** @this {Layers} @param {any[]} given */ function (...given) {
+      const [, layer, from, to] = given;
+      for (let i = from?.step ?? 0; layer < plan.layers && i < to.step; i++) steps[layer][i]++;
+      return run.apply(this, /** @type {any} */ (given));
+    },
+  );
+  const matches = names.map((name) => ({ slot: { name, dims: [1, 1] } }));
+  const drift = await Drift.open(fromFile(path), TEXT, /** @type {any} */ (matches), { tokens: 20 });
+  for (const name of names) await drift.enter(name);
+  drift.close();
+  // Behind the last input nothing is asked for.
+  const last = steps.length - 1;
+  for (const [layer, counts] of steps.entries())
+    assert.deepEqual(
+      counts,
+      counts.map((_, i) => (layer === last && i === counts.length - 1 ? 1 : 2)),
+    );
+});

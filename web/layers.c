@@ -1,0 +1,172 @@
+#include "layers.h"
+
+#include <string.h>
+
+#include "model/model.h"
+#include "session/session.h"
+
+/* --- cuts ------------------------------------------------------------------------------------- */
+
+/* What may be carried from one step to a later one, besides what attention has in the cache. */
+static const uint8_t CARRIED[] = {BQ_BUFFER_X, BQ_BUFFER_MIX, BQ_BUFFER_GATE, BQ_BUFFER_UP};
+enum { BUFFERS = sizeof CARRIED };
+
+static bool writes(const bq_step *step, uint8_t buffer) {
+  if (step->op == BQ_OP_ATTEND) return buffer == BQ_BUFFER_MIX;
+  for (uint32_t i = 0; i < step->n && step->op == BQ_OP_LINEAR; i++)
+    if (step->out[i] == buffer) return true;
+  return false;
+}
+
+/* Whether a step from `cut` on reads what a buffer has there. */
+static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) {
+  if (buffer == BQ_BUFFER_X) return true;
+  for (uint32_t i = cut; i < kind->n; i++) {
+    if (kind->steps[i].op == BQ_OP_LINEAR && kind->steps[i].in == buffer) return true;
+    if (writes(&kind->steps[i], buffer)) return false;
+  }
+  return false;
+}
+
+static uint32_t carried(const bq_session *s, const bq_layer_kind *kind, uint32_t cut) {
+  uint32_t floats = 0;
+  for (uint32_t i = 0; i < BUFFERS; i++)
+    if (is_carried(kind, cut, CARRIED[i]))
+      floats += bq_buffer_cols(&s->model->config, (bq_buffer)CARRIED[i]);
+  return floats;
+}
+
+/* The step whose product a module is; none: the number of steps. */
+static uint32_t step_of(const bq_layer_kind *kind, uint32_t module) {
+  for (uint32_t i = 0; i < kind->n; i++)
+    for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_LINEAR; m++)
+      if (kind->steps[i].module[m] == module) return i;
+  return kind->n;
+}
+
+bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module) {
+  const bq_config *c = &s->model->config;
+  if (layer >= c->layers) return (bqw_cut){0, 0, c->hidden};
+  const bq_layer_kind *kind = s->model->layers[layer].kind;
+  const uint32_t step = step_of(kind, module);
+  const uint32_t cols =
+      step < kind->n ? bq_buffer_cols(c, (bq_buffer)kind->steps[step].in) : 0;
+  return (bqw_cut){step, cols, carried(s, kind, step)};
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+/* The program between two cuts, the preparing of the last one's input included. */
+static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t to) {
+  bq_layer_kind part = *whole;
+  part.batch.n = 0;
+  for (uint32_t i = 0; i < whole->batch.n; i++) {
+    const uint8_t step = whole->batch.list[i] & (uint8_t)~BQ_PREPARE;
+    if (step < from || step > to || (step == to && !(whole->batch.list[i] & BQ_PREPARE))) continue;
+    part.batch.list[part.batch.n++] = whole->batch.list[i];
+  }
+  part.alone = part.batch;
+  return part;
+}
+
+/* Opens the pass of a timeline of which nothing is computed: its first slice does, which only
+ * prepares an input here. */
+static bq_status open_pass(bq_session *s, bq_error *err) {
+  bq_layer *first = &s->model->layers[bq_session_layer(s, 0)];
+  const bq_layer_kind *kind = first->kind, nothing = part_of(kind, 0, 0);
+  bq_pass_drop(s);
+  s->computed = 0;
+  s->has_results = false;
+  first->kind = &nothing;
+  const bq_status status = bq_session_run(s, 1, err);
+  first->kind = kind;
+  if (status != BQ_OK && status != BQ_MORE) return status;
+  return s->pass == s ? BQ_OK : bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no pass could be opened");
+}
+
+/* What tokens of the batch carry at a cut: brought there or back. */
+static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, uint32_t tokens,
+                  float *to, const float *from) {
+  for (uint32_t i = 0; i < BUFFERS; i++) {
+    const bq_buffer buffer = (bq_buffer)CARRIED[i];
+    const uint32_t cols = bq_buffer_cols(&s->model->config, buffer);
+    const uint32_t stride = carried(s, kind, cut);
+    float *own = buffer == BQ_BUFFER_X ? s->x + (size_t)s->batch_at * cols
+                                       : s->scratch.buffer[buffer];
+    if (!is_carried(kind, cut, CARRIED[i])) continue;
+    for (size_t t = 0; t < tokens; t++) {
+      if (from) memcpy(own + t * cols, from + t * stride, cols * sizeof *own);
+      else memcpy(to + t * stride, own + t * cols, cols * sizeof *own);
+    }
+    if (from) from += cols;
+    else to += cols;
+  }
+}
+
+static const float *input_of(const bq_session *s, const bq_step *step) {
+  if (step->norm != BQ_NO_MODULE) return s->scratch.norm;
+  if (step->in != BQ_BUFFER_X) return s->scratch.buffer[step->in];
+  return s->x + (size_t)s->batch_at * s->model->config.hidden;
+}
+
+static void run_batches(bq_session *s, const bq_layer_kind *whole, uint32_t from, uint32_t to,
+                        const float *before, float *after, float *input) {
+  const uint32_t rows = s->rows, batch = s->options.batch;
+  const size_t in = carried(s, whole, from), out = carried(s, whole, to);
+  const bq_step *last = to < whole->n ? &whole->steps[to] : NULL;
+  const size_t cols = last ? bq_buffer_cols(&s->model->config, (bq_buffer)last->in) : 0;
+  for (uint32_t at = 0; at < rows; at += batch) {
+    const uint32_t n = rows - at < batch ? rows - at : batch;
+    s->batch_at = at;
+    bring(s, whole, from, n, NULL, before + at * in);
+    bq_forward_layers(s, n, NULL);
+    bring(s, whole, to, n, after + at * out, NULL);
+    if (input && last) memcpy(input + at * cols, input_of(s, last), n * cols * sizeof *input);
+  }
+}
+
+static bool is_cut(const bq_layer_kind *kind, uint32_t step) {
+  return step == 0 || step == kind->n || (step < kind->n && kind->steps[step].op == BQ_OP_LINEAR);
+}
+
+static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
+                       bq_error *err) {
+  const uint32_t layers = s->model->config.layers;
+  if (layer > layers || s->n_texts || !s->n_tokens || s->n_tokens > s->options.window)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                   "layer %u of %u, over %u tokens in windows of %u", layer, layers, s->n_tokens,
+                   s->options.window);
+  const bq_layer_kind *kind = layer < layers ? s->model->layers[layer].kind : NULL;
+  if (kind && (from > to || !is_cut(kind, from) || !is_cut(kind, to)))
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a layer has no part from step %u to %u", from,
+                   to);
+  return BQ_OK;
+}
+
+bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
+                             const float *before, float *after, float *input, bq_error *err) {
+  bq_status status = check(s, layer, from, to, err);
+  if (!status) status = open_pass(s, err);
+  if (status) return status;
+  if (layer == s->model->config.layers) {
+    memcpy(after, s->x, (size_t)s->rows * s->model->config.hidden * sizeof *after);
+  } else {
+    const bq_layer_kind **kind = &s->model->layers[layer].kind, *whole = *kind;
+    const bq_layer_kind part = part_of(whole, from, to);
+    s->layer = layer;
+    *kind = &part;
+    run_batches(s, whole, from, to, before, after, input);
+    *kind = whole;
+  }
+  bq_pass_drop(s);
+  return BQ_OK;
+}
+
+/* --- weights ---------------------------------------------------------------------------------- */
+
+const bq_matrix *bqw_layer_matrix(const bq_session *s, uint32_t layer, uint32_t module) {
+  const bq_model *m = s->model;
+  if (layer == m->config.layers) return module == 0 ? &m->wte : module == 1 ? &m->head : NULL;
+  if (layer > m->config.layers || module >= BQ_MODULES) return NULL;
+  return &m->layers[layer].module[module].w;
+}
