@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--chat CHECKPOINT] [--only NAME,...]`: all tables of docs/QUALITY.md, one after the other, on SmolLM2
+// `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--other TEXT.txt] [--chat CHECKPOINT] [--only NAME,...]`: all tables of docs/QUALITY.md, one after the other, on SmolLM2
 // of `npm run models`. Hours: each is a command of this folder, which its section names, and is written as soon as it is there; those of weights and of
 // positions go on where they were stopped, and --only measures some. NAME: tables, chat, outliers, positions, kv, layers, head,
 // chats, replies.
@@ -16,7 +16,7 @@ const FOLDER = join(ROOT, 'build/quality');
 /** As kv.mjs takes them. */
 const CACHES = ['f32', 'f16', 'i8', 'i4', 'i2', 'i8/1024/4', 'i8/1024/4/h2o', 'i8/256/4', 'i8/256/4/h2o'];
 
-/** @typedef {{ node: string, model: string, text: string, stories?: string, chat?: string }} Given */
+/** @typedef {{ node: string, model: string, text: string, other?: string, stories?: string, chat?: string }} Given */
 
 /** Output of a program of this project. @param {Given} given @param {string[]} args */
 const node = ({ node: program }, ...args) => run(program, args, { cwd: ROOT });
@@ -77,7 +77,8 @@ async function chats(given) {
 const SECTIONS = {
   tables: async (given) => {
     if (!given.stories) return say('tables: left out, no --stories');
-    await node(given, 'tools/quality/table.mjs', given.stories, given.model, given.text, '--tokens', '1536', '--llama');
+    const texts = [given.text, ...(given.other ? [given.other] : [])];
+    await node(given, 'tools/quality/table.mjs', given.stories, given.model, ...texts, '--llama');
   },
   chat: async (given) => {
     if (!given.chat) return say('chat: left out, no --chat');
@@ -120,17 +121,18 @@ await command(async () => {
     options: {
       stories: { type: 'string' },
       text: { type: 'string' },
+      other: { type: 'string' },
       chat: { type: 'string' },
       only: { type: 'string' },
     },
   });
-  const { stories, text, chat } = values;
+  const { stories, text, other, chat } = values;
   const tools = await setUp({ tests: true });
   const model = realModel('smollm2');
   if (!model) throw new SetupError(NO_REAL_MODEL);
   if (!text) throw new SetupError('a book is read: --text BOOK.txt');
   mkdirSync(FOLDER, { recursive: true });
-  const given = { node: /** @type {string} */ (tools.node), model, text, stories, chat };
+  const given = { node: /** @type {string} */ (tools.node), model, text, other, stories, chat };
   for (const name of values.only?.split(',') ?? Object.keys(SECTIONS)) {
     if (!Object.hasOwn(SECTIONS, name))
       throw new SetupError(`there is no "${name}", but ${Object.keys(SECTIONS).join(', ')}`);

@@ -28,9 +28,9 @@ async function built(name, compiler, source, libraries) {
 /**
  * Makes files of other types of a GGUF file, as llama.cpp does with an importance matrix: from the same values as f32, embedding Q8_0.
  * @param {string} model @param {string} text  to calibrate on @param {string} name  what the names of files that are made begin with
- * @param {(floats: string) => Promise<void>} change  what is done to the values before
+ * @param {(floats: string) => Promise<void>} change  what is done to the values before @param {string} [end]  what the name of that text's importance ends with
  */
-export async function llamaQuantizer(model, text, name, change) {
+export async function llamaQuantizer(model, text, name, change, end = '') {
   const compiler = findOnPath(['g++', 'clang++']);
   if (!compiler) throw new SetupError('g++ or clang++ is needed for llama.cpp’s programs');
   await providePeers();
@@ -39,7 +39,7 @@ export async function llamaQuantizer(model, text, name, change) {
   const libraries = join(source, '../node_modules/@node-llama-cpp', platform, 'bins', platform);
   const imatrix = await built('imatrix', compiler, source, libraries);
   const quantize = await built('quantize', compiler, source, libraries);
-  const [floats, importance] = ['f32', 'imatrix'].map((end) => resolve(`${name}-${end}.gguf`));
+  const [floats, importance] = ['f32', `imatrix${end}`].map((what) => resolve(`${name}-${what}.gguf`));
   // Backends are looked for in the folder where a program runs.
   const here = { cwd: libraries };
   if (!existsSync(floats)) {

@@ -1,17 +1,17 @@
 #!/usr/bin/env node
 // What each type and way of rounding costs: docs/QUALITY.md's table and docs/quality.svg, by one command.
-//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [--tokens 4096] [--only stories|model] [--rows PATTERN] [--llama]
+//   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [TEXT] [--tokens 4096] [--only stories|model|rescaled] [--rows PATTERN] [--llama]
 //   node tools/quality/table.mjs --chat FOLDER [--rows PATTERN] [--llama]
 // STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
-// first tokens of TEXT, in windows of 512, and once more rescaled (rescaled.mjs). --chat: a chat model as tools/train makes it, on a text of its own, with
+// first tokens of each TEXT, in windows of 512, and once more rescaled (rescaled.mjs). --chat: a chat model as tools/train makes it, on a text of its own, with
 // rows of a multiple of 256 (padded.mjs). Each is calibrated on a text of its own (own-text.mjs).
 // Perplexity and KL divergence against the same weights as f32, activations of i16, KV f32: what weights alone cost. --llama: and what llama.cpp's
 // quantizer makes of MODEL with an importance matrix of the same text, embedding Q8_0. --rows: those whose type and way match. Figures are kept in
 // build/quality, so that it goes on where it was stopped; without files it only writes the document. Rows that the document has of the same
 // reference stay in it.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { typeNamed } from '../../js/convert/weights.js';
@@ -72,6 +72,10 @@ const LLAMA = {
   chat: ['Q2_K', 'Q3_K_S', 'Q3_K_M', 'Q4_0', 'IQ4_NL', 'Q4_K_S', 'Q4_K_M', 'Q5_K_M', 'Q6_K'],
 };
 const THEIRS = 'llama.cpp, importance';
+/** Of those the ones that are made with the importance of a longer text, too, of so many tokens. @type {Record<string, string[]>} */
+const LONGER = { model: ['Q4_0', 'IQ4_NL'], rescaled: ['Q4_0', 'IQ4_NL'] };
+const LONG = 16384;
+const THEIRS_LONG = `${THEIRS}, ${LONG.toLocaleString('en')} tokens`;
 
 /** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
 const MIXED = {
@@ -141,24 +145,73 @@ async function measure(file, windows, reference) {
   return { perplexity: Math.exp(sums.nll / n), kl: sums.kl / n, same: sums.same / n };
 }
 
-/** @param {string} key @param {string} name @param {string} model @param {() => Promise<number[][]>} windowsOf @param {number} tokens  of the calibration text */
-async function tableOf(key, name, model, windowsOf, tokens) {
-  const kept = join(FOLDER, `${key}.json`);
+/** A text that models are measured on, and what is known of it. */
+class Measured {
+  #kept;
   /** @type {Table} */
-  const table = existsSync(kept)
-    ? JSON.parse(readFileSync(kept, 'utf8'))
-    : { name, reference: 0, predicted: 0, rows: [] };
+  table;
+  /** @type {number[][]} */
+  #windows = [];
+  /** @type {{ logits: Float32Array, sum: number }[]} */
+  #reference = [];
+
+  /** @param {string} file  of its figures @param {string} name @param {() => Promise<number[][]>} windowsOf */
+  constructor(file, name, windowsOf) {
+    this.#kept = join(FOLDER, `${file}.json`);
+    this.windowsOf = windowsOf;
+    this.table = existsSync(this.#kept)
+      ? JSON.parse(readFileSync(this.#kept, 'utf8'))
+      : { name, reference: 0, predicted: 0, rows: [] };
+  }
+
+  /** @param {string} type @param {string} how */
+  lacks = (type, how) => !this.table.rows.some((row) => row.type === type && row.how === how);
+
+  /** What all others are compared with. @param {string} floats */
+  async refer(floats) {
+    this.#windows = await this.windowsOf();
+    let nll = 0;
+    await read(floats, this.#windows, WINDOW, (logits, next) => {
+      const sum = logSum(logits);
+      this.#reference.push({ logits, sum });
+      nll += sum - logits[next];
+    });
+    this.table.reference = Math.exp(nll / this.#reference.length);
+    this.table.predicted = this.#reference.length;
+  }
+
+  /** @param {string} type @param {string} how @param {number} bits @param {string} file @param {string} [says] */
+  async add(type, how, bits, file, says) {
+    if (!this.lacks(type, how)) return;
+    const { table } = this;
+    const found = await measure(file, this.#windows, this.#reference);
+    table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found, ...(says !== undefined && { says }) });
+    console.log(`${table.name}: ${type}, ${how}: ${added(found, table)}, KL ${found.kl.toFixed(4)}`);
+    writeFileSync(this.#kept, JSON.stringify(table, null, 1));
+  }
+}
+
+/** @param {string} key @param {Measured[]} on @param {string} model @param {number} tokens  of the calibration text */
+async function measureAll(key, on, model, tokens) {
   const asked = new RegExp(values.rows ?? '');
   const lacks = (/** @type {string} */ type, /** @type {string} */ how) =>
-    asked.test(`${type} ${how}`) && !table.rows.some((row) => row.type === type && row.how === how);
+    asked.test(`${type} ${how}`) && on.some((each) => each.lacks(type, how));
   const missing = [...ROWS, ...MIXED[key]].filter(
     ([type, how, , long]) =>
       lacks(type, how) &&
       (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)) &&
       (typeof long === 'boolean' || key === 'model' || key === 'rescaled'),
   );
-  const theirs = values.llama ? LLAMA[key].filter((type) => lacks(type, THEIRS)) : [];
-  if (!missing.length && !theirs.length) return;
+  /** Types by the text that their importance is of. @type {[number, string, string[]][]} */
+  const theirs = [
+    [tokens, THEIRS, LLAMA[key]],
+    [LONG, THEIRS_LONG, LONGER[key] ?? []],
+  ];
+  const wanted = theirs.map(
+    ([count, how, types]) =>
+      /** @type {const} */ ([count, how, values.llama ? types.filter((type) => lacks(type, how)) : []]),
+  );
+  if (!missing.length && wanted.every(([, , types]) => !types.length)) return;
   const [floats, out] = ['f32.bq4', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
   /** A text of its own. @param {number} count  tokens */
   const textOf = async (count) => {
@@ -168,29 +221,15 @@ async function tableOf(key, name, model, windowsOf, tokens) {
   };
   if (!existsSync(floats) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), floats);
   if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
-  const windows = await windowsOf();
-  /** @type {{ logits: Float32Array, sum: number }[]} */
-  const reference = [];
-  let nll = 0;
-  await read(floats, windows, WINDOW, (logits, next) => {
-    const sum = logSum(logits);
-    reference.push({ logits, sum });
-    nll += sum - logits[next];
-  });
-  table.reference = Math.exp(nll / reference.length);
-  table.predicted = reference.length;
-  if (key === 'model') table.says = replyOf(floats);
+  for (const each of on) await each.refer(floats);
+  if (key === 'model') on[0].table.says = replyOf(floats);
   const add = async (
     /** @type {string} */ type,
     /** @type {string} */ how,
     /** @type {number} */ bits,
     /** @type {string} */ file,
   ) => {
-    const found = await measure(file, windows, reference);
-    const says = key === 'model' ? { says: replyOf(file) } : {};
-    table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found, ...says });
-    console.log(`${name}: ${type}, ${how}: ${added(found, table)}, KL ${found.kl.toFixed(4)}`);
-    writeFileSync(kept, JSON.stringify(table, null, 1));
+    for (const each of on) await each.add(type, how, bits, file, each.table.says && replyOf(file));
   };
   for (const [type, how, args, calibrated] of missing) {
     const count = typeof calibrated === 'number' ? calibrated : tokens;
@@ -206,14 +245,17 @@ async function tableOf(key, name, model, windowsOf, tokens) {
     );
     await add(type, how, bitsOf(report.tensors), out);
   }
-  if (theirs.length) {
-    const quantize = await llamaQuantizer(model, await textOf(tokens), join(FOLDER, `${key}-llama`), async (path) => {
+  for (const [count, how, types] of wanted) {
+    if (!types.length) continue;
+    const end = count === tokens ? '' : `-${count}`;
+    const change = async (/** @type {string} */ path) => {
       if (key === 'rescaled') await rescaleGguf(path, JSON.parse(bq4('inspect', path, '--json')));
-    });
+    };
+    const quantize = await llamaQuantizer(model, await textOf(count), join(FOLDER, `${key}-llama`), change, end);
     const made = join(FOLDER, `${key}-llama.gguf`);
-    for (const type of theirs) {
+    for (const type of types) {
       await quantize(type, made);
-      await add(type, THEIRS, bitsOf(JSON.parse(bq4('inspect', made, '--json')).tensors), made);
+      await add(type, how, bitsOf(JSON.parse(bq4('inspect', made, '--json')).tensors), made);
     }
     rmSync(made);
   }
@@ -235,20 +277,25 @@ function bitsOf(tensors) {
   return bits / weights;
 }
 
+/** Characters that a token has, at most, in all of a text. */
+const CHARACTERS = 16;
+
 /** @param {string} file @param {string} path @param {number} count */
 async function windowsOfText(file, path, count) {
   const { createEngine } = await import('../../js/engine.js');
   const engine = await createEngine();
   const model = await engine.load(fromFile(file), { context: 64 });
-  const ids = (await model.tokenize(readFileSync(path, 'utf8'))).slice(0, count);
+  const text = readFileSync(path, 'utf8').slice(0, CHARACTERS * count);
+  const ids = (await model.tokenize(text)).slice(0, count);
   await engine.close();
   return Array.from({ length: Math.ceil(ids.length / WINDOW) }, (_, i) => [...ids.slice(i * WINDOW, (i + 1) * WINDOW)]);
 }
 
 function writeDocument() {
-  const found = KEYS.map((key) => join(FOLDER, `${key}.json`))
-    .filter(existsSync)
-    .map((path) => /** @type {Table} */ (JSON.parse(readFileSync(path, 'utf8'))));
+  const files = readdirSync(FOLDER).sort();
+  const found = KEYS.flatMap((key) => files.filter((name) => new RegExp(`^${key}(-.+)?\\.json$`).test(name))).map(
+    (name) => /** @type {Table} */ (JSON.parse(readFileSync(join(FOLDER, name), 'utf8'))),
+  );
   const path = join(ROOT, 'docs/QUALITY.md');
   const document = readFileSync(path, 'utf8');
   const [begin, end] = ['<!-- tables -->', '<!-- end -->'];
@@ -295,17 +342,25 @@ const { values, positionals } = parseArgs({
     llama: { type: 'boolean' },
   },
 });
-const [stories, model, text] = positionals;
+const [stories, model, ...texts] = positionals;
+const only = (/** @type {string} */ key) => !values.only || values.only === key;
 mkdirSync(FOLDER, { recursive: true });
-if (stories && values.only !== 'model') {
+if (stories && only('stories')) {
   const sample = JSON.parse(readFileSync(join(ROOT, 'tests/golden/stories_sample.json'), 'utf8'));
-  await tableOf('stories', 'stories260K on text of its own', stories, async () => sample.windows, 16000);
+  const on = new Measured('stories', 'stories260K on text of its own', async () => sample.windows);
+  await measureAll('stories', [on], stories, 16000);
 }
-if (model && text && values.only !== 'stories') {
-  const windowsOf = () => windowsOfText(model, text, Number(values.tokens));
-  await tableOf('model', 'SmolLM2-135M-Instruct on a book', model, windowsOf, 2048);
-  await tableOf('rescaled', 'SmolLM2-135M-Instruct, rescaled', model, windowsOf, 2048);
-}
+/** Names of files of figures end with what tells texts apart. @param {string} key @param {string} name */
+const measuredOn = (key, name) =>
+  texts.map((path) => {
+    const title = basename(path, '.txt');
+    return new Measured(`${key}-${title}`, `${name} on ${title}`, () =>
+      windowsOfText(model, path, Number(values.tokens)),
+    );
+  });
+if (texts.length && only('model')) await measureAll('model', measuredOn('model', 'SmolLM2-135M-Instruct'), model, 2048);
+if (texts.length && only('rescaled'))
+  await measureAll('rescaled', measuredOn('rescaled', 'SmolLM2-135M-Instruct, rescaled,'), model, 2048);
 if (values.chat) {
   const padded = join(FOLDER, 'chat.gguf');
   const other = join(FOLDER, 'chat-other.txt');
@@ -315,6 +370,6 @@ if (values.chat) {
     if (!existsSync(other)) writeFileSync(other, await ownText(padded, 4096, 2));
     return windowsOfText(padded, other, 4096);
   };
-  await tableOf('chat', 'A chat model of ours, on text of its own', padded, windowsOf, 4096);
+  await measureAll('chat', [new Measured('chat', 'A chat model of ours, on text of its own', windowsOf)], padded, 4096);
 }
 writeDocument();
