@@ -72,7 +72,7 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
                        of the same matrix alone, which reads the text once; search: only scales are searched
   --smooth NUMBER      0 to 1 (default 0): inputs that are large are made smaller, and the weights that they meet larger, folded into norms
   --plot FILE.svg      a chart: the error of each matrix by its kind, over the layers, and its bits where they differ
-  --threads N          that round (default: as many as there are cores, up to 8, and memory for); the file doesn't depend on it
+  --threads N          that read and round (default: as many as there are cores, up to 8, and memory for); the file doesn't depend on it
   --tokenizer FILE  --hash KIND  --json   as of convert
 
 Options of embed, besides context, kv, activations, companion and build as above:
