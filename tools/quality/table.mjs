@@ -128,21 +128,38 @@ function replyOf(file) {
     .trim();
 }
 
-/** @param {string} file @param {number[][]} windows @param {{ logits: Float32Array, sum: number }[]} reference */
+/** What the reference predicts at a position: probabilities, the sum of each times its logarithm, and the likeliest token. @typedef {{ chances: Float32Array, certainty: number, first: number }} Prediction */
+
+/** @param {Float32Array} logits  which become probabilities @returns {Prediction} */
+function predictionOf(logits) {
+  const [first, sum] = [argmax(logits), logSum(logits)];
+  let certainty = 0;
+  for (let i = 0; i < logits.length; i++) {
+    const p = logits[i] - sum;
+    logits[i] = Math.exp(p);
+    certainty += logits[i] * p;
+  }
+  return { chances: logits, certainty, first };
+}
+
+/** @param {string} file @param {number[][]} windows @param {Prediction[]} reference */
 async function measure(file, windows, reference) {
   const sums = { nll: 0, kl: 0, same: 0 };
   await read(file, windows, WINDOW, (logits, next, at) => {
+    const { chances, certainty, first } = reference[at];
     const sum = logSum(logits);
-    sums.nll += sum - logits[next];
-    const { logits: theirs, sum: theirSum } = reference[at];
+    let [mean, all] = [0, 0];
     for (let i = 0; i < logits.length; i++) {
-      const p = theirs[i] - theirSum;
-      sums.kl += Math.exp(p) * (p - (logits[i] - sum));
+      mean += chances[i] * logits[i];
+      all += chances[i];
     }
-    sums.same += Number(argmax(logits) === argmax(theirs));
+    sums.nll += sum - logits[next];
+    sums.kl += certainty - (mean - all * sum);
+    sums.same += Number(argmax(logits) === first);
   });
   const n = reference.length;
-  return { perplexity: Math.exp(sums.nll / n), kl: sums.kl / n, same: sums.same / n };
+  // What is the reference's to the bit differs by how sums are rounded.
+  return { perplexity: Math.exp(sums.nll / n), kl: Math.max(sums.kl / n, 0), same: sums.same / n };
 }
 
 /** A text that models are measured on, and what is known of it. */
@@ -152,7 +169,7 @@ class Measured {
   table;
   /** @type {number[][]} */
   #windows = [];
-  /** @type {{ logits: Float32Array, sum: number }[]} */
+  /** @type {Prediction[]} */
   #reference = [];
 
   /** @param {string} file  of its figures @param {string} name @param {() => Promise<number[][]>} windowsOf */
@@ -172,9 +189,8 @@ class Measured {
     this.#windows = await this.windowsOf();
     let nll = 0;
     await read(floats, this.#windows, WINDOW, (logits, next) => {
-      const sum = logSum(logits);
-      this.#reference.push({ logits, sum });
-      nll += sum - logits[next];
+      nll += logSum(logits) - logits[next];
+      this.#reference.push(predictionOf(logits));
     });
     this.table.reference = Math.exp(nll / this.#reference.length);
     this.table.predicted = this.#reference.length;
