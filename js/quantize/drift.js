@@ -6,7 +6,7 @@
 import { matrixOf } from '../convert/write/v2.js';
 import { gate } from '../shared/async.js';
 import { Layers } from './layers.js';
-import { inputCols, inputOf, openReader, sessionOf, weightsAt, zeroed } from './reader.js';
+import { inputCols, inputOf, openReader, releasedUnless, sessionOf, weightsAt, zeroed } from './reader.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 /** @import { Match } from '../convert/encoded.js' */
@@ -82,7 +82,8 @@ export class Drift {
       step.rows += matrixOf(slot.dims).rows;
       steps.set(input.key, step);
     }
-    return new Drift(wasm, sessionOf(wasm, model, context), plan, context, windows, [...steps.values()], signal);
+    const session = () => sessionOf(wasm, model, context);
+    return releasedUnless(wasm, () => new Drift(wasm, session(), plan, context, windows, [...steps.values()], signal));
   }
 
   close() {

@@ -13,6 +13,9 @@ import { piecesOf } from './pieces.js';
 
 /** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number }} Shape */
 
+/** Those that read, kept from one reader for the next. */
+const workers = new Threads();
+
 /** What the largest instance can have. */
 const MOST = 2 ** 32 - 2 ** 24;
 /** Tokens whose logits are computed in one batch, besides the first. */
@@ -71,11 +74,23 @@ export async function openReader(from, text, { tokens = 16384, threads = 1, besi
   if (regionBytes + beside > MOST)
     throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
   const wasm = await Wasm.create(compiled, regionBytes + beside);
-  if (threads > 1) await new Threads().attach(wasm, compiled, threads); // where none can be had it computes alone
-  const loading = new Loading(wasm, file, planned, options);
-  const model = await loading.model;
-  await loading.done;
-  return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
+  return releasedUnless(wasm, async () => {
+    if (threads > 1) await workers.attach(wasm, compiled, threads); // where none can be had it computes alone
+    const loading = new Loading(wasm, file, planned, options);
+    const model = await loading.model;
+    await loading.done;
+    return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
+  });
+}
+
+/** What `make` makes of a heap; where it fails, the heap and its threads are let go. @template T @param {Wasm} wasm @param {() => T | Promise<T>} make */
+export async function releasedUnless(wasm, make) {
+  try {
+    return await make();
+  } catch (error) {
+    wasm.release();
+    throw error;
+  }
 }
 
 /** A pass has all tokens of a window. @param {number} context */

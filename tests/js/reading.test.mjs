@@ -89,6 +89,15 @@ test('by several threads: the same moments, drifts and predictions', async () =>
   assert.deepEqual(found[2], found[0]);
 });
 
+test('where nothing can be read, threads are let go, and read the next text', async () => {
+  const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
+  await assert.rejects(Calibrator.open(from, '', { threads: 3 }), { code: 'ARGUMENT', message: /no tokens/ });
+  await assert.rejects(Drift.open(from, '', [], { threads: 3 }), { code: 'ARGUMENT', message: /no tokens/ });
+  const calibrator = await Calibrator.open(from, TEXT, { threads: 3 });
+  assert.ok(Number.isFinite(await calibrator.perplexity()));
+  calibrator.close();
+});
+
 test('parts that a layer does not have are refused, and the reader goes on', async () => {
   const { wasm, session, through, windows, plan } = await opened('llama-gqa', 5);
   const states = through.embedded(windows[0], plan.layers);
