@@ -42,6 +42,7 @@ const ROWS = /** @type {Asked[]} */ ([
   ['bq4h', 'in order, 16,384 tokens', ['--quant', 'bq4h'], 16384],
   ['bq4h', 'in order, smoothed, 16,384 tokens', ['--quant', 'bq4h', '--smooth', '0.25'], 16384],
   ['bq4a', 'in order', ['--quant', 'bq4a'], true],
+  ['bq4a', 'in order, 16,384 tokens', ['--quant', 'bq4a'], 16384],
   ['bq3a', 'in order', ['--quant', 'bq3a'], true],
   ['bq3a', 'in order, 16,384 tokens', ['--quant', 'bq3a'], 16384],
   ['bq2a', 'in order', ['--quant', 'bq2a'], true],
@@ -105,6 +106,7 @@ const RESCALED = [
   'bq4a searched',
   'bq4a compensated',
   'bq4a in order',
+  'bq4a in order, 16,384 tokens',
   'mixed in order, 4.0 bits',
 ];
 
