@@ -315,7 +315,7 @@ uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
 /* type, layout as in docs/FORMAT.md; -1 where it is impossible. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols);
-/* In bq4-convert.wasm alone: f32 [rows][cols] -> blocks (errors: NULL, or added to), and back.
+/* In the modules for converters alone: f32 [rows][cols] -> blocks (errors: NULL, or added to), and back.
  * ARGUMENT: there is no such type or layout. */
 uint32_t bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
                     uint8_t *dst, bqw_encode_errors *errors);

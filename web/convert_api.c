@@ -1,4 +1,5 @@
-/* What converters do with weights: in bq4-convert.wasm alone, which no page loads. */
+/* What converters do with weights: in modules of their own, which no page loads before it converts
+ * a model. */
 #include "api.h"
 #include "convert.h"
 #include "layers.h"

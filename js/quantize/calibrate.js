@@ -8,10 +8,11 @@ import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, weights
 /** Bytes of moments that are collected at once: of so many layers as that is enough for. */
 const AT_ONCE = 1 << 30;
 
-/** How many tokens two windows begin with alike: those count once. @param {Uint32Array} ids @param {ArrayLike<number>} before */
+/** How many tokens of a window are those that the one before begins with, which count once; of one that is shorter the last counts. @param {Uint32Array} ids @param {ArrayLike<number>} before */
 function sameStart(ids, before) {
   const other = ids.findIndex((id, i) => id !== before[i]);
-  return other < 0 ? 0 : other;
+  if (other >= 0) return other;
+  return ids.length === before.length ? ids.length : ids.length - 1;
 }
 
 /**
@@ -24,6 +25,7 @@ export class Calibrator {
   #windows;
   #plan;
   #context;
+  #causal;
   #signal;
   /** What tokens of the windows carry in front of a layer; null: none of them is read yet. @type {{ layer: number, states: Float32Array[] } | null} */
   #at = null;
@@ -33,13 +35,14 @@ export class Calibrator {
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {import('./reader.js').Shape & { vocab: number }} plan @param {number} context @param {AbortSignal} [signal] */
-  constructor(wasm, model, windows, plan, context, signal) {
+  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {import('./reader.js').Shape & { vocab: number }} plan @param {number} context @param {{ causal?: boolean, signal?: AbortSignal }} how */
+  constructor(wasm, model, windows, plan, context, { causal = true, signal }) {
     this.#wasm = wasm;
     this.#model = model;
     this.#windows = windows;
     this.#plan = plan;
     this.#context = context;
+    this.#causal = causal;
     this.#signal = signal;
   }
 
@@ -51,15 +54,15 @@ export class Calibrator {
    * ARGUMENT: the text has no tokens; NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {{ tokens?: number, threads?: number, signal?: AbortSignal }} [limits]
+   * @param {{ tokens?: number, threads?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: no token sees those behind it (default)
    */
-  static async open(from, text, { tokens, threads, signal } = {}) {
+  static async open(from, text, { tokens, threads, causal, signal } = {}) {
     // All moments, or as many as there is room for.
     const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
       Math.min(4 * plan.layers * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024), AT_ONCE) +
       Layers.bytes(plan, context);
     const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
-    return new Calibrator(wasm, model, windows, plan, context, signal);
+    return new Calibrator(wasm, model, windows, plan, context, { causal, signal });
   }
 
   /** Whose moments a matrix has; '': none. @param {string} name */
@@ -170,7 +173,7 @@ export class Calibrator {
   async #readFrom(through, from) {
     const { layers } = this.#plan;
     if (!this.#at || this.#at.layer > from)
-      this.#at = { layer: 0, states: this.#windows.map((ids) => through.embedded(ids, layers)) };
+      [this.#at, this.#read] = [{ layer: 0, states: this.#windows.map((ids) => through.embedded(ids, layers)) }, 0];
     for (let room = AT_ONCE; this.#at.layer < layers;) {
       const { layer } = this.#at;
       const cuts = layer < from ? [] : through.cutsOf(layer);
@@ -190,7 +193,8 @@ export class Calibrator {
     for (const [i, ids] of this.#windows.entries()) {
       await new Promise((resolve) => setImmediate(resolve));
       this.#signal?.throwIfAborted();
-      const first = sameStart(ids, this.#windows[i - 1] ?? []);
+      // Where tokens see those behind them, none is as it was in another window.
+      const first = this.#causal ? sameStart(ids, this.#windows[i - 1] ?? []) : 0;
       let [from, carried] = [/** @type {import('./layers.js').Cut | null} */ (null), states[i]];
       for (const cut of [...cuts, end]) {
         carried = through.run(ids, layer, from, cut, carried);

@@ -188,7 +188,8 @@ export class Quantizer {
   /** Of the model as its floats are now. */
   async #moments() {
     if (this.#calibrator) return this.#calibrator;
-    this.#calibrator = await Calibrator.open(fromFile(this.#floats), this.#seen, this.#limits);
+    const causal = !this.#input.config.bidirectional;
+    this.#calibrator = await Calibrator.open(fromFile(this.#floats), this.#seen, { ...this.#limits, causal });
     this.#calibrator.onTokens = this.#onTokens;
     return this.#calibrator;
   }

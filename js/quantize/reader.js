@@ -5,7 +5,7 @@ import { Loading } from '../load/loading.js';
 import { planModel, sessionRecord } from '../plan/plan.js';
 import { BqError } from '../shared/errors.js';
 import { openSource, toSource } from '../sources/index.js';
-import { structs, THREAD_STACK } from '../wasm/border.js';
+import { structs, THREAD_STACK, THREADS } from '../wasm/border.js';
 import { Threads } from '../wasm/threads.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 import { CONVERT_THREADS_URL, CONVERT_URL } from './border.js';
@@ -55,32 +55,32 @@ export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, h
  * @param {string} text
  * @param {{ tokens?: number, threads?: number, besideOf: (plan: Shape, context: number) => number }} how  besideOf: bytes of the heap that are needed besides
  */
-export async function openReader(from, text, { tokens = 16384, threads = 1, besideOf }) {
+export async function openReader(from, text, { tokens = 16384, threads: wanted = 1, besideOf }) {
+  const threads = Math.min(wanted, THREADS);
   const wasmUrl = { relaxed: CONVERT_URL, simd128: CONVERT_URL, 'simd128-threads': CONVERT_THREADS_URL };
   const compiled = { ...(await compile({ build: 'simd128', wasmUrl }, threads > 1)), threads };
   const source = toSource(from);
-  const { trainedContext } = await (async () => {
-    const file = await openSource(source);
-    const { plan } = await planModel(compiled, source, file, { context: 1, sessions: 1 });
-    await file.close();
-    return plan;
-  })();
-  const context = Math.min(trainedContext, 2048);
-  const options = { ...sessionOptions(context), sessions: 1 };
   const file = await openSource(source);
-  const planned = await planModel(compiled, source, file, options);
-  const { plan, regionBytes } = planned;
-  const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE) + threads * THREAD_STACK;
-  if (regionBytes + beside > MOST)
-    throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
-  const wasm = await Wasm.create(compiled, regionBytes + beside);
-  return releasedUnless(wasm, async () => {
-    if (threads > 1) await workers.attach(wasm, compiled, threads); // where none can be had it computes alone
-    const loading = new Loading(wasm, file, planned, options);
-    const model = await loading.model;
-    await loading.done;
-    return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
-  });
+  try {
+    const { trainedContext } = (await planModel(compiled, source, file, { context: 1, sessions: 1 })).plan;
+    const context = Math.min(trainedContext, 2048);
+    const options = { ...sessionOptions(context), sessions: 1 };
+    const planned = await planModel(compiled, source, file, options);
+    const { plan, regionBytes } = planned;
+    const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE) + threads * THREAD_STACK;
+    if (regionBytes + beside > MOST)
+      throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
+    const wasm = await Wasm.create(compiled, regionBytes + beside);
+    return await releasedUnless(wasm, async () => {
+      if (threads > 1) await workers.attach(wasm, compiled, threads); // where none can be had it computes alone
+      const loading = new Loading(wasm, file, planned, options);
+      const model = await loading.model;
+      await loading.done;
+      return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
+    });
+  } finally {
+    await file.close();
+  }
 }
 
 /** What `make` makes of a heap; where it fails, the heap and its threads are let go. @template T @param {Wasm} wasm @param {() => T | Promise<T>} make */

@@ -94,6 +94,7 @@ for (const cols of [576, 1536]) {
   for (const [i, { checkout }] of all.entries()) {
     const cells = Object.entries(products(cols)).map(([name, n]) => {
       const ms = Math.min(...found[i].map((one) => one[name]));
+      if (ms === Infinity) return `${name} –`;
       return `${name} ${ms.toFixed(1)} ms${n === null ? '' : ` (${(n / ms / 1e6).toFixed(1)} G/s)`}`;
     });
     console.log(`${cols} columns, ${checkout}: ${cells.join(', ')}; bytes add up to ${found[i][0].sum}`);

@@ -18,8 +18,8 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const folder = testFolder('reading').fresh();
 const TEXT =
   'The rain fell in torrents, except at times, when a wind swept up the street and rattled along the roofs. ';
-/** Attention and MLP side by side; norms around both; experts; ALiBi; biases; one after the other. */
-const FAMILIES = ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2', 'olmo2', 'llama-gqa'];
+/** Attention and MLP side by side; norms around both; experts; ALiBi; biases; norms behind; an encoder; one after the other. */
+const FAMILIES = ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2', 'olmo2', 'bert', 'llama-gqa'];
 const tokenizer = letters(folder);
 
 /** @param {string} family */
@@ -33,11 +33,11 @@ function modelOf(family) {
 }
 const models = new Map(FAMILIES.map((family) => [family, modelOf(family)]));
 
-/** @param {string} family @param {number} tokens @param {number} [threads] */
-async function opened(family, tokens, threads) {
+/** @param {string} family @param {number} tokens @param {number} [threads] @param {string} [text] */
+async function opened(family, tokens, threads, text = TEXT) {
   const besideOf = (/** @type {any} */ plan, /** @type {number} */ context) => 2 * Layers.bytes(plan, context);
   const from = fromFile(/** @type {string} */ (models.get(family)));
-  const { wasm, model, windows, plan, context } = await openReader(from, TEXT, { tokens, threads, besideOf });
+  const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
   const session = sessionOf(wasm, model, context);
   return { wasm, session, plan, windows, through: new Layers(wasm, session, plan, context) };
 }
@@ -87,6 +87,42 @@ test('by several threads: the same moments, drifts and predictions', async () =>
   }
   assert.deepEqual(found[1], found[0]);
   assert.deepEqual(found[2], found[0]);
+});
+
+for (const family of ['llama-gqa', 'bert'])
+  test(`${family}: what windows begin with alike counts once, where no token sees those behind it`, async () => {
+    const from = fromFile(/** @type {string} */ (models.get(family)));
+    const causal = family !== 'bert';
+    for (const text of [TEXT.repeat(3), 'a'.repeat(300)]) {
+      const calibrator = await Calibrator.open(from, text, { causal });
+      const found = /** @type {any} */ (await calibrator.momentsOf('h.1.attn.q.weight'));
+      const { through, windows, plan, wasm } = await opened(family, 16384, 1, text);
+      const [cut] = through.cutsOf(1);
+      let wanted = 0;
+      for (const [i, ids] of windows.entries()) {
+        const states = through.run(ids, 0, null, through.endOf(0), through.embedded(ids, plan.layers));
+        through.run(ids, 1, null, cut, states);
+        const input = through.inputAt(ids, cut);
+        const before = windows[i - 1] ?? [];
+        let same = 0;
+        while (causal && same < ids.length && ids[same] === before[same]) same++;
+        if (same === ids.length && before.length > same) same--;
+        for (const x of input.subarray(same * cut.cols)) wanted += x * x;
+      }
+      const { cols } = found;
+      let trace = 0;
+      for (let i = 0; i < cols; i++) trace += found.values[i * (cols + 1)];
+      assert.ok(windows.length > 1 && Math.abs(trace / wanted - 1) < 1e-4, `${trace}, ${wanted}`);
+      calibrator.close();
+      wasm.release();
+    }
+  });
+
+test('more threads than an instance can have are as many as it can', async () => {
+  const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
+  const calibrator = await Calibrator.open(from, TEXT, { threads: 40 });
+  assert.ok(Number.isFinite(await calibrator.perplexity()));
+  calibrator.close();
 });
 
 test('where nothing can be read, threads are let go, and read the next text', async () => {

@@ -331,7 +331,7 @@ function writeDocument() {
     [name, `${name}, ${THEIRS}`].map((line, i) => ({
       name: line,
       points: rows
-        .filter(({ bits, how }) => bits < 8 && (how === THEIRS) === Boolean(i))
+        .filter(({ bits, how }) => bits < 8 && how.startsWith(THEIRS) === Boolean(i))
         .map((row) => ({
           x: row.bits,
           y: 100 * (row.perplexity / reference - 1),
