@@ -315,8 +315,8 @@ uint32_t bqw_measure_empty(uint32_t regions, uint32_t barriers);
 
 /* type, layout as in docs/FORMAT.md; -1 where it is impossible. */
 double bqw_type_bytes(uint32_t type, uint32_t layout, double rows, double cols);
-/* In the modules for converters alone: f32 [rows][cols] -> blocks (errors: NULL, or added to), and back.
- * ARGUMENT: there is no such type or layout. */
+/* In the modules for converters alone: f32 [rows][cols] -> blocks (errors: NULL, or added to), and
+ * back. ARGUMENT: there is no such type or layout. */
 uint32_t bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint32_t cols,
                     uint8_t *dst, bqw_encode_errors *errors);
 uint32_t bqw_dequantize(uint32_t type, uint32_t layout, const uint8_t *src, uint32_t rows,
