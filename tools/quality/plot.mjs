@@ -6,6 +6,8 @@ import { chart, legend, linear, lines, logarithmic, series, steps, upright, word
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 420, 60, 20, 24, 48];
 /** What is less than that is drawn as that. */
 const LEAST = 0.1;
+/** Series whose names have room among the points. */
+const FEW = 6;
 
 /** @param {Series['points']} points */
 function front(points) {
@@ -32,10 +34,13 @@ export function scatter(all, across, up, every = 0.5) {
     Number(((first + i) * every).toFixed(6)),
   );
   const longest = Math.max(...all.map(({ name }) => name.length));
+  // On the right, where more bits leave room above the points; many are below.
+  const many = all.length > FEW;
+  const [left, top] = many ? [LEFT, HEIGHT + 12] : [WIDTH - RIGHT - 6.5 * longest, TOP + 12];
   return chart(
     {
       width: WIDTH,
-      height: HEIGHT,
+      height: HEIGHT + (many ? 16 * all.length + 8 : 0),
       title: `${up}, by ${across}`,
       about: `The tables beside it as points, for ${all.map(({ name }) => name).join('; ')}.`,
     },
@@ -51,8 +56,7 @@ export function scatter(all, across, up, every = 0.5) {
           front(points).map(at),
         ),
       ),
-      // On the right, where more bits leave room above the points.
-      ...all.map(({ name }, i) => legend(i, WIDTH - RIGHT - 6.5 * longest, TOP + 12 + 16 * i, name)),
+      ...all.map(({ name }, i) => legend(i, left, top + 16 * i, name)),
     ],
   );
 }

@@ -327,7 +327,10 @@ function writeDocument() {
     path,
     `${before}${begin}\n\n${all.map((table) => markdown(table, speeds)).join('\n\n')}\n\n${end}${after}`,
   );
-  const series = all.flatMap(({ name, reference, rows }) =>
+  // Of a model that is measured on several texts the first is drawn.
+  const modelOf = (/** @type {Table} */ { name }) => name.replace(/,? on \S+$/, '');
+  const drawn = all.filter((table) => all.find((other) => modelOf(other) === modelOf(table)) === table);
+  const series = drawn.flatMap(({ name, reference, rows }) =>
     [name, `${name}, ${THEIRS}`].map((line, i) => ({
       name: line,
       points: rows
