@@ -24,7 +24,6 @@ static void gather(const float *v, size_t cols, size_t a, size_t n, const lanes 
   for (size_t j = 0; j < n; j++) {
     const float *row = v + (a + j) * cols;
     LANES sum[j][l] = d[a + j][l];
-    BQ_ONE_BY_ONE
     for (size_t k = a + j + 1; k < a + n; k++) LANES sum[j][l] += row[k] * d[k][l];
   }
   const float *row = v + a * cols;

@@ -1,7 +1,7 @@
 /** What goes into the products of a model while it reads a text: second moments of it, layer by layer; and what it predicts. */
 import { logSum } from '../engine/probabilities.js';
 import { Layers } from './layers.js';
-import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, weightsAt, zeroed } from './reader.js';
+import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, turn, weightsAt, zeroed } from './reader.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 
@@ -76,7 +76,7 @@ export class Calibrator {
     if (!input) return null;
     if (!this.#held.has(input.key)) await this.#collect(input.layer);
     const held = this.#held.get(input.key);
-    return held && held.at ? { ...held, key: input.key, values: this.#wasm.f32(held.at, held.cols ** 2) } : null;
+    return held ? { ...held, key: input.key, values: this.#wasm.f32(held.at, held.cols ** 2) } : null;
   }
 
   close() {
@@ -96,8 +96,7 @@ export class Calibrator {
   /** @param {number} session */
   async #run(session) {
     do {
-      await new Promise((resolve) => setImmediate(resolve));
-      this.#signal?.throwIfAborted();
+      await turn(this.#signal);
     } while (this.#wasm.check('bqw_session_run', session, 8) !== 0);
   }
 
@@ -157,7 +156,7 @@ export class Calibrator {
 
   /** Of as many layers as there is room for, from this one on. @param {number} from */
   async #collect(from) {
-    for (const { at } of this.#held.values()) if (at) this.#wasm.free(at);
+    for (const { at } of this.#held.values()) this.#wasm.free(at);
     this.#held.clear();
     await this.#session(async (session) => {
       const through = new Layers(this.#wasm, session, this.#plan, this.#context);
@@ -188,21 +187,17 @@ export class Calibrator {
   /** @param {Layers} through @param {import('./layers.js').Cut[]} cuts  whose moments are collected */
   async #readLayer(through, cuts) {
     const { layer, states } = /** @type {{ layer: number, states: Float32Array[] }} */ (this.#at);
-    const end = through.endOf(layer);
     const after = [];
     for (const [i, ids] of this.#windows.entries()) {
-      await new Promise((resolve) => setImmediate(resolve));
-      this.#signal?.throwIfAborted();
+      await turn(this.#signal);
       // Where tokens see those behind them, none is as it was in another window.
       const first = this.#causal ? sameStart(ids, this.#windows[i - 1] ?? []) : 0;
-      let [from, carried] = [/** @type {import('./layers.js').Cut | null} */ (null), states[i]];
-      for (const cut of [...cuts, end]) {
-        carried = through.run(ids, layer, from, cut, carried);
-        const held = this.#held.get(cut.key);
-        if (held) through.add(ids, cut, held.at, { first });
-        from = cut;
-      }
-      after.push(carried);
+      after.push(
+        through.runAll(ids, layer, cuts, states[i], (cut) => {
+          const held = this.#held.get(cut.key);
+          if (held) through.add(ids, cut, held.at, { first });
+        }),
+      );
       this.#read += ids.length;
       const total = this.tokens * this.#plan.layers;
       this.onTokens(Math.min(this.#read, total), total);

@@ -6,7 +6,7 @@
 import { matrixOf } from '../convert/write/v2.js';
 import { gate } from '../shared/async.js';
 import { Layers } from './layers.js';
-import { inputCols, inputOf, openReader, releasedUnless, sessionOf, weightsAt, zeroed } from './reader.js';
+import { inputCols, inputOf, openReader, releasedUnless, sessionOf, turn, weightsAt, zeroed } from './reader.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 /** @import { Match } from '../convert/encoded.js' */
@@ -144,8 +144,7 @@ export class Drift {
     const tokens = this.#windows.reduce((sum, { ids }) => sum + ids.length, 0);
     const total = tokens * (2 * this.#layers + this.#steps.length);
     for (const window of this.#windows) {
-      await new Promise((resolve) => setImmediate(resolve));
-      this.#signal?.throwIfAborted();
+      await turn(this.#signal);
       use(window);
       this.#read += window.ids.length;
       this.onTokens(Math.min(this.#read, total), total);
@@ -173,15 +172,11 @@ export class Drift {
     }
     const layer = ++this.#layer;
     const cuts = this.#through.cutsOf(layer).filter(({ key }) => this.#steps.some((step) => step.key === key));
-    const end = this.#through.endOf(layer);
     await this.#each((window) => {
-      const { ids, inputs } = window;
-      let from = null;
-      for (const cut of [...cuts, end]) {
-        window.whole = this.#through.run(ids, layer, from, cut, window.whole);
-        if (cut !== end) inputs.set(cut.key, this.#through.inputAt(ids, cut).slice());
-        from = cut;
-      }
+      const { ids, inputs, whole } = window;
+      window.whole = this.#through.runAll(ids, layer, cuts, whole, (cut) => {
+        inputs.set(cut.key, this.#through.inputAt(ids, cut).slice());
+      });
     });
   }
 

@@ -80,6 +80,23 @@ export class Layers {
     return wasm.f32(this.#after, ids.length * to.carried).slice();
   }
 
+  /**
+   * All of a layer over a window, from cut to cut.
+   * @param {Uint32Array} ids @param {number} layer @param {Cut[]} cuts  some of it, in their order @param {Float32Array} before
+   * @param {(cut: Cut) => void} use  at each of them, while its input is in the heap
+   * @returns {Float32Array} what tokens carry behind it
+   */
+  runAll(ids, layer, cuts, before, use) {
+    /** @type {Cut | null} */
+    let from = null;
+    for (const cut of cuts) {
+      before = this.run(ids, layer, from, cut, before);
+      use(cut);
+      from = cut;
+    }
+    return this.run(ids, layer, from, this.endOf(layer), before);
+  }
+
   /** The input of the cut that it has run to, in the heap until it runs again. @param {Uint32Array} ids @param {Cut} cut */
   inputAt(ids, { cols }) {
     return this.#wasm.f32(this.#input, ids.length * cols);

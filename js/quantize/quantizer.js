@@ -117,7 +117,7 @@ export class Quantizer {
   #threads;
   #task;
   #folder;
-  #floats = '';
+  #floats;
   /** Collects moments of the whole model; null: as long as nobody asks for them. @type {Calibrator | null} */
   #calibrator = null;
   /** @type {Hands | null} */
@@ -126,14 +126,15 @@ export class Quantizer {
   codec;
   largestPiece;
 
-  /** @param {Input} input @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], folder: string }} made */
-  constructor(input, options, { types, codec, matches, folder }) {
+  /** @param {Input} input @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], folder: string, floats: string }} made */
+  constructor(input, options, { types, codec, matches, folder, floats }) {
     const { method = 'gptaq', calibrate = '', targetPpl, threads } = options;
     this.#input = input;
     this.#options = options;
     this.#types = types;
     this.#matches = matches;
     this.#folder = folder;
+    this.#floats = floats;
     this.codec = codec;
     this.largestPiece = largestPieceOf(matches);
     this.#shapes = matches.filter((match) => typeOf(match, this.#types).by).map(({ slot }) => slot.dims);
@@ -157,9 +158,8 @@ export class Quantizer {
     const { tmpdir } = await nodeModule('os');
     const { join } = await nodeModule('path');
     const folder = await mkdtemp(join(tmpdir(), 'bq4-quantize-'));
-    const quantizer = new Quantizer(input, options, { types, codec, matches, folder });
-    quantizer.#floats = join(folder, 'floats.bq4');
-    return quantizer;
+    const floats = join(folder, 'floats.bq4');
+    return new Quantizer(input, options, { types, codec, matches, folder, floats });
   }
 
   get #isCalibrated() {

@@ -5,7 +5,7 @@ import { Loading } from '../load/loading.js';
 import { planModel, sessionRecord } from '../plan/plan.js';
 import { BqError } from '../shared/errors.js';
 import { openSource, toSource } from '../sources/index.js';
-import { structs, THREAD_STACK, THREADS } from '../wasm/border.js';
+import { structs, THREADS } from '../wasm/border.js';
 import { Threads } from '../wasm/threads.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 import { CONVERT_THREADS_URL, CONVERT_URL } from './border.js';
@@ -67,7 +67,7 @@ export async function openReader(from, text, { tokens = 16384, threads: wanted =
     const options = { ...sessionOptions(context), sessions: 1 };
     const planned = await planModel(compiled, source, file, options);
     const { plan, regionBytes } = planned;
-    const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE) + threads * THREAD_STACK;
+    const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE);
     if (regionBytes + beside > MOST)
       throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
     const wasm = await Wasm.create(compiled, regionBytes + beside);
@@ -81,6 +81,12 @@ export async function openReader(from, text, { tokens = 16384, threads: wanted =
   } finally {
     await file.close();
   }
+}
+
+/** Between two pieces of work: what else waits goes first, an abort among it. @param {AbortSignal} [signal] */
+export async function turn(signal) {
+  await new Promise((resolve) => setImmediate(resolve));
+  signal?.throwIfAborted();
 }
 
 /** What `make` makes of a heap; where it fails, the heap and its threads are let go. @template T @param {Wasm} wasm @param {() => T | Promise<T>} make */

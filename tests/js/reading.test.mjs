@@ -70,7 +70,7 @@ for (const family of FAMILIES)
     }
   });
 
-test('by several threads: the same moments, drifts and predictions', async () => {
+test('by several threads: the same moments and predictions', async () => {
   const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
   const names = ['attn.q', 'attn.o', 'mlp.up', 'mlp.down'].map((name) => `h.1.${name}.weight`);
   const found = [];
