@@ -11,6 +11,8 @@ export class Current {
   #it = opened();
   /** Messages that were taken back here: another tab's copy does not bring them back. @type {Set<string>} */
   #gone = new Set();
+  /** Another tab wrote while a reply was being written here. */
+  #missed = false;
   #log;
   #onChange;
 
@@ -23,7 +25,11 @@ export class Current {
     this.#log = log;
     this.#onChange = onChange;
     remember(this.#it.id);
-    onOther((id) => id === this.#it.id && !busy() && this.#adopt());
+    onOther((id) => {
+      if (id !== this.#it.id) return;
+      this.#missed = busy();
+      if (!this.#missed) this.#adopt();
+    });
   }
 
   get it() {
@@ -62,6 +68,7 @@ export class Current {
   /** @param {Conversation} [conversation]  none: a new one */
   open(conversation = empty()) {
     this.#it = conversation;
+    this.#missed = false;
     this.#gone.clear();
     remember(conversation.id);
     this.show();
@@ -127,11 +134,17 @@ export class Current {
     return save(it, this.#gone);
   }
 
+  /** Shows what another tab wrote while a reply was being written here. */
+  catchUp() {
+    if (this.#missed) this.#adopt();
+  }
+
   /**
    * What another tab has added; if it went on from here, so does this one. Two tabs that store at the same time don't see
    * each other's: what the other one has overwritten is stored again.
    */
   #adopt() {
+    this.#missed = false;
     const other = read(this.#it.id);
     if (!other) return;
     const mine = this.#it;

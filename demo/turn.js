@@ -161,6 +161,7 @@ export class Turns {
     enter('ready', before.back);
     if (came && !current.save())
       showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
+    current.catchUp();
     if (failure) this.#showFailure(failure);
     if (!result || !came) say(failure ? failureWords(failure) : 'Stopped.');
     await panel.parts.end(host).catch(() => {}); // a model that broke has said so already

@@ -498,6 +498,28 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
   assert.ok((await texts(page)).includes('Hello again'), 'each tab stays with its own');
 });
 
+test('what another tab writes while a reply comes here is shown after it', async () => {
+  const page = await ownDemo();
+  await sample(page, { maxTokens: '8' });
+  await say(page, 'Hello!');
+  const other = await page.context().newPage();
+  await other.goto(new URL('icon.svg', page.url()).href);
+  // As soon as the first words of a reply are stored, an earlier one goes on.
+  await other.evaluate(() => {
+    addEventListener('storage', ({ key, newValue }) => {
+      if (!key?.startsWith('bq4.chat.')) return;
+      const value = JSON.parse(String(newValue));
+      if (value.entries.length < 4 || value.entries[1].content.endsWith(' And more.')) return;
+      value.entries[1].content += ' And more.';
+      localStorage.setItem(key, JSON.stringify(value));
+    });
+  });
+  await sample(page, { maxTokens: '400', temperature: '2', topK: '0', topP: '1', seed: '2' });
+  const last = await say(page, 'Tell me a story');
+  await page.locator('[role=log] article .text', { hasText: / And more\.$/ }).waitFor();
+  assert.equal((await texts(page)).at(-1), last, 'what came here is as it was');
+});
+
 test('what lies in storage is not trusted, and never becomes markup', async () => {
   const strange = [
     { version: 2, entries: {} },
