@@ -7,6 +7,7 @@ import { matrixOf } from '../js/convert/write/v2.js';
 import { BqError } from '../js/shared/errors.js';
 import { sections, u32, u64 } from '../js/shared/sections.js';
 import { readRange } from '../js/sources/read.js';
+import { versionOf } from './gguf-checkpoint.js';
 import { readTensors } from './inspect.js';
 
 /** @import { InTensor } from '../js/convert/read/tensors.js' */
@@ -90,6 +91,7 @@ export async function bq4Input(file) {
   return {
     config: decodeConfig(plan.CONF),
     tensors: new Map(listed.map((tensor) => [tensor.name, rowsOf(file, tensor, opened)])),
+    stamp: versionOf(file),
     parts: {
       name: text(plan.NAME),
       license: text(plan.LICE),

@@ -81,8 +81,8 @@ const tableOf = ({ dims, values }) => ({
   read: async () => new Float32Array(values.slice().buffer),
 });
 
-/** Which version of its files this is; what can't be told is never taken for the same. @param {ByteSource} file */
-const versionOf = ({ name, size, remote, tag }) =>
+/** Which version of a file this is; what can't be told is never taken for the same. @param {ByteSource} file */
+export const versionOf = ({ name, size, remote, tag }) =>
   remote ? `${name} ${size} ${tag || randomUUID()}` : stampOf(name.startsWith('file:') ? fileURLToPath(name) : name);
 
 /**

@@ -1,4 +1,5 @@
 /** `bq4 quantize`: a model in fewer bits, by what goes into its products on a text. */
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process, { stderr, stdout } from 'node:process';
@@ -20,11 +21,12 @@ import { numberOf, readText, sourceOf, Usage } from './options.js';
 
 /** @param {Checkpoint} checkpoint @param {string | undefined} path  of a tokenizer @returns {Promise<Input>} */
 async function inputOf(checkpoint, path) {
-  const { config, tensors, name, license = '', template } = checkpoint;
+  const { config, tensors, name, license = '', template, stamp } = checkpoint;
   const tokenizer = await tokenizerOf(checkpoint, path && ((vocab) => readTokenizerFile(path, { vocab })));
   return {
     config,
     tensors,
+    stamp,
     parts: {
       name,
       license,
@@ -97,7 +99,7 @@ const STAGES = {
   write: 'rounding',
 };
 
-/** Ctrl-C ends the work and leaves nothing behind; a second one ends the process at once. */
+/** Ctrl-C ends the work; a second one ends the process at once. */
 function stopSignal() {
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -130,6 +132,8 @@ export async function quantizeFile([from, to], options) {
       targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
       onProgress,
+      onKept: (tensors, all) =>
+        stderr.write(`bq4: ${tensors} of ${all} tensors are there already: going on behind them\n`),
       signal,
     }),
   )
@@ -139,7 +143,11 @@ export async function quantizeFile([from, to], options) {
     })
     .finally(off);
   if (!report) {
-    stderr.write('bq4: stopped, nothing was written\n');
+    stderr.write(
+      existsSync(`${to}.part.journal`)
+        ? `bq4: stopped; the same command goes on from here, by ${to}.part and ${to}.part.journal\n`
+        : 'bq4: stopped, nothing was written\n',
+    );
     process.exitCode = 130;
     return;
   }

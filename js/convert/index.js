@@ -7,7 +7,7 @@ import { createCodec, createHasher } from './codec.js';
 import { conversionReport } from './report.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
-import { openJournal } from './write/journal.js';
+import { isPassing, keyOf, openJournal } from './write/journal.js';
 import { fileSink } from './write/output.js';
 import { encoded } from './encoded.js';
 import { chatFormat, chosenTypes, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
@@ -115,7 +115,13 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   const hasher = await createHasher(prefixLengthOf(model, options.hash === 'sha256'));
   const hash = (/** @type {Uint8Array} */ bytes) => hasher.hash(bytes);
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => hasher.sha256(bytes) : undefined;
-  const journal = await openJournal(output, await keyOf(model, options, facts.stamp));
+  const { activations, ...rest } = model;
+  const shapes = tensors.map(({ name, type, layout, dims }) => [name, type.name, layout, dims]);
+  const key = await keyOf(
+    [facts.stamp, options.hash ?? 'xxh64', { ...rest, tensors: shapes, tokenizer: null }],
+    [model.tokenizer, activations],
+  );
+  const journal = await openJournal(output, key);
   const reports = (/** @type {number} */ from) => tensors.slice(from).map((t) => t.report());
   const written = await writeV2(await fileSink(output, { keep: journal.marks.length > 0 }), model, {
     hash,
@@ -124,6 +130,7 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
     signal: options.signal,
     journal,
     reports,
+    keeps: isPassing,
   });
   const kept = journal.marks.flatMap((mark) => mark.reports);
   return {
@@ -137,23 +144,6 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
 async function convertQsf(output, matches, _, options, facts) {
   const { reports, ...written } = await writeQsf(await fileSink(output), matches, options, /** @type {any} */ (facts));
   return { tensors: reports.map((report) => ({ report: () => report })), written, encoder: 'js' };
-}
-
-/** All that decides on the bytes of a file. @param {any} model @param {ConvertOptions} options @param {string} stamp  of the input */
-async function keyOf({ tensors, tokenizer, activations, ...model }, { hash = 'xxh64' }, stamp) {
-  const text = JSON.stringify([
-    stamp,
-    hash,
-    model,
-    tensors.map((/** @type {import('./encoded.js').Encoded} */ { name, type, layout, dims }) => [
-      name,
-      type.name,
-      layout,
-      dims,
-    ]),
-  ]);
-  const all = new Blob([text, tokenizer ?? '', activations ?? '']);
-  return globalThis.Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
 
 /** ARGUMENT. @param {string} output @param {ConvertOptions} options */

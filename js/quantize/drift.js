@@ -14,7 +14,11 @@ import { inputCols, inputOf, openReader, releasedUnless, sessionOf, turn, weight
 /** @import { Cut } from './layers.js' */
 /** @import { Moments } from './rounder.js' */
 
-/** Matrices that share an input: how many of their rows are still to be rounded, and who waits for that. @typedef {{ key: string, layer: number, rows: number, done: Gate<undefined> }} Step */
+/**
+ * Matrices that share an input: how many of their rows are still to be rounded, and who waits for that; known: all of them are rounded already, so
+ * that nobody asks for its moments.
+ * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Gate<undefined>, known: boolean }} Step
+ */
 /**
  * A window of the text: what its tokens carry in front of a layer, of the whole model and of the rounded one; how far this one has come in the
  * layer (null: not yet), and what they carry there; and what the whole model gives those of the layer's products that are still to come, by keys.
@@ -78,9 +82,12 @@ export class Drift {
     for (const { slot } of matches) {
       const input = inputOf(slot.name);
       if (!input) continue;
-      const step = steps.get(input.key) ?? { key: input.key, layer: input.layer, rows: 0, done: gate() };
+      const { key, layer } = input;
+      /** @type {Step} */
+      const step = steps.get(key) ?? { key, layer, names: [], rows: 0, done: gate(), known: false };
+      step.names.push(slot.name);
       step.rows += matrixOf(slot.dims).rows;
-      steps.set(input.key, step);
+      steps.set(key, step);
     }
     const session = () => sessionOf(wasm, model, context);
     return releasedUnless(wasm, () => new Drift(wasm, session(), plan, context, windows, [...steps.values()], signal));
@@ -102,6 +109,11 @@ export class Drift {
     return this.#steps.findIndex((step) => step.key === key);
   }
 
+  /** These were rounded before, and are put in front of all others. @param {ReadonlySet<string>} names */
+  known = (names) => {
+    for (const step of this.#steps) step.known = step.names.every((name) => names.has(name));
+  };
+
   /** Settles when all matrices are rounded that come before those of its input. @param {string} name */
   ready = async (name) => {
     await this.#steps[this.#stepOf(name) - 1]?.done.promise; // which has waited for those before it
@@ -113,7 +125,8 @@ export class Drift {
     while (this.#step < last) {
       const step = this.#steps[++this.#step];
       while (this.#layer < step.layer) await this.#enterLayer();
-      await this.#collect(step);
+      if (step.known) this.#pass(step);
+      else await this.#collect(step);
     }
   };
 
@@ -178,6 +191,14 @@ export class Drift {
         inputs.set(cut.key, this.#through.inputAt(ids, cut).slice());
       });
     });
+  }
+
+  /** Nobody asks for this input. @param {Step} step */
+  #pass({ key }) {
+    for (const { ids, inputs } of this.#windows) {
+      inputs.delete(key);
+      this.#read += ids.length;
+    }
   }
 
   /** What the layer, as far as it is rounded, gives one of its inputs. @param {Step} step */

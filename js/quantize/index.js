@@ -11,6 +11,7 @@ import { METHODS, Quantizer } from './quantizer.js';
  * @property {Record<string, any>} config
  * @property {Map<string, import('../convert/read/tensors.js').InTensor>} tensors
  * @property {Omit<OutModel, 'tensors' | 'config'>} parts
+ * @property {string} [stamp]  of the version of its files; none: what was stopped can't go on
  */
 
 /**
@@ -26,6 +27,7 @@ import { METHODS, Quantizer } from './quantizer.js';
  * @property {number} [threads]    that read and round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
  * @property {string} [hash]       as of `convert`
  * @property {(stage: 'read' | 'calibrate' | 'choose' | 'try' | 'write', done: number, total: number) => void} [onProgress]
+ * @property {(tensors: number, all: number) => void} [onKept]  so many tensors are there already: those of a call that was stopped
  * @property {AbortSignal} [signal]
  */
 
@@ -51,7 +53,8 @@ function check({ method = 'gptaq', calibrate, threads, targetSize, targetPpl, sm
 }
 
 /**
- * Writes `input` to the .bq4 file `output` in other types.
+ * Writes `input` to the .bq4 file `output` in other types. What was stopped or killed goes on with the next call that is the same, as soon as
+ * something is whole: beside `output` lie `.part` and `.part.journal`. On failure nothing is left behind.
  * @param {Input} input
  * @param {string} output
  * @param {QuantizeOptions} [options]
@@ -59,19 +62,13 @@ function check({ method = 'gptaq', calibrate, threads, targetSize, targetPpl, sm
  */
 export async function quantize(input, output, options = {}) {
   check(options);
-  const quantizer = await Quantizer.open(input, options);
+  const quantizer = await Quantizer.open(input, output, options);
   try {
     await quantizer.smooth();
     const own = await quantizer.choose();
-    const { written, out } = await quantizer.write(own, output);
+    const { written, reports } = await quantizer.write(own);
     const { codec, largestPiece } = quantizer;
-    return conversionReport(
-      output,
-      written,
-      out.map((tensor) => tensor.report()),
-      codec.name,
-      largestPiece,
-    );
+    return conversionReport(output, written, reports, codec.name, largestPiece);
   } finally {
     await quantizer.close();
   }

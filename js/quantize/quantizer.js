@@ -5,10 +5,12 @@ import { matchTensors } from '../convert/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
 import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { ALIGN, CHUNK } from '../convert/write/frame.js';
+import { isPassing, keyOf, openJournal } from '../convert/write/journal.js';
 import { fileSink } from '../convert/write/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
 import { nodeModule } from '../shared/node.js';
 import { fromFile } from '../sources/index.js';
+import { CONVERT_URL } from './border.js';
 import { Calibrator } from './calibrate.js';
 import { Drift } from './drift.js';
 import { Hands, usualThreads } from './hands.js';
@@ -19,9 +21,12 @@ import { Tensors } from './tensors.js';
 
 /** @import { Match } from '../convert/encoded.js' */
 /** @import { Codec } from '../convert/codec.js' */
+/** @import { Journal } from '../convert/write/journal.js' */
 /** @import { OutModel } from '../convert/write/v2.js' */
 /** @import { Input, Method, QuantizeOptions } from './index.js' */
 
+/** Bytes of the file that are rounded between two notes of it: they take long. */
+const NOTED = 1 << 18;
 /** Bytes of weights as f32 up to which a model is calibrated with them; larger ones with f16. */
 const LARGEST_F32 = 2 ** 31;
 /** A perplexity is measured on so many tokens, of no more characters than these: the end of the text, which nothing is calibrated on. */
@@ -37,16 +42,15 @@ export const METHODS = {
   gptaq: { feedback: true, sweeps: 4, damp: 0.001, own: 0.2, inOrder: true },
 };
 
-/** @param {string} output @param {OutModel} model @param {{ hash?: string, onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} options */
-async function writeFile(output, model, { hash, onBytes, signal }) {
+/** @param {string} output @param {OutModel} model @param {{ hash?: string } & Omit<Partial<import('../convert/write/v2.js').WriteOptions>, 'hash'>} options */
+async function writeFile(output, model, { hash, ...options }) {
   const hasher = await createHasher(prefixLengthOf(model, hash === 'sha256'));
-  return writeV2(await fileSink(output), model, {
+  return writeV2(await fileSink(output, { keep: Boolean(options.journal?.marks.length) }), model, {
+    ...options,
     hash: (bytes) => hasher.hash(bytes),
     sha256: hash === 'sha256' ? (bytes) => hasher.sha256(bytes) : undefined,
     // Of all that the file holds, hashes of its data among it: the same input makes the same bytes.
     fileId: (prefix) => hasher.sha256(prefix).subarray(0, 16),
-    onBytes,
-    signal,
   });
 }
 
@@ -78,6 +82,23 @@ function typeOf({ slot: { dims, embedding, exact, name } }, types, own) {
 /** Matrices whose types can be chosen one by one. @param {Match[]} matches */
 const chosen = (matches) =>
   matches.filter(({ slot: { name } }) => inputOf(name) || /^(wte|lm_head)\.weight$/.test(name));
+
+/**
+ * What a call that was stopped left; null: what the input is can't be told.
+ * @param {Input} input @param {string} output @param {QuantizeOptions} options
+ */
+async function journalOf({ config, parts, stamp }, output, options) {
+  if (stamp === undefined) return null;
+  const { readFile } = await nodeModule('fs/promises');
+  const { quant, embed, hash, method, tokens, smooth, targetSize, targetPpl, calibrate } = options;
+  const { tokenizer, activations, ...rest } = parts;
+  const asked = [quant, embed, hash, method, tokens, smooth, targetSize, targetPpl];
+  const rounds = await readFile(new URL(CONVERT_URL)); // another one may round otherwise
+  return openJournal(
+    output,
+    await keyOf([stamp, config, rest, asked, rounds.length], [tokenizer, activations, calibrate, rounds]),
+  );
+}
 
 /** What they may take in a file of `targetSize` bytes. @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types @param {QuantizeOptions} options */
 function roomFor({ config, parts }, matches, types, { targetSize = Infinity, hash }) {
@@ -116,7 +137,8 @@ export class Quantizer {
   #unseen;
   #threads;
   #task;
-  #folder;
+  #output;
+  #journal;
   #floats;
   /** Collects moments of the whole model; null: as long as nobody asks for them. @type {Calibrator | null} */
   #calibrator = null;
@@ -126,15 +148,16 @@ export class Quantizer {
   codec;
   largestPiece;
 
-  /** @param {Input} input @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], folder: string, floats: string }} made */
-  constructor(input, options, { types, codec, matches, folder, floats }) {
+  /** @param {Input} input @param {string} output @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], journal: Journal | null }} made */
+  constructor(input, output, options, { types, codec, matches, journal }) {
     const { method = 'gptaq', calibrate = '', targetPpl, threads } = options;
     this.#input = input;
     this.#options = options;
     this.#types = types;
     this.#matches = matches;
-    this.#folder = folder;
-    this.#floats = floats;
+    this.#output = output;
+    this.#floats = `${output}.part.floats`;
+    this.#journal = journal;
     this.codec = codec;
     this.largestPiece = largestPieceOf(matches);
     this.#shapes = matches.filter((match) => typeOf(match, this.#types).by).map(({ slot }) => slot.dims);
@@ -149,18 +172,17 @@ export class Quantizer {
     this.#threads = threads ?? usualThreads(this.#task, weightsOf(matches));
   }
 
-  /** @param {Input} input @param {QuantizeOptions} options */
-  static async open(input, options) {
+  /** @param {Input} input @param {string} output @param {QuantizeOptions} options */
+  static async open(input, output, options) {
     const types = chosenTypes(options);
     const matches = matchTensors(input.config, input.tensors);
     const codec = await createCodec(Math.max(largestPieceOf(matches), 1 << 20));
-    const { mkdtemp } = await nodeModule('fs/promises');
-    const { tmpdir } = await nodeModule('os');
-    const { join } = await nodeModule('path');
-    const folder = await mkdtemp(join(tmpdir(), 'bq4-quantize-'));
-    const floats = join(folder, 'floats.bq4');
-    return new Quantizer(input, options, { types, codec, matches, folder, floats });
+    const journal = await journalOf(input, output, options);
+    return new Quantizer(input, output, options, { types, codec, matches, journal });
   }
+
+  /** What is whole stays for the next call. @param {unknown} error */
+  #keeps = (error) => Boolean(this.#options.signal?.aborted) || isPassing(error);
 
   get #isCalibrated() {
     const { calibrate, smooth = 0 } = this.#options;
@@ -219,6 +241,15 @@ export class Quantizer {
   /** Types of some tensors, by a target. @returns {Promise<ReadonlyMap<string, WeightType>>} */
   async choose() {
     if (!this.#isChoosing || !this.#isCalibrated) return new Map();
+    /** @type {[string, string][]} */
+    const known = Object.entries(this.#journal?.facts?.types ?? {});
+    if (known.length) return new Map(known.map(([name, type]) => [name, typeNamed(type)]));
+    const own = await this.#chosen();
+    await this.#journal?.decide({ types: Object.fromEntries([...own].map(([name, type]) => [name, type.name])) });
+    return own;
+  }
+
+  async #chosen() {
     const { targetPpl, onProgress } = this.#options;
     const onTensor = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.('choose', done, total);
     const by = { tensors: new Tensors(await this.#handsOf(), await this.#moments()), onTensor };
@@ -233,15 +264,22 @@ export class Quantizer {
     });
   }
 
-  /** Rounds all tensors into a file. @param {ReadonlyMap<string, WeightType>} own  types of some @param {string} path */
-  async write(own, path) {
+  /** Rounds all tensors into the file, or those that a call that was stopped didn't. @param {ReadonlyMap<string, WeightType>} own  types of some */
+  async write(own) {
     if (this.#isInOrder) this.#noMoments();
-    return this.#rounded(own, path, 'write');
+    const journal = this.#journal ?? undefined;
+    const { written, out } = await this.#rounded(own, this.#output, 'write', journal).catch(async (error) => {
+      if (!this.#keeps(error)) await journal?.remove();
+      throw error;
+    });
+    const kept = journal?.marks.flatMap(({ reports }) => reports) ?? [];
+    return { written, reports: out.map((tensor, i) => kept[i] ?? tensor.report()) };
   }
 
-  /** @param {ReadonlyMap<string, WeightType>} own @param {string} path @param {'try' | 'write'} stage */
-  async #rounded(own, path, stage) {
-    const { hash, onProgress, signal } = this.#options;
+  /** @param {ReadonlyMap<string, WeightType>} own @param {string} path @param {'try' | 'write'} stage @param {Journal} [journal] */
+  async #rounded(own, path, stage, journal) {
+    const { hash, onProgress, onKept, signal } = this.#options;
+    const matches = this.#matches;
     const { config, parts } = this.#input;
     const hands = await this.#handsOf();
     const drift = this.#isInOrder
@@ -250,9 +288,23 @@ export class Quantizer {
     if (drift) drift.onTokens = this.#onTokens;
     try {
       const inputs = drift ?? (this.#isCalibrated ? await this.#moments() : null);
-      const out = new Tensors(hands, inputs).encoded(this.#matches, (match) => typeOf(match, this.#types, own));
-      const onBytes = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.(stage, done, total);
-      const written = await writeFile(path, { ...parts, config, tensors: out }, { hash, onBytes, signal });
+      const tensors = new Tensors(hands, inputs);
+      const howOf = (/** @type {Match} */ match) => typeOf(match, this.#types, own);
+      const out = tensors.encoded(matches, howOf);
+      const model = { ...parts, config, tensors: out };
+      const written = await writeFile(path, model, {
+        hash,
+        journal,
+        noteEvery: NOTED,
+        reports: (from) => out.slice(from).map((tensor) => tensor.report()),
+        keeps: this.#keeps,
+        onKept: async (kept, read) => {
+          onKept?.(kept, out.length);
+          await tensors.restore(matches.slice(0, kept), howOf, this.codec, read);
+        },
+        onBytes: (done, total) => onProgress?.(stage, done, total),
+        signal,
+      });
       return { written, out };
     } finally {
       drift?.close();
@@ -264,6 +316,6 @@ export class Quantizer {
     this.#hands?.end();
     this.#noMoments();
     const { rm } = await nodeModule('fs/promises');
-    await rm(this.#folder, { recursive: true });
+    for (const path of [this.#floats, `${this.#floats}.tried`]) await rm(path, { force: true });
   }
 }

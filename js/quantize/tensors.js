@@ -5,6 +5,7 @@ import { weightBytes } from '../convert/weights.js';
 import { matrixOf } from '../convert/write/v2.js';
 import { inputOf } from './reader.js';
 
+/** @import { Codec } from '../convert/codec.js' */
 /** @import { Encoded, Match, Piece } from '../convert/encoded.js' */
 /** @import { WeightType } from '../convert/weights.js' */
 /** @import { AnyHand, Hands, Job } from './hands.js' */
@@ -61,6 +62,7 @@ export function cutsOf({ slot }, parts = 1) {
  * @property {(name: string) => Promise<void>} [ready]  settles when those before the ones of a matrix's input are rounded
  * @property {(name: string) => Promise<void>} [enter]  its input is looked at, once it is ready
  * @property {(name: string, row: number, values: Float32Array, rows: number) => void} [put]  what became of its rows
+ * @property {(names: ReadonlySet<string>) => void} [known]  of these it is known: where that are all of an input, nobody asks for moments
  */
 
 /** @template {Inputs} [I=Inputs] */
@@ -124,7 +126,30 @@ export class Tensors {
     return this.#hands.ahead(jobs);
   }
 
-  /** For a file, in its order. @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]} */
+  /**
+   * Of a file that has the first tensors already: those that are still to be rounded know what became of these.
+   * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec @param {import('../convert/write/v2.js').ReadKept} read
+   */
+  async restore(kept, howOf, codec, read) {
+    const { known, enter, put } = this.#inputs ?? {};
+    if (!known || !enter || !put) return;
+    known(new Set(kept.map(({ slot }) => slot.name)));
+    for (const [i, match] of kept.entries()) {
+      const { name, dims } = match.slot;
+      if (!inputOf(name)) continue;
+      await this.alone(() => enter(name));
+      const { type, layout } = howOf(match);
+      const { cols } = matrixOf(dims);
+      let at = 0;
+      for (const { row, n } of cutsOf(match)) {
+        const bytes = weightBytes(type, layout, n, cols);
+        put(name, row, codec.dequantize(type, layout, await read(i, at, bytes), n, cols), n);
+        at += bytes;
+      }
+    }
+  }
+
+  /** For a file, in its order, from the first that is asked for. @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]} */
   encoded(matches, howOf) {
     const hurry = Boolean(this.#inputs?.put);
     const planned = matches.map((match) => ({
@@ -132,22 +157,25 @@ export class Tensors {
       how: howOf(match),
       rows: cutsOf(match, hurry ? PARTS : 1),
     }));
-    const results = this.ahead(
-      planned.flatMap(({ match, how, rows }) =>
-        rows.map((piece) => ({
-          key: this.keyOf(match, how.by),
-          hurry,
-          bytes: weightBytes(how.type, how.layout, piece.n, matrixOf(match.slot.dims).cols),
-          run: (/** @type {AnyHand} */ hand) => this.piece(hand, match, how, piece),
-        })),
-      ),
+    const jobs = planned.map(({ match, how, rows }) =>
+      rows.map((piece) => ({
+        key: this.keyOf(match, how.by),
+        hurry,
+        bytes: weightBytes(how.type, how.layout, piece.n, matrixOf(match.slot.dims).cols),
+        run: (/** @type {AnyHand} */ hand) => this.piece(hand, match, how, piece),
+      })),
     );
-    let next = 0;
-    return planned.map(({ match, how: { type, layout }, rows }) => {
+    /** @type {(() => Promise<Piece | Rounded>)[]} */
+    let results = [];
+    const resultsOf = (/** @type {number} */ tensor) => {
+      if (!results.length) results = this.ahead(jobs.slice(tensor).flat());
+      return results.splice(0, jobs[tensor].length);
+    };
+    return planned.map(({ match, how: { type, layout }, rows }, tensor) => {
       const { name, dims } = match.slot;
-      const own = results.slice(next, (next += rows.length));
       const tally = new Tally();
       async function* pieces() {
+        const own = resultsOf(tensor);
         for (const [i, result] of own.entries()) {
           const piece = await result();
           tally.add(rows[i].n * matrixOf(dims).cols, piece);

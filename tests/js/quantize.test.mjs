@@ -169,7 +169,7 @@ test('quantize --threads: the same file from one thread and from three', async (
 });
 
 for (const threads of ['1', '3'])
-  test(`quantize: Ctrl-C leaves nothing behind in the middle of it, threads ${threads}`, async (t) => {
+  test(`quantize: Ctrl-C before a tensor is whole leaves nothing behind, threads ${threads}`, async (t) => {
     const folder = fresh();
     const text = join(folder, 'text.txt');
     writeFileSync(text, TEXT.repeat(100));

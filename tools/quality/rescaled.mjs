@@ -67,7 +67,7 @@ export async function rescale(from, to) {
   const tensors = new Map(
     matchTensors(input.config, input.tensors).map((match) => [match.slot.name, folded(match, layers).tensor]),
   );
-  await quantize({ ...input, tensors }, to, { quant: 'f32', embed: 'f32' });
+  await quantize({ ...input, tensors, stamp: undefined }, to, { quant: 'f32', embed: 'f32' });
   await file.close();
 }
 

@@ -37,11 +37,13 @@ import { weightBytes } from '../weights.js';
  * @property {(done: number, total: number) => void} [onBytes]  data written so far
  * @property {AbortSignal} [signal]
  * @property {import('./journal.js').Journal} [journal]  of a sink that keeps: the tensors it tells of are not asked for again
+ * @property {number} [noteEvery]  bytes of data between two notes in it, at least; default 8 MiB
  * @property {(tensors: number) => any[]} [reports]  of the tensors from this one on that are whole
+ * @property {(tensors: number, read: ReadKept) => Promise<void>} [onKept]  so many are there already, before another one is asked for
+ * @property {(error: unknown) => boolean} [keeps]  what is whole stays for the next try after this error; default: nothing does
  */
 
-/** Bytes of data between two notes in a journal, at least. */
-const NOTED = 8 << 20;
+/** Bytes of a tensor that is whole. @typedef {(tensor: number, from: number, length: number) => Promise<Uint8Array>} ReadKept */
 
 /** (rows, columns) of a shape: one-dimensional tensors have one row. @param {readonly number[]} dims */
 export function matrixOf(dims) {
@@ -136,10 +138,8 @@ export async function writeV2(sink, model, options) {
     await options.journal?.remove();
     return written;
   } catch (error) {
-    // What a network let down goes on with the next try; it is removed otherwise.
-    const keep =
-      options.journal && error instanceof BqError && (error.code === 'NETWORK' || error.code === 'HTTP_STATUS');
-    await sink.abort(keep);
+    const keep = Boolean(options.keeps?.(error));
+    await sink.abort(keep && options.journal?.noted);
     if (!keep) await options.journal?.remove();
     throw error;
   }
@@ -194,7 +194,17 @@ export const prefixLengthOf = (model, sha256) => partsOf(model, sha256 ? 32 : 8)
 async function write(
   sink,
   model,
-  { hash, sha256, fileId = crypto.getRandomValues(new Uint8Array(16)), onBytes, signal, journal, reports },
+  {
+    hash,
+    sha256,
+    fileId = crypto.getRandomValues(new Uint8Array(16)),
+    onBytes,
+    signal,
+    journal,
+    noteEvery = 8 << 20,
+    reports,
+    onKept,
+  },
 ) {
   const { entries, dataBytes, planAt, rest, prefixLength } = partsOf(model, sha256 ? 32 : 8);
   const data = new ChunkWriter(
@@ -203,6 +213,12 @@ async function write(
     sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)),
   );
   const kept = journal ? await goOn(data, journal) : 0;
+  if (kept)
+    await onKept?.(kept, async (tensor, from, length) => {
+      const bytes = await sink.read?.(prefixLength + entries[tensor].offset + from, length);
+      if (bytes?.length !== length) throw new BqError('READ', `tensor "${entries[tensor].name}" can't be read again`);
+      return bytes;
+    });
   let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };
   for (const [i, { offset, bytes, name }] of entries.entries()) {
     if (i < kept) continue;
@@ -214,7 +230,7 @@ async function write(
     }
     if (data.position !== offset + bytes)
       throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
-    if (!journal || data.position - noted.position < NOTED) continue;
+    if (!journal || data.position - noted.position < noteEvery) continue;
     const hashes = (await data.mark()).slice(noted.hashes).map((h) => globalThis.Buffer.from(h).toString('hex'));
     await journal.note({
       tensors: i + 1,

@@ -1,0 +1,105 @@
+// `quantize` that was killed or stopped goes on behind the tensors that are whole, and makes the bytes and the report of one that was not.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { testFolder } from './folders.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { fresh } = testFolder('quantize-resume');
+const TEXT = readFileSync(join(root, 'README.md'), 'utf8').slice(0, 2000);
+const script = `
+  import { withInput } from ${JSON.stringify(new URL('../../bin/quantize.js', import.meta.url).href)};
+  import { quantize } from ${JSON.stringify(new URL('../../js/quantize/index.js', import.meta.url).href)};
+  const [from, to, at, how, given] = process.argv.slice(1);
+  const stop = new AbortController();
+  const seen = { stages: [], kept: 0, all: 0 };
+  const onProgress = (stage, done, total) => {
+    if (!seen.stages.includes(stage)) seen.stages.push(stage);
+    if (stage !== 'write' || done / total <= Number(at)) return;
+    if (how === 'kill') process.kill(process.pid, 'SIGKILL');
+    stop.abort();
+  };
+  const onKept = (kept, all) => Object.assign(seen, { kept, all });
+  const options = { tokens: 64, ...JSON.parse(given), onProgress, onKept, signal: stop.signal };
+  try {
+    seen.report = await withInput(from, undefined, (input) => quantize(input, to, options));
+  } catch (error) {
+    if (error !== stop.signal.reason) throw error;
+    seen.stopped = true;
+  }
+  console.log(JSON.stringify(seen));`;
+
+/**
+ * @param {string} to @param {object} options  of quantize
+ * @param {{ at?: number, how?: 'kill' | 'stop' }} [end]  the share of the file behind which it ends
+ */
+function run(to, options, { at = 2, how = 'kill' } = {}) {
+  const { signal, status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      script,
+      ...[join(root, 'models/chat.bq4'), to, String(at), how],
+      JSON.stringify({ calibrate: TEXT, threads: 1, ...options }),
+    ],
+    { encoding: 'utf8' },
+  );
+  if (at < 2 && how === 'kill') assert.equal(signal, 'SIGKILL', stderr);
+  else assert.equal(status, 0, stderr);
+  return stdout ? JSON.parse(stdout) : null;
+}
+
+const names = (/** @type {string} */ folder) => readdirSync(folder).sort();
+
+for (const { name, ...options } of [
+  { name: 'in order, by two threads, then one', quant: 'bq4h', threads: 2 },
+  { name: 'compensated', quant: 'bq3a', method: 'gptq' },
+  { name: 'of chosen types', targetSize: 3_700_000 },
+])
+  test(`killed, then stopped: ${name}`, () => {
+    const folder = fresh();
+    const [whole, out] = ['whole.bq4', 'out.bq4'].map((file) => join(folder, file));
+    const wanted = run(whole, options);
+    assert.equal(wanted.kept, 0);
+    run(out, options, { at: 0.6 });
+    assert.deepEqual([existsSync(out), existsSync(`${out}.part`)], [false, true]);
+    const second = run(out, options, { at: 0.8, how: 'stop' });
+    assert.ok(second.stopped && second.kept > 4, JSON.stringify(second));
+    assert.deepEqual(names(folder), ['out.bq4.part', 'out.bq4.part.journal', 'whole.bq4']);
+    const last = run(out, { ...options, threads: 1 });
+    assert.ok(last.kept > second.kept && last.kept < last.all, JSON.stringify(last.kept));
+    assert.ok(!last.stages.includes('choose'), 'types are known');
+    assert.deepEqual({ ...last.report, output: '' }, { ...wanted.report, output: '' });
+    assert.ok(readFileSync(out).equals(readFileSync(whole)));
+    assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
+  });
+
+test('what fits no more is begun anew: other options, another text, a part that was changed', () => {
+  const folder = fresh();
+  const out = join(folder, 'out.bq4');
+  const options = { quant: 'bq4h', method: 'search' };
+  run(join(folder, 'whole.bq4'), options);
+  const whole = readFileSync(join(folder, 'whole.bq4'));
+  const left = () => run(out, options, { at: 0.5 });
+  left();
+  assert.equal(run(out, { ...options, calibrate: `${TEXT}.` }).kept, 0);
+  left();
+  assert.equal(run(out, { ...options, tokens: 60 }).kept, 0);
+  left();
+  const part = readFileSync(`${out}.part`);
+  part[Math.floor(0.3 * part.length)] ^= 1;
+  writeFileSync(`${out}.part`, part);
+  assert.equal(run(out, options).kept, 0);
+  assert.ok(readFileSync(out).equals(whole));
+  assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
+});
+
+test('stopped before anything is whole: nothing is left', () => {
+  const folder = fresh();
+  assert.ok(run(join(folder, 'out.bq4'), { quant: 'bq4h' }, { at: 0.001, how: 'stop' }).stopped);
+  assert.deepEqual(names(folder), []);
+});
