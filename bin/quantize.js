@@ -72,11 +72,12 @@ export async function withInput(name, tokenizer, use) {
   }
 }
 
-/** Bytes; MB and GB are 10^6 and 10^9. @param {string | undefined} text */
-function sizeOf(text) {
+/** Bytes; MB and GB are 10^6 and 10^9. @param {Record<string, string>} options @param {string} name */
+function sizeOf(options, name) {
+  const text = options[name];
   if (text === undefined) return undefined;
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*(MB|GB)?$/i.exec(text) ?? [];
-  if (!number) throw new Usage(`--target-size is "${text}", not bytes, or a number with MB or GB behind it`);
+  if (!number) throw new Usage(`--${name} is "${text}", not bytes, or a number with MB or GB behind it`);
   return Math.floor(
     Number(number) * /** @type {Record<string, number>} */ ({ MB: 1e6, GB: 1e9 })[unit.toUpperCase()] || Number(number),
   );
@@ -128,7 +129,8 @@ export async function quantizeFile([from, to], options) {
       tokens: numberOf(options, 'tokens'),
       threads: numberOf(options, 'threads'),
       smooth: numberOf(options, 'smooth'),
-      targetSize: sizeOf(options['target-size']),
+      targetSize: sizeOf(options, 'target-size'),
+      budget: sizeOf(options, 'budget'),
       targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
       onProgress,

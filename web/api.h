@@ -13,6 +13,11 @@ uint64_t bqw_u64(double v);
 bq_allocator bqw_allocator(void);
 /* False, and told: there is no such weight type or layout. */
 bool bqw_knows_type(uint32_t type, uint32_t layout);
+/* As the border has it. */
+static inline bqw_page bqw_page_of(const bq_page *p) {
+  return (bqw_page){.offset = (double)p->offset, .dst = (uint32_t)(uintptr_t)p->dst,
+                    .bytes = (uint32_t)p->bytes, .id = p->id};
+}
 /* NULL, and told: the handle is closed or unknown. */
 bq_session *bqw_session_of(uint32_t session);
 

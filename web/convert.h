@@ -21,9 +21,13 @@ uint32_t bqw_layer_cut(uint32_t session, uint32_t layer, uint32_t module, uint32
  * and `after` [tokens][carried], of all of the timeline's tokens, and the input at `to`
  * [tokens][cols], which may be NULL. "Layer" `layers`: `after` becomes the embedding. The timeline
  * is then as after bqw_session_sync, with nothing computed. ARGUMENT: it is longer than a window,
- * or there are no such cuts. */
+ * or there are no such cuts. WANT_DATA: rows of the embedding have to be read (bqw_session_pages,
+ * then the same call once more), or the layer's weights. */
 uint32_t bqw_layer_part(uint32_t session, uint32_t layer, uint32_t from, uint32_t to,
                         const float *before, float *after, float *input);
+/* What to read so that the layer's weights are there; bytes of 0: nothing. It is done when
+ * bqw_page_done is told. */
+uint32_t bqw_layer_page(uint32_t session, uint32_t layer, bqw_page *out);
 /* By all threads: c/quant/moments.h and, unless it is NULL, drift.h. x: [tokens][cols]; whole: what
  * they were before anything was rounded. */
 void bqw_inputs_add(float *moments, float *drift, uint32_t cols, const float *x,

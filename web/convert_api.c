@@ -57,6 +57,15 @@ bqw_layer_part(uint32_t session, uint32_t layer, uint32_t from, uint32_t to, con
   return bqw_report(bqw_layer_run_part(s, layer, from, to, before, after, input, &err), &err);
 }
 
+BQW(uint32_t) bqw_layer_page(uint32_t session, uint32_t layer, bqw_page *out) {
+  const bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  bq_page page;
+  *out = (bqw_page){0};
+  if (bqw_layer_claim(s, layer, &page)) *out = bqw_page_of(&page);
+  return bqw_report(BQ_OK, NULL);
+}
+
 typedef struct inputs {
   float *moments, *drift;
   const float *x, *whole;

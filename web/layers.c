@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/model.h"
+#include "model/pages.h"
 #include "session/session.h"
 
 /* --- cuts ------------------------------------------------------------------------------------- */
@@ -69,19 +70,11 @@ static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t
   return part;
 }
 
-/* Opens the pass of a timeline of which nothing is computed: its first slice does, which only
- * prepares an input here. */
+/* Of a timeline of which nothing is computed. */
 static bq_status open_pass(bq_session *s, bq_error *err) {
-  bq_layer *first = &s->model->layers[bq_session_layer(s, 0)];
-  const bq_layer_kind *kind = first->kind, nothing = part_of(kind, 0, 0);
-  bq_pass_drop(s);
   s->computed = 0;
   s->has_results = false;
-  first->kind = &nothing;
-  const bq_status status = bq_session_run(s, 1, err);
-  first->kind = kind;
-  if (status != BQ_OK && status != BQ_MORE) return status;
-  return s->pass == s ? BQ_OK : bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no pass could be opened");
+  return bq_pass_open(s, NULL, 0, err);
 }
 
 /* What tokens of the batch carry at a cut: brought there or back. */
@@ -143,23 +136,40 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
   return BQ_OK;
 }
 
+/* WANT_DATA leaves the pass open: the next call goes on. */
+static bq_status embed(bq_session *s, float *after, bq_error *err) {
+  bq_status status = s->pass == s ? BQ_OK : open_pass(s, err);
+  if (!status) status = bq_forward_embed(s, err);
+  if (status) return status;
+  memcpy(after, s->x, (size_t)s->rows * s->model->config.hidden * sizeof *after);
+  bq_pass_drop(s);
+  return BQ_OK;
+}
+
 bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
                              const float *before, float *after, float *input, bq_error *err) {
   bq_status status = check(s, layer, from, to, err);
+  if (!status && layer == s->model->config.layers) return embed(s, after, err);
   if (!status) status = open_pass(s, err);
   if (status) return status;
-  if (layer == s->model->config.layers) {
-    memcpy(after, s->x, (size_t)s->rows * s->model->config.hidden * sizeof *after);
-  } else {
+  s->layer = layer;
+  status = bq_page_layer(s, err);
+  if (!status) {
     const bq_layer_kind **kind = &s->model->layers[layer].kind, *whole = *kind;
     const bq_layer_kind part = part_of(whole, from, to);
-    s->layer = layer;
     *kind = &part;
     run_batches(s, whole, from, to, before, after, input);
     *kind = whole;
   }
   bq_pass_drop(s);
-  return BQ_OK;
+  return status;
+}
+
+bool bqw_layer_claim(const bq_session *s, uint32_t layer, bq_page *out) {
+  bq_pages *p = s->model->pages;
+  const uint32_t unit =
+      p && layer < s->model->config.layers ? bq_pages_unit_of(p, layer) : BQ_NO_UNIT;
+  return unit != BQ_NO_UNIT && bq_pages_claim(p, unit, BQ_NO_UNIT, true, out);
 }
 
 /* --- weights ---------------------------------------------------------------------------------- */

@@ -20,8 +20,12 @@ typedef struct bqw_cut { /* 12 bytes */
 bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module);
 /* From what tokens carry at `from` [tokens][carried] to what they carry at `to`, and their input
  * there [tokens][cols], unless it is NULL. "Layer" `layers`: `after` becomes the embedding. */
+/* WANT_DATA: the layer's weights, or rows of the embedding, have to be read first. */
 bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
                              const float *before, float *after, float *input, bq_error *err);
+/* Of a layer that doesn't stay in memory (c/model/pages.h). True: *out is to be read. Another one
+ * may be pushed out, and what was changed in that one with it. */
+bool bqw_layer_claim(const bq_session *s, uint32_t layer, bq_page *out);
 /* A layer's module, or in "layer" `layers` the embedding (0) or the head (1). NULL: there is
  * none. */
 const bq_matrix *bqw_layer_matrix(const bq_session *s, uint32_t layer, uint32_t module);

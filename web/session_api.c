@@ -105,8 +105,7 @@ bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *
   for (*count = 0; *count < capacity; ++*count) {
     status = bq_session_pages(s, &page, 1, &n);
     if (status != BQ_OK || !n) break;
-    out[*count] = (bqw_page){.offset = (double)page.offset, .dst = (uint32_t)(uintptr_t)page.dst,
-                             .bytes = (uint32_t)page.bytes, .id = page.id};
+    out[*count] = bqw_page_of(&page);
   }
   return bqw_report(status, NULL);
 }

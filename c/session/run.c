@@ -70,7 +70,7 @@ static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error 
   return BQ_OK;
 }
 
-static bq_status open_pass(bq_session *s, bq_session *const *others, size_t n, bq_error *err) {
+bq_status bq_pass_open(bq_session *s, bq_session *const *others, size_t n, bq_error *err) {
   if (s->model->ready < BQ_READY_EMBEDDING)
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the embedding has not arrived yet");
   bq_pass_drop(s);
@@ -343,7 +343,7 @@ bq_status bq_session_run_with(bq_session *s, bq_session *const *others, size_t n
   s->run_end = slices ? s->slices + slices : UINT64_MAX;
   s->run_stopped = false;
   while (!all_done(s, others, n)) {
-    if (!under_way(s, others, n)) status = open_pass(s, others, n, err);
+    if (!under_way(s, others, n)) status = bq_pass_open(s, others, n, err);
     if (!status) status = run_slices(s, err);
     if (status != BQ_OK) return status;
     if (!all_done(s, others, n) && (s->run_stopped || stopped(s))) return BQ_MORE;

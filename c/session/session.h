@@ -167,6 +167,8 @@ static inline uint32_t bq_session_layer(const bq_session *s, uint32_t layer) {
   return layer;
 }
 
+/* Begins a pass of its next window, and of all that is to be computed of others: of nothing yet. */
+bq_status bq_pass_open(bq_session *s, bq_session *const *others, size_t n, bq_error *err);
 /* Ends the pass that a window of the session is in, if there is one, without its results. */
 void bq_pass_drop(bq_session *s);
 /* The same where others are in it: what they share holds for none when one of them changes. */

@@ -5,6 +5,7 @@ import { functions } from '../wasm/border.js';
 export const quantizing = {
   bqw_layer_cut: 'suuuu',
   bqw_layer_part: 'suuuuuuu',
+  bqw_layer_page: 'suuu',
   bqw_inputs_add: 'vuuuuuu',
   bqw_weights: 'suuuu',
   bqw_moments_end: 'suufuu',

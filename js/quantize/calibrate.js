@@ -1,12 +1,14 @@
 /** What goes into the products of a model while it reads a text: second moments of it, layer by layer; and what it predicts. */
 import { logSum } from '../engine/probabilities.js';
 import { Layers } from './layers.js';
+import { BqError } from '../shared/errors.js';
+import { WANT_DATA } from '../wasm/border.js';
 import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, turn, weightsAt, zeroed } from './reader.js';
 
-/** @import { Wasm } from '../wasm/wasm.js' */
+/** @import { Reading } from './reader.js' */
 
-/** Bytes of moments that are collected at once: of so many layers as that is enough for. */
-const AT_ONCE = 1 << 30;
+/** Bytes of moments that are collected at once, at most, and their share of the memory there is: of so many layers as that is enough for. */
+const [AT_ONCE, SHARE] = [1 << 30, 1 / 4];
 
 /** How many tokens of a window are those that the one before begins with, which count once; of one that is shorter the last counts. @param {Uint32Array} ids @param {ArrayLike<number>} before */
 function sameStart(ids, before) {
@@ -19,12 +21,11 @@ function sameStart(ids, before) {
  * A model that reads a text. Moments are asked for in the order of the layers: those that are gone are collected anew.
  */
 export class Calibrator {
+  #reading;
   #wasm;
-  #model;
-  /** @type {Uint32Array[]} */
   #windows;
   #plan;
-  #context;
+  #atOnce;
   #causal;
   #signal;
   /** What tokens of the windows carry in front of a layer; null: none of them is read yet. @type {{ layer: number, states: Float32Array[] } | null} */
@@ -35,13 +36,13 @@ export class Calibrator {
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {number} model @param {Uint32Array[]} windows @param {import('./reader.js').Shape & { vocab: number }} plan @param {number} context @param {{ causal?: boolean, signal?: AbortSignal }} how */
-  constructor(wasm, model, windows, plan, context, { causal = true, signal }) {
-    this.#wasm = wasm;
-    this.#model = model;
-    this.#windows = windows;
-    this.#plan = plan;
-    this.#context = context;
+  /** @param {Reading} reading @param {{ atOnce: number, causal?: boolean, signal?: AbortSignal }} how */
+  constructor(reading, { atOnce, causal = true, signal }) {
+    this.#atOnce = atOnce;
+    this.#reading = reading;
+    this.#wasm = reading.wasm;
+    this.#windows = reading.windows;
+    this.#plan = reading.plan;
     this.#causal = causal;
     this.#signal = signal;
   }
@@ -54,15 +55,20 @@ export class Calibrator {
    * ARGUMENT: the text has no tokens; NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {{ tokens?: number, threads?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: no token sees those behind it (default)
+   * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: no token sees those behind it (default)
    */
-  static async open(from, text, { tokens, threads, causal, signal } = {}) {
-    // All moments, or as many as there is room for.
-    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
-      Math.min(4 * plan.layers * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024), AT_ONCE) +
-      Layers.bytes(plan, context);
-    const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
-    return new Calibrator(wasm, model, windows, plan, context, { causal, signal });
+  static async open(from, text, { tokens, threads, budget, causal, signal } = {}) {
+    const atOnce = Math.min(AT_ONCE, SHARE * (budget ?? Infinity));
+    // All moments, or as many as there is room for; a layer's at least.
+    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) => {
+      const layer = 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
+      return Math.min(plan.layers * layer, Math.max(layer, atOnce)) + Layers.bytes(plan, context);
+    };
+    return new Calibrator(await openReader(from, text, { tokens, threads, budget, besideOf }), {
+      atOnce,
+      causal,
+      signal,
+    });
   }
 
   /** Whose moments a matrix has; '': none. @param {string} name */
@@ -85,7 +91,8 @@ export class Calibrator {
 
   /** A session of the only one that there is room for. @template T @param {(session: number) => Promise<T>} use */
   async #session(use) {
-    const session = sessionOf(this.#wasm, this.#model, this.#context);
+    const { model, context } = this.#reading;
+    const session = sessionOf(this.#wasm, model, context);
     try {
       return await use(session);
     } finally {
@@ -95,9 +102,14 @@ export class Calibrator {
 
   /** @param {number} session */
   async #run(session) {
+    const { pages } = this.#reading;
+    /** @type {number} */
+    let status;
     do {
       await turn(this.#signal);
-    } while (this.#wasm.check('bqw_session_run', session, 8) !== 0);
+      status = this.#wasm.check('bqw_session_run', session, 8);
+      if (status === WANT_DATA) await pages?.lacking(session);
+    } while (status !== 0);
   }
 
   /** What comes behind each of the text's first `n` tokens: log probabilities. @param {number} n @returns {Promise<Float32Array[]>} */
@@ -138,11 +150,15 @@ export class Calibrator {
   }
 
   /**
-   * While `use` runs the model has other weights in one matrix.
+   * While `use` runs the model has other weights in one matrix. NOMEM: not all of them stay in memory.
    * @template T @param {string} name  wte.weight, or one that has moments @param {Float32Array} values @param {() => Promise<T>} use
    */
   async withWeights(name, values, use) {
     const wasm = this.#wasm;
+    if (this.#reading.pages)
+      throw new BqError('NOMEM', 'the model is too large for its types to be chosen', {
+        hint: 'ask for one type: --quant',
+      });
     const { at, bytesOf } = await this.#session(async (session) => weightsAt(wasm, session, this.#plan.layers, name));
     const bytes = bytesOf(values);
     const before = wasm.bytes(at, bytes.length).slice();
@@ -159,7 +175,7 @@ export class Calibrator {
     for (const { at } of this.#held.values()) this.#wasm.free(at);
     this.#held.clear();
     await this.#session(async (session) => {
-      const through = new Layers(this.#wasm, session, this.#plan, this.#context);
+      const through = new Layers(this.#reading, session);
       try {
         await this.#readFrom(through, from);
       } finally {
@@ -171,9 +187,12 @@ export class Calibrator {
   /** @param {Layers} through @param {number} from  layer */
   async #readFrom(through, from) {
     const { layers } = this.#plan;
-    if (!this.#at || this.#at.layer > from)
-      [this.#at, this.#read] = [{ layer: 0, states: this.#windows.map((ids) => through.embedded(ids, layers)) }, 0];
-    for (let room = AT_ONCE; this.#at.layer < layers;) {
+    if (!this.#at || this.#at.layer > from) {
+      const states = [];
+      for (const ids of this.#windows) states.push(await through.embedded(ids, layers));
+      [this.#at, this.#read] = [{ layer: 0, states }, 0];
+    }
+    for (let room = this.#atOnce; this.#at.layer < layers;) {
       const { layer } = this.#at;
       const cuts = layer < from ? [] : through.cutsOf(layer);
       const taken = cuts.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);
@@ -188,6 +207,7 @@ export class Calibrator {
   async #readLayer(through, cuts) {
     const { layer, states } = /** @type {{ layer: number, states: Float32Array[] }} */ (this.#at);
     const after = [];
+    await through.enter(layer);
     for (const [i, ids] of this.#windows.entries()) {
       await turn(this.#signal);
       // Where tokens see those behind them, none is as it was in another window.

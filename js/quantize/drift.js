@@ -51,18 +51,15 @@ export class Drift {
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {number} session @param {import('./reader.js').Shape} plan @param {number} context @param {Uint32Array[]} windows @param {Step[]} steps @param {AbortSignal} [signal] */
-  constructor(wasm, session, plan, context, windows, steps, signal) {
+  /** @param {Wasm} wasm @param {{ session: number, layers: number, through: Layers, windows: Window[], steps: Step[], signal?: AbortSignal }} made */
+  constructor(wasm, { session, layers, through, windows, steps, signal }) {
     this.#wasm = wasm;
     this.#session = session;
-    this.#layers = plan.layers;
+    this.#layers = layers;
+    this.#through = through;
+    this.#windows = windows;
     this.#steps = steps;
     this.#signal = signal;
-    this.#through = new Layers(wasm, session, plan, context);
-    this.#windows = windows.map((ids) => {
-      const whole = this.#through.embedded(ids, plan.layers);
-      return { ids, whole, rounded: whole, at: null, carried: whole, inputs: new Map() };
-    });
   }
 
   /**
@@ -70,13 +67,14 @@ export class Drift {
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
    * @param {Match[]} matches  that are rounded, in their order: layer by layer, and those that share an input together
-   * @param {{ tokens?: number, threads?: number, signal?: AbortSignal }} [limits]
+   * @param {{ tokens?: number, threads?: number, budget?: number, signal?: AbortSignal }} [limits]
    */
-  static async open(from, text, matches, { tokens, threads, signal } = {}) {
+  static async open(from, text, matches, { tokens, threads, budget, signal } = {}) {
     // Moments and the drift of one input.
     const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
       8 * Math.max(...inputCols(plan)) ** 2 + Layers.bytes(plan, context) + 8192;
-    const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
+    const reading = await openReader(from, text, { tokens, threads, budget, besideOf });
+    const { wasm, model, plan, context } = reading;
     /** @type {Map<string, Step>} */
     const steps = new Map();
     for (const { slot } of matches) {
@@ -89,8 +87,17 @@ export class Drift {
       step.rows += matrixOf(slot.dims).rows;
       steps.set(key, step);
     }
-    const session = () => sessionOf(wasm, model, context);
-    return releasedUnless(wasm, () => new Drift(wasm, session(), plan, context, windows, [...steps.values()], signal));
+    return releasedUnless(wasm, async () => {
+      const session = sessionOf(wasm, model, context);
+      const through = new Layers(reading, session);
+      /** @type {Window[]} */
+      const windows = [];
+      for (const ids of reading.windows) {
+        const whole = await through.embedded(ids, plan.layers);
+        windows.push({ ids, whole, rounded: whole, at: null, carried: whole, inputs: new Map() });
+      }
+      return new Drift(wasm, { session, layers: plan.layers, through, windows, steps: [...steps.values()], signal });
+    });
   }
 
   close() {
@@ -184,6 +191,7 @@ export class Drift {
       });
     }
     const layer = ++this.#layer;
+    await this.#through.enter(layer);
     const cuts = this.#through.cutsOf(layer).filter(({ key }) => this.#steps.some((step) => step.key === key));
     await this.#each((window) => {
       const { ids, inputs, whole } = window;

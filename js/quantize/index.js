@@ -25,6 +25,8 @@ import { METHODS, Quantizer } from './quantizer.js';
  * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
  * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
  * @property {number} [threads]    that read and round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
+ * @property {number} [budget]     bytes of memory in which the model reads a text, at most; a larger one is read from the disk layer by layer.
+ *   Default: 4 GB. The file doesn't depend on it
  * @property {string} [hash]       as of `convert`
  * @property {(stage: 'read' | 'calibrate' | 'choose' | 'try' | 'write', done: number, total: number) => void} [onProgress]
  * @property {(tensors: number, all: number) => void} [onKept]  so many tensors are there already: those of a call that was stopped

@@ -1,8 +1,10 @@
 /** A text on its way through the layers of a model, each computed by itself and as far as it is wanted (web/layers.h), a window at a time. */
+import { BqError } from '../shared/errors.js';
+import { WANT_DATA } from '../wasm/border.js';
 import { inputCols, MODULES, syncSession } from './reader.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
-/** @import { Shape } from './reader.js' */
+/** @import { Reading, Shape } from './reader.js' */
 
 /** A place in a layer, in front of the products of matrices that share an input: its columns, and how many numbers a token carries there. @typedef {{ key: string, step: number, cols: number, carried: number }} Cut */
 
@@ -16,11 +18,13 @@ export class Layers {
   #before;
   #after;
   #input;
+  #pages;
 
-  /** @param {Wasm} wasm @param {number} session  with windows of as many tokens as its context @param {Shape} plan @param {number} context */
-  constructor(wasm, session, plan, context) {
+  /** @param {Reading} reading @param {number} session  with windows of as many tokens as its context */
+  constructor({ wasm, plan, context, pages }, session) {
     this.#wasm = wasm;
     this.#session = session;
+    this.#pages = pages;
     this.#before = wasm.alloc(4 * context * mostCarried(plan));
     this.#after = wasm.alloc(4 * context * mostCarried(plan));
     this.#input = wasm.alloc(4 * context * Math.max(...inputCols(plan)));
@@ -61,8 +65,21 @@ export class Layers {
   }
 
   /** What tokens carry in front of the first layer. @param {Uint32Array} ids @param {number} layers  of the model */
-  embedded(ids, layers) {
-    return this.run(ids, layers, null, this.endOf(layers), new Float32Array(0));
+  async embedded(ids, layers) {
+    const { carried } = this.endOf(layers);
+    syncSession(this.#wasm, this.#session, ids);
+    while (this.#part(layers, 0, 0, 0) === WANT_DATA) await this.#pages?.lacking(this.#session);
+    return this.#wasm.f32(this.#after, ids.length * carried).slice();
+  }
+
+  /** Before parts of a layer are run: its weights are there, as the file has them. Those of another one may be gone, and what became of them. @param {number} layer */
+  async enter(layer) {
+    await this.#pages?.layer(this.#session, layer);
+  }
+
+  /** @param {number} layer @param {number} from @param {number} to  steps @param {number} input */
+  #part(layer, from, to, input) {
+    return this.#wasm.check('bqw_layer_part', this.#session, layer, from, to, this.#before, this.#after, input);
   }
 
   /**
@@ -75,8 +92,8 @@ export class Layers {
     const wasm = this.#wasm;
     syncSession(wasm, this.#session, ids);
     wasm.f32(this.#before, before.length).set(before);
-    const [a, b] = [from?.step ?? 0, to.step];
-    wasm.check('bqw_layer_part', this.#session, layer, a, b, this.#before, this.#after, to.cols && this.#input);
+    if (this.#part(layer, from?.step ?? 0, to.step, to.cols && this.#input) === WANT_DATA)
+      throw new BqError('STATE', `layer ${layer} was not entered`);
     return wasm.f32(this.#after, ids.length * to.carried).slice();
   }
 

@@ -115,9 +115,9 @@ function roomFor({ config, parts }, matches, types, { targetSize = Infinity, has
   return targetSize - prefix - rest - ALIGN * tried.length - 32 * Math.ceil(targetSize / CHUNK);
 }
 
-/** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {{ threads?: number, signal?: AbortSignal }} limits */
-async function perplexityOf(path, text, { threads, signal }) {
-  const reader = await Calibrator.open(fromFile(path), text, { tokens: TESTED, threads, signal });
+/** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {{ threads?: number, budget?: number, signal?: AbortSignal }} limits */
+async function perplexityOf(path, text, limits) {
+  const reader = await Calibrator.open(fromFile(path), text, { ...limits, tokens: TESTED });
   try {
     return await reader.perplexity();
   } finally {
@@ -200,8 +200,8 @@ export class Quantizer {
   }
 
   get #limits() {
-    const { tokens, signal } = this.#options;
-    return { tokens, threads: this.#threads, signal };
+    const { tokens, budget, signal } = this.#options;
+    return { tokens, threads: this.#threads, budget, signal };
   }
 
   #onTokens = (/** @type {number} */ done, /** @type {number} */ total) =>

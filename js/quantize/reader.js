@@ -9,7 +9,11 @@ import { structs, THREADS } from '../wasm/border.js';
 import { Threads } from '../wasm/threads.js';
 import { compile, Wasm } from '../wasm/wasm.js';
 import { CONVERT_THREADS_URL, CONVERT_URL } from './border.js';
+import { Pages } from './pages.js';
 import { piecesOf } from './pieces.js';
+
+/** @import { Plan, Source } from '../shared/types.js' */
+/** @import { ByteSource } from '../sources/types.js' */
 
 /** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number }} Shape */
 
@@ -50,33 +54,62 @@ export function inputOf(name) {
 export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, heads * headDim, ffn];
 
 /**
- * A model in a heap of its own, and a text in windows of its context. ARGUMENT: the text has no tokens; NOMEM.
+ * A model in a heap of its own, and a text in windows of its context; pages: where not all weights stay in the heap.
+ * @typedef {{ wasm: Wasm, model: number, windows: Uint32Array[], plan: Plan, context: number, pages: Pages | null }} Reading
+ */
+
+/**
+ * Within `most` bytes of the heap: the whole model if it fits, else the layers that do and room for two more. NOMEM.
+ * @param {import('../wasm/wasm.js').Compiled} compiled @param {Source} source @param {ByteSource} file @param {Parameters<typeof planModel>[3]} options @param {number} most
+ */
+async function planWithin(compiled, source, file, options, most) {
+  const plan = (/** @type {number} */ budget) => planModel(compiled, source, file, { ...options, budget });
+  let planned = await plan(most);
+  // Less would fit, of a smaller context: weights leave the heap instead.
+  if (planned.plan.fits === 'no') planned = await plan(Math.min(most, planned.plan.weightBytes));
+  const { fits, fitsReason, gaveUp } = planned.plan;
+  if (fits === 'no' || gaveUp.some(({ what }) => what !== 'residency'))
+    throw new BqError(
+      'NOMEM',
+      `the model can't read a text in ${most} bytes: ${fits === 'no' ? fitsReason : 'two of its layers alone take more'}`,
+      {
+        hint: 'give it more memory, or a larger --budget',
+      },
+    );
+  return planned;
+}
+
+/**
+ * ARGUMENT: the text has no tokens; NOMEM.
  * @param {import('../shared/types.js').SourceLike} from
  * @param {string} text
- * @param {{ tokens?: number, threads?: number, besideOf: (plan: Shape, context: number) => number }} how  besideOf: bytes of the heap that are needed besides
+ * @param {{ tokens?: number, threads?: number, budget?: number, besideOf: (plan: Shape, context: number) => number }} how  budget: bytes of the heap; besideOf: those that are needed besides
+ * @returns {Promise<Reading>}
  */
-export async function openReader(from, text, { tokens = 16384, threads: wanted = 1, besideOf }) {
+export async function openReader(from, text, { tokens = 16384, threads: wanted = 1, budget = MOST, besideOf }) {
   const threads = Math.min(wanted, THREADS);
   const wasmUrl = { relaxed: CONVERT_URL, simd128: CONVERT_URL, 'simd128-threads': CONVERT_THREADS_URL };
   const compiled = { ...(await compile({ build: 'simd128', wasmUrl }, threads > 1)), threads };
   const source = toSource(from);
   const file = await openSource(source);
   try {
-    const { trainedContext } = (await planModel(compiled, source, file, { context: 1, sessions: 1 })).plan;
-    const context = Math.min(trainedContext, 2048);
+    const first = { context: 1, window: 1, sessions: 1, kv: /** @type {'f32'} */ ('f32') };
+    const shape = (await planWithin(compiled, source, file, first, MOST)).plan;
+    const context = Math.min(shape.trainedContext, 2048);
     const options = { ...sessionOptions(context), sessions: 1 };
-    const planned = await planModel(compiled, source, file, options);
-    const { plan, regionBytes } = planned;
-    const beside = besideOf(plan, context) + ROOM + CHARACTER * Math.min(text.length, PIECE);
-    if (regionBytes + beside > MOST)
-      throw new BqError('NOMEM', `the model takes ${regionBytes} bytes, and ${beside} more are needed to calibrate`);
+    const beside = besideOf(shape, context) + ROOM + CHARACTER * Math.min(text.length, PIECE);
+    const most = Math.min(budget, MOST) - beside;
+    if (most <= 0) throw new BqError('NOMEM', `${beside} bytes are needed beside the model to calibrate`);
+    const planned = await planWithin(compiled, source, file, options, most);
+    const { plan, regionBytes, paging } = planned;
     const wasm = await Wasm.create(compiled, regionBytes + beside);
     return await releasedUnless(wasm, async () => {
       if (threads > 1) await workers.attach(wasm, compiled, threads); // where none can be had it computes alone
       const loading = new Loading(wasm, file, planned, options);
       const model = await loading.model;
       await loading.done;
-      return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context };
+      const pages = paging && (await Pages.open(wasm, model, source));
+      return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context, pages };
     });
   } finally {
     await file.close();

@@ -64,6 +64,7 @@ const js = {
     'sources',
     'load',
     'plan',
+    'js/paging/reader.js',
     'convert',
     'js/engine/encode-text.js',
     'js/engine/probabilities.js',

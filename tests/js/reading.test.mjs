@@ -1,11 +1,14 @@
 // A text on its way through a model, layer by layer and from cut to cut: what `quantize` reads with.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { withInput } from '../../bin/quantize.js';
 import { Calibrator } from '../../js/quantize/calibrate.js';
 import { Drift } from '../../js/quantize/drift.js';
+import { quantize } from '../../js/quantize/index.js';
 import { Layers } from '../../js/quantize/layers.js';
 import { openReader, sessionOf } from '../../js/quantize/reader.js';
 import { fromFile } from '../../js/sources/index.js';
@@ -37,9 +40,9 @@ const models = new Map(FAMILIES.map((family) => [family, modelOf(family)]));
 async function opened(family, tokens, threads, text = TEXT) {
   const besideOf = (/** @type {any} */ plan, /** @type {number} */ context) => 2 * Layers.bytes(plan, context);
   const from = fromFile(/** @type {string} */ (models.get(family)));
-  const { wasm, model, windows, plan, context } = await openReader(from, text, { tokens, threads, besideOf });
-  const session = sessionOf(wasm, model, context);
-  return { wasm, session, plan, windows, through: new Layers(wasm, session, plan, context) };
+  const reading = await openReader(from, text, { tokens, threads, besideOf });
+  const session = sessionOf(reading.wasm, reading.model, reading.context);
+  return { ...reading, session, through: new Layers(reading, session) };
 }
 
 for (const family of FAMILIES)
@@ -48,7 +51,7 @@ for (const family of FAMILIES)
     for (const tokens of [33, 5]) {
       const { wasm, through, windows, plan } = await opened(family, tokens);
       for (const ids of windows) {
-        let states = through.embedded(ids, plan.layers);
+        let states = await through.embedded(ids, plan.layers);
         for (let layer = 0; layer < plan.layers; layer++) {
           const [cuts, end] = [through.cutsOf(layer), through.endOf(layer)];
           assert.ok(cuts.length >= 2, `${cuts.length} cuts`);
@@ -89,6 +92,83 @@ test('by several threads: the same moments and predictions', async () => {
   assert.deepEqual(found[2], found[0]);
 });
 
+/** The chat model as f32, 20.7 MB: memory in which it is read, and which of its layers, the head (embedding, too) stay there. @type {[number, number | null, boolean][]} */
+const BUDGETS = [
+  [4e9, null, true],
+  [36e6, 3, false],
+  [27e6, 0, true],
+  [23e6, 0, false],
+];
+
+test('a model that is too large is read from its file, layer by layer: the same inputs, states and predictions', async () => {
+  const path = join(folder, 'chat-f32.bq4');
+  const args = ['quantize', join(root, 'models/chat.bq4'), path, '--quant', 'f32', '--embed', 'f32'];
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  const besideOf = (/** @type {any} */ plan, /** @type {number} */ context) => Layers.bytes(plan, context);
+  const found = [];
+  for (const [budget, layers, head] of BUDGETS) {
+    const reading = await openReader(fromFile(path), TEXT.repeat(20), { tokens: 600, budget, threads: 2, besideOf });
+    const { wasm, model, context, plan, windows, pages } = reading;
+    assert.deepEqual([plan.paging?.layers ?? null, plan.paging?.head ?? true], [layers, head]);
+    assert.equal(pages !== null, layers !== null);
+    assert.ok(wasm.memoryBytes <= budget, `${wasm.memoryBytes} of ${budget}`);
+    const through = new Layers(reading, sessionOf(wasm, model, context));
+    const states = [];
+    for (const ids of windows) states.push(await through.embedded(ids, plan.layers));
+    const inputs = [];
+    for (let layer = 0; layer < plan.layers; layer++) {
+      await through.enter(layer);
+      for (const [i, ids] of windows.entries())
+        states[i] = through.runAll(ids, layer, through.cutsOf(layer), states[i], (cut) => {
+          inputs.push(through.inputAt(ids, cut).reduce((sum, x) => sum + x * x, 0));
+        });
+    }
+    // Another one has its place.
+    if (!layers && pages)
+      assert.throws(() => through.run(windows[0], 4, null, through.endOf(4), states[0]), { code: 'STATE' });
+    wasm.release();
+    found.push({ states, inputs });
+  }
+  assert.equal(found[0].states.length, 2);
+  for (const other of found.slice(1)) assert.deepEqual(other, found[0]);
+  const predicted = [];
+  for (const budget of [undefined, 32e6]) {
+    const calibrator = await Calibrator.open(fromFile(path), TEXT, { budget });
+    predicted.push(await calibrator.predictions(12));
+    if (budget)
+      await assert.rejects(
+        calibrator.withWeights('wte.weight', new Float32Array(), async () => {}),
+        { code: 'NOMEM' },
+      );
+    calibrator.close();
+  }
+  assert.deepEqual(predicted[1], predicted[0]);
+  await assert.rejects(Calibrator.open(fromFile(path), TEXT, { budget: 20e6 }), { code: 'NOMEM' });
+});
+
+test('quantize in less memory than the model takes: the same file, by each method', async () => {
+  const [from, text] = [join(root, 'models/chat.bq4'), TEXT.repeat(20)];
+  for (const options of [{}, { smooth: 0.25, method: 'search' }]) {
+    const files = [];
+    // As f32 the weights alone take 20.7 MB, and what reads them 14.
+    for (const budget of [undefined, 33e6]) {
+      const to = join(folder, `in-${budget}.bq4`);
+      const asked = { quant: 'bq4h', calibrate: text, tokens: 64, threads: 1, budget, .../** @type {any} */ (options) };
+      await withInput(from, undefined, (input) => quantize(input, to, asked));
+      files.push(readFileSync(to));
+    }
+    assert.ok(files[1].equals(files[0]), JSON.stringify(options));
+  }
+  const targeted = (/** @type {import('../../js/quantize/index.js').Input} */ input) =>
+    quantize(input, join(folder, 'none.bq4'), { calibrate: text, targetSize: 3_700_000, tokens: 64, budget: 33e6 });
+  await assert.rejects(withInput(from, undefined, targeted), { code: 'NOMEM', message: /types to be chosen/ });
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.startsWith('none')),
+    [],
+  );
+});
+
 for (const family of ['llama-gqa', 'bert'])
   test(`${family}: what windows begin with alike counts once, where no token sees those behind it`, async () => {
     const from = fromFile(/** @type {string} */ (models.get(family)));
@@ -100,7 +180,7 @@ for (const family of ['llama-gqa', 'bert'])
       const [cut] = through.cutsOf(1);
       let wanted = 0;
       for (const [i, ids] of windows.entries()) {
-        const states = through.run(ids, 0, null, through.endOf(0), through.embedded(ids, plan.layers));
+        const states = through.run(ids, 0, null, through.endOf(0), await through.embedded(ids, plan.layers));
         through.run(ids, 1, null, cut, states);
         const input = through.inputAt(ids, cut);
         const before = windows[i - 1] ?? [];
@@ -136,7 +216,7 @@ test('where nothing can be read, threads are let go, and read the next text', as
 
 test('parts that a layer does not have are refused, and the reader goes on', async () => {
   const { wasm, session, through, windows, plan } = await opened('llama-gqa', 5);
-  const states = through.embedded(windows[0], plan.layers);
+  const states = await through.embedded(windows[0], plan.layers);
   const end = through.endOf(0);
   const [first, second] = through.cutsOf(0);
   const run = (/** @type {number} */ from, /** @type {number} */ to, layer = 0) =>
