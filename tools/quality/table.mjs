@@ -198,10 +198,11 @@ class Measured {
     this.table.predicted = this.#reference.length;
   }
 
-  /** @param {string} type @param {string} how @param {number} bits @param {string} file @param {string} [says] */
-  async add(type, how, bits, file, says) {
+  /** @param {string} type @param {string} how @param {number} bits @param {string} file */
+  async add(type, how, bits, file) {
     if (!this.lacks(type, how)) return;
     const { table } = this;
+    const says = table.says && replyOf(file);
     const found = await measure(file, this.#windows, this.#reference);
     table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found, ...(says !== undefined && { says }) });
     console.log(`${table.name}: ${type}, ${how}: ${added(found, table)}, KL ${found.kl.toFixed(4)}`);
@@ -247,7 +248,7 @@ async function measureAll(key, on, model, tokens) {
     /** @type {number} */ bits,
     /** @type {string} */ file,
   ) => {
-    for (const each of on) await each.add(type, how, bits, file, each.table.says && replyOf(file));
+    for (const each of on) await each.add(type, how, bits, file);
   };
   for (const [type, how, args, calibrated] of missing) {
     const count = typeof calibrated === 'number' ? calibrated : tokens;
