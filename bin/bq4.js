@@ -73,7 +73,7 @@ Options of quantize; IN is a .bq4 file, or what convert takes:
   --smooth NUMBER      0 to 1 (default 0): inputs that are large are made smaller, and the weights that they meet larger, folded into norms
   --plot FILE.svg      a chart: the error of each matrix by its kind, over the layers, and its bits where they differ
   --threads N          that read and round (default: as many as there are cores, up to 8, and memory for); the file doesn't depend on it
-  --budget SIZE        of memory in which the model reads the text, as 2GB (default: 4GB); a larger one is read from the disk layer by layer
+  --budget SIZE        of the instance in which the model reads the text, as 2GB (default: 4GB); of a larger model layers are read from the disk
   --tokenizer FILE  --hash KIND  --json   as of convert
 
 Options of embed, besides context, kv, activations, companion and build as above:

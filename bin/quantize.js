@@ -145,9 +145,10 @@ export async function quantizeFile([from, to], options) {
     })
     .finally(off);
   if (!report) {
+    const kept = [`${to}.part`, `${to}.part.journal`].filter((path) => existsSync(path));
     stderr.write(
-      existsSync(`${to}.part.journal`)
-        ? `bq4: stopped; the same command goes on from here, by ${to}.part and ${to}.part.journal\n`
+      kept.length
+        ? `bq4: stopped; the same command goes on from here, by ${kept.join(' and ')}\n`
         : 'bq4: stopped, nothing was written\n',
     );
     process.exitCode = 130;

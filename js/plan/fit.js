@@ -32,16 +32,17 @@ const KV_DEFAULT = 'i8';
 const megabytes = (bytes) => `${(Math.ceil(bytes / 1e5) / 10).toFixed(bytes < 1e8 ? 1 : 0)} MB`;
 
 /**
- * The plan for what was asked, and whether it fits; with `apply`, for the most that fits. ARGUMENT; NOMEM: nothing does.
+ * The plan for what was asked, and whether it fits; with `apply`, for the most that fits. `exact`: nothing is given up but that all weights stay
+ * in memory. ARGUMENT; NOMEM: nothing does.
  * @param {Planner} planner  with all bytes that it needs
  * @param {number} heapBase
- * @param {LoadOptions} options
+ * @param {LoadOptions & { exact?: boolean }} options
  * @param {boolean} apply
  * @param {string} notPageable  what to do so that weights can be read from the source again and again; '': they can
  * @returns {Promise<Fitted>}
  */
 export async function fitted(planner, heapBase, options, apply, notPageable) {
-  const { budget, sessions = 1, adapterBytes = 0 } = options;
+  const { budget, sessions = 1, adapterBytes = 0, exact = false } = options;
   if (budget !== undefined && !(budget > 0))
     throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
@@ -79,7 +80,7 @@ export async function fitted(planner, heapBase, options, apply, notPageable) {
     const [fits, fitsReason] = guessed ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
     return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
   }
-  return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, notPageable });
+  return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, exact, notPageable });
 }
 
 /** Bytes of memory as far as this machine tells; 0: it doesn't. */
@@ -131,21 +132,23 @@ const differences = (asked, chosen) =>
  * @param {number} [given.budget]
  * @param {number} given.limit
  * @param {boolean} given.apply
+ * @param {boolean} given.exact
  * @param {string} given.notPageable
  * @returns {Fitted}
  */
-function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPageable }) {
+function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, exact, notPageable }) {
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
-  const chosen = mostThatFits(asked, ok);
+  const most = exact ? allThatFits : mostThatFits;
+  const chosen = most(asked, ok);
   const { paged, unpageable } =
-    !chosen && budget !== undefined && !notPageable ? pagedWithin(asked, planFor, budget, limit) : {};
+    !chosen && budget !== undefined && !notPageable ? pagedWithin(asked, most, planFor, budget, limit) : {};
   if (paged) return paged;
   const single = { ...asked, sessions: 1 };
   const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
   const needed = bytesOf(asked);
   const what = Number.isFinite(needed) ? megabytes(needed) : `more than ${megabytes(LIMIT)}`;
   const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
-  if (!chosen && (apply || !Number.isFinite(needed))) {
+  if (!chosen && (apply || exact || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
     throw new BqError(
       'NOMEM',
@@ -188,12 +191,13 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, notPag
  * Where weights leave memory, what they leave behind is for what was asked. Nothing: not even so; `unpageable`: since they
  * can't leave it.
  * @param {Sizes} asked
+ * @param {typeof mostThatFits} most
  * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} planFor
  * @param {number} budget
  * @param {number} limit
  * @returns {{ paged?: Fitted, unpageable?: BqError }}
  */
-function pagedWithin(asked, planFor, budget, limit) {
+function pagedWithin(asked, most, planFor, budget, limit) {
   /** @type {BqError | undefined} */
   let unpageable;
   /** @param {Sizes} sizes */
@@ -206,7 +210,7 @@ function pagedWithin(asked, planFor, budget, limit) {
       return null;
     }
   };
-  const some = mostThatFits(asked, (sizes) => planned(sizes) !== null);
+  const some = most(asked, (sizes) => planned(sizes) !== null);
   const plan = some && planned(some);
   if (!some || !plan) return { unpageable };
   const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
@@ -217,6 +221,9 @@ function pagedWithin(asked, planFor, budget, limit) {
   ];
   return { paged: { ...some, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp } };
 }
+
+/** @type {typeof mostThatFits} */
+const allThatFits = (asked, ok) => (ok(asked) ? asked : null);
 
 /** @param {Sizes} asked @param {(sizes: Sizes) => boolean} ok @returns {Sizes | null} */
 function mostThatFits(asked, ok) {

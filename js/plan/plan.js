@@ -163,7 +163,7 @@ async function firstBytes(file, url, cache, { signal, integrity }) {
  * @param {Compiled} compiled
  * @param {Source} source
  * @param {ByteSource} file  opened from it
- * @param {LoadOptions} options
+ * @param {LoadOptions & { exact?: boolean }} options  exact: as of fit.js
  * @param {Cache | null} [cache]
  * @param {boolean} [apply]  gives up what does not fit in the budget
  * @param {boolean} [fresh]  what the cache knows of this address is out of date

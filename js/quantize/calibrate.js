@@ -1,14 +1,13 @@
 /** What goes into the products of a model while it reads a text: second moments of it, layer by layer; and what it predicts. */
 import { logSum } from '../engine/probabilities.js';
 import { Layers } from './layers.js';
-import { BqError } from '../shared/errors.js';
 import { WANT_DATA } from '../wasm/border.js';
 import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, turn, weightsAt, zeroed } from './reader.js';
 
 /** @import { Reading } from './reader.js' */
 
-/** Bytes of moments that are collected at once, at most, and their share of the memory there is: of so many layers as that is enough for. */
-const [AT_ONCE, SHARE] = [1 << 30, 1 / 4];
+/** Bytes of moments that are collected at once, at most: of so many layers as that is enough for, and a layer's at least. */
+const AT_ONCE = 1 << 30;
 
 /** How many tokens of a window are those that the one before begins with, which count once; of one that is shorter the last counts. @param {Uint32Array} ids @param {ArrayLike<number>} before */
 function sameStart(ids, before) {
@@ -16,6 +15,9 @@ function sameStart(ids, before) {
   if (other >= 0) return other;
   return ids.length === before.length ? ids.length : ids.length - 1;
 }
+
+/** Bytes of a layer's. @param {import('./reader.js').Shape} plan */
+const momentsOf = (plan) => 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
 
 /**
  * A model that reads a text. Moments are asked for in the order of the layers: those that are gone are collected anew.
@@ -25,7 +27,6 @@ export class Calibrator {
   #wasm;
   #windows;
   #plan;
-  #atOnce;
   #causal;
   #signal;
   /** What tokens of the windows carry in front of a layer; null: none of them is read yet. @type {{ layer: number, states: Float32Array[] } | null} */
@@ -36,15 +37,19 @@ export class Calibrator {
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Reading} reading @param {{ atOnce: number, causal?: boolean, signal?: AbortSignal }} how */
-  constructor(reading, { atOnce, causal = true, signal }) {
-    this.#atOnce = atOnce;
+  /** @param {Reading} reading @param {{ causal?: boolean, signal?: AbortSignal }} how */
+  constructor(reading, { causal = true, signal }) {
     this.#reading = reading;
     this.#wasm = reading.wasm;
     this.#windows = reading.windows;
     this.#plan = reading.plan;
     this.#causal = causal;
     this.#signal = signal;
+  }
+
+  /** All weights stay in memory. */
+  get isWhole() {
+    return !this.#reading.pages;
   }
 
   get tokens() {
@@ -58,17 +63,12 @@ export class Calibrator {
    * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: no token sees those behind it (default)
    */
   static async open(from, text, { tokens, threads, budget, causal, signal } = {}) {
-    const atOnce = Math.min(AT_ONCE, SHARE * (budget ?? Infinity));
-    // All moments, or as many as there is room for; a layer's at least.
-    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) => {
-      const layer = 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
-      return Math.min(plan.layers * layer, Math.max(layer, atOnce)) + Layers.bytes(plan, context);
-    };
-    return new Calibrator(await openReader(from, text, { tokens, threads, budget, besideOf }), {
-      atOnce,
-      causal,
-      signal,
-    });
+    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
+      momentsOf(plan) + Layers.bytes(plan, context);
+    const wantsOf = (/** @type {import('./reader.js').Shape} */ plan) =>
+      Math.min((plan.layers - 1) * momentsOf(plan), AT_ONCE);
+    const reading = await openReader(from, text, { tokens, threads, budget, besideOf, wantsOf });
+    return new Calibrator(reading, { causal, signal });
   }
 
   /** Whose moments a matrix has; '': none. @param {string} name */
@@ -150,15 +150,11 @@ export class Calibrator {
   }
 
   /**
-   * While `use` runs the model has other weights in one matrix. NOMEM: not all of them stay in memory.
+   * While `use` runs the model, which is whole, has other weights in one matrix.
    * @template T @param {string} name  wte.weight, or one that has moments @param {Float32Array} values @param {() => Promise<T>} use
    */
   async withWeights(name, values, use) {
     const wasm = this.#wasm;
-    if (this.#reading.pages)
-      throw new BqError('NOMEM', 'the model is too large for its types to be chosen', {
-        hint: 'ask for one type: --quant',
-      });
     const { at, bytesOf } = await this.#session(async (session) => weightsAt(wasm, session, this.#plan.layers, name));
     const bytes = bytesOf(values);
     const before = wasm.bytes(at, bytes.length).slice();
@@ -192,7 +188,7 @@ export class Calibrator {
       for (const ids of this.#windows) states.push(await through.embedded(ids, layers));
       [this.#at, this.#read] = [{ layer: 0, states }, 0];
     }
-    for (let room = this.#atOnce; this.#at.layer < layers;) {
+    for (let room = this.#reading.spare + momentsOf(this.#plan); this.#at.layer < layers;) {
       const { layer } = this.#at;
       const cuts = layer < from ? [] : through.cutsOf(layer);
       const taken = cuts.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);

@@ -8,9 +8,10 @@ import { ALIGN, CHUNK } from '../convert/write/frame.js';
 import { isPassing, keyOf, openJournal } from '../convert/write/journal.js';
 import { fileSink } from '../convert/write/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
+import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { fromFile } from '../sources/index.js';
-import { CONVERT_URL } from './border.js';
+import { CONVERT_THREADS_URL, CONVERT_URL } from './border.js';
 import { Calibrator } from './calibrate.js';
 import { Drift } from './drift.js';
 import { Hands, usualThreads } from './hands.js';
@@ -27,6 +28,8 @@ import { Tensors } from './tensors.js';
 
 /** Bytes of the file that are rounded between two notes of it: they take long. */
 const NOTED = 1 << 18;
+/** What was begun by another number begins anew: it is raised where these scripts make other bytes of the same input. */
+const ROUNDING = 1;
 /** Bytes of weights as f32 up to which a model is calibrated with them; larger ones with f16. */
 const LARGEST_F32 = 2 ** 31;
 /** A perplexity is measured on so many tokens, of no more characters than these: the end of the text, which nothing is calibrated on. */
@@ -93,10 +96,12 @@ async function journalOf({ config, parts, stamp }, output, options) {
   const { quant, embed, hash, method, tokens, smooth, targetSize, targetPpl, calibrate } = options;
   const { tokenizer, activations, ...rest } = parts;
   const asked = [quant, embed, hash, method, tokens, smooth, targetSize, targetPpl];
-  const rounds = await readFile(new URL(CONVERT_URL)); // another one may round otherwise
+  // Others may round otherwise.
+  const modules = await Promise.all([CONVERT_URL, CONVERT_THREADS_URL].map((url) => readFile(new URL(url))));
+  const lengths = modules.map(({ length }) => length);
   return openJournal(
     output,
-    await keyOf([stamp, config, rest, asked, rounds.length], [tokenizer, activations, calibrate, rounds]),
+    await keyOf([ROUNDING, stamp, config, rest, asked, lengths], [tokenizer, activations, calibrate, ...modules]),
   );
 }
 
@@ -252,7 +257,12 @@ export class Quantizer {
   async #chosen() {
     const { targetPpl, onProgress } = this.#options;
     const onTensor = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.('choose', done, total);
-    const by = { tensors: new Tensors(await this.#handsOf(), await this.#moments()), onTensor };
+    const moments = await this.#moments();
+    if (!moments.isWhole)
+      throw new BqError('NOMEM', 'the model is too large for its types to be chosen', {
+        hint: 'ask for one type (--quant), or for more memory (--budget, of at most 4GB)',
+      });
+    const by = { tensors: new Tensors(await this.#handsOf(), moments), onTensor };
     const tried = chosen(this.#matches);
     if (targetPpl === undefined)
       return typesInRoom(tried, roomFor(this.#input, this.#matches, this.#types, this.#options), by);
@@ -268,10 +278,7 @@ export class Quantizer {
   async write(own) {
     if (this.#isInOrder) this.#noMoments();
     const journal = this.#journal ?? undefined;
-    const { written, out } = await this.#rounded(own, this.#output, 'write', journal).catch(async (error) => {
-      if (!this.#keeps(error)) await journal?.remove();
-      throw error;
-    });
+    const { written, out } = await this.#rounded(own, this.#output, 'write', journal);
     const kept = journal?.marks.flatMap(({ reports }) => reports) ?? [];
     return { written, reports: out.map((tensor, i) => kept[i] ?? tensor.report()) };
   }
@@ -300,7 +307,8 @@ export class Quantizer {
         keeps: this.#keeps,
         onKept: async (kept, read) => {
           onKept?.(kept, out.length);
-          await tensors.restore(matches.slice(0, kept), howOf, this.codec, read);
+          if (matches.slice(kept).some(({ slot }) => inputOf(slot.name)))
+            await tensors.restore(matches.slice(0, kept), howOf, this.codec, read);
         },
         onBytes: (done, total) => onProgress?.(stage, done, total),
         signal,
@@ -316,6 +324,6 @@ export class Quantizer {
     this.#hands?.end();
     this.#noMoments();
     const { rm } = await nodeModule('fs/promises');
-    for (const path of [this.#floats, `${this.#floats}.tried`]) await rm(path, { force: true });
+    for (const end of ['', '.part', '.tried', '.tried.part']) await rm(this.#floats + end, { force: true });
   }
 }

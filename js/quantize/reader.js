@@ -20,8 +20,8 @@ import { piecesOf } from './pieces.js';
 /** Those that read, kept from one reader for the next. */
 const workers = new Threads();
 
-/** What the largest instance can have. */
-const MOST = 2 ** 32 - 2 ** 24;
+/** What the largest instance can have, and a page of it. */
+const [MOST, PAGE] = [2 ** 32 - 2 ** 24, 65536];
 /** Tokens whose logits are computed in one batch, besides the first. */
 export const DRAFTS = 31;
 /** Beside what is planned. */
@@ -54,62 +54,82 @@ export function inputOf(name) {
 export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, heads * headDim, ffn];
 
 /**
- * A model in a heap of its own, and a text in windows of its context; pages: where not all weights stay in the heap.
- * @typedef {{ wasm: Wasm, model: number, windows: Uint32Array[], plan: Plan, context: number, pages: Pages | null }} Reading
+ * A model in a heap of its own, and a text in windows of its context; spare: bytes of it that are left; pages: where not all weights stay in the heap.
+ * @typedef {{ wasm: Wasm, model: number, windows: Uint32Array[], plan: Plan, context: number, spare: number, pages: Pages | null }} Reading
  */
 
 /**
- * Within `most` bytes of the heap: the whole model if it fits, else the layers that do and room for two more. NOMEM.
+ * Within `most` bytes of the heap: the whole model if it fits, else the layers that do and room for two more. Null: not even these do.
  * @param {import('../wasm/wasm.js').Compiled} compiled @param {Source} source @param {ByteSource} file @param {Parameters<typeof planModel>[3]} options @param {number} most
  */
 async function planWithin(compiled, source, file, options, most) {
-  const plan = (/** @type {number} */ budget) => planModel(compiled, source, file, { ...options, budget });
-  let planned = await plan(most);
-  // Less would fit, of a smaller context: weights leave the heap instead.
-  if (planned.plan.fits === 'no') planned = await plan(Math.min(most, planned.plan.weightBytes));
-  const { fits, fitsReason, gaveUp } = planned.plan;
-  if (fits === 'no' || gaveUp.some(({ what }) => what !== 'residency'))
-    throw new BqError(
-      'NOMEM',
-      `the model can't read a text in ${most} bytes: ${fits === 'no' ? fitsReason : 'two of its layers alone take more'}`,
-      {
-        hint: 'give it more memory, or a larger --budget',
-      },
-    );
-  return planned;
+  if (most < PAGE) return null;
+  try {
+    return await planModel(compiled, source, file, { ...options, exact: true, budget: most });
+  } catch (error) {
+    if (error instanceof BqError && error.code === 'NOMEM') return null;
+    throw error;
+  }
+}
+
+/** Says what would be enough. @param {number} room @param {number} beside  bytes of it that the model can't have @param {(most: number) => Promise<unknown>} plan  null: too little */
+async function tooSmall(room, beside, plan) {
+  const hint = 'give it a larger --budget, of at most 4GB, or take a smaller model';
+  let [less, enough] = [Math.max(0, room - beside) / PAGE, (MOST - beside) / PAGE];
+  if (!(await plan(enough * PAGE)))
+    return new BqError('NOMEM', 'no instance can hold two layers of the model and what reads a text', { hint });
+  while (enough - less > 1) {
+    const middle = Math.floor((less + enough) / 2);
+    if (await plan(middle * PAGE)) enough = middle;
+    else less = middle;
+  }
+  const needed = enough * PAGE + beside;
+  return new BqError('NOMEM', `the text can't be read in ${room} bytes of memory: ${needed} are needed`, {
+    hint,
+    details: { budget: room, needed },
+  });
 }
 
 /**
  * ARGUMENT: the text has no tokens; NOMEM.
  * @param {import('../shared/types.js').SourceLike} from
  * @param {string} text
- * @param {{ tokens?: number, threads?: number, budget?: number, besideOf: (plan: Shape, context: number) => number }} how  budget: bytes of the heap; besideOf: those that are needed besides
+ * @param {{ tokens?: number, threads?: number, budget?: number, besideOf: (plan: Shape, context: number) => number, wantsOf?: (plan: Shape) => number }} how
+ *   budget: bytes of memory; besideOf: those that are needed besides; wantsOf: and those that are of use, as far as they are left
  * @returns {Promise<Reading>}
  */
-export async function openReader(from, text, { tokens = 16384, threads: wanted = 1, budget = MOST, besideOf }) {
+export async function openReader(
+  from,
+  text,
+  { tokens = 16384, threads: wanted = 1, budget = MOST, besideOf, wantsOf },
+) {
   const threads = Math.min(wanted, THREADS);
   const wasmUrl = { relaxed: CONVERT_URL, simd128: CONVERT_URL, 'simd128-threads': CONVERT_THREADS_URL };
   const compiled = { ...(await compile({ build: 'simd128', wasmUrl }, threads > 1)), threads };
   const source = toSource(from);
   const file = await openSource(source);
   try {
-    const first = { context: 1, window: 1, sessions: 1, kv: /** @type {'f32'} */ ('f32') };
-    const shape = (await planWithin(compiled, source, file, first, MOST)).plan;
+    const planOf = (/** @type {number} */ context, /** @type {number} */ most) =>
+      planWithin(compiled, source, file, { ...sessionOptions(context), sessions: 1 }, most);
+    const shape = (await planOf(1, MOST))?.plan;
+    if (!shape) throw new BqError('NOMEM', 'no instance can hold two layers of the model');
     const context = Math.min(shape.trainedContext, 2048);
-    const options = { ...sessionOptions(context), sessions: 1 };
-    const beside = besideOf(shape, context) + ROOM + CHARACTER * Math.min(text.length, PIECE);
-    const most = Math.min(budget, MOST) - beside;
-    if (most <= 0) throw new BqError('NOMEM', `${beside} bytes are needed beside the model to calibrate`);
-    const planned = await planWithin(compiled, source, file, options, most);
+    const room = Math.floor(Math.min(budget, MOST) / PAGE) * PAGE;
+    const beside =
+      Math.ceil((besideOf(shape, context) + ROOM + CHARACTER * Math.min(text.length, PIECE)) / PAGE) * PAGE;
+    const planned = await planOf(context, room - beside);
+    if (!planned) throw await tooSmall(room, beside, (most) => planOf(context, most));
     const { plan, regionBytes, paging } = planned;
-    const wasm = await Wasm.create(compiled, regionBytes + beside);
+    const left = room - compiled.heapBase - regionBytes - beside;
+    const spare = Math.max(0, Math.min(wantsOf?.(plan) ?? 0, left));
+    const wasm = await Wasm.create(compiled, regionBytes + beside + spare);
     return await releasedUnless(wasm, async () => {
       if (threads > 1) await workers.attach(wasm, compiled, threads); // where none can be had it computes alone
-      const loading = new Loading(wasm, file, planned, options);
+      const loading = new Loading(wasm, file, planned, sessionOptions(context));
       const model = await loading.model;
       await loading.done;
       const pages = paging && (await Pages.open(wasm, model, source));
-      return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context, pages };
+      return { wasm, model, windows: windowsOf(wasm, model, text, context, tokens), plan, context, spare, pages };
     });
   } finally {
     await file.close();

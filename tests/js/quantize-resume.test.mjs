@@ -18,7 +18,7 @@ const script = `
   const seen = { stages: [], kept: 0, all: 0 };
   const onProgress = (stage, done, total) => {
     if (!seen.stages.includes(stage)) seen.stages.push(stage);
-    if (stage !== 'write' || done / total <= Number(at)) return;
+    if ((stage !== 'write' && at >= 0) || done / total <= Number(at)) return;
     if (how === 'kill') process.kill(process.pid, 'SIGKILL');
     stop.abort();
   };
@@ -34,7 +34,7 @@ const script = `
 
 /**
  * @param {string} to @param {object} options  of quantize
- * @param {{ at?: number, how?: 'kill' | 'stop' }} [end]  the share of the file behind which it ends
+ * @param {{ at?: number, how?: 'kill' | 'stop' }} [end]  the share of the file behind which it ends; −1: before anything is read
  */
 function run(to, options, { at = 2, how = 'kill' } = {}) {
   const { signal, status, stdout, stderr } = spawnSync(
@@ -53,6 +53,12 @@ function run(to, options, { at = 2, how = 'kill' } = {}) {
   return stdout ? JSON.parse(stdout) : null;
 }
 
+/** @template T @param {() => T} make @returns {() => T} */
+function once(make) {
+  /** @type {T | undefined} */
+  let made;
+  return () => (made ??= make());
+}
 const names = (/** @type {string} */ folder) => readdirSync(folder).sort();
 
 for (const { name, ...options } of [
@@ -78,22 +84,61 @@ for (const { name, ...options } of [
     assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
   });
 
-test('what fits no more is begun anew: other options, another text, a part that was changed', () => {
+/** What a run leaves that was killed, in a folder of its own, beside what is wanted. */
+const options = { quant: 'bq4h', method: 'search' };
+function killed() {
   const folder = fresh();
-  const out = join(folder, 'out.bq4');
-  const options = { quant: 'bq4h', method: 'search' };
-  run(join(folder, 'whole.bq4'), options);
-  const whole = readFileSync(join(folder, 'whole.bq4'));
-  const left = () => run(out, options, { at: 0.5 });
-  left();
+  const [whole, out] = ['whole.bq4', 'out.bq4'].map((file) => join(folder, file));
+  writeFileSync(whole, searched());
+  run(out, options, { at: 0.6 });
+  return { folder, whole: readFileSync(whole), out, part: `${out}.part`, journal: `${out}.part.journal` };
+}
+const searched = once(() => {
+  const whole = join(fresh(), 'whole.bq4');
+  run(whole, options);
+  return readFileSync(whole);
+});
+
+test('what fits no more is begun anew, and is gone: another text, other options', () => {
+  const { folder, out } = killed();
   assert.equal(run(out, { ...options, calibrate: `${TEXT}.` }).kept, 0);
-  left();
-  assert.equal(run(out, { ...options, tokens: 60 }).kept, 0);
-  left();
-  const part = readFileSync(`${out}.part`);
-  part[Math.floor(0.3 * part.length)] ^= 1;
-  writeFileSync(`${out}.part`, part);
+  run(out, options, { at: 0.6 });
+  // Another one's part isn't left even where nothing comes of this.
+  assert.ok(run(out, { ...options, tokens: 60 }, { at: -1, how: 'stop' }).stopped);
+  assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
+});
+
+test('a part that was changed is begun anew, one that is too long is cut', () => {
+  const { folder, whole, out, part } = killed();
+  const bytes = readFileSync(part);
+  bytes[Math.floor(0.3 * bytes.length)] ^= 1;
+  writeFileSync(part, bytes);
   assert.equal(run(out, options).kept, 0);
+  assert.ok(readFileSync(out).equals(whole));
+  run(out, options, { at: 0.6 });
+  writeFileSync(part, Buffer.concat([readFileSync(part), Buffer.alloc(5_000_000, 7)]));
+  assert.ok(run(out, options).kept);
+  assert.ok(readFileSync(out).equals(whole));
+  assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
+});
+
+test('a journal that was cut short holds what comes after, too; one of other lines as far as it goes', () => {
+  const { whole, out, journal } = killed();
+  const text = readFileSync(journal, 'utf8');
+  writeFileSync(journal, text.slice(0, -20));
+  const { kept } = run(out, options, { at: 0.8, how: 'stop' });
+  assert.ok(run(out, options, { at: 0.9, how: 'stop' }).kept > kept);
+  writeFileSync(journal, `${text}null\n{"tensors":40}\n`);
+  assert.ok(run(out, options).kept);
+  assert.ok(readFileSync(out).equals(whole));
+});
+
+test('too little memory costs nothing of what is there; files that a kill left are gone in the end', () => {
+  const { folder, whole, out } = killed();
+  writeFileSync(`${out}.part.floats.part`, 'x');
+  assert.throws(() => run(out, { ...options, budget: 1e6 }), /can't be read in \d+ bytes of memory/);
+  assert.deepEqual(names(folder), ['out.bq4.part', 'out.bq4.part.journal', 'whole.bq4']);
+  assert.ok(run(out, options).kept);
   assert.ok(readFileSync(out).equals(whole));
   assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
 });

@@ -21,7 +21,7 @@ import { nodeModule } from '../../shared/node.js';
  * @property {boolean} noted    something of the data is whole
  * @property {(facts: object) => Promise<void>} decide
  * @property {(mark: Mark) => Promise<void>} note
- * @property {() => void} restart  what was noted doesn't count
+ * @property {() => Promise<void>} restart  what was noted doesn't count
  * @property {() => Promise<void>} remove
  */
 
@@ -35,18 +35,24 @@ export async function keyOf(facts, bytes) {
   return globalThis.Buffer.from(await crypto.subtle.digest('SHA-256', await all.arrayBuffer())).toString('hex');
 }
 
-/** Lines that are whole. @param {string} text @returns {any[]} */
-function linesOf(text) {
-  /** @type {any[]} */
-  const lines = [];
-  for (const line of text.split('\n').slice(0, -1)) {
-    try {
-      lines.push(JSON.parse(line));
-    } catch {
-      break;
-    }
+/** What a line says; null: it isn't whole. @param {string} line @returns {any} */
+function parsed(line) {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
   }
-  return lines;
+}
+
+/** @param {any} mark */
+const isMark = (mark) =>
+  [mark?.tensors, mark?.position].every(Number.isInteger) && Array.isArray(mark.hashes) && Array.isArray(mark.reports);
+
+/** The first line, and marks as far as they are whole. @param {string} text @returns {{ first: any, marks: Mark[] }} */
+function read(text) {
+  const [first, ...marks] = text.split('\n').slice(0, -1).map(parsed);
+  const broken = marks.findIndex((mark) => !isMark(mark));
+  return { first, marks: broken < 0 ? marks : marks.slice(0, broken) };
 }
 
 /**
@@ -58,13 +64,15 @@ export async function openJournal(output, key) {
   const { appendFile, readFile, rm, writeFile } = await nodeModule('fs/promises');
   const { existsSync } = await nodeModule('fs');
   const path = `${output}.part.journal`;
-  const [first, ...lines] = existsSync(path) ? linesOf(await readFile(path, 'utf8')) : [];
-  const same = first?.key === key;
-  if (!same) await rm(path, { force: true });
-  const marks = same && existsSync(`${output}.part`) ? lines : [];
-  let facts = (same && first.facts) || null;
+  const part = `${output}.part`;
+  const there = existsSync(path) ? read(await readFile(path, 'utf8')) : null;
+  const same = there?.first?.key === key;
+  const marks = there && same && existsSync(part) ? there.marks : [];
+  let facts = (same && there?.first.facts) || null;
   let noted = marks.length > 0;
-  const begin = () => writeFile(path, `${JSON.stringify({ key, facts })}\n`);
+  const begin = () => writeFile(path, [{ key, facts }, ...marks].map((line) => `${JSON.stringify(line)}\n`).join(''));
+  if (there && !same) for (const old of [path, part]) await rm(old, { force: true });
+  else if (there && (facts || noted)) await begin(); // without a line that was cut short
   return {
     marks,
     facts,
@@ -75,9 +83,10 @@ export async function openJournal(output, key) {
       facts = given;
       await begin();
     },
-    restart() {
+    async restart() {
       marks.length = 0;
       noted = false;
+      await begin();
     },
     async note(mark) {
       if (!noted) await begin();

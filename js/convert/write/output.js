@@ -5,7 +5,7 @@ import { nodeModule } from '../../shared/node.js';
 /**
  * @typedef {object} Sink
  * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  done with `bytes` when it resolves
- * @property {() => Promise<void>} finish  makes the file appear
+ * @property {(bytes?: number) => Promise<void>} finish  makes the file appear, of so many bytes: of what was kept there may be more
  * @property {(keep?: boolean) => Promise<void>} abort   leaves nothing behind unless told to keep NAME.part; harmless after finish
  * @property {(position: number, length: number) => Promise<Uint8Array>} [read]  bytes that were written, fewer at the end
  */
@@ -46,8 +46,9 @@ export async function fileSink(path, { keep = false } = {}) {
       const { buffer, bytesRead } = await attempt(async () => file?.read(new Uint8Array(length), 0, length, position));
       return buffer.subarray(0, bytesRead);
     },
-    async finish() {
+    async finish(bytes) {
       await attempt(async () => {
+        if (bytes !== undefined) await file?.truncate(bytes);
         await file?.sync();
         await file?.close();
         await rename(part, path);

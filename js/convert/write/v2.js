@@ -134,7 +134,7 @@ function layOut(tensors) {
 export async function writeV2(sink, model, options) {
   try {
     const written = await write(sink, model, options);
-    await sink.finish();
+    await sink.finish(written.bytes);
     await options.journal?.remove();
     return written;
   } catch (error) {
@@ -161,7 +161,7 @@ async function goOn(data, { marks, restart }) {
     (hex) => new Uint8Array(globalThis.Buffer.from(hex, 'hex')),
   );
   if (!(await data.restore(last.position, hashes))) {
-    restart();
+    await restart();
     return 0;
   }
   return last.tensors;
