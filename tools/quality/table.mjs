@@ -86,7 +86,7 @@ const MIXED = {
     ['mixed', 'in order, 4.0 bits', ['--target-size', '149500'], true],
   ],
   model: [],
-  rescaled: [['mixed', 'in order, 4.0 bits', ['--target-size', '84600000'], true]],
+  rescaled: [['mixed', 'in order, 84.6 MB', ['--target-size', '84600000'], true]],
   chat: [
     ['mixed', 'in order, 2.8 MB', ['--target-size', '2800000'], true],
     ['mixed', 'in order, 3.2 MB', ['--target-size', '3200000'], true],
@@ -107,7 +107,7 @@ const RESCALED = [
   'bq4a compensated',
   'bq4a in order',
   'bq4a in order, 16,384 tokens',
-  'mixed in order, 4.0 bits',
+  'mixed in order, 84.6 MB',
 ];
 
 /** @import { Row, Table } from './rows.mjs' */
