@@ -9,10 +9,10 @@ import { newestFrom, newId, pathTo, united, versions } from './tree.js';
 export class Current {
   /** @type {Conversation} */
   #it = opened();
-  /** Messages that were taken back here: another tab's copy does not bring them back. @type {Set<string>} */
+  /** Messages that were taken back here, whatever another tab has. @type {Set<string>} */
   #gone = new Set();
-  /** Another tab wrote while a reply was being written here. */
-  #missed = false;
+  /** Another tab has written. */
+  #behind = false;
   #log;
   #onChange;
 
@@ -26,9 +26,8 @@ export class Current {
     this.#onChange = onChange;
     remember(this.#it.id);
     onOther((id) => {
-      if (id !== this.#it.id) return;
-      this.#missed = busy();
-      if (!this.#missed) this.#adopt();
+      this.#behind ||= id === this.#it.id;
+      if (!busy()) this.catchUp();
     });
   }
 
@@ -68,7 +67,6 @@ export class Current {
   /** @param {Conversation} [conversation]  none: a new one */
   open(conversation = empty()) {
     this.#it = conversation;
-    this.#missed = false;
     this.#gone.clear();
     remember(conversation.id);
     this.show();
@@ -134,18 +132,10 @@ export class Current {
     return save(it, this.#gone);
   }
 
-  /** Shows what another tab wrote while a reply was being written here. */
+  /** What another tab has added; if it went on from here, so does this one. What it has overwritten is stored again. */
   catchUp() {
-    if (this.#missed) this.#adopt();
-  }
-
-  /**
-   * What another tab has added; if it went on from here, so does this one. Two tabs that store at the same time don't see
-   * each other's: what the other one has overwritten is stored again.
-   */
-  #adopt() {
-    this.#missed = false;
-    const other = read(this.#it.id);
+    const other = this.#behind && read(this.#it.id);
+    this.#behind = false;
     if (!other) return;
     const mine = this.#it;
     const entries = united(
