@@ -7,8 +7,8 @@ import { matrixOf } from '../js/convert/write/v2.js';
 import { BqError } from '../js/shared/errors.js';
 import { sections, u32, u64 } from '../js/shared/sections.js';
 import { readRange } from '../js/sources/read.js';
-import { versionOf } from './gguf-checkpoint.js';
 import { readTensors } from './inspect.js';
+import { versionOf } from './version-of.js';
 
 /** @import { InTensor } from '../js/convert/read/tensors.js' */
 /** @import { ByteSource } from '../js/sources/types.js' */

@@ -1,15 +1,13 @@
 /** A GGUF file as a checkpoint whose weights are encoded anew: their rows as they are stored, and as f32 for who needs that. */
-import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { createCodec } from '../js/convert/codec.js';
 import { rowsPerPiece } from '../js/convert/encoded.js';
-import { stampOf } from '../js/convert/read/folder.js';
 import { ROWS, weightBytes } from '../js/convert/weights.js';
 import { matrixOf } from '../js/convert/write/v2.js';
 import { openGguf } from '../js/gguf/open.js';
 import { translated } from '../js/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { readRange } from '../js/sources/read.js';
+import { versionOf } from './version-of.js';
 
 /** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
 /** @import { InTensor } from '../js/convert/read/tensors.js' */
@@ -80,10 +78,6 @@ const tableOf = ({ dims, values }) => ({
   dims,
   read: async () => new Float32Array(values.slice().buffer),
 });
-
-/** Which version of a file this is; what can't be told is never taken for the same. @param {ByteSource} file */
-export const versionOf = ({ name, size, remote, tag }) =>
-  remote ? `${name} ${size} ${tag || randomUUID()}` : stampOf(name.startsWith('file:') ? fileURLToPath(name) : name);
 
 /**
  * FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.

@@ -19,8 +19,8 @@ typedef struct bqw_cut { /* 12 bytes */
 /* At the input of a module (c/model/program.h). */
 bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module);
 /* From what tokens carry at `from` [tokens][carried] to what they carry at `to`, and their input
- * there [tokens][cols], unless it is NULL. "Layer" `layers`: `after` becomes the embedding. */
-/* WANT_DATA: the layer's weights, or rows of the embedding, have to be read first. */
+ * there [tokens][cols], unless it is NULL. "Layer" `layers`: `after` becomes the embedding.
+ * WANT_DATA: the layer's weights, or rows of the embedding, have to be read first. */
 bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
                              const float *before, float *after, float *input, bq_error *err);
 /* Of a layer that doesn't stay in memory (c/model/pages.h). True: *out is to be read. Another one

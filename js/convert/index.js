@@ -7,7 +7,7 @@ import { createCodec, createHasher } from './codec.js';
 import { conversionReport } from './report.js';
 import { toBase64, tokenizerToJson } from './companion-json.js';
 import { matchTensors } from './names.js';
-import { isPassing, keyOf, openJournal } from './write/journal.js';
+import { isPassing, keyOf, openJournal, reportsOf } from './write/journal.js';
 import { fileSink } from './write/output.js';
 import { encoded } from './encoded.js';
 import { chatFormat, chosenTypes, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
@@ -132,9 +132,8 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
     reports,
     keeps: isPassing,
   });
-  const kept = journal.marks.flatMap((mark) => mark.reports);
   return {
-    tensors: tensors.map((t, i) => (i < kept.length ? { ...t, report: () => kept[i] } : t)),
+    tensors: reportsOf(tensors, journal).map((report) => ({ report: () => report })),
     written,
     encoder: codec.name,
   };

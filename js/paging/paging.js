@@ -6,7 +6,7 @@
  */
 import { BqError, unpackError } from '../shared/errors.js';
 import { listen } from '../shared/protocol.js';
-import { openReader } from './reader.js';
+import { openReader, readInto } from './reader.js';
 import { isNode } from '../shared/node.js';
 import { structs } from '../wasm/border.js';
 import { gate, unlessAborted, within } from '../shared/async.js';
@@ -34,10 +34,7 @@ const BEGIN_MS = 4000;
 /** Reads in this thread, straight into the heap: in Node others do the work meanwhile. @param {Wasm} wasm @param {Reader} reader @returns {Filler} */
 function localFiller(wasm, reader) {
   return {
-    fill: async (offset, at, bytes) => {
-      const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes));
-      if (!reader.fills && wasm.alive) wasm.bytes(at, bytes).set(piece);
-    },
+    fill: (offset, at, bytes) => readInto(reader, wasm, offset, at, bytes),
     close: () => reader.close(),
   };
 }

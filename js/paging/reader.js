@@ -13,6 +13,12 @@ import { nodeModule } from '../shared/node.js';
  * @property {() => Promise<void>} close
  */
 
+/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes */
+export async function readInto(reader, wasm, offset, at, bytes) {
+  const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes));
+  if (!reader.fills && wasm.alive) wasm.bytes(at, bytes).set(piece);
+}
+
 /** @param {string} name @param {number} offset @param {unknown} cause */
 const failure = (name, offset, cause) =>
   new BqError('READ', `${name} can't be read any more: ${cause instanceof Error ? cause.message : cause}`, {

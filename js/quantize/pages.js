@@ -1,5 +1,5 @@
 /** Weights of a model that reads a text, where not all of them stay in memory: C says which bytes go where (c/model/pages.h), this reads them. */
-import { openReader } from '../paging/reader.js';
+import { openReader, readInto } from '../paging/reader.js';
 import { BqError } from '../shared/errors.js';
 import { structs } from '../wasm/border.js';
 
@@ -38,8 +38,7 @@ export class Pages {
     const { offset, dst, bytes, id } = this.#wasm.read('bqw_page', at);
     let good = 0;
     try {
-      const read = await this.#reader.read(offset, bytes, () => this.#wasm.bytes(dst, bytes));
-      if (!this.#reader.fills) this.#wasm.bytes(dst, bytes).set(read);
+      await readInto(this.#reader, this.#wasm, offset, dst, bytes);
       good = 1;
     } finally {
       if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, good);

@@ -5,7 +5,7 @@ import { matchTensors } from '../convert/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
 import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
 import { ALIGN, CHUNK } from '../convert/write/frame.js';
-import { isPassing, keyOf, openJournal } from '../convert/write/journal.js';
+import { isPassing, keyOf, openJournal, reportsOf } from '../convert/write/journal.js';
 import { fileSink } from '../convert/write/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
 import { BqError } from '../shared/errors.js';
@@ -279,8 +279,7 @@ export class Quantizer {
     if (this.#isInOrder) this.#noMoments();
     const journal = this.#journal ?? undefined;
     const { written, out } = await this.#rounded(own, this.#output, 'write', journal);
-    const kept = journal?.marks.flatMap(({ reports }) => reports) ?? [];
-    return { written, reports: out.map((tensor, i) => kept[i] ?? tensor.report()) };
+    return { written, reports: reportsOf(out, this.#journal) };
   }
 
   /** @param {ReadonlyMap<string, WeightType>} own @param {string} path @param {'try' | 'write'} stage @param {Journal} [journal] */

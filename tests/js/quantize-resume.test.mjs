@@ -84,8 +84,9 @@ for (const { name, ...options } of [
     assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
   });
 
-/** What a run leaves that was killed, in a folder of its own, beside what is wanted. */
 const options = { quant: 'bq4h', method: 'search' };
+
+/** What a run leaves that was killed, in a folder of its own, beside what is wanted. */
 function killed() {
   const folder = fresh();
   const [whole, out] = ['whole.bq4', 'out.bq4'].map((file) => join(folder, file));

@@ -25,6 +25,12 @@ import { nodeModule } from '../../shared/node.js';
  * @property {() => Promise<void>} remove
  */
 
+/** Of all tensors: those that another one left are in its marks. @template T @param {{ report: () => T }[]} tensors @param {Journal | null} journal @returns {T[]} */
+export function reportsOf(tensors, journal) {
+  const kept = journal?.marks.flatMap(({ reports }) => reports) ?? [];
+  return tensors.map((tensor, i) => kept[i] ?? tensor.report());
+}
+
 /** What a network let down: the next try goes on. @param {unknown} error */
 export const isPassing = (error) =>
   error instanceof BqError && (error.code === 'NETWORK' || error.code === 'HTTP_STATUS');
