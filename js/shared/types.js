@@ -103,7 +103,8 @@
  * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
  * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
  *   at a time has; ends it
- * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
+ * @property {(file: { url: string, prefix: Uint8Array, sealed: boolean, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number,
+ *   hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open  js/store/types.js, EntryOptions
  * @property {(key: string) => Promise<void>} [delete]  a file that is not the one that was asked for
  */
 
@@ -114,8 +115,8 @@
  * @property {string} reason  why not in a better place; '' in the best
  * @property {() => Promise<import('../store/types.js').Listed[]>} list
  * @property {() => Promise<import('../store/types.js').Usage>} usage
- * @property {(key: string) => Promise<void>} delete  IN_USE
- * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted
+ * @property {(key: string) => Promise<void>} delete  ARGUMENT: not a key of list(); IN_USE
+ * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted. ARGUMENT: none has this key
  * @property {() => Promise<void>} clear  of all that is not in use. IN_USE: something was
  * @property {() => Promise<void>} [close]  of stores that were opened by themselves
  */
