@@ -173,7 +173,12 @@ const BUILDS = {
   clang: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-clang'),
   relaxed: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-wasm-relaxed'),
   simd128: (/** @type {Report} */ report, /** @type {Tools} */ tools) =>
-    built(report, tools, ...KERNEL_TESTS.map((name) => `build/test-wasm-simd128/${name}.js`)),
+    built(
+      report,
+      tools,
+      'build/test-wasm-simd128/package.json',
+      ...KERNEL_TESTS.map((name) => `build/test-wasm-simd128/${name}.js`),
+    ),
   cData: cTestData,
   fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'fuzz', 'fuzz-wasm'),
   types: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {

@@ -10,7 +10,7 @@ import { LocalModel } from './model.js';
 import { emit } from '../shared/events.js';
 import { Hold } from '../shared/hold.js';
 import { planModel } from '../plan/plan.js';
-import { openSource } from '../sources/index.js';
+import { inOneAnswer, openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
 
@@ -72,6 +72,11 @@ class LocalEngine {
     this.#check();
     const options = { ...sizes, ...hears };
     const one = await this.#oneFile(described, options);
+    return unlessRenamed(one, (from) => this.#plan(from, options));
+  };
+
+  /** @param {Source} one @param {import('../shared/types.js').LoadOptions} options */
+  async #plan(one, options) {
     const file = await openSource(one, options.signal);
     try {
       const planned = await planModel(this.#compiled, one, file, options, this.#cache);
@@ -84,7 +89,7 @@ class LocalEngine {
     } finally {
       await file.close();
     }
-  };
+  }
 
   pause = async () => this.#settle({ paused: true });
   resume = async () => this.#settle({ paused: false });
@@ -107,7 +112,9 @@ class LocalEngine {
     } = checkCall(TABLE.engine.load, [source, given]);
     try {
       const all = { ...options, ...hears };
-      return /** @type {any} */ (await this.#load(await this.#oneFile(described, all), all, false)); // createChat and others are made of it: openai/conversing.js
+      const one = await this.#oneFile(described, all);
+      const load = (/** @type {Source} */ from) => this.#load(from, all, false);
+      return /** @type {any} */ (await unlessRenamed(one, load)); // createChat and others are made of it: openai/conversing.js
     } catch (error) {
       if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
       throw error;
@@ -225,6 +232,20 @@ class LocalEngine {
 
   [asyncDispose]() {
     return this.close();
+  }
+}
+
+/**
+ * Some networks for delivery have nodes that name the same bytes differently (ETag, Last-Modified). Without hashes it can't be told
+ * whether several answers belong together: one answer, read to its end, does.
+ * @template T @param {Source} source @param {(source: Source) => Promise<T>} work @returns {Promise<T>}
+ */
+async function unlessRenamed(source, work) {
+  try {
+    return await work(source);
+  } catch (error) {
+    if (!(error instanceof BqError && error.details.renamed)) throw error;
+    return work(inOneAnswer(source));
   }
 }
 
