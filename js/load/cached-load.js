@@ -16,7 +16,7 @@ const CHUNK = 2 ** 20;
 /** Kinds of chunk hashes (docs/FORMAT.md, HASH). */
 const [XXH64, SHA256] = [1, 2];
 
-/** XXH64 and SHA-256, computed by the engine: pages without a secure context have no other. @param {Compiled} compiled */
+/** XXH64, computed by the engine; and SHA-256, where pages have no other: without a secure context. @param {Compiled} compiled */
 function hashes(compiled) {
   /** @type {Promise<Wasm> | undefined} */
   let kept;
@@ -31,11 +31,13 @@ function hashes(compiled) {
         return new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true);
       });
     },
-    async sha256(/** @type {Uint8Array} */ bytes) {
-      const hash = new (await onDemand(import('../wasm/sha256.js'))).Sha256(await instance());
-      for (let at = 0; at < bytes.length; at += CHUNK) hash.add(bytes.subarray(at, at + CHUNK));
-      return hash.end();
-    },
+    sha256: globalThis.crypto?.subtle
+      ? undefined
+      : async (/** @type {Uint8Array} */ bytes) => {
+          const hash = new (await onDemand(import('../wasm/sha256.js'))).Sha256(await instance());
+          for (let at = 0; at < bytes.length; at += CHUNK) hash.add(bytes.subarray(at, at + CHUNK));
+          return hash.end();
+        },
   };
 }
 

@@ -180,6 +180,10 @@ export class Pager {
   #line = [];
   /** Resolved, and replaced, whenever something has changed. @type {Gate<void>} */
   #gate = gate();
+  /** Counts what begins: reads, and waits for them. */
+  #begun = 0;
+  /** The last read that failed. @type {{ begun: number, error: unknown } | null} */
+  #failure = null;
 
   /** @param {Wasm} wasm @param {number} model  its handle @param {Filler} filler */
   constructor(wasm, model, filler) {
@@ -207,37 +211,40 @@ export class Pager {
   /** @param {{ offset: number, dst: number, bytes: number, id: number }} page */
   async #read({ offset, dst, bytes, id }) {
     this.#open++;
-    let error;
+    const begun = ++this.#begun;
+    let good = true;
     try {
       await this.#filler.fill(offset, dst, bytes);
-    } catch (cause) {
-      error = cause;
+    } catch (error) {
+      good = false;
+      this.#failure = { begun, error };
     }
     this.#open--;
     if (this.#closed) return;
-    if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, error ? 0 : 1);
-    this.#wake(error);
+    if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, good ? 1 : 0);
+    this.#wake();
   }
 
-  /** @param {unknown} [error] */
-  #wake(error) {
+  #wake() {
     const before = this.#gate;
     this.#gate = gate();
-    if (error) before.reject(error);
-    else before.resolve();
+    before.resolve();
   }
 
   /**
    * Waits until something has changed for a session whose slice found no page. False: no read is under way, what it
-   * lacks is something else.
+   * lacks is something else. Throws what a read threw that began after this wait: an earlier one, for another generation or
+   * ahead of need, is tried again first.
    * @param {number} session
    * @param {AbortSignal} [signal]
    */
   async wait(session, signal) {
     if (!this.#line.includes(session)) this.#line.push(session);
+    const since = this.#begun;
     this.ahead(session);
     if (!this.#open && this.#line[0] === session) return false;
     await unlessAborted(this.#gate.promise, signal);
+    if (this.#failure && this.#failure.begun > since) throw this.#failure.error;
     return true;
   }
 

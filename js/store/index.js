@@ -167,6 +167,7 @@ export class Store {
    * @returns {Promise<Found | null>}
    */
   async find(url) {
+    if (this.#maxBytes === 0) return null;
     const mark = await this.#markOf(url);
     const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
     const known = (await this.#known(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) =>
@@ -416,7 +417,9 @@ export async function openStore(options = {}) {
       },
     );
   const reasons = [];
-  for (const [kind, open] of BACKENDS) {
+  const hashes = options.sha256 || globalThis.crypto?.subtle;
+  if (!hashes) reasons.push('no SHA-256 without a secure context');
+  for (const [kind, open] of hashes ? BACKENDS : []) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
       return new Store(
