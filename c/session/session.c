@@ -280,20 +280,29 @@ static void end_timeline(bq_session *s) {
   bq_pass_part(s);
   if (s->n_texts) bq_pass_drop(s);
   s->n_texts = 0;
-  if (!s->model->config.bidirectional) return;
-  s->computed = 0;
-  bq_pass_drop(s);
+  if (s->model->config.bidirectional) bq_session_clear(s);
 }
 
-/* From this position on everything will be computed anew. */
+void bq_session_clear(bq_session *s) {
+  bq_pass_drop(s);
+  s->computed = 0;
+  bq_cache_cut(&s->kv, 0);
+  bq_evict_reset(s);
+}
+
+/* From this position on everything will be computed again. */
 static void compute_from(bq_session *s, uint32_t position) {
   if (s->model->config.bidirectional) position = 0;
   if (s->computed <= position) return;
-  s->computed = position;
   bq_pass_drop(s);
-  if (bq_cache_holds(&s->kv, position) && position >= s->scored) return;
-  s->computed = 0; /* given back behind a window, or it would be no longer */
-  bq_evict_reset(s);
+  /* The blocks that this position sees may have been given back as a window moved on, and what is
+   * evicted can't be brought back: then the timeline is computed from its start. */
+  if (position < s->scored || !bq_cache_holds(&s->kv, position)) {
+    bq_session_clear(s);
+    return;
+  }
+  s->computed = position;
+  bq_cache_cut(&s->kv, position);
 }
 
 void bq_draft_forget(bq_session *s) {
@@ -308,10 +317,7 @@ static void forget(bq_session *s) {
   bq_draft_forget(s);
   s->has_results = false;
   s->restored = 0;
-  s->computed = 0;
-  bq_pass_drop(s);
-  bq_cache_cut(&s->kv, 0);
-  bq_evict_reset(s);
+  bq_session_clear(s);
 }
 
 void bq_session_set_key(bq_session *s, uint64_t key) {
