@@ -1,5 +1,6 @@
 #include "session/session.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "core/least.h"
@@ -471,12 +472,24 @@ bq_session_stats bq_session_stats_get(const bq_session *s) {
                             bq_pass_rows(s)};
 }
 
-static bq_status check_bias(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
-  for (size_t i = 0; i < o->n_bias; i++)
+/* Comparisons are false for NaN. */
+static bq_status check_sampling(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
+  const char *wrong = NULL;
+  if (!(o->temperature >= 0)) wrong = "the temperature: expected a number of at least 0";
+  if (!(o->top_p >= 0 && o->top_p <= 1)) wrong = "top-p: expected a number from 0 to 1";
+  if (!(o->min_p >= 0 && o->min_p <= 1)) wrong = "min-p: expected a number from 0 to 1";
+  if (!(o->repeat_penalty >= 0 && o->repeat_penalty <= FLT_MAX))
+    wrong = "the repetition penalty: expected a finite number of at least 0";
+  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s", wrong);
+  for (size_t i = 0; i < o->n_bias; i++) {
     if (o->bias[i].id >= vocab)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                      "there is no token %u to be biased, the vocabulary has %u", o->bias[i].id,
                      vocab);
+    if (!(o->bias[i].bias == o->bias[i].bias))
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "the bias of token %u is not a number",
+                     o->bias[i].id);
+  }
   return BQ_OK;
 }
 
@@ -487,11 +500,11 @@ bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
   const bq_sample_options o = options ? *options : (bq_sample_options){0};
   const uint32_t vocab = s->model->config.vocab;
-  bq_status status = check_bias(&o, vocab, err);
+  bq_status status = check_sampling(&o, vocab, err);
   if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
   if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
-  uint32_t last = bq_smaller32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
+  uint32_t last = bq_smaller32(o.repeat_last, s->n_tokens);
   uint32_t picked = bq_sample(logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
                               s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);

@@ -350,8 +350,8 @@ static void test_saved_amid_a_run(void) {
   tiny_free(&t);
 }
 
-static void check_refused(bq_session *s, saved_state saved, size_t at, uint8_t value, bq_status status,
-                          const char *detail) {
+static void check_refused(bq_session *s, saved_state saved, size_t at, uint8_t value,
+                          bq_status status, const char *detail) {
   const uint8_t old = saved.bytes[at];
   bq_error err = {0};
   saved.bytes[at] = value;
