@@ -445,7 +445,8 @@ bq_work bq_session_work(const bq_session *session, bq_stage stage, uint32_t laye
 
 /* --- sampling ----------------------------------------------------------------------------- */
 
-/* Added to the logit of token `id`, which has to be in the vocabulary. -INFINITY: never picked. */
+/* Added to the logit of token `id`, which has to be in the vocabulary. -INFINITY or NaN: never
+ * picked. */
 typedef struct bq_logit_bias {
   uint32_t id;
   float bias;
@@ -482,7 +483,7 @@ bq_rng bq_rng_seed(uint64_t seed);
 
 /* Picks the next token of a session that has logits. STATE when it has none, NO_TOKEN when mask,
  * bias and hook leave nothing to pick (or no logit is a number), ARGUMENT: a bias outside the
- * vocabulary or NaN, another option out of its range. The draw takes one step of *rng, which greedy
+ * vocabulary, another option out of its range. The draw takes one step of *rng, which greedy
  * doesn't touch (it may be NULL then). */
 bq_status bq_session_sample(bq_session *session, const bq_sample_options *options, bq_rng *rng,
                             uint32_t *token, bq_error *err);

@@ -472,24 +472,21 @@ bq_session_stats bq_session_stats_get(const bq_session *s) {
                             bq_pass_rows(s)};
 }
 
-/* Comparisons are false for NaN. */
+/* False for NaN. */
+static bool within(float x, float most) { return x >= 0 && x <= most; }
+
 static bq_status check_sampling(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
-  const char *wrong = NULL;
-  if (!(o->temperature >= 0)) wrong = "the temperature: expected a number of at least 0";
-  if (!(o->top_p >= 0 && o->top_p <= 1)) wrong = "top-p: expected a number from 0 to 1";
-  if (!(o->min_p >= 0 && o->min_p <= 1)) wrong = "min-p: expected a number from 0 to 1";
-  if (!(o->repeat_penalty >= 0 && o->repeat_penalty <= FLT_MAX))
-    wrong = "the repetition penalty: expected a finite number of at least 0";
-  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s", wrong);
-  for (size_t i = 0; i < o->n_bias; i++) {
+  const char *wrong = !within(o->temperature, __builtin_inff()) ? "temperature"
+                      : !within(o->top_p, 1)                    ? "top_p"
+                      : !within(o->min_p, 1)                    ? "min_p"
+                      : !within(o->repeat_penalty, FLT_MAX)     ? "repeat_penalty"
+                                                                : NULL;
+  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s is out of its range", wrong);
+  for (size_t i = 0; i < o->n_bias; i++)
     if (o->bias[i].id >= vocab)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                      "there is no token %u to be biased, the vocabulary has %u", o->bias[i].id,
                      vocab);
-    if (!(o->bias[i].bias == o->bias[i].bias))
-      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "the bias of token %u is not a number",
-                     o->bias[i].id);
-  }
   return BQ_OK;
 }
 
