@@ -32,9 +32,13 @@ bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_step *out) {
   return out->growth <= 1024;
 }
 
+/* Bytes of a text of the trie, at most: one that was written by hand may lead in a circle. */
+enum { KEY_MAX = 256 };
+
 /* Bytes of the longest text of the trie at the beginning, and where its replacement lies. */
 static size_t longest(const bq_step *s, const uint8_t *text, size_t bytes, uint32_t *value) {
   size_t found = 0;
+  if (bytes > KEY_MAX) bytes = KEY_MAX;
   uint32_t node = offset(unit_at(s, 0));
   for (size_t i = 0; i < bytes; i++) {
     uint32_t unit = unit_at(s, node ^= text[i]);

@@ -186,7 +186,8 @@ static bool read_replace(const uint8_t *bytes, size_t n, bq_step *s) {
   if (n < 8) return false;
   s->n = bq_load32(bytes);
   s->text_bytes = bq_load32(bytes + 4);
-  if (!s->n || s->text_bytes > 1024 || 8 + ((uint64_t)s->n + s->text_bytes + 3) / 4 * 4 != n)
+  if (!s->n || s->n > 1024 || s->text_bytes > 1024 ||
+      8 + ((uint64_t)s->n + s->text_bytes + 3) / 4 * 4 != n)
     return false;
   s->records = bytes + 8;
   s->text = s->records + s->n;
