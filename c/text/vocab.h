@@ -75,8 +75,8 @@ struct bq_tokenizer {
   bool words;          /* no token has a space after something else: words don't interact */
   const bq_split *split; /* byte-level BPE: the section's or one of ours */
   bq_split own_split;
-  bq_step steps[BQ_STEPS];
-  bq_stage stages[BQ_STAGES];
+  bq_text_step steps[BQ_STEPS];
+  bq_cut_stage stages[BQ_STAGES];
   uint32_t n_steps, n_stages;
   bool parts; /* the section brings those */
   const uint8_t *rules; /* [n_rules]: u32 id, rising, u32 rules */
