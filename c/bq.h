@@ -299,7 +299,8 @@ typedef struct bq_adapter_part {
 /* Sessions compute with `parts` [layers][BQ_ADAPTED_COUNT] from now on, or as the model is: NULL.
  * They stay the caller's, as they are, until the session is freed or told others; forks have them
  * too. `key`: as of bq_session_set_key, not 0 where there are parts. SHAPE: a layer has no such
- * product; NO_SESSION: no memory for A x. The session is then as it was. */
+ * product; NO_SESSION: no memory for A x, beside the block of the adapter before where that is too
+ * small. The session is then as it was. */
 bq_status bq_session_set_adapter(bq_session *session, const bq_adapter_part *parts, uint64_t key,
                                  bq_error *err);
 
