@@ -12,7 +12,7 @@ static bq_status bad(bq_error *err, const char *what, uint32_t index) {
 
 static bq_status check_rules(const bq_grammar *g, bq_error *err) {
   for (uint32_t i = 0; i < g->n_rules; i++)
-    if (g->rules[i].start >= g->n_states || g->rules[i].flags > BQ_RULE_PLAIN)
+    if (g->rules[i].start >= g->n_states || g->rules[i].flags > BQ_GRAMMAR_PLAIN)
       return bad(err, "rule", i);
   return g->root < g->n_rules ? BQ_OK : bad(err, "root", g->root);
 }

@@ -31,7 +31,7 @@
 #define BQ_GRAMMAR_LIMIT (1u << 22)
 
 enum {
-  BQ_RULE_PLAIN = 1,
+  BQ_GRAMMAR_PLAIN = 1,
   BQ_STATE_ACCEPTS = 1,
   BQ_STATE_LIST = 2,  /* its [ begins a list whose items differ */
   BQ_STATE_OPEN = 4,  /* its " begins an item */
@@ -42,7 +42,7 @@ enum {
 
 typedef struct bq_rule {
   uint32_t start;
-  uint32_t flags; /* BQ_RULE_PLAIN: takes any one plain character (vocabulary.h), if not these
+  uint32_t flags; /* BQ_GRAMMAR_PLAIN: takes any one plain character (vocabulary.h), if not these
                      alone */
 } bq_rule;
 

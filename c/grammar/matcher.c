@@ -43,7 +43,7 @@ bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
 bool bq_matcher_complete(const bq_matcher *m) { return m->places[m->here].complete; }
 
 static bool place_continues(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++) {
     const uint32_t state = m->threads[p->first + i].state;
     if (m->g->states[state].edges > bq_edges_begin(m->g, state)) return true;
@@ -63,7 +63,7 @@ static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *er
 
 /* The only byte that a place may go on with; -1: it may end, or there are several. */
 static int only_byte(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   int only = -1;
   if (p->complete) return -1;
   for (uint32_t i = 0; i < p->n; i++) {
@@ -77,12 +77,12 @@ static int only_byte(const bq_matcher *m, uint32_t place) {
   return only;
 }
 
-/* bq_step, in a list as well: BQ_NOWHERE also where an item would be the same as another, or could
- * only become so. */
+/* bq_place_step, in a list as well: BQ_NOWHERE also where an item would be the same as another, or
+ * could only become so. */
 static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *u) {
-  if (!m->g->lists) return bq_step(m, place, byte);
+  if (!m->g->lists) return bq_place_step(m, place, byte);
   if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_NOWHERE;
-  const uint32_t next = bq_step(m, place, byte);
+  const uint32_t next = bq_place_step(m, place, byte);
   if (!u->item || next == BQ_FULL || !(m->places[next].marks & BQ_STATE_CLOSE)) return next;
   return only_byte(m, next) == '"' && bq_unique_had(u, m->items) ? BQ_NOWHERE : next;
 }
@@ -166,7 +166,7 @@ static uint32_t plain_left(const bq_matcher *m, bq_thread t) {
   if (t.frame == BQ_BOTTOM) return 0;
   const bq_call *c = &m->g->calls[f->call];
   const bq_rule *rule = &m->g->rules[c->rule];
-  return rule->flags & BQ_RULE_PLAIN && rule->start == t.state ? c->max - f->count : 0;
+  return rule->flags & BQ_GRAMMAR_PLAIN && rule->start == t.state ? c->max - f->count : 0;
 }
 
 /* Whether some plain byte is on an edge of a thread. */
@@ -189,7 +189,7 @@ typedef struct plain_ways {
 } plain_ways;
 
 static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   plain_ways ways = {0};
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
@@ -330,7 +330,7 @@ bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool 
 }
 
 uint32_t bq_matcher_least(const bq_matcher *m) {
-  const bq_place *p = &m->places[m->here];
+  const bq_matcher_place *p = &m->places[m->here];
   uint32_t least = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p->n; i++) {
     const uint32_t of = bq_thread_least(m, m->threads[p->first + i]);
@@ -341,7 +341,7 @@ uint32_t bq_matcher_least(const bq_matcher *m) {
 }
 
 /* The byte after which the least is to do; -1: there is none. */
-static int nearer_byte(const bq_matcher *m, const bq_place *p) {
+static int nearer_byte(const bq_matcher *m, const bq_matcher_place *p) {
   uint32_t least = BQ_GRAMMAR_NONE;
   int byte = -1;
   for (uint32_t i = 0; i < p->n; i++) {

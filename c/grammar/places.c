@@ -149,7 +149,7 @@ static void sort_kept(bq_matcher *m) {
   }
 }
 
-static bool same_threads(const bq_matcher *m, const bq_place *p, uint32_t hash) {
+static bool same_threads(const bq_matcher *m, const bq_matcher_place *p, uint32_t hash) {
   if (p->hash != hash || p->n != m->n_kept) return false;
   const bq_thread *t = m->threads + p->first;
   for (uint32_t i = 0; i < p->n; i++)
@@ -177,7 +177,7 @@ static uint32_t place_of_kept(bq_matcher *m) {
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
   if (m->n_places == m->max_places || m->n_kept > BQ_THREADS - m->n_threads) return BQ_FULL;
-  bq_place p = {.first = m->n_threads, .n = m->n_kept, .hash = hash};
+  bq_matcher_place p = {.first = m->n_threads, .n = m->n_kept, .hash = hash};
   for (unsigned reach = 0; reach < BQ_REACHES; reach++)
     p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p.n; i++) {
@@ -191,10 +191,10 @@ static uint32_t place_of_kept(bq_matcher *m) {
   return *slot = m->n_places++;
 }
 
-uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
+uint32_t bq_place_step(bq_matcher *m, uint32_t place, uint8_t byte) {
   uint16_t *step = bq_known_step(m, place, byte);
   if (*step != BQ_UNKNOWN) return *step;
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
@@ -209,7 +209,7 @@ uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
 }
 
 uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach) {
-  bq_place *p = &m->places[place];
+  bq_matcher_place *p = &m->places[place];
   if (p->common[reach] != BQ_GRAMMAR_NONE) return p->common[reach];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
@@ -246,7 +246,7 @@ static void keep_frames(bq_matcher *m, uint32_t *keep) {
 }
 
 static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t f = m->threads[p->first + i].frame; f != BQ_BOTTOM && !keep[f];
          f = m->frames[f].below)
@@ -254,7 +254,7 @@ static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
 }
 
 /* A place that is kept, made again of its threads, which lie behind all that is new. BQ_FULL. */
-static uint32_t renewed(bq_matcher *m, bq_place old, const uint32_t *frames) {
+static uint32_t renewed(bq_matcher *m, bq_matcher_place old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {
     const bq_thread t = m->threads[old.first + i];
@@ -266,7 +266,7 @@ static uint32_t renewed(bq_matcher *m, bq_place old, const uint32_t *frames) {
 bool bq_places_renew(bq_matcher *m) {
   uint32_t *kept[] = {&m->start, &m->here, &m->marked, &m->ahead};
   enum { KEPT = sizeof kept / sizeof *kept };
-  bq_place old[KEPT];
+  bq_matcher_place old[KEPT];
   bool again[KEPT] = {false};
   uint32_t *frames = m->frame_slots + BQ_FRAMES; /* until all frames are in their slots again */
   for (uint32_t i = 0; i < BQ_FRAMES; i++) frames[i] = 0;
@@ -296,7 +296,7 @@ bool bq_places_renew(bq_matcher *m) {
 bool bq_places_begin(bq_matcher *m) {
   empty_slots(m);
   m->frames[BQ_BOTTOM] = (bq_frame){.common = {BQ_BOTTOM}};
-  m->places[BQ_NOWHERE] = (bq_place){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
+  m->places[BQ_NOWHERE] = (bq_matcher_place){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
   for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_NOWHERE;
   m->n_frames = m->n_places = 1;
   m->n_threads = 0;

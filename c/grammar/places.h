@@ -36,21 +36,21 @@ typedef struct bq_thread {
   uint32_t state, frame;
 } bq_thread;
 
-typedef struct bq_place {
+typedef struct bq_matcher_place {
   uint32_t first, n; /* its threads, in order */
   uint32_t hash;
   uint32_t common[BQ_REACHES]; /* the place that has its mask; NONE: unknown */
   uint32_t mask[BQ_REACHES];   /* a common place's mask among those kept; NONE */
   uint8_t marks;               /* of its threads' states */
   bool complete;
-} bq_place;
+} bq_matcher_place;
 
 struct bq_matcher {
   const bq_grammar *g;
   const bq_vocabulary *v;
   bq_frame *frames;        /* [BQ_FRAMES] those below come before */
   bq_thread *threads;      /* [BQ_THREADS] */
-  bq_place *places;        /* [max_places] */
+  bq_matcher_place *places; /* [max_places] */
   uint16_t *steps;         /* [max_places][classes] */
   uint32_t *frame_slots;   /* [2 * BQ_FRAMES] indices; 0: empty */
   uint32_t *place_slots;   /* [2 * BQ_PLACES] */
@@ -76,7 +76,7 @@ static inline uint16_t *bq_known_step(const bq_matcher *m, uint32_t place, uint8
   return m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
 }
 /* Place behind a byte: BQ_NOWHERE, BQ_FULL. */
-uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte);
+uint32_t bq_place_step(bq_matcher *m, uint32_t place, uint8_t byte);
 /* The place with the same future as far as that. BQ_FULL. */
 uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach);
 /* Empties all tables but for these four. False: they alone are too much. */

@@ -274,10 +274,10 @@
  * @property {number} [maxTokens]      default: until the context is full
  * @property {number} [temperature]    0: always the likeliest token; default 0.7
  * @property {number} [topK]           only the k likeliest; 0: off; default 40
- * @property {number} [topP]           only the likeliest that together reach p; 1: off; default 0.95
+ * @property {number} [topP]           only the likeliest that together reach p, at least one; 1: off; default 0.95
  * @property {number} [minP]           only those at least p times as likely as the likeliest; default 0, off
  * @property {number} [repeatPenalty]  above 1: recent tokens become less likely; default 1, off
- * @property {number} [repeatLast]     how many recent tokens; default 64
+ * @property {number} [repeatLast]     how many recent tokens; 0: none; default 64
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own

@@ -213,6 +213,27 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
+    test('shares that leave the likeliest token alone, at any temperature; a repetition window of nothing and of everything', () =>
+      withSession(async (session) => {
+        const generate = async (/** @type {import('../../js/shared/types.js').GenerateOptions} */ options) =>
+          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).done()).ids;
+        const greedy = await generate({ temperature: 0 });
+        for (const options of [
+          { topP: 0 },
+          { topP: 0, topK: 0 },
+          { topP: 1e-300, topK: 7 },
+          { topK: 1 },
+          { minP: 1, topP: 1 },
+        ])
+          assert.deepEqual(await generate({ temperature: 1.5, ...options }), greedy, JSON.stringify(options));
+        const penalized = { temperature: 0, repeatPenalty: 1.5 };
+        assert.deepEqual(await generate({ ...penalized, repeatLast: 0 }), greedy);
+        const all = await generate({ ...penalized, repeatLast: 2 ** 32 - 1 });
+        assert.deepEqual(await generate({ ...penalized, repeatLast: 200 }), all);
+        assert.notDeepEqual(all, greedy);
+        await assert.rejects(generate({ repeatPenalty: 1e39 }), { code: 'ARGUMENT', message: /repeat_penalty/ });
+      }));
+
     test('generate: parts, text and ids belong together', () =>
       withSession(async (session, model) => {
         const { parts, result } = await collect(
