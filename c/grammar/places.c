@@ -19,6 +19,10 @@ uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
   return sum((uint64_t)m->g->states[t.state].least + m->frames[t.frame].least);
 }
 
+static bool is_limited(const bq_grammar *g, const bq_call *c) {
+  return g->rules[c->rule].flags & BQ_RULE_LENGTH;
+}
+
 /* --- frames --------------------------------------------------------------------------------- */
 
 static uint32_t *frame_slot(const bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
@@ -45,7 +49,10 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
 }
 
 /* The least count that no token of so many bytes tells from this one. */
-static uint32_t common_count(const bq_call *c, uint32_t count, uint32_t bytes) {
+static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t count,
+                             uint32_t bytes) {
+  /* Characters that a token leaves to be written may be too many as well. */
+  if (is_limited(g, c)) bytes += bq_lacks(g->rules[c->rule].flags);
   if (c->max != BQ_GRAMMAR_NONE && c->max - count <= bytes) return count;
   if (count >= c->min) return c->min;
   return c->min - count > bytes ? 0 : count;
@@ -64,7 +71,7 @@ static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
   uint32_t below = at == BQ_BOTTOM ? BQ_BOTTOM : m->frames[at].common[reach];
   while (up != BQ_GRAMMAR_NONE) {
     const uint32_t next = m->frames[up].common[reach], call = m->frames[up].call;
-    const uint32_t count = common_count(&m->g->calls[call], m->frames[up].count, bytes);
+    const uint32_t count = common_count(m->g, &m->g->calls[call], m->frames[up].count, bytes);
     if (below != BQ_FULL) below = frame_of(m, below, call, count);
     m->frames[up].common[reach] = below == BQ_FULL ? BQ_GRAMMAR_NONE : below;
     up = next;
@@ -96,7 +103,8 @@ static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
 static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) {
   const bq_call *c = &m->g->calls[call];
   const uint32_t next = c->next;
-  const bool last = c->max == 1 && c->min == 1 && accepts(m->g, next) && !has_edges(m->g, next) &&
+  const bool last = c->max == 1 && c->min == 1 && !is_limited(m->g, c) && accepts(m->g, next) &&
+                    !has_edges(m->g, next) &&
                     m->g->states[next].calls == bq_calls_begin(m->g, next);
   visit(m, m->g->rules[c->rule].start, last ? below : frame_of(m, below, call, count));
 }
@@ -105,6 +113,10 @@ static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) 
 static void leave(bq_matcher *m, uint32_t frame) {
   const bq_frame f = m->frames[frame];
   const bq_call *c = &m->g->calls[f.call];
+  if (is_limited(m->g, c)) {
+    visit(m, c->next, f.below);
+    return;
+  }
   uint32_t count = f.count + 1;
   if (c->max == BQ_GRAMMAR_NONE && count > c->min) count = c->min;
   if (count >= c->min) visit(m, c->next, f.below);
@@ -116,6 +128,20 @@ static void begin_step(bq_matcher *m) {
   for (uint32_t i = 0; !m->step && i < 2 * BQ_WORK; i++) m->seen[i] = 0;
   m->n_work = m->n_kept = 0;
   m->too_much = false;
+}
+
+/* Over an edge; in a rule of limited length only while its end can be reached. */
+static void follow(bq_matcher *m, bq_thread t, bq_edge e) {
+  const bq_frame f = m->frames[t.frame];
+  uint32_t frame = t.frame;
+  if (frame != BQ_BOTTOM && is_limited(m->g, &m->g->calls[f.call])) {
+    const uint32_t count = f.count + (e.range & BQ_EDGE_BEGINS ? 1 : 0);
+    const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
+    const uint32_t max = m->g->calls[f.call].max;
+    if (lacks > max || count > max - lacks) return;
+    if (count != f.count) frame = frame_of(m, f.below, f.call, count);
+  }
+  visit(m, e.target, frame);
 }
 
 /* Everything that can be reached without a byte. */
@@ -200,7 +226,7 @@ uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
     const bq_thread t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
       if (byte >= bq_edge_low(m->g->edges[e]) && byte <= bq_edge_high(m->g->edges[e]))
-        visit(m, m->g->edges[e].target, t.frame);
+        follow(m, t, m->g->edges[e]);
   }
   close_step(m);
   const uint32_t next = place_of_kept(m);

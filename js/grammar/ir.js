@@ -5,11 +5,14 @@
 import { refused, tooLarge } from './failure.js';
 
 const MAGIC = 0x52475142;
-const VERSION = 2;
+const VERSION = 3;
 /** What a state's only byte begins or ends: c/grammar/grammar.h. */
 export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
 const NONE = 0xffffffff;
 const ACCEPTS = 1;
+/** Of an edge: its byte begins a character; and of a rule: these are counted. */
+const BEGINS = 1 << 16;
+const LENGTH = 2;
 const MOST = 400_000;
 /** More bytes than any way to an end is said to have. */
 const FAR = 1 << 22;
@@ -33,13 +36,13 @@ function byState(given, width, states) {
 }
 
 export class Rules {
-  /** Of each state: ACCEPTS, and its mark. @type {number[]} */
+  /** Of each state: ACCEPTS, its mark, and above 8 bits how many characters it lacks. @type {number[]} */
   #flags = [];
-  /** From, low byte | high byte << 8, to. @type {number[]} */
+  /** From, low byte | high byte << 8, BEGINS, to. @type {number[]} */
   #edges = [];
   /** From, rule, least times, most times, to. @type {number[]} */
   #calls = [];
-  /** @type {{ start: number, plain: boolean, name: string }[]} */
+  /** `lacks`: of a rule of limited length, see `limited`. @type {{ start: number, plain: boolean, name: string, lacks?: number }[]} */
   rules = [];
   /** Bytes that lists whose items differ may take beyond the least. */
   slack = 0;
@@ -60,14 +63,29 @@ export class Rules {
     return this.rules[rule].start;
   }
 
-  /** @param {number} from @param {number} low @param {number} high @param {number} to */
-  edge(from, low, high, to) {
-    this.#edges.push(from, low | (high << 8), to);
+  /** @param {number} from @param {number} low @param {number} high @param {number} to @param {boolean} [begins]  a character that is counted */
+  edge(from, low, high, to, begins = false) {
+    this.#edges.push(from, low | (high << 8) | (begins ? BEGINS : 0), to);
+  }
+
+  /**
+   * Makes a rule one of limited length: what calls it says by `max` how many characters it may have, and every state that is reached by
+   * an edge says what it lacks.
+   * @param {number} rule @param {number} lacks  characters that any of its states lacks, at most
+   */
+  limited(rule, lacks) {
+    this.rules[rule].lacks = lacks;
+  }
+
+  /** How few characters lead to the end of the rule, behind the one that was begun. @param {number} state @param {number} characters */
+  lacks(state, characters) {
+    this.#flags[state] = (this.#flags[state] & 255) | (characters << 8);
   }
 
   /** A rule, so many times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
   call(from, rule, to, min = 1, max = 1) {
-    if (max > 0) this.#calls.push(from, rule, min, max === Infinity ? NONE : max, to);
+    // A limit that no text comes to is none.
+    if (max > 0) this.#calls.push(from, rule, min, Math.min(max, NONE), to);
     else this.skip(from, to);
   }
 
@@ -240,7 +258,10 @@ export class Rules {
       }
       states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), this.#flags[old]);
     }
-    const rules = used.flatMap((i) => [number[this.rules[i].start], this.rules[i].plain ? 1 : 0]);
+    const rules = used.flatMap((i) => {
+      const { start, plain, lacks } = this.rules[i];
+      return [number[start], (plain ? 1 : 0) | (lacks === undefined ? 0 : LENGTH | (lacks << 8))];
+    });
     const head = [
       MAGIC,
       VERSION,

@@ -117,6 +117,11 @@ export class Compiler {
     return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
   }
 
+  /** Whether there may be such a value, as far as is seen at once. @param {Sub} sub */
+  hasShape(sub) {
+    return this.shapesOf(sub).length > 0;
+  }
+
   /** Shapes of one schema by its number. @param {number} number */
   shapesOfNumber(number) {
     return this.#of(this.#registry.schemas[number], true);

@@ -1,10 +1,14 @@
 /** Values that are listed, null, booleans, numbers and strings of a shape, as rules. */
 import { ANY, both, ofLength, ofTexts, without } from '../dfa.js';
+import { missingOf } from '../text.js';
 import { numberDfa } from './numbers.js';
 import { typeOf } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
 /** @import { Shape } from './shapes.js' */
+
+/** States of a pattern times characters, up to which both together are one automaton. */
+const MOST_PRODUCT = 1000;
 
 /** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
 export function jsonOf(value) {
@@ -25,14 +29,24 @@ export function stringDfa({ string: { min, max, dfa }, excluded }) {
   return all;
 }
 
+/** Texts of a shape's strings but for their most characters, where these are better counted as they are written. @param {Shape} s */
+function countedDfa({ string: { min, max, dfa }, ...s }) {
+  if (!dfa || max === Infinity || max * dfa.length <= MOST_PRODUCT) return null;
+  const all = stringDfa({ ...s, string: { min, max: Infinity, dfa } });
+  const lacks = all && missingOf(all);
+  return lacks && { all, lacks };
+}
+
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 function writeString(compiler, s, from, to) {
   const { rules, writer } = compiler;
   if (s.string.min > s.string.max) return;
-  const dfa = stringDfa(s);
   const end = rules.state();
   rules.literal(end, '"', to);
   const inside = rules.literal(from, '"');
+  const counted = countedDfa(s);
+  if (counted) return writer.limited(inside, counted.all, counted.lacks, s.string.max, end);
+  const dfa = stringDfa(s);
   if (dfa) writer.dfa(inside, dfa, end, true);
   else rules.call(inside, compiler.character(), end, s.string.min, s.string.max);
 }
