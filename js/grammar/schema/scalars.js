@@ -1,7 +1,7 @@
 /** Values that are listed, null, booleans, numbers and strings of a shape, as rules. */
 import { ANY, both, ofLength, ofTexts, without } from '../dfa.js';
 import { missingOf } from '../text.js';
-import { numberDfa } from './numbers.js';
+import { numberTexts } from './numbers.js';
 import { typeOf } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
@@ -62,15 +62,14 @@ export function writeScalars(compiler, s, from, to) {
   }
   const words = [null, true, false].filter((word) => s.types.has(typeOf(word)) && !excluded.includes(word));
   for (const word of words) rules.literal(from, String(word), to);
-  if (s.types.has('number'))
-    writer.dfa(
-      from,
-      numberDfa(
-        s.number,
-        excluded.filter((v) => typeof v === 'number'),
-      ),
-      to,
-      false,
+  if (s.types.has('number')) {
+    const { texts, max } = numberTexts(
+      s.number,
+      excluded.filter((v) => typeof v === 'number'),
     );
+    const lacks = max < Infinity ? missingOf(texts) : null;
+    if (lacks) writer.limited(from, texts, lacks, max, to);
+    else writer.dfa(from, texts, to, false);
+  }
   if (s.types.has('string')) writeString(compiler, s, from, to);
 }
