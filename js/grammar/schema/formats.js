@@ -140,3 +140,6 @@ export function formatTexts(name) {
   dfas.set(format.source, dfa);
   return { dfa, max: format.max ?? Infinity };
 }
+
+/** Whether it is one that is held, or that says nothing of a value. @param {unknown} name */
+export const isFormat = (name) => FORMATS.has(name) || NUMBER_FORMATS.has(name) || SHOWN_FORMATS.has(name);

@@ -5,7 +5,7 @@
 import { ANY, ofRegex, ofTree, without } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { parseRegex } from '../regex.js';
-import { formatTexts, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
+import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
 import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
@@ -20,6 +20,7 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
  * @property {(schema: any) => Sub} notSub
  * @property {(ref: string, from: any) => any} target  schema
  * @property {(ref: string, from: any) => any} dynamicTarget
+ * @property {(warning: string) => void} warn  of what is passed over
  * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere: what `yes` tells of a schema may be less than holds
  * @property {boolean} containsEvaluates  not in draft 2019-09
  */
@@ -297,15 +298,20 @@ export const KEYWORDS = new Map([
   [
     'format',
     {
-      yes: (v) =>
+      yes: (v, c) =>
         one(undefined, (s) => {
+          must('format', v, (name) => typeof name === 'string', 'a text');
           const range = NUMBER_FORMATS.get(v);
           if (range) [s.number.integer, s.number.min, s.number.max] = [true, ...range];
           const texts = formatTexts(v);
           if (texts) [s.string.dfa, s.string.max] = [texts.dfa, texts.max];
+          else if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
         }),
-      no: (v) => {
-        throw refused(`not with format "${v}" is not supported`);
+      no: (v, c) => {
+        // What is passed over always holds.
+        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`not with format "${v}" is not supported`);
+        if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
+        return [];
       },
     },
   ],
@@ -522,6 +528,9 @@ export const UNEVALUATED = new Map([
     },
   ],
 ]);
+
+/** Keywords of other drafts that say something of values, and aren't supported. */
+export const ASSERTIONS = new Set(['disallow', 'divisibleBy', 'extends', 'propertyDependencies']);
 
 /** What says nothing of values, or is read with another keyword. */
 const SILENT = new Set([
