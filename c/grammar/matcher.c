@@ -45,8 +45,9 @@ bool bq_matcher_complete(const bq_matcher *m) { return m->places[m->here].comple
 static bool place_continues(const bq_matcher *m, uint32_t place) {
   const bq_place *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t state = m->threads[p->first + i].state;
-    if (m->g->states[state].edges > bq_edges_begin(m->g, state)) return true;
+    const bq_thread t = m->threads[p->first + i];
+    for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
+      if (bq_may_follow(m, t, m->g->edges[e])) return true;
   }
   return false;
 }
@@ -67,8 +68,9 @@ static int only_byte(const bq_matcher *m, uint32_t place) {
   int only = -1;
   if (p->complete) return -1;
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t state = m->threads[p->first + i].state;
-    for (uint32_t e = bq_edges_begin(m->g, state); e < m->g->states[state].edges; e++) {
+    const bq_thread t = m->threads[p->first + i];
+    for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
+      if (!bq_may_follow(m, t, m->g->edges[e])) continue;
       const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
       if (low != high || (only >= 0 && low != only)) return -1;
       only = low;

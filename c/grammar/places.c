@@ -130,18 +130,25 @@ static void begin_step(bq_matcher *m) {
   m->too_much = false;
 }
 
-/* Over an edge; in a rule of limited length only while its end can be reached. */
+/* How many characters its rule of limited length has behind an edge; of other rules, its count. */
+static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
+  const bq_frame *f = &m->frames[t.frame];
+  const bool counts = t.frame != BQ_BOTTOM && is_limited(m->g, &m->g->calls[f->call]);
+  return f->count + (counts && e.range & BQ_EDGE_BEGINS ? 1 : 0);
+}
+
+bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
+  if (t.frame == BQ_BOTTOM) return true;
+  const bq_call *c = &m->g->calls[m->frames[t.frame].call];
+  const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
+  return !is_limited(m->g, c) || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
+}
+
 static void follow(bq_matcher *m, bq_thread t, bq_edge e) {
+  if (!bq_may_follow(m, t, e)) return;
   const bq_frame f = m->frames[t.frame];
-  uint32_t frame = t.frame;
-  if (frame != BQ_BOTTOM && is_limited(m->g, &m->g->calls[f.call])) {
-    const uint32_t count = f.count + (e.range & BQ_EDGE_BEGINS ? 1 : 0);
-    const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
-    const uint32_t max = m->g->calls[f.call].max;
-    if (lacks > max || count > max - lacks) return;
-    if (count != f.count) frame = frame_of(m, f.below, f.call, count);
-  }
-  visit(m, e.target, frame);
+  const uint32_t count = count_behind(m, t, e);
+  visit(m, e.target, count == f.count ? t.frame : frame_of(m, f.below, f.call, count));
 }
 
 /* Everything that can be reached without a byte. */

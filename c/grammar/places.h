@@ -75,6 +75,9 @@ struct bq_matcher {
 static inline uint16_t *bq_known_step(const bq_matcher *m, uint32_t place, uint8_t byte) {
   return m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
 }
+/* Whether a thread may go over an edge: in a rule of limited length only while its end can be
+ * reached. */
+bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e);
 /* Place behind a byte: BQ_NOWHERE, BQ_FULL. */
 uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte);
 /* The place with the same future as far as that. BQ_FULL. */
