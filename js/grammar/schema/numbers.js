@@ -210,13 +210,13 @@ function multiples(m, parts) {
     ({ rest, ended, part, read }) => `${rest} ${ended} ${part} ${read}`,
     (at) => {
       const { rest, ended, part, read } = at;
-      const left = scale - Math.max(part, 0);
+      const left = Math.max(0, scale - Math.max(part, 0));
       const accepts = read && part !== 0 && ended === zeros && (rest * power(left)) % divisor === 0;
       /** @type {[number, number, Read][]} */
       const edges = [];
-      if (read && part < 0 && most > 0) edges.push([46, 46, { ...at, part: 0 }]);
+      if (read && part < 0 && (most > 0 || parts === Infinity)) edges.push([46, 46, { ...at, part: 0 }]);
       if (part < most) for (let digit = 0; digit < 10; digit++) edges.push([48 + digit, 48 + digit, behind(at, digit)]);
-      else if (parts === Infinity) edges.push([48, 48, at]);
+      else if (parts === Infinity) edges.push([48, 48, { ...at, part: Math.max(part, 1) }]);
       return { accepts, edges };
     },
   );
