@@ -66,7 +66,7 @@ class Nfa {
       if (set || (only === '^' && !first)) continue;
       for (const next of to) all.add(next * 2 + (only === '$' ? 1 : item & 1));
     }
-    countSteps(all.size, REGEX);
+    countSteps(2 * all.size, REGEX);
     return [...all]
       .filter((item) => (this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0))
       .sort((a, b) => a - b);
@@ -81,7 +81,7 @@ export function explore(what, first, keyOf, expand) {
   const dfa = [];
   for (const value of todo) {
     const { accepts, edges } = expand(value);
-    countSteps(2 + edges.length, what);
+    countSteps(4 * (1 + edges.length), what);
     dfa.push({
       accepts,
       edges: edges.map(([low, high, target]) => {

@@ -3,6 +3,7 @@
  * out, so that whoever follows the rest always finds an end.
  */
 import { refused, tooLarge } from './failure.js';
+import { countSteps } from './work.js';
 
 const MAGIC = 0x52475142;
 const VERSION = 3;
@@ -124,29 +125,28 @@ export class Rules {
   #least(edges, calls) {
     const states = this.#flags.length;
     const least = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
-    /** A state, and one that may come to its end by way of it. @type {number[]} */
-    const pairs = [];
-    for (let i = 0; i < edges.rows.length; i += 3) pairs.push(edges.rows[i + 2], edges.rows[i]);
+    /** A state, one that may come to its end by way of it, and by which call; 0: by an edge, else 1 more than it. @type {number[]} */
+    const ways = [];
+    for (let i = 0; i < edges.rows.length; i += 3) ways.push(edges.rows[i + 2], edges.rows[i], 0);
     for (let i = 0; i < calls.rows.length; i += 5) {
       const [from, rule, min, , to] = calls.rows.subarray(i, i + 5);
-      pairs.push(to, from);
-      if (rule !== NONE && min) pairs.push(this.start(rule), from);
+      ways.push(to, from, i + 1);
+      if (rule !== NONE && min) ways.push(this.start(rule), from, i + 1);
     }
-    const before = byState(pairs, 2, states);
+    const before = byState(ways, 3, states);
     const queue = [];
     for (let s = 0; s < states; s++) if (!least[s]) queue.push(s);
     const queued = new Uint8Array(states);
     for (let q = 0; q < queue.length; q++) {
       const found = queue[q];
       queued[found] = 0;
-      for (let b = before.begin[found]; b < before.begin[found + 1]; b++) {
-        /** @type {number} */
-        const s = before.rows[2 * b + 1];
-        let n = least[s];
-        for (let e = edges.begin[s]; e < edges.begin[s + 1]; e++) n = Math.min(n, 1 + least[edges.rows[3 * e + 2]]);
-        for (let c = 5 * calls.begin[s]; c < 5 * calls.begin[s + 1]; c += 5) {
-          const [rule, min] = [calls.rows[c + 1], calls.rows[c + 2]];
-          n = Math.min(n, (rule === NONE || !min ? 0 : min * least[this.start(rule)]) + least[calls.rows[c + 4]]);
+      countSteps(1 + before.begin[found + 1] - before.begin[found], 'the grammar');
+      for (let b = 3 * before.begin[found]; b < 3 * before.begin[found + 1]; b += 3) {
+        const [s, call] = [before.rows[b + 1], before.rows[b + 2]];
+        let n = 1 + least[found];
+        if (call) {
+          const [rule, min, , to] = calls.rows.subarray(call, call + 4);
+          n = (rule === NONE || !min ? 0 : min * least[this.start(rule)]) + least[to];
         }
         if (n >= least[s]) continue;
         least[s] = n;

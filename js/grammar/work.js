@@ -2,7 +2,7 @@
 import { tooLarge } from './failure.js';
 
 /** About a second of a slow machine. */
-const MOST_STEPS = 12_000_000;
+const MOST_STEPS = 6_000_000;
 
 let steps = 0;
 
