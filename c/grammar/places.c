@@ -15,12 +15,22 @@ static bool accepts(const bq_grammar *g, uint32_t state) {
   return g->states[state].flags & BQ_STATE_ACCEPTS;
 }
 
-uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
-  return sum((uint64_t)m->g->states[t.state].least + m->frames[t.frame].least);
-}
-
 static bool is_limited(const bq_grammar *g, const bq_call *c) {
   return g->rules[c->rule].flags & BQ_RULE_LENGTH;
+}
+
+/* The call of a rule of limited length that a frame is of; NULL. */
+static const bq_call *limited_call(const bq_matcher *m, uint32_t frame) {
+  const bq_call *c = &m->g->calls[m->frames[frame].call];
+  return frame != BQ_BOTTOM && is_limited(m->g, c) ? c : NULL;
+}
+
+uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
+  const bq_frame *f = &m->frames[t.frame];
+  const bq_call *c = limited_call(m, t.frame);
+  const uint64_t characters = (uint64_t)f->count + bq_lacks(m->g->states[t.state].flags);
+  const uint64_t more = c && c->min > characters ? c->min - characters : 0;
+  return sum(m->g->states[t.state].least + more + f->least);
 }
 
 /* --- frames --------------------------------------------------------------------------------- */
@@ -40,7 +50,7 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
   if (*slot) return *slot;
   if (m->n_frames == BQ_FRAMES) return BQ_FULL;
   const bq_call *c = &m->g->calls[call];
-  const uint64_t more = c->min > count + 1 ? c->min - count - 1 : 0;
+  const uint64_t more = c->min > count + 1 && !is_limited(m->g, c) ? c->min - count - 1 : 0;
   const uint64_t rule = m->g->states[m->g->rules[c->rule].start].least;
   m->frames[m->n_frames] = (bq_frame){
       below, call, count, {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE},
@@ -114,7 +124,7 @@ static void leave(bq_matcher *m, uint32_t frame) {
   const bq_frame f = m->frames[frame];
   const bq_call *c = &m->g->calls[f.call];
   if (is_limited(m->g, c)) {
-    visit(m, c->next, f.below);
+    if (f.count >= c->min) visit(m, c->next, f.below);
     return;
   }
   uint32_t count = f.count + 1;
@@ -130,18 +140,15 @@ static void begin_step(bq_matcher *m) {
   m->too_much = false;
 }
 
-/* How many characters its rule of limited length has behind an edge; of other rules, its count. */
+/* The count of a thread's frame behind an edge: in a rule of limited length, of characters. */
 static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
-  const bq_frame *f = &m->frames[t.frame];
-  const bool counts = t.frame != BQ_BOTTOM && is_limited(m->g, &m->g->calls[f->call]);
-  return f->count + (counts && e.range & BQ_EDGE_BEGINS ? 1 : 0);
+  return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
 }
 
 bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
-  if (t.frame == BQ_BOTTOM) return true;
-  const bq_call *c = &m->g->calls[m->frames[t.frame].call];
+  const bq_call *c = limited_call(m, t.frame);
   const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
-  return !is_limited(m->g, c) || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
+  return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
 }
 
 static void follow(bq_matcher *m, bq_thread t, bq_edge e) {
@@ -160,7 +167,8 @@ static void close_step(bq_matcher *m) {
     if (ends && t.frame != BQ_BOTTOM) leave(m, t.frame);
     for (uint32_t k = bq_calls_begin(m->g, t.state); k < m->g->states[t.state].calls; k++) {
       const bq_call *c = &m->g->calls[k];
-      if (c->rule == BQ_GRAMMAR_NONE || !c->min) visit(m, c->next, t.frame);
+      if (c->rule == BQ_GRAMMAR_NONE || (!c->min && !is_limited(m->g, c)))
+        visit(m, c->next, t.frame);
       if (c->rule != BQ_GRAMMAR_NONE) enter(m, k, t.frame, 0);
     }
   }

@@ -70,8 +70,8 @@ export class Rules {
   }
 
   /**
-   * Makes a rule one of limited length: what calls it says by `max` how many characters it may have, and every state that is reached by
-   * an edge says what it lacks.
+   * Makes a rule one of limited length: what calls it says by `min` and `max` how many characters it has, and every state that is reached
+   * by an edge says what it lacks.
    * @param {number} rule @param {number} lacks  characters that any of its states lacks, at most
    */
   limited(rule, lacks) {
@@ -121,6 +121,13 @@ export class Rules {
     return bytes.length ? at : (to ?? from);
   }
 
+  /** How few bytes a rule takes that is called so many times, or has so many characters. @param {number} rule @param {number} min @param {Float64Array} least */
+  #bytesOf(rule, min, least) {
+    const start = this.start(rule);
+    if (this.rules[rule].lacks !== undefined) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
+    return min ? min * least[start] : 0;
+  }
+
   /** How few bytes lead from each state to the end of its rule; Infinity: there is no way. @param {Table} edges @param {Table} calls */
   #least(edges, calls) {
     const states = this.#flags.length;
@@ -131,7 +138,7 @@ export class Rules {
     for (let i = 0; i < calls.rows.length; i += 5) {
       const [from, rule, min, , to] = calls.rows.subarray(i, i + 5);
       ways.push(to, from, i + 1);
-      if (rule !== NONE && min) ways.push(this.start(rule), from, i + 1);
+      if (rule !== NONE && (min || this.rules[rule].lacks !== undefined)) ways.push(this.start(rule), from, i + 1);
     }
     const before = byState(ways, 3, states);
     const queue = [];
@@ -146,7 +153,7 @@ export class Rules {
         let n = 1 + least[found];
         if (call) {
           const [rule, min, , to] = calls.rows.subarray(call, call + 4);
-          n = (rule === NONE || !min ? 0 : min * least[this.start(rule)]) + least[to];
+          n = (rule === NONE ? 0 : this.#bytesOf(rule, min, least)) + least[to];
         }
         if (n >= least[s]) continue;
         least[s] = n;

@@ -142,10 +142,10 @@ export class Writer {
   }
 
   /**
-   * The texts of an automaton that have so many characters at most, inside a JSON string: they are counted as the text is written.
-   * @param {number} from @param {Dfa} dfa @param {number[]} lacks  `missingOf` of its states @param {number} max @param {number} to
+   * The texts of an automaton that have so many characters, inside a JSON string: they are counted as the text is written.
+   * @param {number} from @param {Dfa} dfa @param {number[]} lacks  `missingOf` of its states @param {{ min: number, max: number }} length @param {number} to
    */
-  limited(from, dfa, lacks, max, to) {
+  limited(from, dfa, lacks, { min, max }, to) {
     if (lacks[0] > max) return;
     const rule = this.rules.rule('a text of limited length');
     this.rules.limited(
@@ -155,7 +155,7 @@ export class Writer {
     const own = new Writer(this.rules);
     own.#lacks = new Map();
     own.dfa(this.rules.start(rule), dfa, this.rules.state(true), true, lacks);
-    this.rules.call(from, rule, to, 1, max);
+    this.rules.call(from, rule, to, min, max);
   }
 }
 
@@ -180,9 +180,9 @@ function leastBytes(low, high) {
 /**
  * How few characters lead from each state to an end, where texts can be counted as they are written (grammar.h): the ways of the fewest
  * bytes have the fewest characters. Null: they can't.
- * @param {Dfa} dfa @returns {number[] | null}
+ * @param {Dfa} dfa @param {boolean} longer  each such way must have a state that a character of one byte leads back to @returns {number[] | null}
  */
-export function missingOf(dfa) {
+export function missingOf(dfa, longer) {
   const least = (/** @type {(low: number, high: number) => number} */ weight) => {
     const found = dfa.map(({ accepts }) => (accepts ? 0 : Infinity));
     for (let changed = true; changed; ) {
@@ -203,7 +203,20 @@ export function missingOf(dfa) {
       ([low, high, to]) => leastBytes(low, high) + bytes[to] > bytes[i] || 1 + characters[to] === characters[i],
     ),
   );
-  return agree ? characters : null;
+  if (!agree || !longer) return agree ? characters : null;
+  /** Whether a shortest way from a state has such a one. @type {Set<number>} */
+  const loops = new Set();
+  // Nearer to an end first.
+  const order = [...dfa.keys()].sort((a, b) => characters[a] - characters[b]);
+  for (const i of order)
+    if (
+      dfa[i].edges.some(
+        ([low, high, to]) =>
+          (to === i && leastBytes(low, high) === 1) || (characters[to] + 1 === characters[i] && loops.has(to)),
+      )
+    )
+      loops.add(i);
+  return loops.size === dfa.length ? characters : null;
 }
 
 /** A rule of one character as it is, or behind a backslash. @param {Rules} rules */

@@ -2,7 +2,7 @@
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
 import { characterRule, spelledRule, Writer } from '../text.js';
-import { ASSERTIONS, isSilent, KEYWORDS, UNEVALUATED, unevaluated } from './keywords.js';
+import { ASSERTIONS, isSilent, KEYWORDS, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
 import { andSub, ANYTHING, cross, keyOfSub, merge, shape } from './shapes.js';
@@ -10,6 +10,7 @@ import { writeArray } from './arrays.js';
 import { writeObject } from './objects.js';
 import { writeScalars } from './scalars.js';
 
+/** @import { Dfa } from '../dfa.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 /** @import { Context } from './keywords.js' */
 
@@ -26,6 +27,8 @@ export class Compiler {
   #made = new Map();
   /** Rules that are not written yet. @type {[number, Sub][]} */
   #todo = [];
+  /** @type {Map<string, Dfa>} */
+  #patterns = new Map();
   #character = -1;
   #spelled = -1;
 
@@ -42,6 +45,13 @@ export class Compiler {
     this.admission = new Admission(this);
   }
 
+  /** Texts of a pattern. @param {any} pattern @returns {Dfa} */
+  pattern(pattern) {
+    const known = this.#patterns.get(pattern) ?? patternDfa(pattern);
+    this.#patterns.set(pattern, known);
+    return known;
+  }
+
   /** Whether `yes` of a schema may be less than holds. */
   get unevaluated() {
     return this.#context.unevaluated;
@@ -55,6 +65,7 @@ export class Compiler {
     notSub: (schema) => ({ pos: [], neg: [this.#registry.number(schema)] }),
     target: (ref, from) => this.#registry.schemas[this.#registry.target(ref, from)],
     dynamicTarget: (ref, from) => this.#registry.schemas[this.#registry.dynamicTarget(ref, from)],
+    pattern: (pattern) => this.pattern(pattern),
     warn: (warning) => this.warnings.add(warning),
     unevaluated: false,
     containsEvaluates: true,

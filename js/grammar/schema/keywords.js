@@ -9,6 +9,7 @@ import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.
 import { isObject } from './registry.js';
 import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
+/** @import { Dfa } from '../dfa.js' */
 /** @import { Known, Shape, Sub } from './shapes.js' */
 
 /**
@@ -20,6 +21,7 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
  * @property {(schema: any) => Sub} notSub
  * @property {(ref: string, from: any) => any} target  schema
  * @property {(ref: string, from: any) => any} dynamicTarget
+ * @property {(pattern: any) => Dfa} pattern  texts of it
  * @property {(warning: string) => void} warn  of what is passed over
  * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere: what `yes` tells of a schema may be less than holds
  * @property {boolean} containsEvaluates  not in draft 2019-09
@@ -291,8 +293,8 @@ export const KEYWORDS = new Map([
   [
     'pattern',
     {
-      yes: (v) => one(undefined, (s) => (s.string.dfa = patternDfa(v))),
-      no: (v) => one(['string'], (s) => (s.string.dfa = without(ANY, patternDfa(v)))),
+      yes: (v, c) => one(undefined, (s) => (s.string.dfa = c.pattern(v))),
+      no: (v, c) => one(['string'], (s) => (s.string.dfa = without(ANY, c.pattern(v)))),
     },
   ],
   [

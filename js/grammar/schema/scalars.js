@@ -4,11 +4,12 @@ import { missingOf } from '../text.js';
 import { numberTexts } from './numbers.js';
 import { typeOf } from './shapes.js';
 
+/** @import { Dfa } from '../dfa.js' */
 /** @import { Compiler } from './index.js' */
 /** @import { Shape } from './shapes.js' */
 
-/** States of a pattern times characters, up to which both together are one automaton. */
-const MOST_PRODUCT = 1000;
+/** Edges of a pattern times characters, up to which both together are one automaton. */
+const MOST_PRODUCT = 2000;
 
 /** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
 export function jsonOf(value) {
@@ -29,12 +30,20 @@ export function stringDfa({ string: { min, max, dfa }, excluded }) {
   return all;
 }
 
-/** Texts of a shape's strings but for their most characters, where these are better counted as they are written. @param {Shape} s */
+/** Texts of a shape's strings of any length, where that is better counted as they are written. @param {Shape} s */
 function countedDfa({ string: { min, max, dfa }, ...s }) {
-  if (!dfa || max === Infinity || max * dfa.length <= MOST_PRODUCT) return null;
-  const all = stringDfa({ ...s, string: { min, max: Infinity, dfa } });
-  const lacks = all && missingOf(all);
-  return lacks && { all, lacks };
+  if (!dfa || (max === Infinity && !min)) return null;
+  const edges = dfa.reduce((sum, state) => sum + state.edges.length, 0);
+  if ((max < Infinity ? max : min) * edges <= MOST_PRODUCT) return null;
+  const texts = (/** @type {number} */ least) =>
+    /** @type {Dfa} */ (stringDfa({ ...s, string: { min: least, max: Infinity, dfa } }));
+  const all = texts(0);
+  const lacks = missingOf(all, true);
+  if (lacks) return { all, lacks, min, max };
+  // Else the least number is the automaton's part.
+  const long = texts(min);
+  const known = max < Infinity ? missingOf(long, false) : null;
+  return known && { all: long, lacks: known, min: 0, max };
 }
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
@@ -45,7 +54,7 @@ function writeString(compiler, s, from, to) {
   rules.literal(end, '"', to);
   const inside = rules.literal(from, '"');
   const counted = countedDfa(s);
-  if (counted) return writer.limited(inside, counted.all, counted.lacks, s.string.max, end);
+  if (counted) return writer.limited(inside, counted.all, counted.lacks, counted, end);
   const dfa = stringDfa(s);
   if (dfa) writer.dfa(inside, dfa, end, true);
   else rules.call(inside, compiler.character(), end, s.string.min, s.string.max);
@@ -67,8 +76,8 @@ export function writeScalars(compiler, s, from, to) {
       s.number,
       excluded.filter((v) => typeof v === 'number'),
     );
-    const lacks = max < Infinity ? missingOf(texts) : null;
-    if (lacks) writer.limited(from, texts, lacks, max, to);
+    const lacks = max < Infinity ? missingOf(texts, false) : null;
+    if (lacks) writer.limited(from, texts, lacks, { min: 0, max }, to);
     else writer.dfa(from, texts, to, false);
   }
   if (s.types.has('string')) writeString(compiler, s, from, to);
