@@ -232,6 +232,27 @@ export function ofTexts(texts) {
   );
 }
 
+/** How many characters the texts have: Infinity, where there is no most. @param {Dfa} dfa */
+export function lengthsOf(dfa) {
+  let shortest = 0;
+  for (let states = new Set([0]); ![...states].some((i) => dfa[i].accepts); shortest++) {
+    if (shortest > dfa.length) return { shortest: Infinity, longest: 0 };
+    states = new Set([...states].flatMap((i) => dfa[i].edges.map(([, , to]) => to)));
+  }
+  // States in an order in which none leads back, if there is one: each once all that lead to it have come.
+  const before = new Uint32Array(dfa.length);
+  for (const { edges } of dfa) for (const [, , to] of edges) before[to]++;
+  const longest = new Uint32Array(dfa.length);
+  const order = before[0] ? [] : [0];
+  for (const i of order)
+    for (const [, , to] of dfa[i].edges) {
+      longest[to] = Math.max(longest[to], longest[i] + 1);
+      if (!--before[to]) order.push(to);
+    }
+  const most = order.reduce((all, i) => (dfa[i].accepts ? Math.max(all, longest[i]) : all), 0);
+  return { shortest, longest: order.length < dfa.length ? Infinity : most };
+}
+
 /** All texts, the shortest first; null: more than so many. @param {Dfa} dfa @param {number} most @returns {string[] | null} */
 export function textsOf(dfa, most) {
   /** @type {string[]} */

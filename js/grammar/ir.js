@@ -136,7 +136,7 @@ export class Rules {
     const ways = [];
     for (let i = 0; i < edges.rows.length; i += 3) ways.push(edges.rows[i + 2], edges.rows[i], 0);
     for (let i = 0; i < calls.rows.length; i += 5) {
-      const [from, rule, min, , to] = calls.rows.subarray(i, i + 5);
+      const [from, rule, min, to] = [calls.rows[i], calls.rows[i + 1], calls.rows[i + 2], calls.rows[i + 4]];
       ways.push(to, from, i + 1);
       if (rule !== NONE && (min || this.rules[rule].lacks !== undefined)) ways.push(this.start(rule), from, i + 1);
     }
@@ -149,11 +149,12 @@ export class Rules {
       queued[found] = 0;
       countSteps(1 + before.begin[found + 1] - before.begin[found], 'the grammar');
       for (let b = 3 * before.begin[found]; b < 3 * before.begin[found + 1]; b += 3) {
-        const [s, call] = [before.rows[b + 1], before.rows[b + 2]];
+        const s = before.rows[b + 1];
+        const call = before.rows[b + 2];
         let n = 1 + least[found];
         if (call) {
-          const [rule, min, , to] = calls.rows.subarray(call, call + 4);
-          n = (rule === NONE ? 0 : this.#bytesOf(rule, min, least)) + least[to];
+          const rule = calls.rows[call];
+          n = (rule === NONE ? 0 : this.#bytesOf(rule, calls.rows[call + 1], least)) + least[calls.rows[call + 3]];
         }
         if (n >= least[s]) continue;
         least[s] = n;

@@ -34,6 +34,9 @@ export class Writer {
   /** States that lead to a state by so many continuation bytes. @type {Map<string, number>} */
   #continued = new Map();
 
+  /** Rules of one character of many ranges. @type {Map<string, number>} */
+  #sets = new Map();
+  #shares = true;
   /** Of each state, how few characters lead from it to the end; null: they aren't counted. @type {Map<number, number> | null} */
   #lacks = null;
 
@@ -111,7 +114,10 @@ export class Writer {
       if (accepts) this.rules.skip(states[i], to);
       /** @type {number | undefined} */
       let escape;
-      for (const [low, high, target] of edges) {
+      const shared = this.#shares && !this.#lacks ? sharedEdges(edges) : null;
+      for (const [target, { set }] of shared?.sets ?? [])
+        this.rules.call(states[i], this.#setRule(set, json), states[target]);
+      for (const [low, high, target] of shared?.others ?? edges) {
         if (!json) {
           this.range(states[i], low, high, states[target]);
           continue;
@@ -126,6 +132,28 @@ export class Writer {
         }
       }
     });
+  }
+
+  /** The rule of one character of a set. @param {[number, number, number][]} edges  to one state @param {boolean} json */
+  #setRule(edges, json) {
+    const key = `${json} ${edges.map(([low, high]) => `${low}-${high}`).join()}`;
+    let rule = this.#sets.get(key);
+    if (rule === undefined) {
+      rule = this.rules.rule('a character');
+      this.#sets.set(key, rule);
+      const own = new Writer(this.rules);
+      own.#shares = false;
+      own.dfa(
+        this.rules.start(rule),
+        [
+          { accepts: false, edges: edges.map(([low, high]) => [low, high, 1]) },
+          { accepts: true, edges: [] },
+        ],
+        this.rules.state(true),
+        json,
+      );
+    }
+    return rule;
   }
 
   /** What stands behind a backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
@@ -169,6 +197,26 @@ const PLAIN = [
 const ESCAPED = [...Array(32).keys(), 34, 92];
 /** What stands behind the backslash. @param {number} c */
 const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
+
+/** States that edges to one state take, from which on they are a rule of their own, so that they are written once. */
+const MANY_STATES = 24;
+
+/** About how many states a range takes. @param {number} low @param {number} high */
+const statesOf = (low, high) => (low < 32 ? 4 * (Math.min(high, 31) - low + 1) : 1) + (high > 127 ? 3 : 0);
+
+/** Edges that take many states to one, and the others. @param {[number, number, number][]} edges */
+function sharedEdges(edges) {
+  /** @type {Map<number, { set: [number, number, number][], states: number }>} */
+  const found = new Map();
+  for (const edge of edges) {
+    const one = found.get(edge[2]) ?? { set: [], states: 0 };
+    found.set(edge[2], one);
+    one.set.push(edge);
+    one.states += statesOf(edge[0], edge[1]);
+  }
+  for (const [to, { states }] of found) if (states < MANY_STATES) found.delete(to);
+  return { sets: found, others: edges.filter(([, , to]) => !found.has(to)) };
+}
 
 /** How few bytes a character of a range takes inside a JSON string. @param {number} low @param {number} high */
 function leastBytes(low, high) {

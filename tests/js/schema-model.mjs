@@ -121,7 +121,9 @@ export function models(seed) {
     const rest = model(depth - 1);
     if (prefix.length) schema.prefixItems = prefix.map((one) => one.schema);
     if (chance(0.6)) schema.items = rest.schema;
-    const asked = listed();
+    // (Of arrays and objects none is written where one of them must not come.)
+    const scalars = [null, true, 0, 7, -3, 'a', 'xb'].filter(() => chance(0.4));
+    const asked = { schema: { enum: scalars.length ? scalars : [1] }, value: () => pick(scalars.length ? scalars : [1]) };
     if (chance(0.35)) {
       schema.contains = asked.schema;
       if (chance(0.5)) schema.minContains = below(3);

@@ -1,5 +1,5 @@
 /** Values that are listed, null, booleans, numbers and strings of a shape, as rules. */
-import { ANY, both, ofLength, ofTexts, without } from '../dfa.js';
+import { ANY, both, lengthsOf, ofLength, ofTexts, without } from '../dfa.js';
 import { missingOf } from '../text.js';
 import { numberTexts } from './numbers.js';
 import { typeOf } from './shapes.js';
@@ -21,8 +21,16 @@ export function jsonOf(value) {
   return JSON.stringify(value);
 }
 
+/** A shape's strings without limits of length that their pattern has by itself. @param {Shape['string']} string */
+function limited({ min, max, dfa }) {
+  if (!dfa) return { min, max, dfa };
+  const { shortest, longest } = lengthsOf(dfa);
+  return { min: min <= shortest ? 0 : min, max: max >= longest ? Infinity : max, dfa };
+}
+
 /** Texts of a shape's strings; null: any of those lengths. @param {Shape} s */
-export function stringDfa({ string: { min, max, dfa }, excluded }) {
+export function stringDfa({ string, excluded }) {
+  const { min, max, dfa } = limited(string);
   const texts = [...excluded.values()].filter((v) => typeof v === 'string');
   let all = dfa;
   if (all && (min > 0 || max < Infinity)) all = both(all, ofLength(min, max));
@@ -31,7 +39,8 @@ export function stringDfa({ string: { min, max, dfa }, excluded }) {
 }
 
 /** Texts of a shape's strings of any length, where that is better counted as they are written. @param {Shape} s */
-function countedDfa({ string: { min, max, dfa }, ...s }) {
+function countedDfa({ string, ...s }) {
+  const { min, max, dfa } = limited(string);
   if (!dfa || (max === Infinity && !min)) return null;
   const edges = dfa.reduce((sum, state) => sum + state.edges.length, 0);
   if ((max < Infinity ? max : min) * edges <= MOST_PRODUCT) return null;
