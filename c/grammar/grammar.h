@@ -17,10 +17,10 @@
  * from which more lead to its end than may still come is left out. The way of the fewest bytes has
  * the fewest characters; where `least` is more than 0 it can be made longer by one byte at a time.
  *
- * Items of a list may have to differ, which no automaton can say: marks on states whose only byte
- * begins or ends a list or an item of one say where to look (unique.h). Such lists lie in no other,
- * each item has one spelling, and goes on without end: `slack` is how many bytes more than `least`
- * their difference may take. */
+ * Items of a list, or names of an object, may have to differ, which no automaton can say: marks on
+ * states whose only byte begins or ends a list or an item of one say where to look (unique.h). The
+ * text is JSON then; each item is a string, has one spelling, and goes on without end: `slack` is
+ * how many bytes more than `least` their difference may take. */
 #ifndef BQ_GRAMMAR_H
 #define BQ_GRAMMAR_H
 
@@ -39,10 +39,10 @@ enum {
   BQ_RULE_PLAIN = 1,
   BQ_RULE_LENGTH = 2, /* its length is limited */
   BQ_STATE_ACCEPTS = 1,
-  BQ_STATE_LIST = 2,  /* its [ begins a list whose items differ */
+  BQ_STATE_LIST = 2,  /* its [ or { begins a list whose items differ */
   BQ_STATE_OPEN = 4,  /* its " begins an item */
   BQ_STATE_CLOSE = 8, /* its " ends one */
-  BQ_STATE_SHUT = 16, /* its ] ends the list */
+  BQ_STATE_SHUT = 16, /* its ] or } ends the list */
   BQ_STATE_MARKS = 30,
   BQ_EDGE_BEGINS = 1 << 16 /* in `range`: the byte begins a character that is counted */
 };

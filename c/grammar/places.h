@@ -60,8 +60,8 @@ struct bq_matcher {
   uint32_t *path;          /* [longest token + 1] places, in a walk */
   uint32_t *masks;         /* [BQ_MASKS + 1][words] the last one is nobody's */
   uint32_t *mask_of;       /* [BQ_MASKS] whose they are: BQ_REACHES * place + reach */
-  uint64_t *items;         /* [BQ_UNIQUE_ITEMS] of the list that the text is in, as hashes */
-  uint64_t *marked_items;  /* [BQ_UNIQUE_ITEMS] */
+  bq_unique_node *items;   /* [BQ_UNIQUE_NODES] of the lists that the text is in */
+  bq_unique_node *marked_items; /* [BQ_UNIQUE_NODES] */
   bq_unique *lists;        /* [longest token + 1] beside path */
   uint32_t max_places, n_frames, n_threads, n_places, n_work, n_kept, next_mask;
   uint32_t step; /* counts steps of `seen`, in units of 2 * BQ_WORK */

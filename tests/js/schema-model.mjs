@@ -17,7 +17,7 @@ function textOf(value) {
 }
 
 // (ajv takes an object without the property '' where it is required, and no properties named __proto__.)
-const NAMES = ['a', 'b', 'kind', 'constructor', 'toString', 'hasOwnProperty', 'é"\\', ' ', 'x1', 'x2'];
+const NAMES = ['a', 'b', 'kind', 'constructor', 'isPrototypeOf', 'hasOwnProperty', 'é"\\', ' ', 'x1', 'x2'];
 const PATTERNS = {
   '^x': ['x', 'x1', 'xyz', 'ax'],
   'b$': ['b', 'ab', 'bc', 'xb'],

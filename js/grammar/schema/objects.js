@@ -1,6 +1,7 @@
 /** Objects of a shape, as rules: properties in the order of the schema, then others where the schema speaks of them. */
 import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
 import { refused } from '../failure.js';
+import { MARK } from '../ir.js';
 import { stringDfa } from './scalars.js';
 import { andSub, TRUE } from './shapes.js';
 
@@ -13,6 +14,10 @@ import { andSub, TRUE } from './shapes.js';
 const MOST_PATTERNS = 4;
 /** Names that are listed where the schema of names allows no others. */
 const MOST_NAMES = 64;
+/** Names that are told apart where an object must have so many. */
+const MOST_NEEDED = 16;
+/** Names that are told apart at most. */
+const MOST_DIFFERENT = 1000;
 
 /** Names that a schema of names allows. @param {Compiler} compiler @param {Sub[]} subs @returns {Dfa | null}  null: all */
 function namesDfa(compiler, subs) {
@@ -58,14 +63,15 @@ function others(compiler, o, declared) {
   return found;
 }
 
-/** A name in quotes and what is behind it. @param {Compiler} compiler @param {Others} other @param {number} from @param {number} to */
-function writeOther(compiler, { names, sub }, from, to) {
+/** A name in quotes and what is behind it. @param {Compiler} compiler @param {Others} other @param {boolean} distinct  from other such names @param {number} from @param {number} to */
+function writeOther(compiler, { names, sub }, distinct, from, to) {
   const { rules, writer } = compiler;
-  const inside = rules.literal(from, '"');
+  const inside = distinct ? rules.marked(from, '"', MARK.open) : rules.literal(from, '"');
   const end = rules.state();
   if (names) writer.dfa(inside, names, end, true);
-  else rules.call(inside, compiler.character(), end, 0, Infinity);
-  rules.call(rules.literal(end, '": '), compiler.rule(sub), to);
+  else rules.call(inside, distinct ? compiler.spelled() : compiler.character(), end, 0, Infinity);
+  const behind = distinct ? rules.marked(end, '"', MARK.close) : rules.literal(end, '"');
+  rules.call(rules.literal(behind, ': '), compiler.rule(sub), to);
 }
 
 /** A shape's object that must have some property of a kind: it is one of the others. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free */
@@ -83,46 +89,68 @@ function asked(compiler, { some: [one, ...more] }, declared, free) {
   return { ways, declared: declared.filter((name) => compiler.admission.isOther(one, name)), sub: one.sub };
 }
 
-/** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free */
-function restRule(compiler, free) {
+/** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free @param {boolean} distinct */
+function restRule(compiler, free, distinct) {
   const { rules } = compiler;
   const rule = rules.rule('a property');
   const [from, to] = [rules.literal(rules.start(rule), ', '), rules.state(true)];
-  for (const other of free) writeOther(compiler, other, from, to);
+  for (const other of free) writeOther(compiler, other, distinct, from, to);
   return rule;
 }
 
 /**
  * Behind `n` properties that the schema names: as many others as there must and may be.
- * @param {Compiler} compiler @param {Others[]} free @param {number} rest  their rule @param {{ n: number, min: number, max: number }} counts
+ * @param {Compiler} compiler @param {Others[]} free @param {number} rest  their rule @param {{ n: number, min: number, max: number, distinct: boolean }} counts
  * @param {number} from @param {number} close
  */
-function writeRest(compiler, free, rest, { n, min, max }, from, close) {
+function writeRest(compiler, free, rest, { n, min, max, distinct }, from, close) {
   const { rules } = compiler;
   if (n >= min) rules.skip(from, close);
   if (!free.length || n >= max) return;
   const least = Math.max(0, min - n);
-  // The same name twice is one property: as an automaton can't tell, so many must not be asked for.
-  if (least > 1)
-    throw refused(
-      `minProperties ${min} beside names that are left open is not supported`,
-      'name the properties, list their names in propertyNames, or ask for one at least',
-    );
   const first = n ? from : rules.state();
-  if (!n) for (const other of free) writeOther(compiler, other, from, first);
+  if (!n) for (const other of free) writeOther(compiler, other, distinct, from, first);
   const had = n ? 0 : 1;
   rules.call(first, rest, close, Math.max(0, least - had), max - n - had);
+}
+
+/** Whether a name that is another's can always become one of its own: longer, or by its last character, of which there are many. @param {Dfa} names */
+const canDiffer = (names) =>
+  names.every(({ edges }) =>
+    edges.every(([, , to]) => {
+      if (names[to].edges.length) return true;
+      return edges.reduce((n, [low, high, other]) => n + (other === to ? high - low + 1 : 0), 0) > MOST_DIFFERENT;
+    }),
+  );
+
+/**
+ * Whether names that the schema leaves open must be told apart: the same name twice is one property, and several must come. GRAMMAR: they
+ * can't be, as some text might have no end then.
+ * @param {Shape['object']} o @param {Others[]} free @param {Others[] | null} wanted
+ */
+function mustDiffer({ min, required }, free, wanted) {
+  const names = [...free, ...(wanted ?? [])];
+  if (!names.length || min - required.size <= 1) return false;
+  if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MOST_NEEDED)
+    throw refused(
+      `minProperties ${min} beside names that are left open is not supported`,
+      `it is where names may be of any length, up to ${MOST_NEEDED}; name the properties, or list their names in propertyNames`,
+    );
+  return true;
 }
 
 /** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} wanted  one of these comes in any case @param {number} from @param {number} to */
 function writeProperties(compiler, o, declared, free, wanted, from, to) {
   const { rules, admission } = compiler;
   const most = declared.length + (wanted ? 1 : 0);
-  const max = free.length || o.max < most ? o.max : Infinity;
+  const distinct = mustDiffer(o, free, wanted);
+  const max = distinct ? Math.min(o.max, MOST_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
   // Properties are counted as far as it matters, and whether there is one before: then there is a comma.
   const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
-  rules.literal(from, '{', row[0]);
+  if (distinct) rules.marked(from, '{', MARK.list, row[0]);
+  else rules.literal(from, '{', row[0]);
+  if (distinct) rules.slack += 1 + o.min * o.min;
   const after = (/** @type {number} */ n) => Math.min(n + 1, last);
   const comma = (/** @type {number} */ at, /** @type {number} */ n) => (n ? rules.literal(at, ', ') : at);
   for (const name of declared) {
@@ -141,15 +169,15 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
   if (wanted) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
-      if (n < max) for (const one of wanted) writeOther(compiler, one, comma(at, n), next[after(n)]);
+      if (n < max) for (const one of wanted) writeOther(compiler, one, distinct, comma(at, n), next[after(n)]);
     });
     row = next;
   }
   const close = rules.state();
-  rules.literal(close, '}', to);
-  const rest = restRule(compiler, free);
-  // Behind one that is wanted, whose name is one of theirs, no more are counted on.
-  row.forEach((at, n) => writeRest(compiler, wanted && n < o.min ? [] : free, rest, { n, min: o.min, max }, at, close));
+  if (distinct) rules.marked(close, '}', MARK.shut, to);
+  else rules.literal(close, '}', to);
+  const rest = restRule(compiler, free, distinct);
+  row.forEach((at, n) => writeRest(compiler, free, rest, { n, min: o.min, max, distinct }, at, close));
 }
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
