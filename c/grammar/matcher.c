@@ -348,7 +348,7 @@ static int nearer_byte(const bq_matcher *m, const bq_place *p) {
     const bq_thread t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
       const bq_edge edge = m->g->edges[e];
-      const uint32_t of = bq_thread_least(m, (bq_thread){edge.target, t.frame});
+      const uint32_t of = bq_least_behind(m, t, edge);
       if (of < least) byte = (int)bq_edge_low(edge);
       if (of < least) least = of;
     }

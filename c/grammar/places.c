@@ -25,12 +25,32 @@ static const bq_call *limited_call(const bq_matcher *m, uint32_t frame) {
   return frame != BQ_BOTTOM && is_limited(m->g, c) ? c : NULL;
 }
 
-uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
-  const bq_frame *f = &m->frames[t.frame];
-  const bq_call *c = limited_call(m, t.frame);
-  const uint64_t characters = (uint64_t)f->count + bq_lacks(m->g->states[t.state].flags);
+/* Bytes to the end of the text from a state, in a frame with such a count. */
+static uint32_t least_from(const bq_matcher *m, uint32_t state, uint32_t frame, uint32_t count) {
+  const bq_call *c = limited_call(m, frame);
+  const uint64_t characters = (uint64_t)count + bq_lacks(m->g->states[state].flags);
   const uint64_t more = c && c->min > characters ? c->min - characters : 0;
-  return sum(m->g->states[t.state].least + more + f->least);
+  return sum(m->g->states[state].least + more + m->frames[frame].least);
+}
+
+uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
+  return least_from(m, t.state, t.frame, m->frames[t.frame].count);
+}
+
+/* The count of a thread's frame behind an edge: in a rule of limited length, of characters. */
+static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
+  return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
+}
+
+bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
+  const bq_call *c = limited_call(m, t.frame);
+  const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
+  return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
+}
+
+uint32_t bq_least_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
+  return bq_may_follow(m, t, e) ? least_from(m, e.target, t.frame, count_behind(m, t, e))
+                                : BQ_GRAMMAR_NONE;
 }
 
 /* --- frames --------------------------------------------------------------------------------- */
@@ -138,17 +158,6 @@ static void begin_step(bq_matcher *m) {
   for (uint32_t i = 0; !m->step && i < 2 * BQ_WORK; i++) m->seen[i] = 0;
   m->n_work = m->n_kept = 0;
   m->too_much = false;
-}
-
-/* The count of a thread's frame behind an edge: in a rule of limited length, of characters. */
-static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
-  return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
-}
-
-bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
-  const bq_call *c = limited_call(m, t.frame);
-  const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
-  return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
 }
 
 static void follow(bq_matcher *m, bq_thread t, bq_edge e) {

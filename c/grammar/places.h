@@ -86,7 +86,8 @@ uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach);
 bool bq_places_renew(bq_matcher *m);
 /* Makes the place of the grammar's beginning. False: too much. */
 bool bq_places_begin(bq_matcher *m);
-/* Bytes to the end of the text. */
+/* Bytes to the end of the text; behind an edge: NONE where it may not be gone over. */
 uint32_t bq_thread_least(const bq_matcher *m, bq_thread t);
+uint32_t bq_least_behind(const bq_matcher *m, bq_thread t, bq_edge e);
 
 #endif

@@ -35,12 +35,11 @@ static void close_bracket(bq_unique *u, const bq_unique_node *nodes) {
 
 static bool in_string(bq_unique *u, bq_unique_node *nodes, uint8_t byte) {
   const bool ends = byte == '"' && !u->escaped;
+  if (ends && u->item && (bq_unique_had(u, nodes) || !add(u, nodes, u->hash, 0))) return false;
   u->escaped = byte == '\\' && !u->escaped;
-  u->string = !ends;
-  if (!u->item) return true;
-  u->item = !ends;
-  if (ends) return !bq_unique_had(u, nodes) && add(u, nodes, u->hash, 0);
   u->hash = (u->hash ^ byte) * PRIME;
+  u->string = !ends;
+  u->item = u->item && !ends;
   return true;
 }
 

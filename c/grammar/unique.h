@@ -28,7 +28,7 @@ typedef struct bq_unique {
 } bq_unique;
 
 /* Goes on by a byte from a place with these marks. False: it would end an item that the list has,
- * or there is no room for more. Nodes before u->n stay. */
+ * or there is no room for more, and within an item *u is as before. Nodes before u->n stay. */
 bool bq_unique_step(bq_unique *u, bq_unique_node *nodes, uint32_t marks, uint8_t byte);
 
 /* Whether the item so far is one of the list's. */
