@@ -155,7 +155,7 @@ export class LocalModel {
 
   /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
   async guide({ responseFormat, stopTokens = [] }) {
-    if (!responseFormat || responseFormat.type === 'text') return null;
+    if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
     if (!this.info.tokenizer)
       throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
     const { Guides } = await onDemand(import('./guide.js'));

@@ -233,6 +233,7 @@ export class LocalSession {
       if (speculate.model)
         draft = (await onDemand(import('./more.js'))).Draft.open(this.#model, speculate.model, this.#timeline, tokens);
       guide = await this.#model.guide(options);
+      if (guide?.warnings.length) result.warnings = [...guide.warnings];
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
       if (this.#options.quality?.head)

@@ -132,7 +132,10 @@ class Parser {
     for (;;) {
       this.#lookaheads(parts);
       if (this.#at === this.#text.length || '|)'.includes(this.#text[this.#at])) break;
-      parts.push(this.#repeated());
+      const part = this.#repeated();
+      // The same place twice is that place: the list stays short.
+      if ((part.kind === '^' || part.kind === '$') && parts.at(-1)?.kind === part.kind) continue;
+      parts.push(part);
     }
     return parts.length === 1 ? parts[0] : { kind: 'and', parts };
   }

@@ -303,8 +303,8 @@
 
 /**
  * What a text is held to, whatever the model would rather write: any JSON object, a JSON Schema (draft 7 or 2020-12; `schema`, or as
- * OpenAI has it in `json_schema`), a regular expression for the whole text, a GBNF grammar, or one of some texts.
- * @typedef {{ type: 'text' } | { type: 'json_object' } | { type: 'json_schema', schema: object | boolean }
+ * OpenAI has it in `json_schema`; `parts` are schemas whose references are their own, `{ $ref: 'part:0' }` in the schema is the first), a regular expression for the whole text, a GBNF grammar, or one of some texts.
+ * @typedef {{ type: 'text' } | { type: 'json_object', schema?: object | boolean } | { type: 'json_schema', schema: object | boolean, parts?: (object | boolean)[], name?: string, description?: string, strict?: boolean | null }
  *   | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema: object | boolean } }
  *   | { type: 'regex', pattern: string | RegExp } | { type: 'grammar', grammar: string } | { type: 'choice', choices: string[] }} ResponseFormat
  */
@@ -431,6 +431,8 @@
  *   file, the tokens that the reply follows, and what ended it besides the model's own tokens
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {number} seed
+ * @property {string[]} [warnings]  what of `responseFormat` was passed over because it says nothing of texts: unknown keywords and formats of
+ *   a schema; there if there is any
  * @property {Timings} timings
  */
 
