@@ -3,6 +3,7 @@
  * Both sides of a port check with these, so that a call that can't succeed is never made.
  */
 import { BqError } from './errors.js';
+import { shown } from './shown.js';
 
 /** Says what a value should have been; '' where it is fine. @typedef {(value: any) => string} Check */
 /** @typedef {Record<string, Check>} Options */
@@ -45,7 +46,8 @@ const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.e
 const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
 
 /** An object of nothing but these. @param {any} v @param {Options} known */
-const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[name]?.(v[name]) === '');
+const made = (v, known) =>
+  !object(v) && Object.keys(v).every((name) => Object.hasOwn(known, name) && known[name](v[name]) === '');
 
 /** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
 const SPECULATE = { tokens: whole(1, 31), model: adapter };
@@ -184,15 +186,6 @@ function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const far = (/** @type {string} */ known) => distance(plain(name), plain(known));
   return names.reduce((best, known) => (far(known) < far(best) ? known : best));
-}
-
-/** @param {unknown} value */
-function shown(value) {
-  try {
-    return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
-  } catch {
-    return typeof value;
-  }
 }
 
 /** What was given instead of what should have been. @param {string} name @param {unknown} value @param {string} wanted */
