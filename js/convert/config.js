@@ -132,7 +132,7 @@ const BULLET = { norm: 'layer', position: 'learned', activation: 'gelu', gated: 
 
 /** @param {string} name @param {unknown} value @returns {never} */
 function refuse(name, value) {
-  throw new BqError('FORMAT', `the configuration's "${name}" is ${value === undefined ? 'missing' : shown(value)}`, {
+  throw new BqError('FORMAT', `the configuration's "${name}" is ${shown(value)}`, {
     hint: 'see "CONF keys" in docs/FORMAT.md',
   });
 }

@@ -10,8 +10,9 @@ const MOST_ENTRIES = 8;
 /** @param {any} value @param {number} levels @returns {string} */
 function quoted(value, levels) {
   if (typeof value === 'string') return JSON.stringify(value.length > 200 ? value.slice(0, 200) : value);
+  if (value === undefined) return 'missing';
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'bigint' || typeof value === 'symbol' || value === undefined) return String(value);
+  if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (!levels) return Array.isArray(value) ? '[…]' : '{…}';
   const open = Array.isArray(value) ? value : Object.keys(value);

@@ -152,13 +152,20 @@ export class Machine {
     return items;
   }
 
+  /** FORMAT. @param {number} index  of the memo */
+  checkIndex(index) {
+    if (!Number.isSafeInteger(index) || index < 0) throw this.damaged('the number of a memo is not a whole number');
+  }
+
   /** @param {number} index */
   put(index) {
+    this.checkIndex(index);
     this.memo.set(index, this.top());
   }
 
   /** @param {number} index */
   get(index) {
+    this.checkIndex(index);
     if (!this.memo.has(index)) throw this.damaged(`memo ${index} is used before it is set`);
     this.stack.push(this.memo.get(index));
   }

@@ -1,4 +1,5 @@
 /** GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
+import { shown } from '../../shared/shown.js';
 import { fromAlphabet, utf8 } from './bytes.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
 import { KIND, malformed, NONE, TOKEN } from './section.js';
@@ -24,7 +25,7 @@ export function byId(entries, hole) {
   const tokens = [];
   let count = 0;
   for (const [id, token] of entries) {
-    if (!Number.isInteger(id) || id < 0) throw malformed(`${id} is no id`);
+    if (!Number.isInteger(id) || id < 0 || id >= 2 ** 31) throw malformed(`expected a token id, found ${shown(id)}`);
     if (tokens[id] !== undefined) throw malformed(`two tokens have the id ${id}`);
     tokens[id] = token;
     count++;

@@ -83,6 +83,7 @@ export class Registry {
 
   /** GRAMMAR: there is nothing, or elsewhere. @param {string} ref @param {any} from  the schema it is in @param {string} [keyword]  whose it is @returns {number} */
   target(ref, from, keyword = '$ref') {
+    if (typeof ref !== 'string') throw refused(`${keyword} must be a text`);
     const address = resolve(ref, this.#bases.get(from) ?? HERE);
     const [file, fragment = ''] = address.split('#');
     let found = this.#known.get(address.replace(/#$/, ''));
