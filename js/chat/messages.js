@@ -1,7 +1,6 @@
 /** What may stand for messages, made into messages; what can't be understood is refused by its name. */
 import { BqError } from '../shared/errors.js';
 import { checkOptions, wrong } from '../shared/options.js';
-import { shown } from '../shared/shown.js';
 
 /** @import { Message } from '../shared/types.js' */
 
@@ -13,9 +12,7 @@ function textOf(content) {
     .map((part) => {
       if (typeof part === 'string') return part;
       if (part?.type === 'text' && typeof part.text === 'string') return part.text;
-      throw new BqError('ARGUMENT', `the part ${shown(part)} can't be read: only { type: 'text', text } can`, {
-        hint: 'leave it out',
-      });
+      throw wrong('a part of content', part, `{ type: 'text', text }`);
     })
     .join('');
 }

@@ -67,6 +67,8 @@ export function tokenizerFromJson(json) {
     new BqError('FORMAT', `the companion's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
   if (!Object.hasOwn(KIND, json.kind)) throw bad(`is of kind ${shown(json.kind)}`);
   if (!Array.isArray(json.tokens)) throw bad('has no tokens');
+  for (const name of ['eog', 'merges'])
+    if (json[name] !== undefined && !Array.isArray(json[name])) throw bad(`has ${name} that are not a list`);
   const eos = json.eos ?? 0;
   return {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],

@@ -2,6 +2,8 @@
 import { ofRegex, ofTexts } from './dfa.js';
 import { refused } from './failure.js';
 import { onDemand } from '../shared/errors.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
+import { shown } from '../shared/shown.js';
 import { Rules } from './ir.js';
 import { parseRegex } from './regex.js';
 import { Writer } from './text.js';
@@ -35,6 +37,12 @@ function choice(choices) {
   return whole(ofTexts(choices));
 }
 
+/** GRAMMAR. @param {any} value  a schema */
+function notTooDeep(value) {
+  if (isNestedTooDeeply(value)) throw refused(`the schema is nested deeper than ${MOST_NESTED} levels`);
+  return value;
+}
+
 const schema = () => onDemand(import('./schema/index.js'));
 
 /** GRAMMAR: it is wrong, not supported, too large, or nothing satisfies it. @param {any} format  a ResponseFormat @returns {Promise<Uint8Array<ArrayBuffer>>} */
@@ -49,10 +57,10 @@ export async function compile(format) {
     case 'json_object':
       return (await schema()).compileSchema({ type: 'object' });
     case 'json_schema':
-      return (await schema()).compileSchema(format.json_schema?.schema ?? format.schema);
+      return (await schema()).compileSchema(notTooDeep(format.json_schema?.schema ?? format.schema));
     default:
       throw refused(
-        `responseFormat has no type "${format.type}"`,
+        `responseFormat has no type ${shown(format.type)}`,
         'it is one of text, json_object, json_schema, regex, grammar, choice',
       );
   }

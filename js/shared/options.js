@@ -3,7 +3,6 @@
  * Both sides of a port check with these, so that a call that can't succeed is never made.
  */
 import { BqError } from './errors.js';
-import { shown } from './shown.js';
 
 /** Says what a value should have been; '' where it is fine. @typedef {(value: any) => string} Check */
 /** @typedef {Record<string, Check>} Options */
@@ -186,6 +185,15 @@ function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const far = (/** @type {string} */ known) => distance(plain(name), plain(known));
   return names.reduce((best, known) => (far(known) < far(best) ? known : best));
+}
+
+/** @param {unknown} value */
+function shown(value) {
+  try {
+    return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
+  } catch {
+    return typeof value;
+  }
 }
 
 /** What was given instead of what should have been. @param {string} name @param {unknown} value @param {string} wanted */

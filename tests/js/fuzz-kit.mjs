@@ -179,7 +179,7 @@ export const folderOf = (files) => ({
   names: Object.keys(files),
   has: (/** @type {string} */ name) => Object.hasOwn(files, name),
   open: async (/** @type {string} */ name) =>
-    openBytes(files[name] instanceof Uint8Array ? files[name] : bytesOf(files[name]), name),
+    openBytes(files[name] instanceof Uint8Array ? files[name] : bytesOf(files[name])),
   stamp: () => '',
 });
 
@@ -187,7 +187,8 @@ export const folderOf = (files) => ({
 async function use(checkpoint) {
   encodeConfig(completeConfig(checkpoint.config));
   const matches = matchTensors(checkpoint.config, checkpoint.tensors);
-  for (const { tensor } of matches.slice(0, 4)) if (matrixOf(tensor.dims).cols < 1e6) await tensor.read(0, 1);
+  for (const { tensor } of /** @type {any[]} */ (matches).slice(0, 4))
+    if (matrixOf(tensor.dims).cols < 1e6) await tensor.read(0, 1);
 }
 
 /** @param {Map<string, any>} tensors */
@@ -370,7 +371,8 @@ export const TARGETS = [
     name: 'vocab.json',
     wording: false,
     inputs: async () => [{ vocab: { a: 0, b: 1, ab: 2, '<|endoftext|>': 3 }, merges: '#version: 0.2\na b\n' }],
-    read: ({ vocab, merges } = {}) => encodeTokenizer(parseGpt2(textOf(vocab), textOf(merges).slice(0, 1000))),
+    read: (/** @type {any} */ input) =>
+      encodeTokenizer(parseGpt2(textOf(input?.vocab), typeof input?.merges === 'string' ? input.merges : 'a b')),
   },
   {
     name: 'tiktoken',

@@ -1,12 +1,12 @@
 // Whatever a file, a folder or a request holds: it is read, or refused with a BqError that says why.
-// One round again: node tests/js/fuzz-parsers.test.mjs PARSER SEED; more of them: npm run test:long, or fuzz-parsers.long.mjs.
+// A failure says the seed of its round: with BQ4_FUZZ_SEED and BQ4_FUZZ_ROUNDS=1 it alone runs again. fuzz-parsers.long.mjs runs more.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine } from '../../js/engine.js';
 import { modelTargets, round, TARGETS } from './fuzz-kit.mjs';
 
 /** Of each parser. */
-const ROUNDS = Number(process.env.BQ4_FUZZ_ROUNDS ?? 150);
+const ROUNDS = Number(process.env.BQ4_FUZZ_ROUNDS ?? 80);
 const FIRST = Number(process.env.BQ4_FUZZ_SEED ?? 1);
 
 /** One line of each kind of failure, by its message and place. @param {import('./fuzz-kit.mjs').Target} target */

@@ -42,7 +42,9 @@ export function byId(entries, hole) {
  * @returns {Tokenizer}
  */
 export function parseGpt2(encoder, merges) {
-  const ids = new Map(Object.entries(/** @type {Record<string, number>} */ (parseJson(encoder, 'encoder.json'))));
+  const json = parseJson(encoder, 'encoder.json');
+  if (typeof json !== 'object' || json === null) throw malformed(`encoder.json is ${shown(json)}, not an object`);
+  const ids = new Map(Object.entries(/** @type {Record<string, number>} */ (json)));
   const end = ids.get(END_OF_TEXT);
   const lines = merges.split(/\r?\n/).filter((line, i) => line !== '' && !(i === 0 && line.startsWith('#version')));
   return {

@@ -1,5 +1,6 @@
 /** The formats of JSON Schema that are supported, as expressions: each text of theirs is valid, though not each valid one is theirs. */
 import { refused } from '../failure.js';
+import { shown } from '../../shared/shown.js';
 import { parseRegex } from '../regex.js';
 
 const BYTE = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
@@ -64,6 +65,6 @@ export const SHOWN_FORMATS = new Set(['password', 'binary']);
 /** GRAMMAR: it is none of these. @param {unknown} name */
 export function formatTree(name) {
   if (typeof name !== 'string' || !Object.hasOwn(FORMATS, name))
-    throw refused(`the format "${name}" is not supported`, `supported are ${Object.keys(FORMATS).join(', ')}`);
+    throw refused(`the format ${shown(name)} is not supported`, `supported are ${Object.keys(FORMATS).join(', ')}`);
   return parseRegex(FORMATS[name]).tree;
 }
