@@ -46,14 +46,15 @@ import {
   tokenizerBin,
 } from './checkpoints.mjs';
 import { join } from 'node:path';
-import { CHAT, random, tinyModel } from './fixture.mjs';
+import { drawFrom } from './draw.mjs';
+import { CHAT, tinyModel } from './fixture.mjs';
 import { testFolder } from './folders.mjs';
 import { bytesTokenizer, gguf, ggufTensor, llamaMetadata } from './gguf-writer.mjs';
 import { reseal } from './reseal.mjs';
 import { archive, torchPickle, torchZip } from './torch-writer.mjs';
 import { v1 } from './v1.mjs';
 
-/** @typedef {(n: number) => number} Draw  a whole number from 0 to n - 1 */
+/** @import { Draw } from './draw.mjs' */
 /** What a parser reads: bytes, or JSON as a value. @typedef {{ name: string, inputs: () => Promise<any[]>, read: (input: any, draw: Draw) => any, rounds?: number, wording?: false }} Target  `wording`: whether messages are looked at */
 
 const golden = (/** @type {string} */ name) =>
@@ -68,12 +69,6 @@ const textOf = (json) =>
 const bytesOf = (/** @type {any} */ json) => utf8(textOf(json));
 /** As a reader has it. @param {any} json */
 const valueOf = (json) => (json === undefined ? undefined : JSON.parse(textOf(json)));
-
-/** Whole numbers from a seed. @param {number} seed @returns {Draw} */
-export function drawFrom(seed) {
-  const next = random(seed);
-  return (n) => Math.min(n - 1, Math.floor(((next() + 1) / 2) * n));
-}
 
 const NUMBERS = [0, -1, 1, 2, 7, 63, 64, 255, 256, 65535, 65536, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53];
 /** What may stand anywhere in JSON. @type {(() => any)[]} */
