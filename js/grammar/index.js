@@ -2,6 +2,8 @@
 import { ofRegex, ofTexts } from './dfa.js';
 import { refused } from './failure.js';
 import { onDemand } from '../shared/errors.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
+import { shown } from '../shared/shown.js';
 import { Rules } from './ir.js';
 import { parseRegex } from './regex.js';
 import { Writer } from './text.js';
@@ -80,10 +82,11 @@ function schemaOf(format) {
  * @returns {Promise<Compiled>}
  */
 export async function compile(format) {
+  if (isNestedTooDeeply(format)) throw refused(`responseFormat is nested deeper than ${MOST_NESTED} levels`);
   const members = MEMBERS.get(format.type);
   if (!members)
     throw refused(
-      `responseFormat has no type "${format.type}"`,
+      `responseFormat has no type ${shown(format.type)}`,
       'it is one of text, json_object, json_schema, regex, grammar, choice',
     );
   checkMembers('responseFormat', format, ['type', ...members]);

@@ -17,6 +17,7 @@ import {
   whole,
   wrong,
 } from '../shared/options.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
 
 /** @import { GenerateOptions } from '../shared/types.js' */
 /** @import { Options } from '../shared/options.js' */
@@ -29,8 +30,11 @@ const biases = kind(
     !object(v) &&
     Object.entries(v).every(([id, bias]) => /^\d+$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100),
 );
+/** @param {unknown} list @param {unknown[]} wanted */
+const equal = (list, wanted) =>
+  Array.isArray(list) && list.length === wanted.length && list.every((one, i) => one === wanted[i]);
 /** @param {unknown} value @param {string} what */
-const only = (value, what) => kind(what, (v) => JSON.stringify(v) === JSON.stringify(value));
+const only = (value, what) => kind(what, (v) => (Array.isArray(value) ? equal(v, value) : v === value));
 const prompt = kind('a text, a list of tokens, or a list of either', (v) =>
   [v].flat(2).every((one) => typeof one === 'string' || Number.isInteger(one)),
 );
@@ -111,6 +115,8 @@ export const refuse = (param, message, hint) => new BqError('ARGUMENT', message,
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
   const given = Object.fromEntries(Object.entries(/** @type {object} */ (body)).filter(([, value]) => value !== null));
+  const deep = Object.keys(given).find((name) => isNestedTooDeeply(given[name]));
+  if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MOST_NESTED} levels are read`);
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
   return checkBy(KNOWN[call], call, given);

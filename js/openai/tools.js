@@ -2,6 +2,7 @@
  * Calls of tools, as models write them: how the template has them, a schema that holds them to what a tool takes, and
  * conversations for templates that know of no tools.
  */
+import { shown } from '../shared/shown.js';
 import { refuse } from './request.js';
 
 /** @import { ChatCompletionTool, ModelInfo, ToolCall } from '../shared/types.js' */
@@ -107,8 +108,18 @@ function argumentsOf(given) {
   try {
     return typeof given === 'string' ? JSON.parse(given) : given;
   } catch {
-    throw refuse('messages', `the arguments of a call are no JSON: ${given}`);
+    throw refuse('messages', `the arguments of a call are not JSON: ${shown(given)}`);
   }
+}
+
+/** ARGUMENT: no list of calls of functions. @param {any} calls @returns {any[]} */
+function callsIn(calls) {
+  if (!Array.isArray(calls) || !calls.every((call) => typeof call?.function?.name === 'string'))
+    throw refuse(
+      'messages',
+      `tool_calls is ${shown(calls)}, not a list of { id, type: 'function', function: { name, arguments } }`,
+    );
+  return calls;
 }
 
 /** Calls in messages, whose arguments OpenAI has as text. @param {any[]} messages @returns {any[]} */
@@ -118,9 +129,9 @@ export const withArguments = (messages) =>
       ? message
       : {
           ...message,
-          tool_calls: tool_calls.map((/** @type {any} */ call) => ({
+          tool_calls: callsIn(tool_calls).map((/** @type {any} */ call) => ({
             ...call,
-            function: { ...call.function, arguments: argumentsOf(call.function?.arguments) },
+            function: { ...call.function, arguments: argumentsOf(call.function.arguments) },
           })),
         },
   );

@@ -45,7 +45,8 @@ const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.e
 const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
 
 /** An object of nothing but these. @param {any} v @param {Options} known */
-const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[name]?.(v[name]) === '');
+const made = (v, known) =>
+  !object(v) && Object.keys(v).every((name) => Object.hasOwn(known, name) && known[name](v[name]) === '');
 
 /** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
 const SPECULATE = { tokens: whole(1, 31), model: adapter };

@@ -201,7 +201,7 @@ for (const [name, create] of /** @type {const} */ ([
             (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message),
           );
         await refused(undefined, /content is undefined, not a text/);
-        await refused([{ type: 'image_url', image_url: {} }], /"image_url" can't be read/);
+        await refused([{ type: 'image_url', image_url: {} }], /"image_url".*, not { type: 'text', text }/);
         await refused([{ role: 'user', contents: 'x' }], /message knows no "contents": did you mean "content"/);
         await refused([{ role: 'bot', content: 'x' }], /no role "bot"/);
         assert.equal(chat.messages.length, length);

@@ -90,7 +90,7 @@ const js = {
 /** The files of others, and where each is used: of js/ it is bundled for those who get the package, of the demo served as it is. */
 const LIBRARIES = new Map([
   ['js/templates/jinja.js', 'node_modules/@huggingface/jinja/dist/index.js'],
-  ['demo/markdown.js', 'node_modules/marked/lib/marked.esm.js'],
+  ['demo/blocks.js', 'node_modules/marked/lib/marked.esm.js'],
 ]);
 
 /** @param {string} dir @returns {string[]} */

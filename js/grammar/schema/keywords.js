@@ -4,6 +4,7 @@
  */
 import { ANY, ofRegex, ofTree, without } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
+import { shown } from '../../shared/shown.js';
 import { parseRegex } from '../regex.js';
 import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
@@ -123,7 +124,8 @@ const typesOf = (type, schema) => (schema.nullable === true ? [type, 'null'].fla
 /** Shapes of named types. @param {any} names @param {boolean} not */
 function ofTypes(names, not) {
   const all = [names].flat();
-  for (const name of all) if (![...TYPES, 'integer'].includes(name)) throw refused(`type "${name}" is none`);
+  for (const name of all)
+    if (![...TYPES, 'integer'].includes(name)) throw refused(`expected the name of a type, found ${shown(name)}`);
   const plain = TYPES.filter(
     (type) => all.includes(type) !== not && !(not && type === 'number' && all.includes('integer')),
   );
