@@ -3,6 +3,7 @@ import { BqError, packError, unpackError } from '../shared/errors.js';
 import { PASSED_ON } from '../shared/events.js';
 import { CREDITS, listen, PROTOCOL } from '../shared/protocol.js';
 import { OPTIONS } from '../shared/options.js';
+import { overrideTimeouts } from '../shared/timeouts.js';
 import { spawned, workersFrom } from '../shared/workers.js';
 import { TABLE } from './table.js';
 
@@ -36,13 +37,14 @@ export function serve(port, root) {
   const hold = (id, held) => calls.get(id)?.run?.[held ? 'pause' : 'resume']();
 
   /** @param {any} first @param {number} id */
-  async function open({ protocol, options, hosts }, id) {
+  async function open({ protocol, options, hosts, timeouts }, id) {
     if (protocol !== PROTOCOL)
       throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, {
         hint: 'empty the cache and load the page again',
       });
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
     if (hosts) workersFrom(port);
+    overrideTimeouts(timeouts);
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
