@@ -105,7 +105,7 @@ export class Chat {
       if (!this.#messages.length)
         throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
       const asked = { ...this.#prompts, ...options, signal: life.signal };
-      const run = hold.over(this.#model.reply(this.#messages, asked));
+      const run = hold.through(this.#model.reply(this.#messages, asked));
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;

@@ -126,7 +126,7 @@ export class Replies {
       close();
       const { result } = parts;
       if (result) await fitted?.tell(result, session, tokens, ends);
-      if (result) end(thinking ? thinking.result(result) : result);
+      if (result) end(thinking ? thinking.result(result, hold.reader?.read ?? Infinity) : result);
     }
   }
 
@@ -144,7 +144,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.over(session.generate(tokens, options, aborted)), close, session };
+    return { parts: hold.through(session.generate(tokens, options, aborted)), close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */

@@ -5,6 +5,7 @@ import { Generation } from '../shared/generation.js';
 import { Timeline } from './timeline.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
+import { dropUnread } from './unread.js';
 
 /** @import { LocalAdapter } from './adapter.js' */
 /** @import { LocalModel } from './model.js' */
@@ -217,6 +218,9 @@ export class LocalSession {
       },
     };
     const { timings } = result;
+    const { reader } = hold;
+    /** @type {import('./unread.js').Mark[]} */
+    const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
     /** @type {import('./guide.js').Guide | null} */
     let guide = null;
     /** @type {import('./guesses.js').Guesses | null} */
@@ -266,11 +270,15 @@ export class LocalSession {
           const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
           this.#timeline.next = id;
+          if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
           yield part;
           if (result.reason !== 'abort') break;
           since = performance.now();
           if (!full) this.#timeline.push(id);
           else {
+            // What is left out now can't come back for a reader that leaves before.
+            await reader?.caughtUp();
+            signal?.throwIfAborted();
             guesses?.end(timings);
             const { shift } = await onDemand(import('./context.js'));
             await shift(this.#timeline, id, options, ends, result, this.#model);
@@ -283,6 +291,7 @@ export class LocalSession {
         if (guesses) await guesses.run(ends, slices, maxTokens - result.ids.length);
         else await this.#timeline.run(ends, slices);
       }
+      await reader?.caughtUp();
     } catch (error) {
       failed = !(signal?.aborted || aborted?.());
       throw error;
@@ -294,6 +303,7 @@ export class LocalSession {
       guide?.close();
       this.#model.rest(this.#timeline.handle);
       output.close();
+      if (reader && this.#wasm.alive) dropUnread(reader.read ?? Infinity, marks, result, this.#timeline);
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }

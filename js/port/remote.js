@@ -5,6 +5,7 @@ import { BqError, packError, unpackError } from '../shared/errors.js';
 import { emit } from '../shared/events.js';
 import { Generation } from '../shared/generation.js';
 import { CREDITS, listen } from '../shared/protocol.js';
+import { after } from '../shared/timeouts.js';
 import { checkCall, TABLE } from './table.js';
 
 /** @import { Row } from './table.js' */
@@ -15,7 +16,7 @@ import { checkCall, TABLE } from './table.js';
  * @typedef {object} Hears
  * @property {AbortSignal} [signal]
  * @property {(event: any) => void} [onProgress]
- * @property {(part: Part) => void} [onPart]
+ * @property {(part: Part | { sync: number }) => void} [onPart]  or the question whether all parts before were read
  * @property {(made: { on: number, info: any }) => void} [onMade]
  */
 
@@ -43,10 +44,11 @@ export class Connection {
   }
 
   /** @param {any} message */
-  #hear({ id, part, progress, made, error, ok, event, detail }) {
+  #hear({ id, part, sync, progress, made, error, ok, event, detail }) {
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
+    if (sync !== undefined) return call?.onPart?.({ sync });
     if (progress) return call?.onProgress?.(progress);
     if (made) return call?.onMade?.(made);
     this.#calls.delete(id);
@@ -159,17 +161,16 @@ function ask({ connection, on, method, row }, given) {
 async function* stream({ connection, on, method, row }, given, end, hold) {
   const { args, options, signal, onProgress } = checkCall(row, given);
   signal?.throwIfAborted();
-  // Where memory can be shared, the worker sees an abort between two slices, without a message.
-  const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(4)) : null;
-  /** @type {Part[]} */
+  // Where memory can be shared, the worker sees an abort between two slices, without a message: whether, and how many parts were read.
+  const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(8)) : null;
+  /** Parts, and questions whether all before them were read. @type {(Part | { sync: number })[]} */
   const queue = [];
-  /** @type {Part[]} */
-  const read = [];
+  let read = 0;
   let wake = () => {};
   /** @type {Result | null} */
   let result = null;
   let ended = false;
-  const onPart = (/** @type {Part} */ part) => {
+  const onPart = (/** @type {Part | { sync: number }} */ part) => {
     queue.push(part);
     wake();
   };
@@ -182,39 +183,43 @@ async function* stream({ connection, on, method, row }, given, end, hold) {
       wake();
     });
   settled.catch(() => {});
-  const abort = () => {
-    if (flag) Atomics.store(flag, 0, 1);
-    connection.tell({ id: call.id, abort: packError(signal?.reason) });
+  const leave = () => {
+    const seen = Math.min(read, hold.reader?.read ?? Infinity);
+    if (flag) {
+      Atomics.store(flag, 1, seen);
+      Atomics.store(flag, 0, 1);
+    }
+    connection.tell({ id: call.id, abort: packError(signal?.reason), read: seen });
     wake();
   };
-  signal?.addEventListener('abort', abort);
+  signal?.addEventListener('abort', leave);
   try {
-    while (queue.length || !ended) {
-      signal?.throwIfAborted();
-      const part = queue.shift();
-      if (!part) {
-        await new Promise((resolve) => (wake = () => resolve(undefined)));
-        continue;
+    while ((queue.length || !ended) && !signal?.aborted) {
+      const next = queue.shift();
+      if (!next) await new Promise((resolve) => (wake = () => resolve(undefined)));
+      else if ('sync' in next) {
+        await hold.reader?.caughtUp();
+        connection.tell({ id: call.id, synced: next.sync });
+      } else {
+        read++;
+        yield next;
+        if (read % (CREDITS / 2) === 0) connection.tell({ id: call.id, credit: CREDITS / 2 });
       }
-      if (read.push(part) % (CREDITS / 2) === 0) connection.tell({ id: call.id, credit: CREDITS / 2 });
-      yield part;
     }
-    signal?.throwIfAborted();
-    await settled;
   } finally {
-    signal?.removeEventListener('abort', abort);
-    if (!ended) abort();
-    await settled.catch(() => {});
-    const told = /** @type {Result | null} */ (result);
-    if (told) end(read.length === told.ids.length ? told : asRead(told, read));
+    signal?.removeEventListener('abort', leave);
+    if (!ended && !signal?.aborted) leave();
+    await orGivenUp(settled);
+    if (result) end(result);
   }
+  // An abort that comes when all was read already changes nothing.
+  if (/** @type {Result | null} */ (result)?.reason === 'abort' || !result) signal?.throwIfAborted();
+  await settled;
 }
 
-/** The engine may have been ahead of the reader: the result tells what was read. @param {Result} result @param {Part[]} read @returns {Result} */
-const asRead = (result, read) => ({
-  ...result,
-  ids: read.map((part) => part.id),
-  text: read.map((part) => part.text).join(''),
-  reason: 'abort',
-  stop: null,
-});
+/** Waits for what becomes of a call that was aborted, as long as there is hope. @param {Promise<unknown>} settled @returns {Promise<void>} */
+const orGivenUp = (settled) =>
+  new Promise((resolve) => {
+    const stop = after('abort', resolve);
+    settled.catch(() => {}).finally(() => (stop(), resolve()));
+  });

@@ -15,7 +15,11 @@ import { TABLE } from './table.js';
  * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
  */
-/** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void, run?: import('../shared/generation.js').Generation }} Call */
+/**
+ * A call under way, and the object that it works for. `synced`: parts after which its reader has asked for more; `read`: those that it had
+ * read when it left, null: it has not.
+ * @typedef {{ on: number | string, controller: AbortController, credits: number, synced: number, read: number | null, wake: () => void, run?: import('../shared/generation.js').Generation }} Call
+ */
 /** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
 
 const CLOSED = 'the model or session was closed';
@@ -84,6 +88,7 @@ export function serve(port, root) {
     nodes.clear();
     for (const call of calls.values()) {
       call.controller.abort(new BqError('CLOSED', 'the engine was closed'));
+      call.credits = Infinity;
       call.wake();
     }
     await Promise.all(models.map(({ object }) => object.close()));
@@ -109,6 +114,7 @@ export function serve(port, root) {
         id,
         node.object[method](...given, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
         call,
+        flag,
       );
     const result = await node.object[method](...given);
     if (!row.makes) return result;
@@ -126,11 +132,23 @@ export function serve(port, root) {
     return undefined;
   }
 
-  /** @param {number} id @param {import('../shared/generation.js').Generation} run @param {Call} call */
-  async function stream(id, run, call) {
+  /** @param {number} id @param {import('../shared/generation.js').Generation} run @param {Call} call @param {Int32Array} [flag]  whether its reader has left, and what it had read */
+  async function stream(id, run, call, flag) {
     call.run = run;
+    let sent = 0;
+    run.readBy({
+      get read() {
+        return call.read ?? (flag && Atomics.load(flag, 0) ? Atomics.load(flag, 1) : null);
+      },
+      async caughtUp() {
+        port.postMessage({ id, sync: sent });
+        while (call.synced < sent && call.read === null && call.credits < Infinity)
+          await new Promise((resolve) => (call.wake = () => resolve(undefined)));
+      },
+    });
     try {
       for await (const part of run) {
+        sent++;
         port.postMessage({ id, part });
         if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       }
@@ -144,9 +162,16 @@ export function serve(port, root) {
     port,
     async (request) => {
       if (request.spawned) return spawned(request);
+      if (request.ping) return port.postMessage({ pong: true });
       const known = calls.get(request.id);
       if (request.abort) {
-        known?.controller.abort(unpackError(request.abort));
+        if (!known) return;
+        known.read = request.read ?? Infinity;
+        known.controller.abort(unpackError(request.abort));
+        return known.wake();
+      }
+      if (request.synced !== undefined) {
+        if (known) known.synced = request.synced;
         return known?.wake();
       }
       if (request.credit) {
@@ -154,7 +179,14 @@ export function serve(port, root) {
         return;
       }
       /** @type {Call} */
-      const call = { on: request.on, controller: new AbortController(), credits: CREDITS, wake: () => {} };
+      const call = {
+        on: request.on,
+        controller: new AbortController(),
+        credits: CREDITS,
+        synced: -1,
+        read: null,
+        wake: () => {},
+      };
       calls.set(request.id, call);
       try {
         const ok = await answer(request, call);

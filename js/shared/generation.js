@@ -27,6 +27,11 @@ export class Generation {
     );
   }
 
+  /** Somebody in another thread reads it. @param {import('./hold.js').Reader} reader */
+  readBy(reader) {
+    this.#hold.reader = reader;
+  }
+
   /** Settles when nothing more of it is computed. What was computed still comes. */
   pause() {
     return this.#hold.pause();

@@ -318,6 +318,7 @@ export class Kept {
       {
         ...hears,
         onPart: (part) => {
+          if ('sync' in part) return hears.onPart?.(part);
           const known = call.parts[seen++];
           if (!known) {
             call.parts.push(part);

@@ -167,7 +167,7 @@ class Shared {
   /** @param {() => Generation} call @param {(result: any) => void} end @param {import('../shared/hold.js').Hold} hold @param {AbortSignal} [signal] @returns {AsyncGenerator<Part, void>} */
   async *#parts(call, end, hold, signal) {
     for (;;) {
-      const run = hold.over(call());
+      const run = hold.through(call());
       const work = this.#begin();
       try {
         for await (const part of run) {
