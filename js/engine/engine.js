@@ -7,7 +7,7 @@ import { BqError, onDemand } from '../shared/errors.js';
 import { threadsBlocked } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
-import { emit } from '../shared/events.js';
+import { emit, Events } from '../shared/events.js';
 import { Hold } from '../shared/hold.js';
 import { planModel } from '../plan/plan.js';
 import { openSource } from '../sources/index.js';
@@ -42,7 +42,7 @@ class LocalEngine {
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
-  events = new EventTarget();
+  events = new Events();
   /** @type {import('./tempo.js').Tempo} */
   #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
 

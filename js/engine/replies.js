@@ -60,23 +60,25 @@ export class Replies {
   }
 
   /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
-  text = (prompt, options, aborted) => new Generation((end, hold) => this.#text(prompt, options, aborted, end, hold));
+  text = (prompt, options, aborted) =>
+    Generation.of(
+      () => checkCall(TABLE.model.generate, [prompt, options]),
+      (call, end, hold) => this.#text(call, aborted, end, hold),
+    );
 
   /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
   reply = (messages, options, aborted) =>
-    new Generation((end, hold) => this.#reply(messages, options, aborted, end, hold));
+    Generation.of(
+      () => checkCall(TABLE.model.reply, [messages, options]),
+      (call, end, hold) => this.#reply(call, aborted, end, hold),
+    );
 
   /**
-   * @param {string | ArrayLike<number>} prompt @param {GenerateOptions | undefined} given @param {Aborted | undefined} aborted
+   * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
    * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#text(prompt, given, aborted, end, hold) {
-    const {
-      args: [checked],
-      options,
-      ...hears
-    } = checkCall(TABLE.model.generate, [prompt, given]);
+  async *#text({ args: [checked], options, ...hears }, aborted, end, hold) {
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
     const run = await this.#run(tokens, { ...options, ...hears }, aborted, hold);
     try {
@@ -88,17 +90,16 @@ export class Replies {
   }
 
   /**
-   * @param {MessageLike[]} messages @param {CompleteOptions | undefined} given @param {Aborted | undefined} aborted
+   * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
    * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#reply(messages, given, aborted, end, hold) {
-    const {
-      args: [checked],
-      options: { format, prefix, tools, variables, ...options },
-      signal,
-      onProgress,
-    } = checkCall(TABLE.model.reply, [messages, given]);
+  async *#reply(
+    { args: [checked], options: { format, prefix, tools, variables, ...options }, signal, onProgress },
+    aborted,
+    end,
+    hold,
+  ) {
     const turns = { format, prefix, tools, variables };
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     const { contextPolicy = 'error', receipt } = options;

@@ -46,7 +46,10 @@ export class LocalSession {
    * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
    */
   generate(prompt, options, aborted) {
-    return new Generation((end, hold) => this.#generate(prompt, options, aborted, end, hold));
+    return Generation.of(
+      () => checkCall(TABLE.session.generate, [prompt, options]),
+      (call, end, hold) => this.#generate(call, aborted, end, hold),
+    );
   }
 
   /**
@@ -177,14 +180,12 @@ export class LocalSession {
   }
 
   /**
-   * @param {string | ArrayLike<number> | null} prompt
-   * @param {GenerateOptions | undefined} given
+   * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end @param {import('../shared/hold.js').Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate(prompt, given, aborted, end, hold) {
-    const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
+  async *#generate({ args, options, signal, onProgress }, aborted, end, hold) {
     this.#idle();
     this.#model.writes();
     signal?.throwIfAborted();

@@ -2,7 +2,7 @@
 import { conversing } from '../openai/conversing.js';
 import { asyncDispose, gate } from '../shared/async.js';
 import { BqError, packError, unpackError } from '../shared/errors.js';
-import { emit } from '../shared/events.js';
+import { emit, Events } from '../shared/events.js';
 import { Generation } from '../shared/generation.js';
 import { CREDITS, listen } from '../shared/protocol.js';
 import { after } from '../shared/timeouts.js';
@@ -29,7 +29,7 @@ export class Connection {
   /** Why no call can succeed any more. @type {Error | null} */
   #dead = null;
   /** What happens to the engine. */
-  events = new EventTarget();
+  events = new Events();
   /** It is over. @type {() => void} */
   onEnd = () => {};
 
@@ -124,7 +124,11 @@ export function remote(connection, kind, on, more) {
   for (const [method, row] of Object.entries(TABLE[kind])) {
     const call = { connection, on, method, row };
     object[method] = row.stream
-      ? (/** @type {any[]} */ ...given) => new Generation((end, hold) => stream(call, given, end, hold))
+      ? (/** @type {any[]} */ ...given) =>
+          Generation.of(
+            () => checkCall(row, given),
+            (checked, end, hold) => stream(call, checked, end, hold),
+          )
       : async (/** @type {any[]} */ ...given) => ask(call, given);
   }
   if (kind === 'model') conversing(object);
@@ -153,13 +157,12 @@ function ask({ connection, on, method, row }, given) {
 
 /**
  * @param {Call} call
- * @param {any[]} given
+ * @param {ReturnType<typeof checkCall>} checked
  * @param {(result: Result) => void} end
  * @param {import('../shared/hold.js').Hold} hold
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, on, method, row }, given, end, hold) {
-  const { args, options, signal, onProgress } = checkCall(row, given);
+async function* stream({ connection, on, method }, { args, options, signal, onProgress }, end, hold) {
   signal?.throwIfAborted();
   // Where memory can be shared, the worker sees an abort between two slices, without a message: whether, and how many parts were read.
   const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(8)) : null;

@@ -6,7 +6,7 @@ import { Connection } from '../port/remote.js';
 import { TABLE } from '../port/table.js';
 import { gate, unlessAborted } from '../shared/async.js';
 import { BqError, unpackError } from '../shared/errors.js';
-import { emit, PASSED_ON } from '../shared/events.js';
+import { emit, Events, PASSED_ON } from '../shared/events.js';
 import { PROTOCOL } from '../shared/protocol.js';
 
 /** @import { Hears } from '../port/remote.js' */
@@ -88,7 +88,7 @@ const leftOff = ({ parts, request }) => {
 
 /** Calls of one tab, over whatever leads to the engine: a Connection for the proxies of port/remote.js. */
 export class Kept {
-  events = new EventTarget();
+  events = new Events();
   /** What was last said of the engine. @type {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null} */
   opened = null;
   /** A leader is needed. */
