@@ -56,6 +56,7 @@ function connectWorker(port) {
       fail(error);
     }
   });
+  connection.watched = true;
   connection.onEnd = () => made.forEach((worker) => worker.terminate());
   return connection;
 }

@@ -20,6 +20,9 @@ import { checkCall, TABLE } from './table.js';
  * @property {(made: { on: number, info: any }) => void} [onMade]
  */
 
+/** Questions without an answer after which a worker is given up. */
+const MOST_SILENT = 3;
+
 /** Calls over a port: a worker, or one end of a MessageChannel. */
 export class Connection {
   #port;
@@ -28,10 +31,17 @@ export class Connection {
   #calls = new Map();
   /** Why no call can succeed any more. @type {Error | null} */
   #dead = null;
+  /** Whether anything was ever heard; questions in a row whether the other side is there, without an answer. */
+  #heard = false;
+  #silent = 0;
+  /** Takes back the next of them; null: there is none. @type {(() => void) | null} */
+  #asking = null;
   /** What happens to the engine. */
   events = new Events();
   /** It is over. @type {() => void} */
   onEnd = () => {};
+  /** Whether the other side is a worker of its own, which may hang. */
+  watched = false;
 
   /** @param {any} port @param {(request: any) => void} [onSpawn]  it asks for a worker */
   constructor(port, onSpawn) {
@@ -44,7 +54,15 @@ export class Connection {
   }
 
   /** @param {any} message */
-  #hear({ id, part, sync, progress, made, error, ok, event, detail }) {
+  #hear(message) {
+    this.#heard = true;
+    this.#silent = 0;
+    this.#take(message);
+    if (!this.#calls.size) this.#rest();
+  }
+
+  /** @param {any} message */
+  #take({ id, part, sync, progress, made, error, ok, event, detail }) {
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
@@ -53,7 +71,27 @@ export class Connection {
     if (made) return call?.onMade?.(made);
     this.#calls.delete(id);
     if (error) call?.reject(unpackError(error));
-    else call?.resolve(ok);
+    else if (call) call.resolve(ok);
+    else if (ok?.made) this.begin({ on: ok.made.on, method: 'close' }).end.catch(() => {}); // of a call that was given up
+  }
+
+  /** Gives up a worker that owes answers and is silent: one that loops, or has closed itself, says nothing of it. */
+  watch() {
+    this.#asking ??= after('workerPing', () => {
+      this.#asking = null;
+      if (++this.#silent > MOST_SILENT && this.#heard) {
+        this.#end(new BqError('NO_WORKER', 'the worker does not answer any more: it has ended, or hangs'));
+        void this.#port.terminate?.();
+      } else {
+        this.tell({ ping: true });
+        this.watch();
+      }
+    });
+  }
+
+  #rest() {
+    this.#asking?.();
+    this.#asking = null;
   }
 
   /**
@@ -78,14 +116,22 @@ export class Connection {
     }
     const made = gate();
     this.#calls.set(id, { ...hears, ...made });
-    const abort = () => this.tell({ id, abort: packError(signal?.reason) });
+    if (this.watched) this.watch();
+    let stop = () => {};
+    const abort = () => {
+      this.tell({ id, abort: packError(signal?.reason) });
+      stop = after('abort', () => this.#calls.delete(id) && made.reject(signal?.reason));
+    };
     signal?.addEventListener('abort', abort);
     const end = made.promise
       .catch((error) => {
         signal?.throwIfAborted();
         throw error;
       })
-      .finally(() => signal?.removeEventListener('abort', abort));
+      .finally(() => {
+        stop();
+        signal?.removeEventListener('abort', abort);
+      });
     return { id, end };
   }
 
@@ -98,6 +144,7 @@ export class Connection {
   #end(why) {
     const known = this.#dead;
     this.#dead ??= why;
+    this.#rest();
     for (const { reject } of this.#calls.values()) reject(this.#dead);
     this.#calls.clear();
     this.onEnd();
