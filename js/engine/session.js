@@ -5,6 +5,7 @@ import { Generation } from '../shared/generation.js';
 import { Timeline } from './timeline.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
+import { now } from '../shared/timeouts.js';
 import { dropUnread } from './unread.js';
 
 /** @import { LocalAdapter } from './adapter.js' */
@@ -21,6 +22,8 @@ export class LocalSession {
   #timeline;
   #busy = false;
   #adapter;
+  /** Since when a generation waits for its reader; Infinity: it doesn't. */
+  heldSince = Infinity;
 
   /**
    * @param {LocalModel} model
@@ -272,13 +275,15 @@ export class LocalSession {
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
           this.#timeline.next = id;
           if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
+          this.heldSince = now();
           yield part;
+          this.heldSince = Infinity;
           if (result.reason !== 'abort') break;
           since = performance.now();
           if (!full) this.#timeline.push(id);
           else {
             // What is left out now can't come back for a reader that leaves before.
-            await reader?.caughtUp();
+            if (reader) await this.#caughtUp(reader);
             signal?.throwIfAborted();
             guesses?.end(timings);
             const { shift } = await onDemand(import('./context.js'));
@@ -292,12 +297,13 @@ export class LocalSession {
         if (guesses) await guesses.run(ends, slices, maxTokens - result.ids.length);
         else await this.#timeline.run(ends, slices);
       }
-      await reader?.caughtUp();
+      if (reader) await this.#caughtUp(reader);
     } catch (error) {
       failed = !(signal?.aborted || aborted?.());
       throw error;
     } finally {
       this.#busy = false;
+      this.heldSince = Infinity;
       this.#model.decoding.delete(this.#timeline);
       guesses?.end(timings);
       draft?.close();
@@ -308,6 +314,13 @@ export class LocalSession {
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
+  }
+
+  /** Until a reader elsewhere has read all. @param {import('../shared/hold.js').Reader} reader */
+  async #caughtUp(reader) {
+    this.heldSince = now();
+    await reader.caughtUp();
+    this.heldSince = Infinity;
   }
 
   /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */

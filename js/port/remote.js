@@ -124,10 +124,17 @@ export class Connection {
     };
     signal?.addEventListener('abort', abort);
     const end = made.promise
-      .catch((error) => {
-        signal?.throwIfAborted();
-        throw error;
-      })
+      .then(
+        (ok) => {
+          // Whoever has aborted expects nothing; what was made must be closed by someone.
+          if (!ok?.made) signal?.throwIfAborted();
+          return ok;
+        },
+        (error) => {
+          signal?.throwIfAborted();
+          throw error;
+        },
+      )
       .finally(() => {
         stop();
         signal?.removeEventListener('abort', abort);

@@ -37,6 +37,9 @@ export const TIMEOUTS = {
   readerClose: 5000,
   /** After which a model that still loads is warmed up: what has loaded by then had no time to lose. */
   warmUp: 200,
+  /** For the reader of a reply to ask for more while other calls wait for its session, and between two looks at that. */
+  sessionWait: 10_000,
+  sessionLook: 1000,
   /** Between two progress events. */
   progress: 20,
   /** That a chunk lies waiting for others before it is kept. Where all comes fast none does, and none is hashed twice. */
