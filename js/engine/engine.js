@@ -1,5 +1,5 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
-import { serve } from '../port/serve.js';
+import { portOf } from '../port/serve.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
 import { fullUrl } from '../shared/builds.js';
@@ -42,6 +42,8 @@ class LocalEngine {
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
+  /** Ways to it that are open. @type {Set<MessagePort>} */
+  #ports = new Set();
   events = new Events();
   /** @type {import('./tempo.js').Tempo} */
   #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
@@ -131,13 +133,15 @@ class LocalEngine {
     this.#check();
     const loading = await this.#begin(described, options, fresh);
     let pager = null;
+    /** @type {LocalModel | undefined} */
+    let model;
     try {
       const handle = await loading.model;
       if (loading.plan.paging)
         pager = await (
           await onDemand(import('../paging/paging.js'))
         ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
-      const model = new LocalModel(
+      model = new LocalModel(
         loading.wasm,
         loading,
         handle,
@@ -151,12 +155,14 @@ class LocalEngine {
       model.computeAlone(this.#tempo.slow);
       await model.settleChat();
       if (this.#closed) await model.close();
+      const one = model;
       const done = options.streaming ? loading.done : loaded(model, loading);
-      const all = done.then(() => this.#spread(model, loading, options));
+      const all = done.then(() => this.#spread(one, loading, options));
       if (!options.streaming) await all;
       else all.catch(() => {});
       return model;
     } catch (error) {
+      if (model) this.#models.delete(model);
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
@@ -178,12 +184,14 @@ class LocalEngine {
   async #begin(source, options, fresh) {
     if (this.#threads?.late) await this.#useLateThreads(this.#threads);
     const file = await openSource(source, options.signal);
+    /** @type {Wasm | undefined} */
+    let wasm;
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const rare = planned.plan.rareTypes
         ? await (await onDemand(import('../wasm/rare.js'))).rareKernels(this.#compiled)
         : undefined;
-      const wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
+      wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
       if (wasm.choice) wasm.choice.onLearned = this.#learned;
       const { repacked, prefixBytes, wanted } = planned;
@@ -196,6 +204,7 @@ class LocalEngine {
       file.onFailure = (failures) => loading.failed(failures);
       return loading;
     } catch (error) {
+      wasm?.release();
       await file.close();
       throw error;
     }
@@ -223,15 +232,14 @@ class LocalEngine {
   async close() {
     this.#closed = true;
     await Promise.all([...this.#models].map((model) => model.close()));
+    for (const port of this.#ports) port.close();
     this.#threads?.close();
     if (this.#owned) await this.store?.close?.();
   }
 
   async openPort() {
     this.#check();
-    const { port1, port2 } = new MessageChannel();
-    serve(port1, { open: async () => this, close: async () => {} });
-    return port2;
+    return portOf(this, this.#ports);
   }
 
   [asyncDispose]() {

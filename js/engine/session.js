@@ -258,7 +258,7 @@ export class LocalSession {
         // Also between what is computed and what is picked of it.
         const held = this.#timeline.heldUp(ends);
         if (held) await held;
-        if (limits && !(await limits.turn(this.#timeline.closing, signal))) {
+        if (limits && !(await limits.turn(this.#timeline, signal))) {
           result.reason = 'deadline';
           break;
         }

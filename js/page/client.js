@@ -155,7 +155,10 @@ export async function createWorkerEngine(given) {
   const { background, pressure, ...rest } = checkOptions('createWorkerEngine', given);
   const engine = await start(rest);
   if (background || pressure) {
-    const { behave } = await onDemand(import('./manners.js'));
+    const { behave } = await onDemand(import('./manners.js')).catch(async (error) => {
+      await engine.close();
+      throw error;
+    });
     const { close } = engine;
     const end = behave(engine, { background, pressure });
     engine.close = () => (end(), close());

@@ -62,7 +62,8 @@ export class Connection {
   }
 
   /** @param {any} message */
-  #take({ id, part, sync, progress, made, error, ok, event, detail }) {
+  #take({ id, part, sync, progress, made, error, ok, event, detail, failed }) {
+    if (failed) return this.#end(new BqError('NO_WORKER', `the worker failed: ${failed}`));
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
@@ -186,7 +187,7 @@ export function remote(connection, kind, on, more) {
       : async (/** @type {any[]} */ ...given) => ask(call, given);
   }
   if (kind === 'model') conversing(object);
-  if (kind === 'model' || kind === 'session') {
+  if (kind !== 'engine' && object.close) {
     const { close } = object;
     object.close = () => close().catch(() => {}); // whatever became of it
   }

@@ -25,6 +25,26 @@ import { TABLE } from './table.js';
 const CLOSED = 'the model or session was closed';
 
 /**
+ * Another way to an engine of this thread. What is made over it ends with it; it ends with the engine, which closes its `ports`, and keeps
+ * no program from ending.
+ * @param {Engine} engine @param {Set<MessagePort>} ports  those that are open
+ */
+export function portOf(engine, ports) {
+  const { port1, port2 } = new MessageChannel();
+  serve(port1, { open: async () => engine, close: async () => void ports.delete(port1) });
+  ports.add(port1);
+  /** @type {any} */ (port1).unref?.();
+  return port2;
+}
+
+/** Bytes of a result that are its alone: they need no copy. @param {any} ok @returns {Transferable[]} */
+function transferable(ok) {
+  if (ok instanceof MessagePort) return [ok];
+  const all = ok instanceof Uint8Array ? [ok] : (ok?.vectors ?? []);
+  return all.map((/** @type {Uint8Array | Float32Array} */ { buffer }) => buffer);
+}
+
+/**
  * Answers the calls that come over a port. Each port owns what it has made, as a tree.
  * @param {any} port
  * @param {Root} root
@@ -118,7 +138,7 @@ export function serve(port, root) {
       );
     const result = await node.object[method](...given);
     if (!row.makes) return result;
-    if (over) {
+    if (over || !nodes.has(on)) {
       await result.close();
       throw new BqError('CLOSED', CLOSED);
     }
@@ -190,12 +210,16 @@ export function serve(port, root) {
       calls.set(request.id, call);
       try {
         const ok = await answer(request, call);
-        port.postMessage({ id: request.id, ok }, ok instanceof MessagePort ? [ok] : []);
+        port.postMessage({ id: request.id, ok }, transferable(ok));
       } catch (error) {
         port.postMessage({ id: request.id, error: packError(error) });
       }
       calls.delete(request.id);
     },
-    () => over || end(nodes.get(0)?.object).catch(() => {}),
+    (why) => {
+      if (over) return;
+      port.postMessage({ failed: why });
+      end(nodes.get(0)?.object).catch(() => {});
+    },
   );
 }

@@ -9,7 +9,7 @@
  * parts so far, and waits for `{ id, synced }`: all of them were read, and more is wanted. An abort says how many were `read`; the others are
  * taken back. `hold` is a method of every object: it holds up one of its generations. Without a call, `{ event, detail }` tells what
  * happens to the engine. `{ spawn, role, url }` asks the page for another worker, which `{ spawned, port }` brings or
- * `{ spawned, error }` doesn't, and `{ spawn, end }` ends it (workers.js). `{ ping }` is answered with `{ pong }`: a worker that owes answers and says nothing is given up.
+ * `{ spawned, error }` doesn't, and `{ spawn, end }` ends it (workers.js). `{ failed }` is the worker's last word. `{ ping }` is answered with `{ pong }`: a worker that owes answers and says nothing is given up.
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
@@ -27,6 +27,7 @@ export const CREDITS = 8;
 export function listen(port, onMessage, onFailure) {
   if (port.on) {
     port.on('message', onMessage);
+    port.on('messageerror', (/** @type {Error} */ e) => onFailure(e.message));
     port.on('error', (/** @type {Error} */ e) => onFailure(e.message));
     port.on('exit', () => onFailure('it ended'));
     port.on('close', () => onFailure('it was closed'));

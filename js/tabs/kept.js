@@ -86,6 +86,13 @@ const leftOff = ({ parts, request }) => {
   };
 };
 
+/** Closes what a leader has made; one that is gone has nothing to close. @param {Connection} connection @param {Made} made */
+async function closed(connection, { on }) {
+  try {
+    await connection.begin({ on, method: 'close', args: [] }).end;
+  } catch {}
+}
+
 /** Calls of one tab, over whatever leads to the engine: a Connection for the proxies of port/remote.js. */
 export class Kept {
   events = new Events();
@@ -264,8 +271,7 @@ export class Kept {
     this.#forget(on);
     const connection = this.#connection;
     const made = await there?.catch(() => null);
-    // A leader that is gone has nothing to close.
-    if (connection && made) await connection.begin({ on: made.on, method: 'close', args: [] }).end.catch(() => {});
+    if (connection && made) await closed(connection, made);
   }
 
   /** @param {number | string} on */
@@ -424,7 +430,7 @@ export class Kept {
     });
     for (const state of thing.states)
       await connection.begin({ on: made.on, method: 'loadPromptState', args: state }).end.catch(() => {}); // it was for speed
-    if (!this.#things.has(on)) void connection.begin({ on: made.on, method: 'close', args: [] }).end.catch(() => {});
+    if (!this.#things.has(on)) void closed(connection, made);
     return made;
   }
 

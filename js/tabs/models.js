@@ -118,6 +118,7 @@ class Shared {
    * @param {any} error @param {AbortSignal} [signal]
    */
   async #turn(error, signal) {
+    if (error.code === 'TRAP') this.#forget(); // whoever loads it again gets another one
     for (;;) {
       const others = [...this.#busy];
       const late = performance.now() - this.#patience;
