@@ -9,7 +9,8 @@ import { listen } from '../shared/protocol.js';
 import { openReader, readInto } from './reader.js';
 import { isNode } from '../shared/node.js';
 import { structs } from '../wasm/border.js';
-import { gate, unlessAborted, within } from '../shared/async.js';
+import { gate, unlessAborted } from '../shared/async.js';
+import { after, within } from '../shared/timeouts.js';
 import { startWorker } from '../shared/workers.js';
 
 /** @import { Reader } from './reader.js' */
@@ -20,10 +21,6 @@ import { startWorker } from '../shared/workers.js';
 
 /** Pages that are asked for in one call. */
 const PAGES = 16;
-/** Milliseconds that reads of a model which is closed may take to end. */
-const CLOSE_MS = 5000;
-/** Milliseconds in which the page has to make a worker, and this to say that it is there. */
-const BEGIN_MS = 4000;
 /**
  * Reads ranges of a file to addresses of the heap.
  * @typedef {object} Filler
@@ -55,7 +52,7 @@ class ReadingWorker {
   }
 
   static async #start() {
-    const one = new ReadingWorker(await within(BEGIN_MS, startWorker('io')));
+    const one = new ReadingWorker(await within('readerStart', startWorker('io')));
     await one.#begun.promise;
     if (one.#dead) throw one.#dead;
     return one;
@@ -82,8 +79,7 @@ class ReadingWorker {
       (why) => this.#end(new BqError('NO_WORKER', `the worker that reads the model failed: ${why}`)),
     );
     const why = new BqError('NO_WORKER', 'the worker that reads the model did not begin');
-    const late = setTimeout(() => this.#end(why), BEGIN_MS);
-    void this.#begun.promise.then(() => clearTimeout(late));
+    void this.#begun.promise.then(after('readerStart', () => this.#end(why)));
   }
 
   /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: number }} message */
@@ -146,10 +142,10 @@ class ReadingWorker {
     if (!this.#dead) {
       // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
       this.#worker.postMessage({ of, close: true });
-      const late = setTimeout(closed.resolve, CLOSE_MS, false);
+      const stop = after('readerClose', () => closed.resolve(false));
       // What still reads would write into memory that others have then.
       if (!(await closed.promise)) this.#end(new BqError('NO_WORKER', 'the worker that reads the model hangs'));
-      clearTimeout(late);
+      stop();
     }
     this.#open.delete(of);
     if (!this.#open.size) this.#end(why);

@@ -2,7 +2,8 @@
 import { BqError, onDemand } from '../shared/errors.js';
 import { nameOf } from '../sources/name.js';
 import { isNode } from '../shared/node.js';
-import { follow, within } from '../shared/async.js';
+import { follow } from '../shared/async.js';
+import { within } from '../shared/timeouts.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
@@ -35,9 +36,6 @@ const BACKENDS = [
   ['indexeddb', async ({ name }) => (await onDemand(import('./indexeddb.js'))).openIndexedDb(name)],
   ['memory', async ({ name }) => (await onDemand(import('./memory.js'))).openMemory(name)],
 ];
-
-/** Milliseconds for a backend to open, which takes tens. Chromium's OPFS, cleared while it was written to, needs 9 to 13 s to say no. */
-const OPEN_MS = 4000;
 
 /** Hexadecimal digits of a SHA-256 in names of files and marks: nobody finds another text with the same 128 bits. */
 const DIGITS = 32;
@@ -423,7 +421,7 @@ export async function openStore(options = {}) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
       return new Store(
-        await within(OPEN_MS, open({ ...options, name })),
+        await within('storeOpen', open({ ...options, name })),
         reasons.join('; '),
         { ...options, name },
         maxBytes,

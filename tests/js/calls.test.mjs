@@ -1,0 +1,155 @@
+// Calls with wrong options, objects made as their parent closes, ports that end: what must leave nothing behind.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { createEngine } from '../../js/engine.js';
+import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { checkOptions } from '../../js/shared/options.js';
+import { LocalModel } from '../../js/engine/model.js';
+import { Threads } from '../../js/wasm/threads.js';
+import { tinyModel } from './fixture.mjs';
+import { soon } from './soon.mjs';
+import { setTimeouts } from './timeouts.mjs';
+
+test('options are checked by kind and range', () => {
+  const signal = { throwIfAborted() {} };
+  const wrong = {
+    generate: {
+      maxTokens: [1.5, -1, NaN, '5', true],
+      deadline: [true, '5', -1, NaN, null, new Date(NaN)],
+      temperature: [Infinity, NaN, '1', -0.1],
+      topP: [1.1, NaN],
+      presencePenalty: [Infinity, -Infinity, NaN],
+      maxTokensPerSecond: [0, -1, '5', true],
+      signal: [signal, {}, null],
+    },
+    load: { budget: ['5', true, 0, NaN], context: [1.5, Infinity], sessions: [0, 64] },
+    fromUrl: { timeout: ['5', true, NaN, -1], retryDelay: [Infinity, '1'], retries: [1.5, Infinity] },
+  };
+  for (const [what, options] of Object.entries(wrong))
+    for (const [name, values] of Object.entries(options))
+      for (const value of values)
+        assert.throws(
+          () => checkOptions(/** @type {any} */ (what), { [name]: value }),
+          { code: 'ARGUMENT', details: { param: name } },
+          `${what} ${name}: ${value}`,
+        );
+  checkOptions('generate', {
+    maxTokens: Infinity,
+    deadline: new Date(),
+    maxTokensPerSecond: Infinity,
+    signal: new AbortController().signal,
+  });
+});
+
+test('a wrong call that nobody reads is reported, in each engine and in a chat', async (t) => {
+  const { error } = console;
+  t.after(() => (console.error = error));
+  /** @type {any[]} */
+  const reports = [];
+  console.error = (one) => reports.push(one.code);
+  for (const create of [createEngine, createWorkerEngine]) {
+    const engine = await create({ threads: 1 });
+    const model = await engine.load(fromBytes(await tinyModel()));
+    const chat = await model.createChat();
+    const wrong = /** @type {any} */ ({ maxTokens: -1 });
+    const read = [model.generate('x', wrong), chat.send('x', wrong)];
+    model.generate('x', wrong);
+    model.reply([{ role: 'user', content: 'x' }], wrong);
+    chat.send('x', wrong);
+    for (const one of read) await assert.rejects(one.done(), { code: 'ARGUMENT' });
+    await new Promise((resolve) => setTimeout(resolve)); // timers run in order
+    assert.deepEqual(reports.splice(0), ['ARGUMENT', 'ARGUMENT', 'ARGUMENT']);
+    await engine.close();
+  }
+});
+
+test('a program that has opened ports of its engine still ends', () => {
+  const module = (/** @type {string} */ name) => JSON.stringify(new URL(`../../js/${name}`, import.meta.url).href);
+  for (const close of ['', 'await engine.close();']) {
+    const program = `import { createEngine } from ${module('engine.js')};
+      const engine = await createEngine({ threads: 1 });
+      await engine.openPort(); await engine.openPort(); ${close} console.log('end');`;
+    const { status, stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+    assert.deepEqual([signal, status, stdout.trim()], [null, 0, 'end']);
+  }
+});
+
+test('a port ends with its engine: calls over it fail, and nothing waits', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const far = await connectEngine(await engine.openPort());
+  const model = await far.load(fromBytes(await tinyModel()));
+  const died = new Promise((resolve) => far.events.addEventListener('died', resolve));
+  await engine.close();
+  await soon(died, 'the event "died"');
+  await assert.rejects(model.tokenize('x'), { code: 'NO_WORKER' });
+  await far.close();
+});
+
+test('a load that fails releases its memory, and the engine knows no dead model', async (t) => {
+  const engine = await createEngine({ threads: 2 });
+  t.after(() => engine.close());
+  const bytes = await tinyModel();
+  const { attach } = Threads.prototype;
+  const { settleChat } = LocalModel.prototype;
+  t.after(() => {
+    Threads.prototype.attach = attach;
+    LocalModel.prototype.settleChat = settleChat;
+  });
+  /** @type {import('../../js/wasm/wasm.js').Wasm[]} */
+  const failed = [];
+  Threads.prototype.attach = async (wasm) => {
+    failed.push(wasm);
+    throw new Error('no threads');
+  };
+  await assert.rejects(engine.load(fromBytes(bytes)), { message: 'no threads' });
+  Threads.prototype.attach = function (wasm, ...given) {
+    failed.push(wasm);
+    return attach.call(this, wasm, ...given);
+  };
+  LocalModel.prototype.settleChat = async () => {
+    throw new Error('no chat');
+  };
+  await assert.rejects(engine.load(fromBytes(bytes)), { message: 'no chat' });
+  assert.deepEqual(
+    failed.map(({ alive }) => alive),
+    [false, false],
+  );
+  LocalModel.prototype.settleChat = settleChat;
+  const model = /** @type {any} */ (await engine.load(fromBytes(bytes)));
+  assert.equal(model.siblings.size, 1);
+});
+
+test('a reply that nobody reads on does not keep others waiting for ever', async (t) => {
+  setTimeouts(t, { sessionWait: 0, sessionLook: 1 });
+  const engine = await createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(await tinyModel()));
+  const parts = model.generate('x', { maxTokens: 50 })[Symbol.asyncIterator]();
+  await parts.next();
+  await assert.rejects(soon(model.generate('y').done(), 'the refusal'), { code: 'NO_SESSION' });
+  await parts.return?.();
+  assert.equal((await model.generate('y', { maxTokens: 2 }).done()).ids.length, 2);
+});
+
+test('a session that is made while its model closes is closed, over a port', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const far = await connectEngine(await engine.openPort());
+  const bytes = await tinyModel();
+  for (let round = 0; round < 5; round++) {
+    const model = await far.load(fromBytes(bytes));
+    const made = model.createSession().then(
+      (session) => session.stats(),
+      (error) => Promise.reject(error),
+    );
+    const closed = model.close();
+    await assert.rejects(made, { code: 'CLOSED' });
+    await closed;
+    await model.close(); // once more is nothing
+  }
+  await far.close();
+  await engine.close();
+});
