@@ -1,7 +1,8 @@
 /** `model.chat.completions.create`: OpenAI's chat completions. */
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
-import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
+import { refuse } from './members.js';
+import { fieldsOf, generateOptions, wantsUsage } from './request.js';
 import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { answer } from './answer.js';

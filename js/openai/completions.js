@@ -1,7 +1,8 @@
 /** `model.completions.create`: OpenAI's completions, of a text as it is. */
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
-import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
+import { refuse } from './members.js';
+import { fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
 import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { finished, headOf, namedOf, usageOf } from './usage.js';
@@ -25,6 +26,13 @@ export async function completions(model, body, options) {
   const usage = wantsUsage(fields);
   generateOptions(fields); // what is wrong with it is told at once
   const prompts = listOf(fields.prompt);
+  const { n = 1 } = fields;
+  if (prompts.length * n > MOST_CHOICES)
+    throw refuse(
+      'n',
+      `${prompts.length} prompts with n ${n} are ${prompts.length * n} choices, at most ${MOST_CHOICES}`,
+      'send several requests',
+    );
   const echoed = await Promise.all(
     prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))),
   );

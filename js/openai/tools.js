@@ -2,7 +2,7 @@
  * Calls of tools, as models write them: how the template has them, a schema that holds them to what a tool takes, and
  * conversations for templates that know of no tools.
  */
-import { refuse } from './request.js';
+import { refuse } from './members.js';
 
 /** @import { ChatCompletionTool, ModelInfo, ToolCall } from '../shared/types.js' */
 

@@ -243,7 +243,7 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ messages: undefined }, 'messages', /no messages/);
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);
-      await refused({ stream: true, stream_options: { usage: true } }, 'usage', /include_usage/);
+      await refused({ stream: true, stream_options: { usage: true } }, 'stream_options.usage', /include_usage/);
       await assert.rejects(chat({ messages: [] }), { code: 'ARGUMENT' });
       await assert.rejects(chat({ messages: [{ role: 'robot', content: 'x' }] }), {
         code: 'ARGUMENT',

@@ -498,6 +498,9 @@ test('pages of other origins are refused unless they were allowed', async () => 
   );
 });
 
+/** What JSON can write of an object that was loaded. */
+const ANOTHER = { info: { id: '1-2' } };
+
 test('requests that are wrong: a status, and what to do', async () => {
   const json = JSON.stringify({ messages });
   /** @type {[string, object, number, string][]} */
@@ -511,6 +514,15 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/chat/completions', { body: '{"messages":"x"}' }, 400, 'invalid_value'],
     ['/v1/embeddings', { body: '{"input":[]}' }, 400, 'invalid_value'],
     ['/v1/completions', { body: `{"__proto__":{"prompt":"x"}}` }, 400, 'invalid_value'],
+    ['/v1/completions', { body: JSON.stringify({ prompt: Array(9000).fill('a'), n: 128 }) }, 400, 'invalid_value'],
+    ['/v1/completions', { body: JSON.stringify({ prompt: Array(17).fill('a'), n: 128 }) }, 400, 'invalid_value'],
+    ['/v1/completions', { body: '{"prompt":["a",1]}' }, 400, 'invalid_value'],
+    ['/v1/embeddings', { body: JSON.stringify({ input: Array(2049).fill('a') }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, stop: Array(129).fill('a') }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, adapter: ANOTHER }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, speculate: { model: ANOTHER } }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, logit_bias: { 99999: 1 } }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: `{"messages":${'['.repeat(600)}${']'.repeat(600)}}` }, 400, 'invalid_json'],
     ['/v1/chat/completions', {}, 405, 'method_not_allowed'],
     ['/v1/models', { method: 'DELETE' }, 405, 'method_not_allowed'],
     ['/v1/nothing', {}, 404, 'unknown_url'],
@@ -547,6 +559,27 @@ test('a request without an end, or that ends early, leaves the server as it was'
   await new Promise((resolve) => short.end(`${head}Content-Length: 1000\r\n\r\n{"mess`, () => resolve(undefined)));
   assert.equal((await client.chat.completions.create({ ...fixed, messages })).choices.length, 1);
   assert.equal((await health()).running, 0);
+});
+
+test('bodies of all requests together have a bound, and give their room back', async () => {
+  const own = await serveModels([{ id: 'chat', model }], { port: 0, maxBody: 10_000 });
+  const port = Number(new URL(own.url).port);
+  const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+  /** A request that lacks its last byte. */
+  const stalled = Array.from({ length: 17 }, () => dial(port, '127.0.0.1').on('error', () => {}));
+  for (const socket of stalled) socket.write(`${head}Content-Length: 10000\r\n\r\n{"messages":"${'x'.repeat(9985)}"`);
+  const ask = async () => {
+    const { status } = await fetch(`${own.url}/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...fixed, max_tokens: 1, messages }),
+    });
+    return status;
+  };
+  await until('the room to be taken', async () => (await ask()) === 429);
+  for (const socket of stalled) socket.destroy();
+  await until('the room to be free', async () => (await ask()) === 200);
+  await inTime('the server to close', own.close());
 });
 
 test('closing ends what is running, with a reason', async () => {
