@@ -95,21 +95,28 @@ export class Replies {
   async *#reply(messages, given, aborted, end, hold) {
     const {
       args: [checked],
-      options: { format, prefix, tools, variables, ...options },
+      options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
       signal,
       onProgress,
     } = checkCall(TABLE.model.reply, [messages, given]);
-    const turns = { format, prefix, tools, variables };
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
+    this.#model.writes();
+    const choice = { format, tools: offered, toolChoice };
+    const calls = toolChoice && (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice);
+    const asked = calls ? calls.messages : checked;
+    const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
     const { contextPolicy = 'error', receipt } = options;
     const fitted =
       receipt || contextPolicy !== 'error'
         ? await (
             await onDemand(import('./context.js'))
-          ).fitted(this, this.#model, checked, turns, { ...options, signal }, hold, aborted)
+          ).fitted(this, this.#model, asked, turns, { ...options, signal }, hold, aborted)
         : null;
-    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? checked, turns);
+    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
     const thinking = await this.#thinking(format, last);
+    const holds = { ...options, toolChoice, parallelCalls };
+    const turn = await this.#turn(holds, thinking, calls);
+    const shown = turn ?? thinking;
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
@@ -119,19 +126,20 @@ export class Replies {
       { ...options, ...fitted?.more, ...ends, signal, onProgress },
       aborted,
       hold,
+      turn,
     );
     try {
-      yield* thinking ? thinking.parts(parts) : parts;
+      yield* shown ? shown.parts(parts) : parts;
     } finally {
       close();
       const { result } = parts;
       if (result) await fitted?.tell(result, session, tokens, ends);
-      if (result) end(thinking ? thinking.result(result) : result);
+      if (result) end(shown ? shown.result(result) : result);
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold */
-  async #run(tokens, options, aborted, hold) {
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold @param {import('./turn.js').Turn | null} [turn] */
+  async #run(tokens, options, aborted, hold, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
     const session = this.take(tokens, adapter);
     const close = () => this.give(session);
@@ -144,7 +152,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.over(session.generate(tokens, options, aborted)), close, session };
+    return { parts: hold.over(session.generate(tokens, options, aborted, turn)), close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
@@ -154,6 +162,19 @@ export class Replies {
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
     const { Thinking } = await onDemand(import('../chat/thinking.js'));
     return Thinking.of(marks, template, prompt);
+  }
+
+  /**
+   * What holds a reply to its parts; null: it has one.
+   * @param {CompleteOptions} options @param {import('../chat/thinking.js').Thinking | null} thinking
+   * @param {Pick<ReturnType<typeof import('./calling.js').calling>, 'form' | 'callable'> | undefined} calls
+   */
+  async #turn(options, thinking, calls) {
+    const { type = 'text' } = options.responseFormat ?? {};
+    if (!calls?.callable.length && (!thinking || type === 'text')) return null;
+    const { turnOf } = await onDemand(import('./calling.js'));
+    const { form = null, callable = [] } = calls ?? {};
+    return turnOf(this.#model, { thinking, marks: thinking?.marks ?? null, options, form, callable });
   }
 
   /** @param {TraceOptions} options */

@@ -43,9 +43,10 @@ export class LocalSession {
    * @param {string | ArrayLike<number> | null} prompt  null: from where it is
    * @param {GenerateOptions} [options]
    * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
+   * @param {import('./turn.js').Turn | null} [turn]  what holds a reply's parts to what they are to be
    */
-  generate(prompt, options, aborted) {
-    return new Generation((end, hold) => this.#generate(prompt, options, aborted, end, hold));
+  generate(prompt, options, aborted, turn = null) {
+    return new Generation((end, hold) => this.#generate(prompt, options, aborted, end, hold, turn));
   }
 
   /**
@@ -180,9 +181,10 @@ export class LocalSession {
    * @param {GenerateOptions | undefined} given
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end @param {import('../shared/hold.js').Hold} hold
+   * @param {import('./turn.js').Turn | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate(prompt, given, aborted, end, hold) {
+  async *#generate(prompt, given, aborted, end, hold, turn) {
     const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
     this.#idle();
     this.#model.writes();
@@ -217,8 +219,8 @@ export class LocalSession {
       },
     };
     const { timings } = result;
-    /** @type {import('./guide.js').Guide | null} */
-    let guide = null;
+    /** @type {import('./guide.js').Guide | import('./turn.js').Turn | null} */
+    let guide = turn;
     /** @type {import('./guesses.js').Guesses | null} */
     let guesses = null;
     /** @type {import('./draft.js').Draft | null} */
@@ -232,7 +234,7 @@ export class LocalSession {
       const guessing = wanted ? onDemand(import('./guesses.js')).catch(() => null) : null;
       if (speculate.model)
         draft = (await onDemand(import('./more.js'))).Draft.open(this.#model, speculate.model, this.#timeline, tokens);
-      guide = await this.#model.guide(options);
+      guide ??= await this.#model.guide(options);
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
       if (this.#options.quality?.head)
@@ -243,7 +245,7 @@ export class LocalSession {
       const loaded = await guessing;
       if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate, draft);
       if (!guesses || speculate === 'auto') this.#model.decoding.add(this.#timeline);
-      output.begin(guide ? null : tokens[tokens.length - 1]);
+      output.begin(guide && !turn?.free ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
       while (result.reason === 'abort') {
@@ -263,7 +265,7 @@ export class LocalSession {
           const full = this.length >= this.#context;
           const length = result.ids.length + 1 >= maxTokens ? 'length' : full && !shifts ? 'context' : null;
           const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
-          const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
+          const part = { ...output.part(id, result, whole ? 'stop' : length, turn?.hides), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
           this.#timeline.next = id;
           yield part;

@@ -58,6 +58,9 @@ export async function compile(format) {
   }
 }
 
+/** Of a text that is made of parts, as engines compose them. GRAMMAR. @param {import('./sequence.js').Node} node */
+export const compileParts = async (node) => (await onDemand(import('./sequence.js'))).compileSequence(node);
+
 /** A format's identity: equal texts are equal formats. GRAMMAR: it is no JSON. @param {any} format */
 export function keyOf(format) {
   try {

@@ -2,7 +2,7 @@
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
 import { refuse } from './members.js';
-import { fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
+import { checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
 import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { finished, headOf, namedOf, usageOf } from './usage.js';
@@ -22,6 +22,7 @@ export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !==
 export async function completions(model, body, options) {
   const { signal, parallel: most = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('completions.create', body);
+  checkGenerates(model);
   if (fields.prompt === undefined || !listOf(fields.prompt).length) throw refuse('prompt', 'the request has no prompt');
   const usage = wantsUsage(fields);
   generateOptions(fields); // what is wrong with it is told at once

@@ -20,7 +20,7 @@ import {
   wrong,
 } from '../shared/options.js';
 
-/** @import { GenerateOptions } from '../shared/types.js' */
+/** @import { GenerateOptions, Model } from '../shared/types.js' */
 /** @import { Options } from '../shared/options.js' */
 
 /** Most prompts or inputs of a request, and most choices of all its prompts together. */
@@ -133,6 +133,12 @@ export function fieldsOf(call, body) {
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
   return checkBy(KNOWN[call], call, given);
+}
+
+/** UNSUPPORTED: the model is an encoder. @param {Model} model */
+export function checkGenerates({ info }) {
+  if (!info.generates)
+    throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embeddings.create()' });
 }
 
 /** How many tokens may come. @param {Record<string, any>} fields */

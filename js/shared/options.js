@@ -103,6 +103,11 @@ const GENERATE = {
 export const PACES = ['run', 'slow', 'pause'];
 const pace = oneOf(...PACES);
 const PROMPTS = { format, tools: objects, variables: object };
+/** Which tools a reply may call. */
+const toolChoice = kind(
+  '"none", "auto", "required" or { name }',
+  (v) => ['none', 'auto', 'required'].includes(v) || made(v, { name: text }),
+);
 const ENGINE = {
   build: oneOf('relaxed', 'relaxed16', 'simd128'),
   wasmUrl: any,
@@ -143,7 +148,7 @@ export const OPTIONS = {
   loadAdapter: { scale: number(-Infinity), signal },
   createChat: { system: any, messages: any, contextPolicy, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
-  complete: { ...GENERATE, ...PROMPTS, prefix: text },
+  complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelCalls: flag },
   generate: GENERATE,
   append: { parseSpecial: flag, signal, onProgress: callback },
   choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },

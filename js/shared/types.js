@@ -370,7 +370,11 @@
  * @property {Record<string, unknown>} [variables]  for the model's template
  */
 
-/** `prefix`: what the reply begins with; its text is what follows. @typedef {GenerateOptions & PromptOptions & { prefix?: string }} CompleteOptions */
+/**
+ * `prefix`: what the reply begins with; its text is what follows. `toolChoice`: which of `tools` the reply may call, or must; left out, the
+ * template is told of them and calls stay text. `parallelCalls`: whether calls may follow each other, default true.
+ * @typedef {GenerateOptions & PromptOptions & { prefix?: string, toolChoice?: 'none' | 'auto' | 'required' | { name: string }, parallelCalls?: boolean }} CompleteOptions
+ */
 
 /** @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptStateOptions */
 
@@ -401,11 +405,14 @@
  * @property {number} total  tokens that must be: what the KV cache holds is not counted
  */
 
+/** A call of a tool in a reply; `arguments` are JSON, an id is there where the template has ids. @typedef {{ name: string, arguments: string, id?: string }} ReadCall */
+
 /**
  * @typedef {object} Part
  * @property {number} id    the token
  * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
  * @property {string} [reasoning]  of a reply: what it adds to what the model thinks before it answers
+ * @property {ReadCall[]} [calls]  of a reply with `toolChoice`: calls that are whole now
  * @property {Logprob & { top: Logprob[] }} [logprobs]  with `logprobs`: how likely the token was, and the likeliest
  */
 
@@ -422,6 +429,7 @@
  * @property {number[]} ids  tokens generated, the one that ended it included
  * @property {string} text
  * @property {string} [reasoning]  of a reply: what the model thought
+ * @property {ReadCall[]} [calls]  of a reply with `toolChoice`
  * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
