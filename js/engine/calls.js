@@ -228,13 +228,15 @@ export class CallWriter {
     }));
   }
 
-  /** Whether a reply's first words may become such an object, null, or are one as far as its name. @param {string} text @returns {boolean | null} */
+  /** Whether a reply's first words are such an object as far as its arguments; null: they may become one. @param {string} text @returns {boolean | null} */
   isBare(text) {
     const words = text.replace(/\s+/g, '');
     const begin = (/** @type {string} */ wanted) =>
       words.length < wanted.length ? (wanted.startsWith(words) ? null : false) : words.startsWith(wanted);
     const found = ['', '```', '```json'].flatMap((fence) =>
-      this.#tools.map(({ name }) => begin(`${fence}{"name":"${name.replace(/\s+/g, '')}"`)),
+      this.#tools.flatMap(({ name }) =>
+        ['arguments', 'parameters'].map((key) => begin(`${fence}{"name":"${name.replace(/\s+/g, '')}","${key}":`)),
+      ),
     );
     return found.includes(true) || (found.includes(null) ? null : false);
   }

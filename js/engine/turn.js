@@ -341,6 +341,8 @@ export class Turn {
         ? this.#ids(/** @type {[string, string]} */ (this.#marks)[0])
         : [];
     const [call] = this.#offered;
+    // White space takes no room that the answer needs.
+    if (this.#gap && left <= this.#least + 1) this.#gap = 0;
     if (!opens.length && !this.#gap) {
       if (this.#must) return this.#begin(call, left, sample);
       if (!call || left <= this.#least) return this.#answer(left, sample);

@@ -6,7 +6,16 @@ import { BYTE, CONFIG, tinyModel, tokenizer } from './fixture.mjs';
 const encoder = new TextEncoder();
 
 /** Special tokens besides those of the tiny model, with ids behind its own. */
-export const MARKS = ['<think>', '</think>', '[TOOL_CALLS]', '[ARGS]', '<tool_call>', '</tool_call>', '[THINK]', '[/THINK]'];
+export const MARKS = [
+  '<think>',
+  '</think>',
+  '[TOOL_CALLS]',
+  '[ARGS]',
+  '<tool_call>',
+  '</tool_call>',
+  '[THINK]',
+  '[/THINK]',
+];
 /** Those that are text in a prompt and in a reply; the others have none. */
 const SHOWN = new Set(['<think>', '</think>', '<tool_call>', '</tool_call>']);
 

@@ -6,11 +6,13 @@ import { connect as dial } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
+import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { Queue } from '../../js/server/queue.js';
 import { serveModels } from '../../js/server/index.js';
 import { inTime, until } from '../waiting.mjs';
 import { tinyModel } from './fixture.mjs';
+import { modelWith, writes } from './scripted.mjs';
 import { validator } from './validator.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
@@ -18,6 +20,9 @@ const PROGRAM = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const TOKEN = 'open sesame';
 const PAGE = 'http://page.example';
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Who are you?' }];
+/** A template that knows of no tools. */
+const TELLS =
+  "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 /** Replies that don't end by themselves, not for minutes. */
 const long = /** @type {import('openai').OpenAI.ChatCompletionCreateParamsStreaming} */ (
   /** @type {unknown} */ ({
@@ -193,24 +198,24 @@ describe('tools, with noise that the grammar makes calls of', () => {
     }
   });
 
-  test('several calls, each by its index', async () => {
-    const many = {
-      ...request,
-      tools,
-      tool_choice: /** @type {const} */ ('auto'),
-      temperature: 1,
-      seed: 3,
-      max_tokens: 300,
-      response_format: { type: /** @type {const} */ ('choice'), choices: ['<tool_call>'] },
-    };
-    const own = await noise.chat.completions.create(many);
-    const given = own.choices[0].message.tool_calls ?? [];
-    assert.ok(given.length > 1);
-    const { choices } = await asks.chat.completions.stream(/** @type {any} */ (many)).finalChatCompletion();
+  test('several calls, each by its index', async (t) => {
+    const here = await createEngine({ threads: 1 });
+    const model = await here.load(fromBytes(await modelWith(TELLS)));
+    const site = await serveModels([{ id: 'calls', model }], { port: 0 });
+    const asked = new OpenAI({ baseURL: site.url, apiKey: '-', maxRetries: 0 });
+    const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome", "days": 2}}\n</tool_call>';
+    writes(t, `Well ${call}\n${call}`);
+    const { choices } = await asked.chat.completions
+      .stream({ ...request, tools, model: 'calls', tool_choice: 'auto', max_tokens: 300 })
+      .finalChatCompletion();
+    const [{ message, finish_reason }] = choices;
+    assert.deepEqual([message.content, finish_reason], ['Well ', 'tool_calls']);
     assert.deepEqual(
-      choices[0].message.tool_calls?.map((call) => 'function' in call && call.function.arguments),
-      given.map((call) => call.function.arguments),
+      message.tool_calls?.map((one) => 'function' in one && one.function.arguments),
+      Array(2).fill('{"city":"Rome","days":2}'),
     );
+    await site.close();
+    await here.close();
   });
 
   for (const stream of [false, true])
@@ -520,7 +525,12 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/embeddings', { body: JSON.stringify({ input: Array(2049).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, stop: Array(129).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, adapter: ANOTHER }) }, 400, 'invalid_value'],
-    ['/v1/chat/completions', { body: JSON.stringify({ messages, speculate: { model: ANOTHER } }) }, 400, 'invalid_value'],
+    [
+      '/v1/chat/completions',
+      { body: JSON.stringify({ messages, speculate: { model: ANOTHER } }) },
+      400,
+      'invalid_value',
+    ],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, logit_bias: { 99999: 1 } }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: `{"messages":${'['.repeat(600)}${']'.repeat(600)}}` }, 400, 'invalid_json'],
     ['/v1/chat/completions', {}, 405, 'method_not_allowed'],
