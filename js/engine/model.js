@@ -171,8 +171,9 @@ export class LocalModel {
 
   /** What else is done with the probabilities of tokens; null: nothing. @param {GenerateOptions} options @param {number} session  its handle */
   async picking(options, session) {
-    const { logitBias, presencePenalty, frequencyPenalty, logprobs } = options;
-    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobs === undefined) return null;
+    const { logitBias, presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
+    const told = logprobs ?? promptLogprobs;
+    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && told === undefined) return null;
     const { Picking } = await onDemand(import('./more.js'));
     return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocab);
   }

@@ -238,7 +238,13 @@ export class LocalSession {
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
       if (this.#options.quality?.head)
-        await this.#model.cluster(this.#timeline.handle, !guide && !options.logitBias, signal);
+        await this.#model.cluster(
+          this.#timeline.handle,
+          !guide && !options.logitBias && options.promptLogprobs === undefined,
+          signal,
+        );
+      if (output.picking && options.promptLogprobs !== undefined)
+        result.promptLogprobs = await output.picking.ofPrompt(this.#timeline, ends, tokens, options.promptLogprobs);
       let since = performance.now();
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;

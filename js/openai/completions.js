@@ -7,7 +7,10 @@ import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { finished, headOf, namedOf, usageOf } from './usage.js';
 
-/** @import { CreateOptions, Model, Part, Result, TextCompletion, TextCompletionRequest } from '../shared/types.js' */
+/** @import { CreateOptions, Model, Part, Result, TextCompletion, TextCompletionRequest, TextLogprobs } from '../shared/types.js' */
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 /** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
@@ -43,12 +46,36 @@ export async function completions(model, body, options) {
   return fields.stream ? made : whole(asked, made);
 }
 
-/** Log probabilities as this call has always had them. @param {Part} part @param {number} offset  of its text */
-function legacy({ logprobs }, offset) {
-  if (!logprobs?.bytes.length) return null;
+/** Likelihoods as this call has always had them. @param {NonNullable<Part['logprobs']>} logprobs @param {number} offset  of its text */
+function legacyOf(logprobs, offset) {
   const { token, logprob } = namedOf(logprobs);
   const top = Object.fromEntries(logprobs.top.map(namedOf).map((one) => [one.token, one.logprob]));
   return { tokens: [token], token_logprobs: [logprob], top_logprobs: [top], text_offset: [offset] };
+}
+
+/** Of a part; one that has no text has none. @param {Part} part @param {number} offset */
+const legacy = ({ logprobs }, offset) => (logprobs?.bytes.length ? legacyOf(logprobs, offset) : null);
+
+/**
+ * Likelihoods of a prompt's tokens; the first has none.
+ * @param {Model} model @param {string | number[]} prompt @param {string} text  that is echoed @param {number} n  others of each @param {AbortSignal} signal
+ * @returns {Promise<TextLogprobs>}
+ */
+async function echoOf(model, prompt, text, n, signal) {
+  const ids = typeof prompt === 'string' ? await model.tokenize(prompt) : prompt;
+  const { promptLogprobs = [] } = await model.generate(ids, { maxTokens: 0, promptLogprobs: n, signal });
+  const first = await model.detokenize(ids.slice(0, 1));
+  /** @type {TextLogprobs} */
+  const all = { tokens: [first], token_logprobs: [null], top_logprobs: [null], text_offset: [0] };
+  const bytes = encoder.encode(text);
+  // A token in front that is not of the text, and a space that a tokenizer puts there, take no place in it.
+  let at = text.startsWith(first) ? encoder.encode(first).length : 0;
+  for (const one of promptLogprobs) {
+    const told = legacyOf(one, decoder.decode(bytes.subarray(0, at)).length);
+    for (const [name, list] of Object.entries(told)) /** @type {any} */ (all)[name].push(...list);
+    at += one.bytes.length - (at === 0 && one.bytes[0] === 32 && bytes[0] !== 32 ? 1 : 0);
+  }
+  return all;
 }
 
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<TextCompletion, void>} */
@@ -84,9 +111,13 @@ async function* chunks(asked, life) {
 async function* choice({ model, fields, prompts, echoed }, index, signal) {
   const { n = 1, logprobs } = fields;
   const at = Math.floor(index / n);
+  const { [at]: text } = echoed;
+  if (fields.echo) {
+    const told = logprobs === undefined ? null : await echoOf(model, prompts[at], text, logprobs, signal);
+    if (text || told) yield { index, text, logprobs: told, finish_reason: null };
+  }
   const run = model.generate(prompts[at], { ...generateOptions(fields, index % n), logprobs, signal });
-  let offset = echoed[at].length;
-  if (offset) yield { index, text: echoed[at], logprobs: null, finish_reason: null };
+  let offset = text.length;
   for await (const part of run) {
     const told = legacy(part, offset);
     if (part.text || told) yield { index, text: part.text, logprobs: told, finish_reason: null };

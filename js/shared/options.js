@@ -88,6 +88,7 @@ const GENERATE = {
   presencePenalty: number(-Infinity),
   frequencyPenalty: number(-Infinity),
   logprobs: whole(0, 20),
+  promptLogprobs: whole(0, 20),
   responseFormat: object,
   speculate: speculation,
   adapter,

@@ -284,6 +284,7 @@
  * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
+ * @property {number} [promptLogprobs]  the result has the likelihoods of the prompt's tokens, and so many of the likeliest, at most 20
  * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
  * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a
  *   prompt that is too long is refused; 'shift': the oldest is left out; 'summarize': of a conversation the model sums it up
@@ -437,6 +438,7 @@
  * @property {{ file: string | null, prompt: number[], stop: string[], stopTokens: number[] }} [origin]  with `receipt: true`: the id of the model's
  *   file, the tokens that the reply follows, and what ended it besides the model's own tokens
  * @property {string | number | null} stop  the stop string or end token that was met
+ * @property {(Logprob & { top: Logprob[] })[]} [promptLogprobs]  with `promptLogprobs`: of each token of the prompt but the first
  * @property {number} seed
  * @property {Timings} timings
  */
@@ -640,7 +642,8 @@
 /**
  * @typedef {CompletionFields & { messages: ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
  *   response_format?: ResponseFormat | null, tools?: ChatCompletionTool[] | null,
- *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } } | null, parallel_tool_calls?: boolean | null,
+ *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } }
+ *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
  */
 
@@ -712,7 +715,7 @@
  * @property {CompletionUsage} [usage]
  */
 
-/** @typedef {{ tokens: string[], token_logprobs: number[], top_logprobs: Record<string, number>[], text_offset: number[] }} TextLogprobs */
+/** Of the first token of an echoed prompt: null. @typedef {{ tokens: string[], token_logprobs: (number | null)[], top_logprobs: (Record<string, number> | null)[], text_offset: number[] }} TextLogprobs */
 
 /** @typedef {{ object: 'list', model: string, data: { object: 'embedding', index: number, embedding: number[] | string }[], usage: { prompt_tokens: number, total_tokens: number } }} EmbeddingList */
 

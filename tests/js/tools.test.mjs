@@ -91,6 +91,19 @@ for (const [name, create] of /** @type {const} */ ([
       });
     }
 
+    test('allowed_tools: some of the tools', async () => {
+      const tools = ['f', 'g'].map((name) => ({ type: /** @type {const} */ ('function'), function: { name } }));
+      const allowed_tools = { mode: /** @type {const} */ ('required'), tools: [tools[1]] };
+      const tool_choice = { type: /** @type {const} */ ('allowed_tools'), allowed_tools };
+      const { choices } = await models.hermes.chat.completions.create({ messages, tools, tool_choice, max_tokens: 90 });
+      assert.equal(choices[0].message.tool_calls?.[0].function.name, 'g');
+      const unknown = { ...tool_choice, allowed_tools: { mode: allowed_tools.mode, tools: [TOOLS[0]] } };
+      await assert.rejects(models.hermes.chat.completions.create({ messages, tools, tool_choice: unknown }), {
+        code: 'ARGUMENT',
+        message: /not in tools/,
+      });
+    });
+
     test('what asks for tools wrongly is refused by name', async () => {
       const refused = (/** @type {any} */ more, param) =>
         assert.rejects(
