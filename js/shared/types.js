@@ -640,12 +640,14 @@
  */
 
 /**
- * @typedef {CompletionFields & { messages: ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
- *   response_format?: ResponseFormat | null, tools?: ChatCompletionTool[] | null,
+ * @typedef {CompletionFields & { messages: readonly ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
+ *   response_format?: ResponseFormat | JsonFormat | null, tools?: readonly (ChatCompletionTool | { type: string })[] | null,
  *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } }
- *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } | null, parallel_tool_calls?: boolean | null,
+ *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } | { type: 'custom', custom: object } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
  */
+
+/** OpenAI's and llama.cpp's forms of a JSON Schema. @typedef {{ type: 'json_object', schema?: object | boolean } | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema?: object | boolean } }} JsonFormat */
 
 /** A tool with what it does. What `function` gives is told to the model: a text, or as JSON. @typedef {{ type: 'function', function: ChatCompletionTool['function'] & { function: (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown } }} RunnableTool */
 
@@ -665,7 +667,22 @@
 
 /** @typedef {(request: RunToolsRequest, options?: { signal?: AbortSignal }) => Promise<ToolRun>} RunTools */
 
-/** A message as OpenAI has it. @typedef {Omit<MessageLike, 'tokens'> & { refusal?: string | null }} ChatMessage */
+/**
+ * A message as OpenAI has it, its client's own types included. Parts that are no text are refused; an answer's `refusal`, `annotations` and
+ * `parsed` are passed over.
+ * @typedef {object} ChatMessage
+ * @property {Message['role']} role
+ * @property {string | readonly (string | { type: 'text', text: string } | { type: string })[] | null} [content]
+ * @property {string} [name]
+ * @property {string | null} [reasoning_content]
+ * @property {readonly object[] | null} [tool_calls]
+ * @property {string} [tool_call_id]
+ * @property {string | null} [refusal]
+ * @property {unknown} [annotations]
+ * @property {unknown} [parsed]
+ * @property {object | null} [audio]  null only, as the next
+ * @property {object | null} [function_call]
+ */
 
 /** @typedef {CompletionFields & { prompt: string | string[] | number[] | number[][], logprobs?: number | null, echo?: boolean | null }} TextCompletionRequest */
 

@@ -208,7 +208,7 @@ for (const marks of [true, false])
         if (!marks && more === must && text.startsWith('<think>')) return;
         const { refused } = writes(t, text, { marks });
         const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
-        const whole = await models[name].chat.completions.create(request);
+        const whole = /** @type {any} */ (await models[name].chat.completions.create(request));
         const [{ message, finish_reason }] = whole.choices;
         const read = (/** @type {any[]} */ all = []) =>
           all.map(({ function: { name: called, arguments: given } }) => [called, JSON.parse(given)]);
@@ -222,7 +222,7 @@ for (const marks of [true, false])
     test('a stream has the same text and calls', async (t) => {
       writes(t, `Well <tool ${ONE}\n${ONE}`, { marks });
       const deltas = [];
-      const request = /** @type {any} */ ({ messages, tools: TOOLS, max_tokens: 400, stream: true });
+      const request = { messages, tools: TOOLS, max_tokens: 400, stream: /** @type {const} */ (true) };
       for await (const { choices } of await models.hermes.chat.completions.create(request)) deltas.push(choices[0]);
       assert.equal(deltas.map(({ delta }) => delta.content ?? '').join(''), 'Well <tool ');
       const calls = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
@@ -234,10 +234,8 @@ for (const marks of [true, false])
     });
 
     test('reasoning that does not end leaves room for what follows it', async (t) => {
-      const thinks = (/** @type {object} */ more) =>
-        models.thinks.chat.completions.create(
-          /** @type {any} */ ({ messages, temperature: 0, max_tokens: 90, ...more }),
-        );
+      const body = { messages, temperature: 0, max_tokens: 90, stream: /** @type {const} */ (false) };
+      const thinks = (/** @type {object} */ more) => models.thinks.chat.completions.create({ ...body, ...more });
       writes(t, 'So. '.repeat(500), { marks });
       const held = (await thinks(format)).choices[0];
       assert.deepEqual([typeof JSON.parse(held.message.content ?? '').a, held.finish_reason], ['number', 'stop']);
@@ -262,7 +260,7 @@ test('a template whose calls are not understood, or are lost, is refused by name
   const engine = await createEngine({ threads: 1 });
   const ask = async (/** @type {string} */ template) => {
     const model = await engine.load(fromBytes(await modelWith(template)));
-    return model.chat.completions.create(/** @type {any} */ ({ messages, tools: TOOLS, max_tokens: 40 }));
+    return model.chat.completions.create({ messages, tools: TOOLS, max_tokens: 40 });
   };
   for (const calls of [
     each("{{ 'call ' + f.name + ' with ' + (f.arguments | length | string) }}"),

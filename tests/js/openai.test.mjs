@@ -439,6 +439,18 @@ for (const [name, create] of /** @type {const} */ ([
   });
 }
 
+test('an encoder writes no text: it says what it does instead', async () => {
+  const minilm = realModel('minilm');
+  if (!minilm) return;
+  const engine = await createEngine({ threads: 1 });
+  const encoder = await engine.load(fromFile(minilm));
+  const wrong = { code: 'UNSUPPORTED', message: /is an encoder: it writes no text/ };
+  await assert.rejects(encoder.chat.completions.create({ messages }), wrong);
+  await assert.rejects(encoder.completions.create({ prompt: 'x' }), wrong);
+  await assert.rejects(encoder.reply(messages).done(), wrong);
+  await engine.close();
+});
+
 const real = realModel('smollm2');
 test(
   'SmolLM2: a conversation that grows computes only what is new of it',

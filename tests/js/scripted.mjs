@@ -39,20 +39,30 @@ export function writes(t, text, { marks = true } = {}) {
   const back = new Map([...special].map(([mark, id]) => [id, mark]));
   let at = 0;
   const { part, sample } = Output.prototype;
-  t.mock.method(Output.prototype, 'part', function (/** @type {any[]} */ ...given) {
-    const [id] = given;
-    at += back.has(id) ? encoder.encode(back.get(id)).length : id >= BYTE && id < BYTE + 256 ? 1 : lengthOf(id);
-    return Reflect.apply(part, this, given);
-  });
-  t.mock.method(Output.prototype, 'sample', function (/** @type {Uint32Array | undefined} */ mask) {
-    const rest = new TextDecoder().decode(bytes.subarray(at));
-    const mark = marks ? MARKS.find((one) => rest.startsWith(one)) : undefined;
-    const ids = [mark && special.get(mark), at < bytes.length ? BYTE + bytes[at] : 0].filter((id) => id !== undefined);
-    const found = ids.find((id) => !mask || mask[id >>> 5] & (1 << (id & 31)));
-    if (found !== undefined) return found;
-    refused.push(rest);
-    return Reflect.apply(sample, this, [mask]);
-  });
+  t.mock.method(
+    Output.prototype,
+    'part',
+    /** @this {Output} */ function (/** @type {any[]} */ ...given) {
+      const [id] = given;
+      at += back.has(id) ? encoder.encode(back.get(id)).length : id >= BYTE && id < BYTE + 256 ? 1 : lengthOf(id);
+      return Reflect.apply(part, this, given);
+    },
+  );
+  t.mock.method(
+    Output.prototype,
+    'sample',
+    /** @this {Output} */ function (/** @type {Uint32Array | undefined} */ mask) {
+      const rest = new TextDecoder().decode(bytes.subarray(at));
+      const mark = marks ? MARKS.find((one) => rest.startsWith(one)) : undefined;
+      const ids = [mark && special.get(mark), at < bytes.length ? BYTE + bytes[at] : 0].filter(
+        (id) => id !== undefined,
+      );
+      const found = ids.find((id) => !mask || mask[id >>> 5] & (1 << (id & 31)));
+      if (found !== undefined) return found;
+      refused.push(rest);
+      return Reflect.apply(sample, this, [mask]);
+    },
+  );
   return { refused };
 }
 
