@@ -55,7 +55,9 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').Logprob} Logprob */
 /** @typedef {import('./shared/types.js').MemoryInfo} MemoryInfo */
 /** @typedef {import('./shared/types.js').Message} Message */
+/** @typedef {import('./shared/types.js').JsonFormat} JsonFormat */
 /** @typedef {import('./shared/types.js').MessageLike} MessageLike */
+/** @typedef {import('./shared/types.js').ReadCall} ReadCall */
 /** @typedef {import('./shared/types.js').Model} Model */
 /** @typedef {import('./shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('./shared/types.js').ModelMethods} ModelMethods */

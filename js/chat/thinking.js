@@ -46,6 +46,22 @@ export class Thinking {
     return marks ? new Thinking(marks, prompt.lastIndexOf(marks[0]) > prompt.lastIndexOf(marks[1])) : null;
   }
 
+  /** What opens and what closes the reasoning. @returns {[string, string]} */
+  get marks() {
+    return [this.#open, this.#close];
+  }
+
+  get place() {
+    return this.#place;
+  }
+
+  /** What a reply's next text is. @param {string} text @param {boolean} ends  nothing more comes @returns {{ text: string, reasoning: string }} */
+  push(text, ends) {
+    this.#held += text;
+    const { text: said, reasoning = '' } = this.#part(0, ends);
+    return { text: said, reasoning };
+  }
+
   /** @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
   async *parts(run) {
     let last = 0;

@@ -2,7 +2,7 @@
  * Holds what a session generates to a grammar: which tokens may come next, which must, and when a text has to come to its
  * end so that it is whole within its limit.
  */
-import { compile, keyOf, Machine } from '../grammar/index.js';
+import { compile, compileParts, keyOf, Machine } from '../grammar/index.js';
 import { ENDS, NONE } from '../wasm/border.js';
 
 /** @import { LocalModel } from './model.js' */
@@ -29,6 +29,12 @@ export class Guides {
   async guide(format, stopTokens) {
     const matcher = await this.machine.matcher(keyOf(format), () => compile(format));
     return new Guide(this, matcher, [...this.ends, ...stopTokens]);
+  }
+
+  /** Of a part of a text. GRAMMAR. @param {import('../grammar/sequence.js').Node} node @param {number[]} ends  tokens that may follow it */
+  async part(node, ends) {
+    const matcher = await this.machine.matcher(`parts ${keyOf(node)}`, () => compileParts(node));
+    return new Guide(this, matcher, ends);
   }
 }
 
@@ -88,11 +94,49 @@ export class Guide {
     return last;
   }
 
-  /** @param {(mask: Uint32Array) => number} sample */
-  #sampled(sample) {
+  /** Tokens that may come next, those that end it included: a copy. */
+  mask() {
     const mask = this.#matcher.mask(this.words).slice();
     if (this.#matcher.complete) for (const id of this.#ends) mask[id >>> 5] |= 1 << (id & 31);
-    return sample(mask);
+    return mask;
+  }
+
+  /** @param {(mask: Uint32Array) => number} sample */
+  #sampled(sample) {
+    return sample(this.mask());
+  }
+
+  /** Takes a token that something else has picked. @param {number} id @returns {boolean}  whether it may come */
+  accept(id) {
+    return this.#matcher.accept(id);
+  }
+
+  /** Takes bytes that are part of a token. @param {Uint8Array} bytes @returns {boolean}  whether they may come */
+  feed(bytes) {
+    const { machine } = this.#guides;
+    for (let at = 0; at < bytes.length;) {
+      const id = machine.longest(bytes.subarray(at));
+      if (id === NONE || !this.#matcher.accept(id)) return false;
+      at += machine.token(id).length;
+    }
+    return true;
+  }
+
+  /** Whether the text may end. */
+  get complete() {
+    return this.#matcher.complete;
+  }
+
+  /** Whether it may go on. */
+  get continues() {
+    return this.#matcher.continues;
+  }
+
+  /** How many tokens end it; Infinity: too many to say. */
+  get rest() {
+    if (this.#matcher.complete) return 0;
+    const bytes = this.#matcher.shortest();
+    return bytes === null ? Infinity : this.#ids(bytes).length;
   }
 
   /** Whether the text can end with so many more tokens. A token has a byte at least. @param {number} left */

@@ -156,18 +156,24 @@ export class LocalModel {
   /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
   async guide({ responseFormat, stopTokens = [] }) {
     if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
+    return (await this.guides()).guide(responseFormat, stopTokens);
+  }
+
+  /** NO_ENGINE, STATE. @returns {Promise<import('./guide.js').Guides>} */
+  async guides() {
     if (!this.info.tokenizer)
       throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
     const { Guides } = await onDemand(import('./guide.js'));
     const guides = (this.#guides ??= Guides.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
     guides.catch(() => (this.#guides = null)); // the next one tries again
-    return (await guides).guide(responseFormat, stopTokens);
+    return guides;
   }
 
   /** What else is done with the probabilities of tokens; null: nothing. @param {GenerateOptions} options @param {number} session  its handle */
   async picking(options, session) {
-    const { logitBias, presencePenalty, frequencyPenalty, logprobs } = options;
-    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobs === undefined) return null;
+    const { logitBias, presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
+    const told = logprobs ?? promptLogprobs;
+    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && told === undefined) return null;
     const { Picking } = await onDemand(import('./more.js'));
     return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocab);
   }

@@ -55,11 +55,9 @@ export class Output {
     const wasm = this.#wasm;
     const block = this.#block;
     return wasm.scope((take) => {
-      if (mask) {
-        const at = take(mask.byteLength);
-        wasm.u32(at, mask.length).set(mask);
-        wasm.u32(block + AT.options + MASK.offset, 1)[0] = at;
-      }
+      const at = mask ? take(mask.byteLength) : 0;
+      if (mask) wasm.u32(at, mask.length).set(mask);
+      wasm.u32(block + AT.options + MASK.offset, 1)[0] = at;
       this.picking?.bias(take, block + AT.options);
       wasm.check('bqw_session_sample', this.#session, block + AT.options, block + AT.rng, block + AT.token);
       return wasm.u32(block + AT.token, 1)[0];
@@ -80,12 +78,14 @@ export class Output {
    * @param {number} id
    * @param {Result} result
    * @param {Result['reason'] | null} full  why no more may come
+   * @param {boolean} [hidden]  its text is not shown, so no stop string is looked for in it
    * @returns {Part}
    */
-  part(id, result, full) {
+  part(id, result, full, hidden = false) {
     const ends = Boolean(this.#model.flags(id) & ENDS) || Boolean(this.#options.stopTokens?.includes(id));
     result.ids.push(id);
-    const met = this.#filter.push(ends ? this.#text(NONE) : this.#text(id));
+    const shown = ends ? this.#text(NONE) : this.#text(id);
+    const met = hidden ? { text: this.#filter.flush(), stop: null } : this.#filter.push(shown);
     let { text } = met;
     if (met.stop !== null || ends) [result.reason, result.stop] = ['stop', met.stop ?? id];
     else if (full) result.reason = full;

@@ -52,6 +52,7 @@ export class Picking {
     for (const { id, bias } of options.logitBias ?? []) {
       if (!(Number.isInteger(id) && id >= 0 && bias < Infinity))
         throw wrong('a bias', { id, bias }, 'a token and a number');
+      if (id >= vocab) throw wrong('a bias', { id, bias }, `for a token: ${id} is no token, the last is ${vocab - 1}`);
       this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
     }
   }
@@ -86,7 +87,7 @@ export class Picking {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
     const { logprobs } = this.#options;
     if (logprobs === undefined) return {};
-    return { logprobs: sampled ? this.#told(id, logprobs) : { ...this.#one(id, 0), top: [] } };
+    return { logprobs: sampled ? this.told(id, logprobs) : { ...this.#one(id, 0), top: [] } };
   }
 
   /** @param {number} id @param {number} logprob @returns {Logprob} */
@@ -95,8 +96,28 @@ export class Picking {
     return { id, logprob: round(logprob), bytes: [...this.#bytesOf(id)] };
   }
 
+  /**
+   * How likely each token of a text is behind those before it, but for the first. What comes next is known, so several are computed in a batch,
+   * as guesses that are right.
+   * @param {import('./timeline.js').Timeline} timeline @param {import('./timeline.js').Ends} ends @param {Uint32Array} tokens @param {number} n  others of each
+   */
+  async ofPrompt(timeline, ends, tokens, n) {
+    timeline.sync(tokens.slice(0, 1));
+    const all = [];
+    for (let i = 1, ahead = -1; i < tokens.length; i++) {
+      if (ahead < 0) {
+        ahead = timeline.drafts ? timeline.draft([...tokens.subarray(i, i + timeline.drafts)]) : 0;
+        await timeline.run(ends, 1);
+      }
+      all.push(this.told(tokens[i], n));
+      timeline.push(tokens[i]);
+      ahead--;
+    }
+    return all;
+  }
+
   /** By the model's own logits, before temperature, biases and all else. @param {number} id @param {number} n  how many others */
-  #told(id, n) {
+  told(id, n) {
     const logits = this.#wasm.f32(this.#wasm.out('bqw_session_logits', this.#session), this.#vocab);
     /** The likeliest, ids rising where they are equal. @type {number[]} */
     const best = [];

@@ -40,7 +40,7 @@ export class Replies {
    */
   async take(tokens, adapter = null, signal) {
     const session = this.#waiting.length ? null : this.#pool.take(tokens, adapter);
-    return this.#prepared(session ?? (await this.#turn(tokens, adapter, signal)), adapter);
+    return this.#prepared(session ?? (await this.#waitForSession(tokens, adapter, signal)), adapter);
   }
 
   /** As `take`, for a call that others may be waiting for. @param {ArrayLike<number>} tokens */
@@ -51,7 +51,7 @@ export class Replies {
   }
 
   /** @param {ArrayLike<number>} tokens @param {string | null} adapter @param {AbortSignal} [signal] */
-  async #turn(tokens, adapter, signal) {
+  async #waitForSession(tokens, adapter, signal) {
     if (this.#waiting.length >= MOST_WAITING)
       throw new BqError('NO_SESSION', `${MOST_WAITING} calls wait for a session already`);
     const turn = { wake: () => {} };
@@ -150,22 +150,34 @@ export class Replies {
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(
-    { args: [checked], options: { format, prefix, tools, variables, ...options }, signal, onProgress },
+    {
+      args: [checked],
+      options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
+      signal,
+      onProgress,
+    },
     aborted,
     end,
     hold,
   ) {
-    const turns = { format, prefix, tools, variables };
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
+    this.#model.writes();
+    const choice = { format, tools: offered, toolChoice };
+    const calls = toolChoice && (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice);
+    const asked = calls ? calls.messages : checked;
+    const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
     const { contextPolicy = 'error', receipt } = options;
     const fitted =
       receipt || contextPolicy !== 'error'
         ? await (
             await onDemand(import('./context.js'))
-          ).fitted(this, this.#model, checked, turns, { ...options, signal }, hold, aborted)
+          ).fitted(this, this.#model, asked, turns, { ...options, signal }, hold, aborted)
         : null;
-    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? checked, turns);
+    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
     const thinking = await this.#thinking(format, last);
+    const holds = { ...options, toolChoice, parallelCalls };
+    const turn = await this.#turn(holds, thinking, calls);
+    const shown = turn ?? thinking;
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
@@ -175,19 +187,20 @@ export class Replies {
       { ...options, ...fitted?.more, ...ends, signal, onProgress },
       aborted,
       hold,
+      turn,
     );
     try {
-      yield* thinking ? thinking.parts(parts) : parts;
+      yield* shown ? shown.parts(parts) : parts;
     } finally {
       close();
       const { result } = parts;
       if (result) await fitted?.tell(result, session, tokens, ends);
-      if (result) end(thinking ? thinking.result(result, hold.reader?.read ?? Infinity) : result);
+      if (result) end(shown ? shown.result(result, hold.reader?.read ?? Infinity) : result);
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold */
-  async #run(tokens, options, aborted, hold) {
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold @param {import('./turn.js').Turn | null} [turn] */
+  async #run(tokens, options, aborted, hold, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
     const session = await this.take(tokens, adapter, options.signal);
     const close = () => this.give(session);
@@ -200,7 +213,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.through(session.generate(tokens, options, aborted)), close, session };
+    return { parts: hold.through(session.generate(tokens, options, aborted, turn)), close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
@@ -210,6 +223,19 @@ export class Replies {
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
     const { Thinking } = await onDemand(import('../chat/thinking.js'));
     return Thinking.of(marks, template, prompt);
+  }
+
+  /**
+   * What holds a reply to its parts; null: it has one.
+   * @param {CompleteOptions} options @param {import('../chat/thinking.js').Thinking | null} thinking
+   * @param {Pick<ReturnType<typeof import('./calling.js').calling>, 'form' | 'callable'> | undefined} calls
+   */
+  async #turn(options, thinking, calls) {
+    const { type = 'text' } = options.responseFormat ?? {};
+    if (!calls?.callable.length && (!thinking || type === 'text')) return null;
+    const { turnOf } = await onDemand(import('./calling.js'));
+    const { form = null, callable = [] } = calls ?? {};
+    return turnOf(this.#model, { thinking, marks: thinking?.marks ?? null, options, form, callable });
   }
 
   /** @param {TraceOptions} options */

@@ -47,11 +47,12 @@ export class LocalSession {
    * @param {string | ArrayLike<number> | null} prompt  null: from where it is
    * @param {GenerateOptions} [options]
    * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
+   * @param {import('./turn.js').Turn | null} [turn]  what holds a reply's parts to what they are to be
    */
-  generate(prompt, options, aborted) {
+  generate(prompt, options, aborted, turn = null) {
     return Generation.of(
       () => checkCall(TABLE.session.generate, [prompt, options]),
-      (call, end, hold) => this.#generate(call, aborted, end, hold),
+      (call, end, hold) => this.#generate(call, aborted, end, hold, turn),
     );
   }
 
@@ -186,9 +187,10 @@ export class LocalSession {
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end @param {import('../shared/hold.js').Hold} hold
+   * @param {import('./turn.js').Turn | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate({ args, options, signal, onProgress }, aborted, end, hold) {
+  async *#generate({ args, options, signal, onProgress }, aborted, end, hold, turn) {
     this.#idle();
     this.#model.writes();
     signal?.throwIfAborted();
@@ -225,8 +227,8 @@ export class LocalSession {
     const { reader } = hold;
     /** @type {import('./unread.js').Mark[]} */
     const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
-    /** @type {import('./guide.js').Guide | null} */
-    let guide = null;
+    /** @type {import('./guide.js').Guide | import('./turn.js').Turn | null} */
+    let guide = turn;
     /** @type {import('./guesses.js').Guesses | null} */
     let guesses = null;
     /** @type {import('./draft.js').Draft | null} */
@@ -240,19 +242,28 @@ export class LocalSession {
       const guessing = wanted ? onDemand(import('./guesses.js')).catch(() => null) : null;
       if (speculate.model)
         draft = (await onDemand(import('./more.js'))).Draft.open(this.#model, speculate.model, this.#timeline, tokens);
-      guide = await this.#model.guide(options);
-      if (guide?.warnings.length) result.warnings = [...guide.warnings];
+      if (!guide) {
+        const held = await this.#model.guide(options);
+        if (held?.warnings.length) result.warnings = [...held.warnings];
+        guide = held;
+      }
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
       if (this.#options.quality?.head)
-        await this.#model.cluster(this.#timeline.handle, !guide && !options.logitBias, signal);
+        await this.#model.cluster(
+          this.#timeline.handle,
+          !guide && !options.logitBias && options.promptLogprobs === undefined,
+          signal,
+        );
+      if (output.picking && options.promptLogprobs !== undefined)
+        result.promptLogprobs = await output.picking.ofPrompt(this.#timeline, ends, tokens, options.promptLogprobs);
       let since = performance.now();
       timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
       const loaded = await guessing;
       if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate, draft);
       if (!guesses || speculate === 'auto') this.#model.decoding.add(this.#timeline);
-      output.begin(guide ? null : tokens[tokens.length - 1]);
+      output.begin(guide && !turn?.free ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
       if (maxTokens < 1) result.reason = 'length';
       while (result.reason === 'abort') {
@@ -272,7 +283,7 @@ export class LocalSession {
           const full = this.length >= this.#context;
           const length = result.ids.length + 1 >= maxTokens ? 'length' : full && !shifts ? 'context' : null;
           const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
-          const part = { ...output.part(id, result, whole ? 'stop' : length), ...told };
+          const part = { ...output.part(id, result, whole ? 'stop' : length, turn?.hides), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
           this.#timeline.next = id;
           if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });

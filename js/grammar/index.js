@@ -105,7 +105,9 @@ export async function compile(format) {
       const { compileSchema } = await schemas();
       const { schema = true } = format;
       const object = { allOf: [{ type: 'object' }, { $ref: 'part:0' }] };
-      return withStepBound(() => (schema === true ? compileSchema({ type: 'object' }) : compileSchema(object, [schema])));
+      return withStepBound(() =>
+        schema === true ? compileSchema({ type: 'object' }) : compileSchema(object, [schema]),
+      );
     }
     case 'json_schema': {
       const { compileSchema } = await schemas();
@@ -114,6 +116,12 @@ export async function compile(format) {
     default:
       throw refused('responseFormat of the type "text" holds a text to nothing', 'leave it out');
   }
+}
+
+/** Of a text that is made of parts, as engines compose them. GRAMMAR. @param {import('./sequence.js').Node} node */
+export async function compileParts(node) {
+  const { compileSequence } = await onDemand(import('./sequence.js'));
+  return withStepBound(() => ({ bytes: compileSequence(node), warnings: [] }));
 }
 
 /** A format's identity: equal texts are equal formats. GRAMMAR: it is no JSON. @param {any} format */

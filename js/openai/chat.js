@@ -1,11 +1,12 @@
 /** `model.chat.completions.create`: OpenAI's chat completions. */
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
-import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
+import { refuse, withoutNulls } from './members.js';
+import { checkGenerates, fieldsOf, generateOptions, wantsUsage } from './request.js';
 import { several } from './several.js';
 import { ChunkStream } from './stream.js';
 import { answer } from './answer.js';
-import { toolsOf } from './tools.js';
+import { callsIn, toolsOf } from './tools.js';
 import { headOf, logprobsOf, usageOf } from './usage.js';
 
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../shared/types.js' */
@@ -16,10 +17,15 @@ import { headOf, logprobsOf, usageOf } from './usage.js';
 /** Messages as the engine takes them: null is not given, developers speak for the system. @param {any[]} messages @returns {MessageLike[]} */
 const said = (messages) =>
   messages.map((message) => {
-    const { role, content, ...more } = Object.fromEntries(
-      Object.entries(message).filter(([name, value]) => value !== null && name !== 'refusal' && name !== 'annotations'),
-    );
-    return { role: role === 'developer' ? 'system' : role, content: content ?? '', ...more };
+    // What an answer has besides, of OpenAI's and of its client, when it comes back in a conversation.
+    const { role, content, refusal, annotations, parsed, tool_calls, ...more } = withoutNulls(message);
+    const calls = tool_calls && callsIn(tool_calls);
+    return {
+      role: role === 'developer' ? 'system' : role,
+      content: content ?? '',
+      ...more,
+      ...(calls?.length && { tool_calls: calls }),
+    };
   });
 
 /**
@@ -30,6 +36,7 @@ const said = (messages) =>
 export async function chat(model, body, options) {
   const { signal, parallel: most = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('chat.completions.create', body);
+  checkGenerates(model);
   if (!fields.messages) throw refuse('messages', 'the request has no messages');
   if (fields.top_logprobs !== undefined && !fields.logprobs)
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
@@ -68,8 +75,7 @@ async function whole({ model, fields, messages, head, most }, { signal, controll
       }
       const [index, { part, calls }] = /** @type {[number, Piece]} */ (step.value);
       const one = told[index];
-      one.calls.push(...(calls ?? []));
-      if (!part) continue;
+      one.calls.push(...calls);
       one.text += part.text;
       one.reasoning += part.reasoning ?? '';
       one.content.push(...logprobsOf(part));
@@ -161,13 +167,11 @@ async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
         return step.value.results;
       }
       const value = /** @type {Piece} */ (step.value);
-      if (value.calls) yield choice({ tool_calls: value.calls.map((call) => ({ index: called++, ...call })) });
-      if (value.part) {
-        const { text, reasoning } = value.part;
-        content.push(...logprobsOf(value.part));
-        if (text || reasoning)
-          yield choice({ ...(reasoning && { reasoning_content: reasoning }), ...(text && { content: text }) });
-      }
+      const { text, reasoning } = value.part;
+      content.push(...logprobsOf(value.part));
+      if (text || reasoning)
+        yield choice({ ...(reasoning && { reasoning_content: reasoning }), ...(text && { content: text }) });
+      if (value.calls.length) yield choice({ tool_calls: value.calls.map((call) => ({ index: called++, ...call })) });
     }
   } finally {
     await pieces.return(/** @type {any} */ (undefined));

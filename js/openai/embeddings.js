@@ -1,7 +1,8 @@
 /** `model.embeddings.create`: OpenAI's embeddings. */
 import { checkOptions } from '../shared/options.js';
 import { listOf } from './completions.js';
-import { fieldsOf, refuse } from './request.js';
+import { refuse } from './members.js';
+import { fieldsOf } from './request.js';
 
 /** @import { EmbeddingList, EmbeddingRequest, Model } from '../shared/types.js' */
 

@@ -3,6 +3,8 @@
  * nothing here does, or whose value is wrong is refused by its name, which is `details.param` too.
  */
 import { BqError } from '../shared/errors.js';
+import { membersOf, refuse, withoutNulls } from './members.js';
+import { formatOf } from './response-format.js';
 import {
   checkBy,
   flag,
@@ -19,24 +21,41 @@ import {
 } from '../shared/options.js';
 import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
 
-/** @import { GenerateOptions } from '../shared/types.js' */
+/** @import { GenerateOptions, Model } from '../shared/types.js' */
 /** @import { Options } from '../shared/options.js' */
 
+/** Most prompts or inputs of a request, and most choices of all its prompts together. */
+export const MOST_CHOICES = 2048;
+/** Most stop strings: each is looked for in all of the text. */
+const MOST_STOPS = 128;
+
 const any = () => '';
-const loaded = kind('an adapter that was loaded', (v) => !text(v?.info?.id));
+/** An object that `engine.load` or `loadAdapter` made. One that JSON can write was made by nobody here, whatever id it names. @param {any} v */
+const isLoaded = (v) => !text(v?.info?.id) && typeof v.close === 'function';
+const loaded = kind('an adapter that was loaded', isLoaded);
 const biases = kind(
   'an object of numbers from -100 to 100 by token',
   (v) =>
     !object(v) &&
-    Object.entries(v).every(([id, bias]) => /^\d+$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100),
+    Object.entries(v).every(
+      ([id, bias]) => /^(0|[1-9]\d*)$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100,
+    ),
 );
-/** @param {unknown} list @param {unknown[]} wanted */
-const equal = (list, wanted) =>
-  Array.isArray(list) && list.length === wanted.length && list.every((one, i) => one === wanted[i]);
 /** @param {unknown} value @param {string} what */
-const only = (value, what) => kind(what, (v) => (Array.isArray(value) ? equal(v, value) : v === value));
-const prompt = kind('a text, a list of tokens, or a list of either', (v) =>
-  [v].flat(2).every((one) => typeof one === 'string' || Number.isInteger(one)),
+const only = (value, what) => kind(what, (v) => v === value);
+/** A list, not empty, of nothing but these. @param {any} v @param {(one: any) => boolean} is */
+const listOf = (v, is) => Array.isArray(v) && v.length > 0 && v.every(is);
+/** @param {any} v */
+const isText = (v) => typeof v === 'string';
+/** @param {any} v */
+const isTokens = (v) => listOf(v, (id) => Number.isInteger(id) && id >= 0);
+const prompt = kind(
+  `a text, a list of tokens, or a list of at most ${MOST_CHOICES} of one of these`,
+  (v) => isText(v) || isTokens(v) || (v?.length <= MOST_CHOICES && (listOf(v, isText) || listOf(v, isTokens))),
+);
+const stops = kind(
+  `a text or a list of at most ${MOST_STOPS} texts`,
+  (v) => !texts(v) && [v].flat().length <= MOST_STOPS,
 );
 
 /** What tells who asks and why, but nothing of the answer. */
@@ -54,8 +73,8 @@ const SAMPLING = {
   stream: flag,
   stream_options: object,
   n: whole(1, 128),
-  stop: texts,
-  seed: whole(0, 2 ** 53),
+  stop: stops,
+  seed: whole(-(2 ** 31), 2 ** 53 - MOST_CHOICES),
   temperature: number(0, 2),
   top_p: number(0, 1),
   logit_bias: biases,
@@ -66,8 +85,8 @@ const SAMPLING = {
   min_p: number(0, 1),
   repeat_penalty: number(0),
   adapter: loaded,
-  // A name is of this engine's own: who asks has none.
-  speculate: (v) => (text(v?.model) ? speculation(v) : 'with a model that was loaded'),
+  // An engine knows its models by their ids, which a request has no business with.
+  speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'with a model that was loaded'),
   context_policy: oneOf('error', 'shift', 'summarize'),
 };
 
@@ -81,7 +100,7 @@ const KNOWN = {
     logprobs: flag,
     top_logprobs: whole(0, 20),
     response_format: object,
-    modalities: only(['text'], '["text"]'),
+    modalities: kind('["text"]', (v) => Array.isArray(v) && v.length === 1 && v[0] === 'text'),
     tools: objects,
     tool_choice: any,
     parallel_tool_calls: flag,
@@ -104,9 +123,6 @@ const UNSUPPORTED = [
   'web_search_options',
 ];
 
-/** ARGUMENT. @param {string} param @param {string} message @param {string} [hint] */
-export const refuse = (param, message, hint) => new BqError('ARGUMENT', message, { hint, details: { param } });
-
 /**
  * The fields that were given.
  * @param {keyof typeof KNOWN} call @param {unknown} body
@@ -114,12 +130,18 @@ export const refuse = (param, message, hint) => new BqError('ARGUMENT', message,
  */
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
-  const given = Object.fromEntries(Object.entries(/** @type {object} */ (body)).filter(([, value]) => value !== null));
-  const deep = Object.keys(given).find((name) => isNestedTooDeeply(given[name]));
+  const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
   if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MOST_NESTED} levels are read`);
+  const given = withoutNulls(/** @type {object} */ (body));
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
   return checkBy(KNOWN[call], call, given);
+}
+
+/** UNSUPPORTED: the model is an encoder. @param {Model} model */
+export function checkGenerates({ info }) {
+  if (!info.generates)
+    throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embeddings.create()' });
 }
 
 /** How many tokens may come. @param {Record<string, any>} fields */
@@ -134,6 +156,15 @@ function limitOf({ max_tokens, max_completion_tokens }) {
 }
 
 /**
+ * Of the choice of this number. -1 asks for a random one, as of llama.cpp; other numbers below 0 are those of 32 bits.
+ * @param {number | undefined} seed @param {number} index
+ */
+function seedOf(seed, index) {
+  if (seed === undefined || seed === -1) return undefined;
+  return (seed < 0 ? seed + 2 ** 32 : seed) + index;
+}
+
+/**
  * What both kinds of completions ask of a generation, the choice of this number.
  * @param {Record<string, any>} fields @param {number} [index]
  * @returns {GenerateOptions}
@@ -144,14 +175,14 @@ export function generateOptions(fields, index = 0) {
     logit_bias,
     presence_penalty: presencePenalty,
     frequency_penalty: frequencyPenalty,
-    response_format: responseFormat,
+    response_format: format,
     adapter,
     context_policy: contextPolicy,
   } = fields;
   const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ id: Number(id), bias }));
   return {
     stop,
-    seed: seed === undefined ? undefined : seed + index,
+    seed: seedOf(seed, index),
     temperature,
     topP,
     topK,
@@ -160,7 +191,7 @@ export function generateOptions(fields, index = 0) {
     logitBias,
     presencePenalty,
     frequencyPenalty,
-    responseFormat,
+    responseFormat: format && formatOf(format),
     adapter,
     speculate: fields.speculate,
     contextPolicy,
@@ -172,9 +203,9 @@ export function generateOptions(fields, index = 0) {
 export function wantsUsage({ stream, stream_options: options }) {
   if (!options) return false;
   if (!stream) throw refuse('stream_options', 'stream_options are for requests with stream: true');
-  const { include_usage = false } = checkBy(
-    { include_usage: flag, include_obfuscation: only(false, 'false') },
+  const { include_usage = false } = membersOf(
     'stream_options',
+    { include_usage: flag, include_obfuscation: only(false, 'false') },
     options,
   );
   return include_usage;

@@ -2,7 +2,7 @@
 import { unlessAborted } from '../shared/async.js';
 import { BqError } from '../shared/errors.js';
 import { checkBy, checkOptions, kind, oneOf, whole } from '../shared/options.js';
-import { refuse } from './request.js';
+import { refuse } from './members.js';
 
 /** @import { ChatCompletion, ChatMessage, RunToolsRequest, ToolCall, ToolRun } from '../shared/types.js' */
 

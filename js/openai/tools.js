@@ -1,140 +1,91 @@
+/** Tools of a request, as options of a reply; and conversations with tools for templates that know of none. */
+import { flag, kind, object, oneOf, text, whole, wrong } from '../shared/options.js';
+import { membersOf, refuse } from './members.js';
+
+/** @import { ChatCompletionTool, CompleteOptions, Part, ToolCall } from '../shared/types.js' */
+
+/** Most tools of a request, as of OpenAI. */
+const MOST = 128;
+const TYPE = { type: oneOf('function') };
+const parameters = kind('a JSON Schema of an object', (v) => !object(v));
+const FUNCTION = { name: text, description: text, parameters, strict: flag };
+
+/** A tool without what is null. ARGUMENT. @param {any} tool @param {number} i @returns {ChatCompletionTool} */
+function toolOf(tool, i) {
+  const at = `tools[${i}]`;
+  const { type, function: given } = membersOf(at, { ...TYPE, function: object }, tool);
+  const made = given && membersOf(`${at}.function`, FUNCTION, given);
+  if (type === undefined || !made?.name)
+    throw refuse('tools', `${at} is no { type: "function", function: { name, parameters } }`);
+  return /** @type {any} */ ({ type, function: made });
+}
+
 /**
- * Calls of tools, as models write them: how the template has them, a schema that holds them to what a tool takes, and
- * conversations for templates that know of no tools.
+ * Which tools may be called, and which must be. ARGUMENT.
+ * @param {Record<string, any>} fields
+ * @returns {Pick<CompleteOptions, 'tools' | 'toolChoice'>}
  */
-import { shown } from '../shared/shown.js';
-import { refuse } from './request.js';
+export function toolsOf({ tools: given = [], tool_choice: choice }) {
+  if (given.length > MOST) throw refuse('tools', `there are ${given.length} tools, at most ${MOST}`);
+  const tools = given.map(toolOf);
+  const names = tools.map((/** @type {ChatCompletionTool} */ tool) => tool.function.name);
+  const twice = names.find((/** @type {string} */ name, /** @type {number} */ i) => names.indexOf(name) < i);
+  if (twice !== undefined) throw refuse('tools', `two tools are called "${twice}"`);
+  if (choice === undefined) return { tools, toolChoice: tools.length ? 'auto' : 'none' };
+  if (choice === 'none' || choice === 'auto') return { tools, toolChoice: tools.length ? choice : 'none' };
+  if (!tools.length) throw refuse('tool_choice', 'tool_choice needs tools');
+  if (choice === 'required') return { tools, toolChoice: choice };
+  const options = `"none", "auto", "required", or { type: "function", function: { name } } of ${names.join(', ')}`;
+  if (object(choice)) throw wrong('tool_choice', choice, options);
+  if (choice.type === 'allowed_tools') return allowed(tools, choice);
+  const { function: called } = membersOf('tool_choice', { ...TYPE, function: object }, choice);
+  const { name } = membersOf('tool_choice.function', { name: text }, called ?? {});
+  if (!names.includes(name)) throw wrong('tool_choice', choice, options);
+  return { tools, toolChoice: { name } };
+}
 
-/** @import { ChatCompletionTool, ModelInfo, ToolCall } from '../shared/types.js' */
+/** Some of the tools, as OpenAI's `allowed_tools` says. ARGUMENT. @param {ChatCompletionTool[]} tools @param {any} choice @returns {Pick<CompleteOptions, 'tools' | 'toolChoice'>} */
+function allowed(tools, choice) {
+  const { allowed_tools: given = {} } = membersOf('tool_choice', { type: text, allowed_tools: object }, choice);
+  const some = kind('a list of { type: "function", function: { name } }', (v) => Array.isArray(v) && v.length > 0);
+  const known = { mode: oneOf('auto', 'required'), tools: some };
+  const { mode = 'auto', tools: listed = [] } = membersOf('tool_choice.allowed_tools', known, given);
+  const names = listed.map((/** @type {any} */ one) => one?.function?.name);
+  const found = tools.filter(({ function: { name } }) => names.includes(name));
+  if (found.length !== names.length || !found.length)
+    throw refuse('tool_choice', 'tool_choice.allowed_tools names a tool that is not in tools, or none');
+  return { tools: found, toolChoice: mode };
+}
 
-/**
- * How a call is written.
- * @typedef {object} Style
- * @property {string} trigger  text that begins a call; '': a reply that begins with {
- * @property {string} open     what stands before its JSON
- * @property {string} close    what stands behind it
- * @property {string} key      of the arguments
- * @property {boolean} list    the JSON is a list of calls
- * @property {boolean} known   the template has tools, and what becomes of them
- */
-
-/** @type {Record<'hermes' | 'mistral' | 'llama', Omit<Style, 'known'>>} */
-const STYLES = {
-  hermes: { trigger: '<tool_call>', open: '<tool_call>\n', close: '\n</tool_call>', key: 'arguments', list: false },
-  mistral: { trigger: '[TOOL_CALLS]', open: '[TOOL_CALLS]', close: '', key: 'arguments', list: true },
-  llama: { trigger: '', open: '', close: '', key: 'parameters', list: false },
+const CALL = { id: text, type: oneOf('function'), function: object, index: whole(0) };
+// What OpenAI's own client adds to messages that it has parsed.
+const CALLED = {
+  name: text,
+  arguments: kind('a text of JSON', (v) => !text(v) || !object(v)),
+  parsed_arguments: () => '',
 };
 
-/** By what the template writes itself. @param {ModelInfo} info @returns {Style} */
-export function styleOf({ template }) {
-  const known = /\btools\b/.test(template);
-  const name =
-    !known || template.includes('<tool_call>')
-      ? 'hermes'
-      : template.includes('[TOOL_CALLS]')
-        ? 'mistral'
-        : template.includes('"parameters"')
-          ? 'llama'
-          : 'hermes';
-  return { ...STYLES[name], known };
-}
-
-/**
- * Which tools may be called, and whether one must be. ARGUMENT.
- * @param {Record<string, any>} fields
- * @returns {{ tools: ChatCompletionTool[], must: boolean } | null}  null: none
- */
-export function toolsOf({ tools, tool_choice: choice }) {
-  if (!tools?.length) {
-    if (choice === undefined || choice === 'none' || choice === 'auto') return null;
-    throw refuse('tool_choice', 'tool_choice needs tools');
-  }
-  for (const tool of tools)
-    if (tool.type !== 'function' || typeof tool.function?.name !== 'string' || !tool.function.name)
-      throw refuse('tools', 'a tool is no { type: "function", function: { name, parameters } }');
-  const names = tools.map((/** @type {ChatCompletionTool} */ tool) => tool.function.name);
-  if (choice === 'none') return null;
-  if (choice === undefined || choice === 'auto' || choice === 'required') return { tools, must: choice === 'required' };
-  const name = choice?.type === 'function' ? choice.function?.name : undefined;
-  if (!names.includes(name))
-    throw refuse('tool_choice', `tool_choice is none of "none", "auto", "required" and the tools ${names.join(', ')}`);
-  return { tools: [tools[names.indexOf(name)]], must: true };
-}
-
-/** A schema as part of another one: its references lead into it still. @param {any} value @param {string} at @returns {any} */
-function moved(value, at) {
-  if (Array.isArray(value)) return value.map((one) => moved(one, at));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name,
-      name === '$ref' && typeof one === 'string' && one.startsWith('#') ? `#${at}${one.slice(1)}` : moved(one, at),
-    ]),
-  );
-}
-
-/** What a call's JSON is held to. @param {ChatCompletionTool[]} tools @param {Style} style */
-export function schemaOf(tools, { key, list }) {
-  const anyOf = tools.map(({ function: { name, parameters } }, i) => ({
-    type: 'object',
-    properties: {
-      name: { const: name },
-      [key]: moved(parameters ?? { type: 'object' }, `${list ? '/items' : ''}/anyOf/${i}/properties/${key}`),
-    },
-    required: ['name', key],
-    additionalProperties: false,
-  }));
-  return list ? { type: 'array', items: { anyOf }, minItems: 1, maxItems: 1 } : { anyOf };
+/** Calls in a message, as templates take them. ARGUMENT. @param {any} given @returns {any[]} */
+export function callsIn(given) {
+  if (!Array.isArray(given)) throw wrong('tool_calls', given, 'a list of calls');
+  return given.map((one, i) => {
+    const at = `messages.tool_calls[${i}]`;
+    const { index, function: called, ...call } = membersOf(at, CALL, one);
+    const { parsed_arguments, ...made } = membersOf(`${at}.function`, CALLED, called ?? {});
+    if (!made.name) throw refuse('messages', `${at} has no function.name`);
+    return { type: 'function', ...call, function: { arguments: '{}', ...made } };
+  });
 }
 
 /** Nine letters and digits: Mistral's templates take no other. */
 const idOf = () => Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => (byte % 36).toString(36)).join('');
 
-/** Calls of a text; null: it was cut short. @param {string} text @param {Style} style @returns {ToolCall[] | null} */
-export function callsOf(text, { key }) {
-  try {
-    return [JSON.parse(text)].flat().map((call) => ({
-      id: idOf(),
-      type: 'function',
-      function: { name: call.name, arguments: JSON.stringify(call[key]) },
-    }));
-  } catch {
-    return null;
-  }
-}
-
-/** The arguments of a call as a template takes them. @param {any} given @returns {any} */
-function argumentsOf(given) {
-  try {
-    return typeof given === 'string' ? JSON.parse(given) : given;
-  } catch {
-    throw refuse('messages', `the arguments of a call are not JSON: ${shown(given)}`);
-  }
-}
-
-/** ARGUMENT: no list of calls of functions. @param {any} calls @returns {any[]} */
-function callsIn(calls) {
-  if (!Array.isArray(calls) || !calls.every((call) => typeof call?.function?.name === 'string'))
-    throw refuse(
-      'messages',
-      `tool_calls is ${shown(calls)}, not a list of { id, type: 'function', function: { name, arguments } }`,
-    );
-  return calls;
-}
-
-/** Calls in messages, whose arguments OpenAI has as text. @param {any[]} messages @returns {any[]} */
-export const withArguments = (messages) =>
-  messages.map(({ tool_calls, ...message }) =>
-    !tool_calls
-      ? message
-      : {
-          ...message,
-          tool_calls: callsIn(tool_calls).map((/** @type {any} */ call) => ({
-            ...call,
-            function: { ...call.function, arguments: argumentsOf(call.function.arguments) },
-          })),
-        },
-  );
+/** A call that was read, with an id. @param {NonNullable<Part['calls']>[0]} call @returns {ToolCall} */
+export const callOf = ({ id = idOf(), name, arguments: given }) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: given },
+});
 
 /** @param {ChatCompletionTool[]} tools */
 const introduction = (tools) => `You may call functions to answer. The functions, as JSON within <tools></tools>:
@@ -148,7 +99,7 @@ To call one, write a JSON object with its name and arguments within <tool_call><
 
 /**
  * A conversation with tools as one without: for templates that have no place for them.
- * @param {any[]} messages  as withArguments gives them @param {ChatCompletionTool[]} tools
+ * @param {any[]} messages  with arguments as objects @param {ChatCompletionTool[]} tools
  * @returns {any[]}
  */
 export function plainly(messages, tools) {

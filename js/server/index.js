@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:http';
 import { tell } from '../shared/openai-errors.js';
-import { readBody } from './body.js';
+import { Body, Room } from './body.js';
 import { checkOrigin, checkToken, preflight } from './guard.js';
 import { Queue } from './queue.js';
 import { Refusal } from './refusal.js';
@@ -15,6 +15,8 @@ import { get, modelFor, POSTS } from './routes.js';
 
 /** Milliseconds for a client to send its request. */
 const RECEIVE_MS = 60_000;
+/** Bytes of a stream that may wait for a client to read them. */
+const UNREAD = 8 << 20;
 
 /** A model that is served. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
 
@@ -46,11 +48,12 @@ export async function serveModels(
     queue: new Queue(model.info.sessions, maxWaiting),
   }));
   const rules = { token, origins, hosts: [host, ...hosts] };
+  const room = new Room(maxBody);
   const ending = new AbortController();
   /** @type {Set<Promise<void>>} */
   const running = new Set();
   const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {
-    const one = answer(request, response, { served, rules, maxBody, ending: ending.signal }).finally(() =>
+    const one = answer(request, response, { served, rules, room, ending: ending.signal }).finally(() =>
       running.delete(one),
     );
     running.add(one);
@@ -81,7 +84,7 @@ function listen(server, host, port) {
   });
 }
 
-/** @typedef {{ served: Served[], rules: import('./guard.js').Rules, maxBody: number, ending: AbortSignal }} Site */
+/** @typedef {{ served: Served[], rules: import('./guard.js').Rules, room: Room, ending: AbortSignal }} Site */
 
 /** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site */
 async function answer(request, response, site) {
@@ -101,7 +104,7 @@ async function answer(request, response, site) {
 }
 
 /** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site @param {AbortSignal} signal  aborted when the client has gone */
-async function route(request, response, { served, rules, maxBody }, signal) {
+async function route(request, response, { served, rules, room }, signal) {
   const path = (request.url ?? '/').split('?', 1)[0];
   if (request.method === 'OPTIONS') return void response.writeHead(204, preflight(request)).end();
   if (path !== '/health') checkToken(request, rules);
@@ -113,16 +116,23 @@ async function route(request, response, { served, rules, maxBody }, signal) {
     });
   }
   if (!posts) return json(response, 200, get(path, served));
-  const body = await readBody(request, maxBody);
-  const { id, model, queue } = modelFor(path, body.model, served);
-  const choices = path.endsWith('/completions') && Number.isInteger(body.n) ? body.n : 1;
-  const answer = async (/** @type {number} */ parallel) => {
-    const options = choices > 1 ? { signal, parallel } : { signal };
-    const made = await POSTS[path](model).create({ ...body, model: id }, options);
-    if (body.stream) await stream(response, made);
-    else json(response, 200, made);
-  };
-  await queue.run(signal, answer, choices);
+  const body = new Body(room);
+  try {
+    await body.read(request);
+    const { model: name, n } = body.parse();
+    const { id, model, queue } = modelFor(path, name, served);
+    const choices = path.endsWith('/completions') && Number.isInteger(n) ? n : 1;
+    const answer = async (/** @type {number} */ parallel) => {
+      const asked = body.parse();
+      const options = choices > 1 ? { signal, parallel } : { signal };
+      const made = await POSTS[path](model).create({ ...asked, model: id }, options);
+      if (asked.stream) await stream(response, made);
+      else json(response, 200, made);
+    };
+    await queue.run(signal, answer, choices);
+  } finally {
+    body.release();
+  }
 }
 
 /** @param {ServerResponse} response @param {number} status @param {unknown} value @param {Record<string, string>} [headers] */
@@ -133,8 +143,8 @@ function json(response, status, value, headers) {
 }
 
 /**
- * Server-sent events. The first is waited for before anything is sent, so that what fails before it has a status of its own. Nobody waits
- * for a slow reader: a reply has a bounded length, and others want their turn.
+ * Server-sent events. The first is waited for before anything is sent, so that what fails before it has a status of its own. A slow
+ * reader is not waited for, since others want their turn: one that leaves too much unread loses its connection.
  * @param {ServerResponse} response @param {AsyncIterable<unknown>} chunks
  */
 async function stream(response, chunks) {
@@ -146,6 +156,7 @@ async function stream(response, chunks) {
         'X-Accel-Buffering': 'no',
       });
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    if (response.writableLength > UNREAD) return void response.destroy();
   }
   response.end('data: [DONE]\n\n');
 }

@@ -100,6 +100,7 @@ const GENERATE = {
   presencePenalty: number(-Infinity),
   frequencyPenalty: number(-Infinity),
   logprobs: whole(0, 20),
+  promptLogprobs: whole(0, 20),
   responseFormat: object,
   speculate: speculation,
   adapter,
@@ -115,6 +116,11 @@ const GENERATE = {
 export const PACES = ['run', 'slow', 'pause'];
 const pace = oneOf(...PACES);
 const PROMPTS = { format, tools: objects, variables: object };
+/** Which tools a reply may call. */
+const toolChoice = kind(
+  '"none", "auto", "required" or { name }',
+  (v) => ['none', 'auto', 'required'].includes(v) || made(v, { name: text }),
+);
 const ENGINE = {
   build: oneOf('relaxed', 'relaxed16', 'simd128'),
   wasmUrl: any,
@@ -155,7 +161,7 @@ export const OPTIONS = {
   loadAdapter: { scale: number(-Infinity), signal },
   createChat: { system: any, messages: any, contextPolicy, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
-  complete: { ...GENERATE, ...PROMPTS, prefix: text },
+  complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelCalls: flag },
   generate: GENERATE,
   append: { parseSpecial: flag, signal, onProgress: callback },
   choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },

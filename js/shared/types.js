@@ -285,6 +285,7 @@
  * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
+ * @property {number} [promptLogprobs]  the result has the likelihoods of the prompt's tokens, and so many of the likeliest, at most 20
  * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
  * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a
  *   prompt that is too long is refused; 'shift': the oldest is left out; 'summarize': of a conversation the model sums it up
@@ -371,7 +372,11 @@
  * @property {Record<string, unknown>} [variables]  for the model's template
  */
 
-/** `prefix`: what the reply begins with; its text is what follows. @typedef {GenerateOptions & PromptOptions & { prefix?: string }} CompleteOptions */
+/**
+ * `prefix`: what the reply begins with; its text is what follows. `toolChoice`: which of `tools` the reply may call, or must; left out, the
+ * template is told of them and calls stay text. `parallelCalls`: whether calls may follow each other, default true.
+ * @typedef {GenerateOptions & PromptOptions & { prefix?: string, toolChoice?: 'none' | 'auto' | 'required' | { name: string }, parallelCalls?: boolean }} CompleteOptions
+ */
 
 /** @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptStateOptions */
 
@@ -402,11 +407,14 @@
  * @property {number} total  tokens that must be: what the KV cache holds is not counted
  */
 
+/** A call of a tool in a reply; `arguments` are JSON, an id is there where the template has ids. @typedef {{ name: string, arguments: string, id?: string }} ReadCall */
+
 /**
  * @typedef {object} Part
  * @property {number} id    the token
  * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
  * @property {string} [reasoning]  of a reply: what it adds to what the model thinks before it answers
+ * @property {ReadCall[]} [calls]  of a reply with `toolChoice`: calls that are whole now
  * @property {Logprob & { top: Logprob[] }} [logprobs]  with `logprobs`: how likely the token was, and the likeliest
  */
 
@@ -423,6 +431,7 @@
  * @property {number[]} ids  tokens generated, the one that ended it included
  * @property {string} text
  * @property {string} [reasoning]  of a reply: what the model thought
+ * @property {ReadCall[]} [calls]  of a reply with `toolChoice`
  * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
@@ -430,6 +439,7 @@
  * @property {{ file: string | null, prompt: number[], stop: string[], stopTokens: number[] }} [origin]  with `receipt: true`: the id of the model's
  *   file, the tokens that the reply follows, and what ended it besides the model's own tokens
  * @property {string | number | null} stop  the stop string or end token that was met
+ * @property {(Logprob & { top: Logprob[] })[]} [promptLogprobs]  with `promptLogprobs`: of each token of the prompt but the first
  * @property {number} seed
  * @property {string[]} [warnings]  what of `responseFormat` was passed over because it says nothing of texts: unknown keywords and formats of
  *   a schema; there if there is any
@@ -633,11 +643,14 @@
  */
 
 /**
- * @typedef {CompletionFields & { messages: ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
- *   response_format?: ResponseFormat | null, tools?: ChatCompletionTool[] | null,
- *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } } | null, parallel_tool_calls?: boolean | null,
+ * @typedef {CompletionFields & { messages: readonly ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
+ *   response_format?: ResponseFormat | JsonFormat | null, tools?: readonly (ChatCompletionTool | { type: string })[] | null,
+ *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } }
+ *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } | { type: 'custom', custom: object } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
  */
+
+/** OpenAI's and llama.cpp's forms of a JSON Schema. @typedef {{ type: 'json_object', schema?: object | boolean } | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema?: object | boolean } }} JsonFormat */
 
 /** A tool with what it does. What `function` gives is told to the model: a text, or as JSON. @typedef {{ type: 'function', function: ChatCompletionTool['function'] & { function: (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown } }} RunnableTool */
 
@@ -657,7 +670,22 @@
 
 /** @typedef {(request: RunToolsRequest, options?: { signal?: AbortSignal }) => Promise<ToolRun>} RunTools */
 
-/** A message as OpenAI has it. @typedef {Omit<MessageLike, 'tokens'> & { refusal?: string | null }} ChatMessage */
+/**
+ * A message as OpenAI has it, its client's own types included. Parts that are no text are refused; an answer's `refusal`, `annotations` and
+ * `parsed` are passed over.
+ * @typedef {object} ChatMessage
+ * @property {Message['role']} role
+ * @property {string | readonly (string | { type: 'text', text: string } | { type: string })[] | null} [content]
+ * @property {string} [name]
+ * @property {string | null} [reasoning_content]
+ * @property {readonly object[] | null} [tool_calls]
+ * @property {string} [tool_call_id]
+ * @property {string | null} [refusal]
+ * @property {unknown} [annotations]
+ * @property {unknown} [parsed]
+ * @property {object | null} [audio]  null only, as the next
+ * @property {object | null} [function_call]
+ */
 
 /** @typedef {CompletionFields & { prompt: string | string[] | number[] | number[][], logprobs?: number | null, echo?: boolean | null }} TextCompletionRequest */
 
@@ -707,7 +735,7 @@
  * @property {CompletionUsage} [usage]
  */
 
-/** @typedef {{ tokens: string[], token_logprobs: number[], top_logprobs: Record<string, number>[], text_offset: number[] }} TextLogprobs */
+/** Of the first token of an echoed prompt: null. @typedef {{ tokens: string[], token_logprobs: (number | null)[], top_logprobs: (Record<string, number> | null)[], text_offset: number[] }} TextLogprobs */
 
 /** @typedef {{ object: 'list', model: string, data: { object: 'embedding', index: number, embedding: number[] | string }[], usage: { prompt_tokens: number, total_tokens: number } }} EmbeddingList */
 

@@ -243,7 +243,37 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ messages: undefined }, 'messages', /no messages/);
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);
-      await refused({ stream: true, stream_options: { usage: true } }, 'usage', /include_usage/);
+      await refused({ stream: true, stream_options: { usage: true } }, 'stream_options.usage', /include_usage/);
+      await refused(
+        { response_format: { type: 'json_object', schma: {} } },
+        'response_format.schma',
+        /did you mean "schema"/,
+      );
+      await refused({ response_format: { type: 'xml' } }, 'response_format.type', /not one of text, json_object/);
+      await refused({ response_format: { type: 'json_schema' } }, 'response_format.json_schema', /no schema/);
+      const named = { name: 'x', schema: {}, strickt: true };
+      const format = { type: 'json_schema', json_schema: named };
+      await refused({ response_format: format }, 'response_format.json_schema.strickt', /did you mean "strict"/);
+      await refused(
+        { response_format: { type: 'regex', pattern: 'a', schema: {} } },
+        'response_format.schema',
+        /knows no/,
+      );
+      const tool = (/** @type {object} */ more, /** @type {object} */ inside = {}) => ({
+        tools: [{ type: 'function', ...more, function: { name: 'f', ...inside } }],
+      });
+      await refused(tool({ cache: 1 }), 'tools[0].cache', /knows no "cache"/);
+      await refused(tool({}, { parameter: {} }), 'tools[0].function.parameter', /did you mean "parameters"/);
+      await refused(tool({}, { parameters: [] }), 'tools[0].function.parameters', /JSON Schema/);
+      await refused({ tools: Array(129).fill(tool({}).tools[0]) }, 'tools', /at most 128/);
+      await refused({ tools: [tool({}).tools[0], tool({}).tools[0]] }, 'tools', /two tools/);
+      const choice = { type: 'function', function: { name: 'f', strict: true } };
+      await refused({ ...tool({}), tool_choice: choice }, 'tool_choice.function.strict', /knows no "strict"/);
+      const called = { id: '1', type: 'function', function: { name: 'f', arguments: '{}', result: 1 } };
+      const said = [...messages, { role: 'assistant', tool_calls: [called] }];
+      await refused({ messages: said }, 'messages.tool_calls[0].function.result', /knows no "result"/);
+      await refused({ messages: [{ role: 'assistant', tool_calls: [{}] }] }, 'messages', /no function.name/);
+      await refused({ prompt: 1 }, 'prompt', /knows no/);
       await assert.rejects(chat({ messages: [] }), { code: 'ARGUMENT' });
       await assert.rejects(chat({ messages: [{ role: 'robot', content: 'x' }] }), {
         code: 'ARGUMENT',
@@ -256,6 +286,34 @@ for (const [name, create] of /** @type {const} */ ([
         'mine',
         'null is not given',
       );
+    });
+
+    test('json_object with a schema is held to it; what is null counts as not given, also inside', async () => {
+      const schema = { type: 'object', properties: { a: { const: 5 } }, required: ['a'], additionalProperties: false };
+      const { choices } = await chat({ max_tokens: 60, response_format: { type: 'json_object', schema } });
+      assert.deepEqual(JSON.parse(choices[0].message.content), { a: 5 });
+      const chunks = await all(await chat({ stream: true, stream_options: { include_usage: null } }));
+      assert.ok(chunks.every(({ usage }) => usage === undefined));
+      const named = { name: 'x', description: null, strict: null, schema };
+      const format = { type: 'json_schema', json_schema: named };
+      assert.deepEqual(
+        JSON.parse((await chat({ max_tokens: 60, response_format: format })).choices[0].message.content),
+        {
+          a: 5,
+        },
+      );
+      const tools = [{ type: 'function', function: { name: 'f', description: null, parameters: null, strict: null } }];
+      const call = { id: '1', type: 'function', function: { name: 'f', arguments: '' } };
+      const reply = { role: 'assistant', content: null, refusal: null, audio: null, parsed: null, tool_calls: [call] };
+      const talk = [...messages, reply, { role: 'tool', tool_call_id: '1', content: 'x' }];
+      assert.equal((await chat({ messages: talk, tools, tool_choice: 'none' })).choices.length, 1);
+    });
+
+    test('seeds: -1 is a random one, others below 0 are numbers like any', async () => {
+      const given = { temperature: 1, top_k: 0, top_p: 1, max_tokens: 8 };
+      const say = async (/** @type {number} */ seed) => (await chat({ ...given, seed })).choices[0].message.content;
+      assert.equal(await say(-7), await say(2 ** 32 - 7));
+      assert.notEqual(await say(-1), await say(-1));
     });
 
     test('a signal, leaving the loop, and the controller end it; the session is free again', async () => {
@@ -300,9 +358,9 @@ for (const [name, create] of /** @type {const} */ ([
         [0, 1].map((i) => [i, `Once upon${same.text}`]),
       );
       const logprobs = several.choices[0].logprobs;
-      assert.equal(logprobs?.tokens.length, 6);
-      assert.equal(logprobs?.text_offset[0], 'Once upon'.length);
-      assert.equal(Object.keys(logprobs?.top_logprobs[0] ?? {}).length, 2);
+      assert.equal(logprobs?.tokens.length, ids.length + 6);
+      assert.equal(logprobs?.text_offset[ids.length], 'Once upon'.length);
+      assert.equal(Object.keys(logprobs?.top_logprobs.at(-1) ?? {}).length, 2);
       const chunks = await all(
         await model.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }),
       );
@@ -316,6 +374,44 @@ for (const [name, create] of /** @type {const} */ ([
         code: 'ARGUMENT',
         message: /no prompt/,
       });
+    });
+
+    test('completions: how likely the tokens of an echoed prompt are, as evaluations ask for them', async () => {
+      const prompt = 'Once upon the you';
+      const body = { prompt, echo: true, logprobs: 3, max_tokens: 0, temperature: 0 };
+      const ids = await model.tokenize(prompt);
+      const { choices, usage } = await model.completions.create(body);
+      const [{ text, finish_reason, logprobs: told }] = choices;
+      assert.deepEqual([text, finish_reason, usage?.completion_tokens], [prompt, 'length', 0]);
+      assert.equal(usage?.prompt_tokens, ids.length);
+      assert.equal(told?.tokens.length, ids.length);
+      assert.deepEqual([told?.token_logprobs[0], told?.top_logprobs[0]], [null, null]);
+      assert.equal(told?.tokens.slice(1).join(''), prompt, 'behind the token in front');
+      told?.tokens.slice(1).forEach((token, i) => assert.ok(prompt.startsWith(token, told.text_offset[i + 1])));
+      for (let i = 1; i < ids.length; i++) {
+        const rest = (await model.detokenize(ids.slice(i, i + 1))).replace(/^$/, ' ');
+        const { options } = await model.choose(ids.slice(0, i), [rest]);
+        assert.equal(told?.token_logprobs[i], options[0].logprob, `${i}`);
+        // Bytes that are no characters have one name.
+        assert.ok(Object.keys(told?.top_logprobs[i] ?? {}).length > 0);
+      }
+      // The same in a stream, of tokens, with text behind it, and without a guess to compute it by.
+      const more = { ...body, max_tokens: 2 };
+      const [whole] = (await model.completions.create(more)).choices;
+      assert.deepEqual(whole.logprobs?.token_logprobs.slice(0, ids.length), told?.token_logprobs);
+      assert.equal(whole.logprobs?.tokens.length, ids.length + 2);
+      const chunks = await all(await model.completions.create({ ...more, stream: true }));
+      assert.deepEqual(
+        chunks.flatMap(({ choices: [choice] }) => choice?.logprobs?.token_logprobs ?? []),
+        whole.logprobs?.token_logprobs,
+      );
+      const ofIds = await model.completions.create({ ...body, prompt: [ids, ids.slice(0, 5)] });
+      assert.deepEqual(ofIds.choices[0].logprobs?.token_logprobs, told?.token_logprobs);
+      assert.deepEqual(ofIds.choices[1].logprobs?.token_logprobs, told?.token_logprobs.slice(0, 5));
+      const slow = await engine.load(fromBytes(await tinyModel()), { drafts: 0 });
+      const same = await slow.completions.create(body);
+      assert.deepEqual(same.choices[0].logprobs, told);
+      await slow.close();
     });
 
     test('embeddings: as floats, as base64; what cannot be done is refused', async () => {
@@ -342,6 +438,18 @@ for (const [name, create] of /** @type {const} */ ([
     });
   });
 }
+
+test('an encoder writes no text: it says what it does instead', async () => {
+  const minilm = realModel('minilm');
+  if (!minilm) return;
+  const engine = await createEngine({ threads: 1 });
+  const encoder = await engine.load(fromFile(minilm));
+  const wrong = { code: 'UNSUPPORTED', message: /is an encoder: it writes no text/ };
+  await assert.rejects(encoder.chat.completions.create({ messages }), wrong);
+  await assert.rejects(encoder.completions.create({ prompt: 'x' }), wrong);
+  await assert.rejects(encoder.reply(messages).done(), wrong);
+  await engine.close();
+});
 
 const real = realModel('smollm2');
 test(

@@ -6,11 +6,13 @@ import { connect as dial } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
+import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { Queue } from '../../js/server/queue.js';
 import { serveModels } from '../../js/server/index.js';
 import { inTime, until } from '../waiting.mjs';
 import { tinyModel } from './fixture.mjs';
+import { modelWith, writes } from './scripted.mjs';
 import { validator } from './validator.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
@@ -18,6 +20,9 @@ const PROGRAM = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const TOKEN = 'open sesame';
 const PAGE = 'http://page.example';
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Who are you?' }];
+/** A template that knows of no tools. */
+const TELLS =
+  "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 /** Replies that don't end by themselves, not for minutes. */
 const long = /** @type {import('openai').OpenAI.ChatCompletionCreateParamsStreaming} */ (
   /** @type {unknown} */ ({
@@ -193,24 +198,24 @@ describe('tools, with noise that the grammar makes calls of', () => {
     }
   });
 
-  test('several calls, each by its index', async () => {
-    const many = {
-      ...request,
-      tools,
-      tool_choice: /** @type {const} */ ('auto'),
-      temperature: 1,
-      seed: 3,
-      max_tokens: 300,
-      response_format: { type: /** @type {const} */ ('choice'), choices: ['<tool_call>'] },
-    };
-    const own = await noise.chat.completions.create(many);
-    const given = own.choices[0].message.tool_calls ?? [];
-    assert.ok(given.length > 1);
-    const { choices } = await asks.chat.completions.stream(/** @type {any} */ (many)).finalChatCompletion();
+  test('several calls, each by its index', async (t) => {
+    const here = await createEngine({ threads: 1 });
+    const model = await here.load(fromBytes(await modelWith(TELLS)));
+    const site = await serveModels([{ id: 'calls', model }], { port: 0 });
+    const asked = new OpenAI({ baseURL: site.url, apiKey: '-', maxRetries: 0 });
+    const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome", "days": 2}}\n</tool_call>';
+    writes(t, `Well ${call}\n${call}`);
+    const { choices } = await asked.chat.completions
+      .stream({ ...request, tools, model: 'calls', tool_choice: 'auto', max_tokens: 300 })
+      .finalChatCompletion();
+    const [{ message, finish_reason }] = choices;
+    assert.deepEqual([message.content, finish_reason], ['Well ', 'tool_calls']);
     assert.deepEqual(
-      choices[0].message.tool_calls?.map((call) => 'function' in call && call.function.arguments),
-      given.map((call) => call.function.arguments),
+      message.tool_calls?.map((one) => 'function' in one && one.function.arguments),
+      Array(2).fill('{"city":"Rome","days":2}'),
     );
+    await site.close();
+    await here.close();
   });
 
   for (const stream of [false, true])
@@ -498,6 +503,9 @@ test('pages of other origins are refused unless they were allowed', async () => 
   );
 });
 
+/** What JSON can write of an object that was loaded. */
+const ANOTHER = { info: { id: '1-2' } };
+
 test('requests that are wrong: a status, and what to do', async () => {
   const json = JSON.stringify({ messages });
   /** @type {[string, object, number, string][]} */
@@ -511,6 +519,20 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/chat/completions', { body: '{"messages":"x"}' }, 400, 'invalid_value'],
     ['/v1/embeddings', { body: '{"input":[]}' }, 400, 'invalid_value'],
     ['/v1/completions', { body: `{"__proto__":{"prompt":"x"}}` }, 400, 'invalid_value'],
+    ['/v1/completions', { body: JSON.stringify({ prompt: Array(9000).fill('a'), n: 128 }) }, 400, 'invalid_value'],
+    ['/v1/completions', { body: JSON.stringify({ prompt: Array(17).fill('a'), n: 128 }) }, 400, 'invalid_value'],
+    ['/v1/completions', { body: '{"prompt":["a",1]}' }, 400, 'invalid_value'],
+    ['/v1/embeddings', { body: JSON.stringify({ input: Array(2049).fill('a') }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, stop: Array(129).fill('a') }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, adapter: ANOTHER }) }, 400, 'invalid_value'],
+    [
+      '/v1/chat/completions',
+      { body: JSON.stringify({ messages, speculate: { model: ANOTHER } }) },
+      400,
+      'invalid_value',
+    ],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, logit_bias: { 99999: 1 } }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: `{"messages":${'['.repeat(600)}${']'.repeat(600)}}` }, 400, 'invalid_json'],
     ['/v1/chat/completions', {}, 405, 'method_not_allowed'],
     ['/v1/models', { method: 'DELETE' }, 405, 'method_not_allowed'],
     ['/v1/nothing', {}, 404, 'unknown_url'],
@@ -547,6 +569,27 @@ test('a request without an end, or that ends early, leaves the server as it was'
   await new Promise((resolve) => short.end(`${head}Content-Length: 1000\r\n\r\n{"mess`, () => resolve(undefined)));
   assert.equal((await client.chat.completions.create({ ...fixed, messages })).choices.length, 1);
   assert.equal((await health()).running, 0);
+});
+
+test('bodies of all requests together have a bound, and give their room back', async () => {
+  const own = await serveModels([{ id: 'chat', model }], { port: 0, maxBody: 10_000 });
+  const port = Number(new URL(own.url).port);
+  const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+  /** A request that lacks its last byte. */
+  const stalled = Array.from({ length: 17 }, () => dial(port, '127.0.0.1').on('error', () => {}));
+  for (const socket of stalled) socket.write(`${head}Content-Length: 10000\r\n\r\n{"messages":"${'x'.repeat(9985)}"`);
+  const ask = async () => {
+    const { status } = await fetch(`${own.url}/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...fixed, max_tokens: 1, messages }),
+    });
+    return status;
+  };
+  await until('the room to be taken', async () => (await ask()) === 429);
+  for (const socket of stalled) socket.destroy();
+  await until('the room to be free', async () => (await ask()) === 200);
+  await inTime('the server to close', own.close());
 });
 
 test('closing ends what is running, with a reason', async () => {

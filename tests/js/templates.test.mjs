@@ -166,7 +166,7 @@ async function thought(thinking, texts) {
     told.text += text;
     told.reasoning += reasoning;
   }
-  const { text, reasoning } = /** @type {Thinking} */ (thinking).result(/** @type {any} */ ({}));
+  const { text, reasoning } = /** @type {Thinking} */ (thinking).result(/** @type {any} */ ({}), Infinity);
   assert.deepEqual({ text, reasoning }, told);
   return [told.reasoning, told.text];
 }

@@ -36,7 +36,7 @@ before(() => {
   cpSync(join(root, 'package.json'), join(installed, 'package.json'));
   const made = tsc('-p', join(root, 'tsconfig.types.json'), '--outDir', join(installed, 'build/types'));
   assert.equal(made.status, 0, made.stdout);
-  for (const name of ['@types', '@ai-sdk', '@langchain', 'ai', 'react'])
+  for (const name of ['@types', '@ai-sdk', '@langchain', 'ai', 'openai', 'react'])
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   cpSync(join(root, 'tests/js/consumer'), folder, { recursive: true });
 });

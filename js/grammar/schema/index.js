@@ -168,8 +168,8 @@ export class Compiler {
     return this.#spelled;
   }
 
-  /** One after the other, as rules ask for others. */
-  write() {
+  /** The rule of a value, with all that it needs, to the compiler's rules: one after the other, as rules ask for others. */
+  writeValue() {
     const root = this.rule(this.root);
     for (let next = this.#todo.pop(); next; next = this.#todo.pop()) {
       const [rule, sub] = next;
@@ -181,7 +181,11 @@ export class Compiler {
         if (s.types.has('object')) writeObject(this, s, from, to);
       }
     }
-    return this.rules.encode(root);
+    return root;
+  }
+
+  write() {
+    return this.rules.encode(this.writeValue());
   }
 
   /** A value that keeps to all of these. @param {Sub[]} subs */

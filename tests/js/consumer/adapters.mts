@@ -50,3 +50,15 @@ chat.bindTools([], { temperature: 'hot' });
 await LanguageModel.create({ samplingMode: 'wild' });
 // @ts-expect-error: no such role
 await session.prompt([{ role: 'tool', content: 'Hi' }]);
+
+// Requests of OpenAI's client, as they are typed there.
+import type OpenAI from 'openai';
+declare const messages: OpenAI.ChatCompletionMessageParam[];
+declare const message: OpenAI.ChatCompletionMessage;
+declare const tools: OpenAI.ChatCompletionTool[];
+declare const tool_choice: OpenAI.ChatCompletionToolChoiceOption;
+declare const response_format: OpenAI.ChatCompletionCreateParams['response_format'];
+declare const texts: OpenAI.CompletionCreateParams['prompt'];
+export const answered = (model: Model) =>
+  model.chat.completions.create({ messages: [...messages, message], tools, tool_choice, response_format });
+export const goesOn = (model: Model) => model.completions.create({ prompt: texts ?? '', echo: true, logprobs: 1 });

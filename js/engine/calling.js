@@ -1,0 +1,130 @@
+/** What a reply that may call tools is made from: messages as the model's template takes them, and the form of its calls. Loaded when first asked for. */
+import { plainly } from '../openai/tools.js';
+import { BqError } from '../shared/errors.js';
+import { wrong } from '../shared/options.js';
+import { callForm, knowsTools } from '../templates/call-form.js';
+import { BOS, EOS } from '../templates/guard.js';
+import { compile } from '../templates/jinja.js';
+import { ENDS, SPECIAL } from '../wasm/border.js';
+import { CallWriter, TOLD } from './calls.js';
+import { vocabulary } from './picking.js';
+import { Turn } from './turn.js';
+
+/** @import { LocalModel } from './model.js' */
+/** @import { CallForm } from '../templates/call-form.js' */
+/** @import { ChatCompletionTool, CompleteOptions, Message } from '../shared/types.js' */
+
+const decoder = new TextDecoder();
+
+/** What a template says of tools. @typedef {{ knows: boolean, form: CallForm | null }} Spoken */
+/** @type {WeakMap<LocalModel, Spoken>} */
+const spoken = new WeakMap();
+
+/** A template that tells of calls as JSON in `<tool_call>`, but writes none itself. */
+const TELLS = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
+
+/** @param {LocalModel} model @returns {Spoken} */
+function spokenBy(model) {
+  const known = spoken.get(model);
+  if (known) return known;
+  const { template, vocab } = model.info;
+  const render = compile(template);
+  const all = (/** @type {any} */ context) => render({ documents: null, bos_token: BOS, eos_token: EOS, ...context });
+  const bytesOf = vocabulary(model.bytes('TOKN'));
+  const ends = Array.from({ length: vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
+  const texts = ends.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
+  const knows = knowsTools(all);
+  const form = callForm(all, [EOS, ...texts]) ?? (knows && TELLS.test(template) ? TOLD : null);
+  const found = { knows, form };
+  spoken.set(model, found);
+  return found;
+}
+
+/** Calls in a conversation, with arguments as the template takes them. @param {Message[]} messages @param {CallForm} form @returns {any[]} */
+const written = (messages, { texts, none }) =>
+  messages.map((message) => {
+    if (!message.tool_calls) return message;
+    const calls = /** @type {any[]} */ (message.tool_calls).map((call) => ({
+      ...call,
+      function: { ...call.function, arguments: argumentsOf(call.function?.arguments, texts) },
+    }));
+    return { ...message, content: message.content || (none ? null : ''), tool_calls: calls };
+  });
+
+/** ARGUMENT. @param {any} given  a text of JSON, or what it says @param {boolean} texts */
+function argumentsOf(given, texts) {
+  if (texts) return typeof given === 'string' ? given || '{}' : JSON.stringify(given ?? {});
+  if (typeof given !== 'string') return given ?? {};
+  try {
+    return JSON.parse(given || '{}');
+  } catch {
+    throw new BqError('ARGUMENT', `the arguments of a call are no JSON: ${given.slice(0, 100)}`, {
+      details: { param: 'messages' },
+    });
+  }
+}
+
+/** @param {ChatCompletionTool[]} tools @param {CompleteOptions['toolChoice']} choice */
+function chosen(tools, choice) {
+  if (choice === 'none') return [];
+  if (typeof choice !== 'object') return tools;
+  const found = tools.filter(({ function: { name } }) => name === choice.name);
+  if (!found.length)
+    throw wrong('toolChoice', choice, `one of ${tools.map(({ function: { name } }) => name).join(', ')}`);
+  return found;
+}
+
+/**
+ * Messages and tools for the prompt, and the form of calls; null: no tool may be called. ARGUMENT, TEMPLATE, UNSUPPORTED: the template
+ * writes calls in a way that is not understood.
+ * @param {LocalModel} model @param {Message[]} messages
+ * @param {Pick<CompleteOptions, 'format' | 'toolChoice'> & { tools?: any[] }} options
+ * @returns {{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] }}
+ */
+export function calling(model, messages, { format, tools = [], toolChoice }) {
+  for (const tool of tools)
+    if (typeof tool.function?.name !== 'string' || !tool.function.name)
+      throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
+  const callable = chosen(tools, toolChoice);
+  if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
+    throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
+  const given = callable.length ? tools : [];
+  const has = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
+  if (!given.length && !has) return { messages, tools: undefined, form: null, callable };
+  const template = format ? null : model.info.template;
+  const { knows, form } = template ? spokenBy(model) : { knows: false, form: null };
+  if (!knows) return { messages: plainly(written(messages, TOLD), given), tools: undefined, form: TOLD, callable };
+  if (!form)
+    throw new BqError('UNSUPPORTED', "how the model's chat template writes calls of tools is not understood", {
+      hint: 'leave tools out, or pass a format by its name: tools are told in a message of the system then',
+    });
+  return { messages: written(messages, form), tools: given.length ? given : undefined, form, callable };
+}
+
+/**
+ * What holds a reply to its parts.
+ * @param {LocalModel} model
+ * @param {{ thinking: import('../chat/thinking.js').Thinking | null, marks: [string, string] | null, options: CompleteOptions, form: CallForm | null, callable: ChatCompletionTool[] }} parts
+ */
+export async function turnOf(model, { thinking, marks, options, form, callable }) {
+  const { responseFormat, stopTokens = [], toolChoice, parallelCalls = true } = options;
+  const guides = await model.guides();
+  const ids = (/** @type {string} */ text) => model.encode(text, { addSpecial: false, parseSpecial: true });
+  const special = (/** @type {number} */ id) =>
+    model.flags(id) & SPECIAL ? decoder.decode(guides.machine.token(id)) || null : null;
+  const tools = callable.map(({ function: called }) => called);
+  const must = tools.length > 0 && toolChoice !== 'auto';
+  const isHeld = responseFormat && responseFormat.type !== 'text' && !must;
+  const turn = new Turn({
+    guides,
+    ids,
+    thinking,
+    marks,
+    format: isHeld ? await guides.guide(responseFormat, stopTokens) : null,
+    writer: tools.length && form ? new CallWriter(form, tools, { ids, special }) : null,
+    must,
+    many: !must && parallelCalls,
+  });
+  await turn.prepare();
+  return turn;
+}

@@ -1,0 +1,108 @@
+/** Texts that follow each other: what is fixed, JSON of a schema, and what else calls of tools are made of. Loaded when first asked for. */
+import { ANY, ofLength, ofRegex, ofTexts, without } from './dfa.js';
+import { Rules } from './ir.js';
+import { parseRegex } from './regex.js';
+import { Compiler } from './schema/index.js';
+import { stringDfa } from './schema/scalars.js';
+import { typeOf } from './schema/shapes.js';
+import { Writer } from './text.js';
+
+/** @import { Dfa } from './dfa.js' */
+/** @import { Shape } from './schema/shapes.js' */
+
+/**
+ * What a text is made of: a fixed text; things one after the other; one of several; what may be left out; what a regular
+ * expression says; JSON of a schema, each with references of its own; a value of a schema whose texts are written as they are, without
+ * `end` in them, and its words (true, false, null) as `words` says.
+ * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, end: string, words: Record<string, string> }} Node
+ */
+
+/** Texts of a shape's strings; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
+function stringsOf(compiler, shape) {
+  if (shape.values) {
+    const values = [...shape.values.values()].filter((one) => compiler.admission.admits(shape, one));
+    const texts = values.filter((one) => typeof one === 'string');
+    return texts.length ? ofTexts(texts) : null;
+  }
+  const { min, max } = shape.string;
+  if (!shape.types.has('string') || min > max) return null;
+  return stringDfa(shape) ?? (min > 0 || max < Infinity ? ofLength(min, max) : ANY);
+}
+
+/** Whether a shape has true, false or null. @param {Compiler} compiler @param {Shape} shape @param {boolean | null} word */
+const hasWord = (compiler, shape, word) =>
+  shape.values
+    ? [...shape.values.values()].includes(word) && compiler.admission.admits(shape, word)
+    : shape.types.has(typeOf(word)) && ![...shape.excluded.values()].includes(word);
+
+/** Texts with this in them. @param {string} text */
+const containing = (text) => ofRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
+
+/** What references in a part of a schema lead to. @param {any} schema @returns {object} */
+export const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
+
+/** @param {any} schema @param {Rules} [rules]  that its own are written to */
+function compilerOf(schema, rules) {
+  const compiler = new Compiler(schema, []);
+  if (rules) compiler.rules = rules;
+  if (rules) compiler.writer = new Writer(rules);
+  return compiler;
+}
+
+class Sequence {
+  rules = new Rules();
+  #writer = new Writer(this.rules);
+
+  /** @param {Node} node @param {number} from @param {number} to */
+  write(node, from, to) {
+    if (typeof node === 'string') this.rules.literal(from, node, to);
+    else if (Array.isArray(node)) this.#all(node, from, to);
+    else if ('any' in node) for (const one of node.any) this.write(one, this.#state(from), to);
+    else if ('maybe' in node) {
+      this.rules.skip(from, to);
+      this.write(node.maybe, this.#state(from), to);
+    } else if ('pattern' in node) this.#writer.dfa(from, ofRegex(parseRegex(node.pattern)), to, false);
+    else if ('schema' in node) this.rules.call(from, compilerOf(node.schema, this.rules).writeValue(), to);
+    else this.#value(node, from, to);
+  }
+
+  /** @param {{ value: any, end: string, words: Record<string, string> }} node @param {number} from @param {number} to */
+  #value({ value, end, words }, from, to) {
+    const compiler = compilerOf(value);
+    for (const shape of compiler.shapesOf(compiler.root)) {
+      const texts = stringsOf(compiler, shape);
+      if (texts) this.#writer.dfa(this.#state(from), without(texts, containing(end)), to, false);
+      for (const word of [true, false, null])
+        if (hasWord(compiler, shape, word)) this.write(words[String(word)], this.#state(from), to);
+    }
+    this.write({ schema: { ...rootOf(value), allOf: [value, { type: ['number', 'array', 'object'] }] } }, from, to);
+  }
+
+  /** @param {Node[]} nodes @param {number} from @param {number} to */
+  #all(nodes, from, to) {
+    let at = from;
+    nodes.forEach((node, i) => {
+      const next = i === nodes.length - 1 ? to : this.rules.state();
+      this.write(node, at, next);
+      at = next;
+    });
+    if (!nodes.length) this.rules.skip(from, to);
+  }
+
+  /** A state of its own, so that what comes back to it does not come back to what it follows. @param {number} from */
+  #state(from) {
+    const state = this.rules.state();
+    this.rules.skip(from, state);
+    return state;
+  }
+
+  /** @param {Node} node */
+  encode(node) {
+    const root = this.rules.rule('text');
+    this.write(node, this.rules.start(root), this.rules.state(true));
+    return this.rules.encode(root);
+  }
+}
+
+/** GRAMMAR: a schema is wrong or not supported; it is too large. @param {Node} node @returns {Uint8Array<ArrayBuffer>} */
+export const compileSequence = (node) => new Sequence().encode(node);

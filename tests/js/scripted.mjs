@@ -1,0 +1,71 @@
+// A model of this thread that writes a given text: the sampler picks its tokens one by one, where what holds the text lets it.
+import { Output } from '../../js/engine/output.js';
+import { TOKEN } from '../../js/convert/tokenizers/section.js';
+import { BYTE, CONFIG, tinyModel, tokenizer } from './fixture.mjs';
+
+const encoder = new TextEncoder();
+
+/** Special tokens besides those of the tiny model, with ids behind its own. */
+export const MARKS = [
+  '<think>',
+  '</think>',
+  '[TOOL_CALLS]',
+  '[ARGS]',
+  '<tool_call>',
+  '</tool_call>',
+  '[THINK]',
+  '[/THINK]',
+];
+/** Those that are text in a prompt and in a reply; the others have none. */
+const SHOWN = new Set(['<think>', '</think>', '<tool_call>', '</tool_call>']);
+
+/** @param {string} template @param {{ marks?: boolean }} [options]  `marks`: without, all of these are spelled in bytes */
+export function modelWith(template, { marks = true } = {}) {
+  const tokens = tokenizer();
+  if (marks)
+    for (const text of MARKS)
+      tokens.tokens.push({ bytes: encoder.encode(text), score: 0, kind: SHOWN.has(text) ? TOKEN.user : TOKEN.control });
+  return tinyModel({ tokens, template, chat: null, config: { context: 4096, vocab: tokens.tokens.length } });
+}
+
+/**
+ * @param {import('node:test').TestContext} t @param {string} text  what it would write; then it ends @param {{ marks?: boolean }} [options]  of the model
+ * @returns {{ refused: string[] }}  what it was not allowed to, with what was there
+ */
+export function writes(t, text, { marks = true } = {}) {
+  const bytes = encoder.encode(text);
+  const refused = /** @type {string[]} */ ([]);
+  const special = new Map(MARKS.map((mark, i) => [mark, CONFIG.vocab + i]));
+  const back = new Map([...special].map(([mark, id]) => [id, mark]));
+  let at = 0;
+  const { part, sample } = Output.prototype;
+  t.mock.method(
+    Output.prototype,
+    'part',
+    /** @this {Output} */ function (/** @type {any[]} */ ...given) {
+      const [id] = given;
+      at += back.has(id) ? encoder.encode(back.get(id)).length : id >= BYTE && id < BYTE + 256 ? 1 : lengthOf(id);
+      return Reflect.apply(part, this, given);
+    },
+  );
+  t.mock.method(
+    Output.prototype,
+    'sample',
+    /** @this {Output} */ function (/** @type {Uint32Array | undefined} */ mask) {
+      const rest = new TextDecoder().decode(bytes.subarray(at));
+      const mark = marks ? MARKS.find((one) => rest.startsWith(one)) : undefined;
+      const ids = [mark && special.get(mark), at < bytes.length ? BYTE + bytes[at] : 0].filter(
+        (id) => id !== undefined,
+      );
+      const found = ids.find((id) => !mask || mask[id >>> 5] & (1 << (id & 31)));
+      if (found !== undefined) return found;
+      refused.push(rest);
+      return Reflect.apply(sample, this, [mask]);
+    },
+  );
+  return { refused };
+}
+
+const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];
+/** @param {number} id */
+const lengthOf = (id) => PAIRS[id - BYTE - 256]?.length ?? 0;
