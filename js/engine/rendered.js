@@ -1,25 +1,27 @@
-/** Messages as the model's own template renders them, as tokens. Loaded for models whose turns no compact format says. */
-import { BOS, EOS, guard, parts } from '../templates/guard.js';
+/** Messages as the model's own template renders them. Loaded for models whose turns no compact format says. */
+import { BOS, CUT, EOS, guard, parts } from '../templates/guard.js';
 import { compile } from '../templates/jinja.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { Message, PromptOptions } from '../shared/types.js' */
+/** @import { Piece } from '../templates/compact.js' */
 
 export class Rendered {
   #model;
-  #ids;
+  #bos;
+  #eos;
   #render;
 
-  /** TEMPLATE. @param {LocalModel} model @param {(text: string, parseSpecial: boolean) => number[]} ids */
-  constructor(model, ids) {
+  /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
+  constructor(model, bos, eos) {
     this.#model = model;
-    this.#ids = ids;
+    this.#bos = bos;
+    this.#eos = eos;
     this.#render = compile(model.info.template);
   }
 
   /** TEMPLATE. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
   make(messages, tools, variables) {
-    const { tokenizer } = this.#model.info;
     const safe = (/** @type {any} */ value) => guard(value, this.#hasSpecial);
     const text = this.#render({
       documents: null,
@@ -31,20 +33,28 @@ export class Rendered {
       eos_token: EOS,
     });
     const marks = new Map([
-      [BOS, tokenizer?.bos],
-      [EOS, tokenizer?.eos],
+      [BOS, this.#bos],
+      [EOS, this.#eos],
     ]);
-    const pieces = parts(text);
-    const tokens = pieces.flatMap((part) => {
-      if (marks.has(part)) return [marks.get(part) ?? []].flat();
-      return part.length === 2 && part > EOS ? [] : this.#ids(part, true);
+    const all = parts(text);
+    const pieces = all.flatMap((part, i) => {
+      const mark = marks.get(part);
+      if (mark) return [mark];
+      if (part === CUT) return [];
+      if (all[i + 1] !== CUT) return [{ text: part, special: true }];
+      const last = /** @type {string} */ (Array.from(part.slice(-2)).at(-1));
+      return [
+        { text: part.slice(0, -last.length), special: true },
+        { text: last, special: false },
+      ];
     });
-    return { tokens, stop: [], stopTokens: [], end: pieces.at(-1) ?? '' };
+    return { pieces, stop: [], end: pieces.at(-1)?.text ?? '' };
   }
 
   /** Whether a text would become special tokens, were it the format's own. @param {string} text */
   #hasSpecial = (text) => {
-    const [plain, special] = [this.#ids(text, false), this.#ids(text, true)];
+    const ids = (/** @type {boolean} */ parseSpecial) => this.#model.encode(text, { addSpecial: false, parseSpecial });
+    const [plain, special] = [ids(false), ids(true)];
     return plain.length !== special.length || plain.some((id, i) => id !== special[i]);
   };
 }
