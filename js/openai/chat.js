@@ -1,4 +1,5 @@
 /** `model.chat.completions.create`: OpenAI's chat completions. */
+import { textOf } from '../chat/messages.js';
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
 import { fieldsOf, generateOptions, refuse, wantsUsage } from './request.js';
@@ -13,13 +14,13 @@ import { headOf, logprobsOf, usageOf } from './usage.js';
 
 /** A request, understood; `most` of its choices at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
-/** Messages as the engine takes them: null is not given, developers speak for the system. @param {any[]} messages @returns {MessageLike[]} */
+/** Messages as the engine takes them: null is not given, developers speak for the system, parts are one text. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
 const said = (messages) =>
   messages.map((message) => {
     const { role, content, ...more } = Object.fromEntries(
       Object.entries(message).filter(([name, value]) => value !== null && name !== 'refusal' && name !== 'annotations'),
     );
-    return { role: role === 'developer' ? 'system' : role, content: content ?? '', ...more };
+    return { role: role === 'developer' ? 'system' : role, content: textOf(content ?? ''), ...more };
   });
 
 /**

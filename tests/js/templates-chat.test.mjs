@@ -93,6 +93,25 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
+    test('a role that neither the template nor anybody else knows is refused; those that it names are not', async () => {
+      for (const options of [{ template: TEMPLATE, chat: null }, { template: TEMPLATE }]) {
+        const model = await loaded(options);
+        for (const role of ['bot', 'User', 'ai', ''])
+          await assert.rejects(
+            model.countTokens([{ role, content: 'a' }]),
+            (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.message.includes(`no role "${role}"`),
+          );
+        assert.ok(await model.countTokens([{ role: 'tool', content: 'a' }]));
+        await model.close();
+      }
+      const model = await loaded({
+        template: `${TEMPLATE}{% if messages[0].role == 'critic' %}{% endif %}`,
+        chat: null,
+      });
+      assert.ok(await model.countTokens([{ role: 'critic', content: 'a' }]));
+      await model.close();
+    });
+
     test('formats by name; an unknown name lists them', async () => {
       const model = await loaded({ chat: null });
       assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatml' })) > 20);
