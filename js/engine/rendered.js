@@ -1,60 +1,83 @@
 /** Messages as the model's own template renders them. Loaded for models whose turns no compact format says. */
-import { BOS, CUT, EOS, guard, parts } from '../templates/guard.js';
-import { compile } from '../templates/jinja.js';
+import { prepare } from '../templates/jinja.js';
+import { Text } from '../templates/texts.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { Message, PromptOptions } from '../shared/types.js' */
 /** @import { Piece } from '../templates/compact.js' */
 
+/** Stand for BOS and EOS whose texts are not read as the tokens: private characters of Unicode. */
+const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
+
 export class Rendered {
-  #model;
-  #bos;
-  #eos;
   #render;
+  /** Values of the engine's own. */
+  #own;
+  /** @type {Map<string, Piece>} */
+  #marks = new Map();
 
   /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
   constructor(model, bos, eos) {
-    this.#model = model;
-    this.#bos = bos;
-    this.#eos = eos;
-    this.#render = compile(model.info.template);
+    this.#render = prepare(model.info.template);
+    const text = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
+      if (!token.tokens) return token.text;
+      this.#marks.set(mark, token);
+      return mark;
+    };
+    this.#own = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
   /** TEMPLATE. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
   make(messages, tools, variables) {
-    const safe = (/** @type {any} */ value) => guard(value, this.#hasSpecial);
-    const text = this.#render({
+    const given = {
       documents: null,
-      ...safe(variables ?? {}),
-      tools: safe(tools ?? null),
-      messages: safe(messages.map(({ tokens, ...message }) => message)),
-      add_generation_prompt: true,
-      bos_token: BOS,
-      eos_token: EOS,
-    });
-    const marks = new Map([
-      [BOS, this.#bos],
-      [EOS, this.#eos],
-    ]);
-    const all = parts(text);
-    const pieces = all.flatMap((part, i) => {
-      const mark = marks.get(part);
-      if (mark) return [mark];
-      if (part === CUT) return [];
-      if (all[i + 1] !== CUT) return [{ text: part, special: true }];
-      const last = /** @type {string} */ (Array.from(part.slice(-2)).at(-1));
-      return [
-        { text: part.slice(0, -last.length), special: true },
-        { text: last, special: false },
-      ];
-    });
-    return { pieces, stop: [], end: pieces.at(-1)?.text ?? '' };
+      ...variables,
+      tools: tools ?? null,
+      messages: messages.map(({ tokens, ...message }) => message),
+    };
+    const render = (/** @type {boolean} */ prompts) =>
+      this.#render({ ...this.#own, add_generation_prompt: prompts }, given);
+    const text = render(true);
+    return { pieces: this.#pieces(text), stop: [], end: generationPrompt(text, () => render(false)) };
   }
 
-  /** Whether a text would become special tokens, were it the format's own. @param {string} text */
-  #hasSpecial = (text) => {
-    const ids = (/** @type {boolean} */ parseSpecial) => this.#model.encode(text, { addSpecial: false, parseSpecial });
-    const [plain, special] = [ids(false), ids(true)];
-    return plain.length !== special.length || plain.some((id, i) => id !== special[i]);
-  };
+  /** @param {string | Text} text @returns {Piece[]} */
+  #pieces(text) {
+    const { value, given } = text instanceof Text ? text : new Text(text);
+    /** @type {Piece[]} */
+    const pieces = [];
+    let at = 0;
+    for (let i = 0; i < given.length; i += 2) {
+      pieces.push(...this.#template(value.slice(at, given[i])), {
+        text: value.slice(given[i], given[i + 1]),
+        special: false,
+      });
+      at = given[i + 1];
+    }
+    return [...pieces, ...this.#template(value.slice(at))];
+  }
+
+  /** The template's own text, where tokens stand for their marks. @param {string} text @returns {Piece[]} */
+  #template(text) {
+    if (!this.#marks.size) return [{ text, special: true }];
+    return text.split(/([\u{f0001}\u{f0002}])/u).map((part) => this.#marks.get(part) ?? { text: part, special: true });
+  }
+}
+
+/**
+ * What a template writes behind the conversation: it may begin the reasoning, which no message can.
+ * @param {string | Text} text @param {() => string | Text} without  renders the same without a prompt for a reply
+ */
+function generationPrompt(text, without) {
+  const { value, given } = text instanceof Text ? text : new Text(text);
+  const own = value.slice(given.at(-1) ?? 0);
+  let before;
+  try {
+    before = without();
+  } catch {
+    return own; // a template that refuses to end so
+  }
+  const conversation = before instanceof Text ? before.value : before;
+  const added = value.startsWith(conversation) ? value.slice(conversation.length) : '';
+  return added && added.length < own.length ? added : own;
 }
