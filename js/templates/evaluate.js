@@ -48,9 +48,10 @@ class Scope {
   #names = new Map();
   #outer;
 
-  /** @param {Scope | null} outer */
-  constructor(outer) {
+  /** @param {Scope | null} outer @param {string[]} [missing]  names that are undefined here to begin with */
+  constructor(outer, missing = []) {
     this.#outer = outer;
+    for (const name of missing) this.#names.set(name, new Undefined(`'${name}'`));
   }
 
   /** @param {string} name @returns {any} */
@@ -83,7 +84,7 @@ export class Evaluator {
   run(program, names) {
     const scope = new Scope(null);
     for (const [name, value] of names) scope.set(name, value);
-    return this.#block(program.body, scope);
+    return this.#block(program.body, new Scope(scope, program.missing));
   }
 
   /** @param {Node[]} body @param {Scope} scope @returns {AnyText} */
@@ -134,13 +135,16 @@ export class Evaluator {
       case 'SetBlock':
         return this.#assign(
           node.target,
-          this.#filtered(this.#block(node.body, new Scope(scope)), node.filters, scope),
+          this.#filtered(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope),
           scope,
         );
-      case 'FilterBlock':
-        return this.#print(out, this.#filtered(this.#block(node.body, new Scope(scope)), node.filters, scope));
+      case 'FilterBlock': {
+        const made = this.#filtered(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope);
+        if (!isText(made)) throw templateError(`a filter block gives a ${typeOf(made)}, not a text`);
+        return this.#print(out, made);
+      }
       case 'With': {
-        const inner = new Scope(scope);
+        const inner = new Scope(scope, node.missing);
         const values = node.values.map((/** @type {Node} */ value) => this.#value(value, scope));
         node.targets.forEach((/** @type {Node} */ target, /** @type {number} */ i) =>
           this.#assign(target, values[i], inner),
@@ -173,8 +177,8 @@ export class Evaluator {
         return truth(this.#value(condition, scope));
       });
     }
-    if (!items.length) return this.#statements(otherwise, new Scope(outer), out);
     let changed = /** @type {any[] | null} */ (null);
+    let completed = false;
     const again = (/** @type {Args} */ { at, named }) => {
       if (!recursive) throw templateError('a loop that is not recursive is called');
       if (at.length !== 1 || named.size) throw templateError('a recursive loop takes one argument');
@@ -187,7 +191,7 @@ export class Evaluator {
     };
     for (let i = 0; i < items.length; i++) {
       meter.spend(ROUND);
-      const scope = new Scope(outer);
+      const scope = new Scope(outer, node.missing);
       const members = new Map(
         /** @type {[string, any][]} */ ([
           ['index', i + 1],
@@ -220,8 +224,12 @@ export class Evaluator {
       );
       scope.set('loop', new Callable('loop', again, members));
       this.#assign(target, items[i], scope);
-      if (this.#statements(body, scope, out) === 'break') break;
+      const signal = this.#statements(body, scope, out);
+      completed ||= !signal;
+      if (signal === 'break') break;
     }
+    // As jinja2 has it: a round that was left early is none.
+    if (!completed) return this.#statements(otherwise, new Scope(outer, node.otherwiseMissing), out);
     return undefined;
   }
 
@@ -250,10 +258,10 @@ export class Evaluator {
   }
 
   /** @param {string} name @param {Node} node  parameters, body, and the names that it reads @param {Scope} outer */
-  #macro(name, { parameters, body, reads }, outer) {
+  #macro(name, { parameters, body, reads, missing }, outer) {
     return new Callable(name, ({ at, named }) =>
       this.#deeper(name, () => {
-        const scope = new Scope(outer);
+        const scope = new Scope(outer, missing);
         const rest = new Dict(named);
         parameters.forEach((/** @type {Node} */ parameter, /** @type {number} */ i) => {
           const own = i < at.length ? at[i] : rest.get(parameter.name);
@@ -546,7 +554,8 @@ export class Evaluator {
       }
       const length = many.length * times;
       meter.items(length);
-      return Array.from({ length }, (_, i) => many[i % many.length]);
+      const repeated = Array.from({ length }, (_, i) => many[i % many.length]);
+      return many instanceof Tuple ? Tuple.from(repeated) : repeated;
     }
     throw templateError(`${typeOf(a)} ${operator} ${typeOf(b)}, which is not supported`);
   }

@@ -388,8 +388,8 @@ const FILTERS = {
   urlencode: [
     '',
     (value, _, { meter }) => {
-      if (!isText(value) && !isNumber(value))
-        throw templateError(`urlencode of a ${typeOf(defined(value))}, which is not supported`);
+      if (!isText(value) && !isNumber(value) && !(value instanceof Undefined))
+        throw templateError(`urlencode of a ${typeOf(value)}, which is not supported`);
       const text = str(value, meter);
       meter.items(text.length);
       return encodeURIComponent(text)
@@ -422,6 +422,16 @@ const OF_SAFE = new Set(
   ),
 );
 
+const KNOWN = [
+  'center filesizeformat pprint random slice striptags truncate urlize wordwrap xmlattr',
+  'filter test',
+].map((names) => names.split(' '));
+/** Whether jinja2 has such a filter: what isn't supported is refused where it is used. @param {string} name */
+export const isFilter = (name) => Object.hasOwn(FILTERS, name) || Object.hasOwn(OPEN, name) || KNOWN[0].includes(name);
+/** @param {string} name */
+export const isTest = (name) =>
+  Object.hasOwn(TESTS, name) || Object.hasOwn(OTHER_NAMES, name) || KNOWN[1].includes(name);
+
 /** @param {string} name @param {any} value @param {Args} args @param {Host} host @returns {any} */
 export function applyFilter(name, value, args, host) {
   const { meter } = host;
@@ -453,7 +463,7 @@ const isList = (value) =>
 /** @type {Record<string, [string, (value: any, values: any[], meter: Meter) => boolean]>} */
 const TESTS = {
   boolean: ['', (value) => typeof value === 'boolean'],
-  callable: ['', (value) => value instanceof Callable],
+  callable: ['', (value) => value instanceof Callable || value instanceof Undefined],
   defined: ['', (value) => !(value instanceof Undefined)],
   divisibleby: [
     '/ num',
@@ -543,5 +553,6 @@ export function contains(all, value, meter) {
     while (all.length) if (equal(all.shift(), value, meter)) return true;
     return false;
   }
+  if (all instanceof View && all.kind === 'dict_keys') keyOf(value);
   return elements(all, meter).some((item) => equal(item, value, meter));
 }

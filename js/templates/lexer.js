@@ -156,6 +156,7 @@ export function tokenize(given) {
     if (raw) {
       take(at + raw[0].length);
       const end = match(END_RAW);
+      if (!end && at === source.length) break; // as jinja2 has it
       if (!end) throw syntax('a {% raw %} without {% endraw %}', line);
       putData(end.index, false, end[1]);
       take(end.index + end[0].length);
@@ -165,6 +166,7 @@ export function tokenize(given) {
     take(at + 2 + sign);
     if (kind === 'comment') {
       const end = match(ENDS.comment);
+      if (!end && at === source.length) break;
       if (!end) throw syntax('a comment without its end', line);
       take(end.index + end[0].length);
       continue;

@@ -23,6 +23,7 @@ import {
   templateError,
   Tuple,
   typeOf,
+  Undefined,
   View,
 } from './values.js';
 
@@ -625,7 +626,10 @@ function unsafe(value, what) {
 export function sorted(list, meter, { by = (item) => item, sensitive = false, reverse = false }) {
   meter.items(list.length);
   const lower = folding(sensitive, meter);
-  const order = Array.from(list, (item) => ({ item, key: lower(by(item)) })).sort((a, b) => {
+  const keyed = Array.from(list, (item) => ({ item, key: lower(by(item)) }));
+  if (keyed.some(({ key }) => key instanceof Undefined))
+    throw templateError('sorting by what is undefined, which is not supported');
+  const order = keyed.sort((a, b) => {
     const sign = reverse ? compare(b.key, a.key, meter) : compare(a.key, b.key, meter);
     if (Number.isNaN(sign)) throw templateError('a list with a number that is none can not be sorted');
     return sign;

@@ -2,7 +2,9 @@
  * A template's tree, by the grammar of jinja2's parser: statements as transformers has them (loop controls and
  * `generation` included), not what takes in other files.
  */
+import { isFilter, isTest } from './filters.js';
 import { syntax, tokenize } from './lexer.js';
+import { scope } from './scopes.js';
 
 /** @typedef {import('./lexer.js').Token} Token */
 /** A node; `type` says which members it has. @typedef {Record<string, any> & { type: string }} Node */
@@ -28,6 +30,8 @@ class Parser {
   #depth = 0;
   /** Loops around, in this macro. */
   #loops = 0;
+  /** Filters and tests that jinja2 doesn't have, where it looks for them before it renders. @type {string[]} */
+  #unknown = [];
   /** Names that are read, of each macro that is under way. @type {Set<string>[]} */
   #read = [];
 
@@ -99,7 +103,8 @@ class Parser {
 
   template() {
     const body = this.#body([]);
-    return { type: 'Template', body };
+    if (this.#unknown.length) this.#fail(`there is no ${this.#unknown[0]}`);
+    return { type: 'Template', body, missing: scope(body) };
   }
 
   /** Statements up to one of `ends`, which is left there. @param {string[]} ends @returns {Node[]} */
@@ -223,12 +228,15 @@ class Parser {
   #if() {
     /** @type {[Node, Node[]][]} */
     const branches = [];
+    const before = this.#unknown.length;
     for (;;) {
       const test = this.#tuple({ conditional: false });
       branches.push([test, this.#statements('elif', 'else', 'endif')]);
       const next = this.#name();
       if (next === 'elif') continue;
-      return { type: 'If', branches, otherwise: next === 'else' ? this.#until('endif') : [] };
+      const otherwise = next === 'else' ? this.#until('endif') : [];
+      this.#unknown.length = before;
+      return { type: 'If', branches, otherwise };
     }
   }
 
@@ -332,10 +340,12 @@ class Parser {
 
   /** @returns {Node} */
   #condition() {
+    const before = this.#unknown.length;
     let value = this.#or();
     while (this.#skipName('if')) {
       const test = this.#or();
       const otherwise = this.#skipName('else') ? this.#nested(() => this.#condition()) : null;
+      this.#unknown.length = before;
       value = { type: 'Condition', test, value, otherwise };
     }
     return value;
@@ -546,6 +556,7 @@ class Parser {
       if (!inline) this.#at++;
       inline = false;
       const name = this.#dotted();
+      if (!isFilter(name)) this.#unknown.push(`filter "${name}"`);
       filters.push({ type: 'Filter', name, args: this.#is('(') ? this.#arguments() : [] });
     }
     return filters;
@@ -556,6 +567,7 @@ class Parser {
     this.#at++;
     const negated = this.#skipName('not');
     const name = this.#dotted();
+    if (!isTest(name)) this.#unknown.push(`test "${name}"`);
     const { type } = this.#token;
     /** @type {Node[]} */
     let args = [];

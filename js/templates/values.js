@@ -360,7 +360,7 @@ export function str(value, meter) {
   if (typeof value === 'number') return String(BigInt(value));
   if (value instanceof Float) return floatText(value.value);
   if (value instanceof Undefined) return '';
-  if (value instanceof Lazy) throw templateError('a generator is no text: use list or join');
+  if (value instanceof Lazy) throw templateError('a generator as a text, which is not supported: use list or join');
   if (Array.isArray(value) || value instanceof Map) return repr(value, meter);
   throw templateError(`a ${typeOf(value)} is no text`);
 }
