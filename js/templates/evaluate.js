@@ -1,6 +1,6 @@
 /** Walks a parsed template: statements into text, expressions into values, with Jinja's scopes and Python's operators. */
 import { applyFilter, contains, escaped, test } from './filters.js';
-import { method, percent, placeIn, lengthOf } from './methods.js';
+import { characterOf, lengthOf, method, percent, placeIn, textLength } from './methods.js';
 import { arithmetic } from './numbers.js';
 import { concat, cut, isGiven, isSafe, isText, marked, plain } from './texts.js';
 import {
@@ -341,6 +341,7 @@ export class Evaluator {
         const dict = new Dict();
         for (const [left, right] of node.entries) {
           const key = this.#value(left, scope);
+          this.#meter.scan(textLength(key));
           if (isGiven(key)) dict.given = true;
           if (typeof key === 'boolean' || typeof key === 'number')
             for (const other of [Number(key), Boolean(key)])
@@ -420,6 +421,7 @@ export class Evaluator {
         `'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${isText(name) ? plain(name).slice(0, 100) : isNumber(name) ? numberOf(name) : typeOf(name)}: it`,
       );
     if (value instanceof Map) {
+      this.#meter.scan(textLength(name));
       const entry =
         Array.isArray(name) || name instanceof Map || name instanceof Undefined || name instanceof Float
           ? undefined
@@ -434,24 +436,13 @@ export class Evaluator {
     } else if (value instanceof Tuple && value.names?.has(plain(name))) return value.names.get(plain(name));
     else if (typeof name === 'number' || typeof name === 'boolean') {
       const i = Number(name);
-      if (isText(value)) return this.#character(value, i) ?? missing();
+      if (isText(value)) return characterOf(value, i, this.#meter) ?? missing();
       if (Array.isArray(value) && !(value instanceof Lazy) && (!(value instanceof View) || value.kind === 'range')) {
         const item = value[i < 0 ? i + value.length : i];
         return item === undefined ? missing() : item;
       }
     }
     return (dot ? undefined : bind()) ?? missing();
-  }
-
-  /** @param {AnyText} text @param {number} i */
-  #character(text, i) {
-    const meter = this.#meter;
-    const value = plain(text);
-    const at = i < 0 ? i + lengthOf(value, meter) : i;
-    if (at < 0) return undefined;
-    const begin = placeIn(value, at, meter);
-    if (begin >= value.length) return undefined;
-    return cut(text, begin, begin + /** @type {number} */ (value.codePointAt(begin) > 0xffff ? 2 : 1));
   }
 
   /** @param {any} value @param {number | null} start @param {number | null} stop @param {number} step */

@@ -1,6 +1,7 @@
 /** Jinja's filters and tests, as its documentation has them. */
 import {
   bound,
+  characterOf,
   folding,
   glued,
   lengthOf,
@@ -10,6 +11,7 @@ import {
   replaced,
   sorted,
   strip,
+  textLength,
   textOf,
   wholeOf,
 } from './methods.js';
@@ -174,6 +176,7 @@ function unique(value, [sensitive = false, by], host) {
   const seen = new Set();
   return elements(value, host.meter).filter((item) => {
     const picked = plain(fold(get(item)));
+    host.meter.scan(textLength(picked));
     const key = isNumber(picked) ? numberOf(picked) : keyOf(picked);
     return !seen.has(key) && seen.add(key);
   });
@@ -234,6 +237,7 @@ const FILTERS = {
       if (size < 1) throw templateError('a batch of less than one');
       const rows = [];
       const all = elements(value, meter);
+      meter.items(all.length + (8 * all.length) / size);
       for (let i = 0; i < all.length; i += size) rows.push(all.slice(i, i + size));
       const last = rows.at(-1);
       meter.items(fill !== null && last ? size : 0);
@@ -249,6 +253,7 @@ const FILTERS = {
     '/ case_sensitive? by? reverse?',
     (value, [sensitive = false, by = 'key', reverse = false], { meter }) => {
       if (!(value instanceof Map)) throw templateError(`a ${typeOf(defined(value))} is no dict to be sorted`);
+      meter.items(16 * value.size);
       const i = ['key', 'value'].indexOf(textOf(by));
       if (i < 0) throw templateError(`dictsort by "${by}"`);
       return sorted(entriesOf(value), meter, {
@@ -264,14 +269,16 @@ const FILTERS = {
     '',
     (value, _, { meter }) => {
       if (value instanceof Lazy) return value.length ? value.shift() : new Undefined('no first element');
+      if (isText(value)) return characterOf(value, 0, meter) ?? new Undefined('no first element');
       return elements(value, meter)[0] ?? firstOf(value);
     },
   ],
   float: [
     '/ default?',
-    (value, [other = new Float(0)]) => {
+    (value, [other = new Float(0)], { meter }) => {
       if (isNumber(value)) return new Float(numberOf(value));
       if (!isText(defined(value))) return other;
+      meter.items(plain(value).length);
       const { known, value: number } = floatOf(plain(value));
       return known ? new Float(number) : other;
     },
@@ -288,10 +295,11 @@ const FILTERS = {
   ],
   items: [
     '',
-    (value) => {
+    (value, _, { meter }) => {
       if (value instanceof Undefined) return [];
-      if (value instanceof Map) return entriesOf(value);
-      throw templateError(`a ${typeOf(value)} has no items`);
+      if (!(value instanceof Map)) throw templateError(`a ${typeOf(value)} has no items`);
+      meter.items(16 * value.size);
+      return entriesOf(value);
     },
   ],
   join: [
@@ -303,6 +311,7 @@ const FILTERS = {
     '',
     (value, _, { meter }) => {
       if (value instanceof Lazy) throw templateError('a generator has no last element');
+      if (isText(value)) return characterOf(value, -1, meter) ?? new Undefined('no last element');
       const all = elements(value, meter);
       return all.length ? all.at(-1) : new Undefined('no last element');
     },
@@ -328,7 +337,8 @@ const FILTERS = {
   ],
   round: [
     '/ precision? method?',
-    (value, [precision = 0, how = 'common']) => {
+    (value, [precision = 0, how = 'common'], { meter }) => {
+      meter.spend(10);
       const [x, digits, kind] = [needNumber(value), needWhole(precision), textOf(how)];
       if (kind === 'common')
         return value instanceof Float ? new Float(rounded(x, digits)) : whole(rounded(x, Math.min(digits, 0)));
@@ -548,6 +558,7 @@ export function test(name, value, args, meter) {
 /** `value in all`. @param {any} all @param {any} value @param {Meter} meter @returns {boolean} */
 export function contains(all, value, meter) {
   if (isText(all)) return placeOf(plain(all), textOf(value), meter) >= 0;
+  meter.scan(textLength(value));
   if (all instanceof Map) return all.has(keyOf(value)) || found(all, value) !== undefined;
   if (all instanceof Lazy) {
     while (all.length) if (equal(all.shift(), value, meter)) return true;

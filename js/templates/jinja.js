@@ -68,7 +68,7 @@ function dictOf({ at, named }, meter) {
   if (from instanceof Dict) dict.given = from.given;
   else if (from !== undefined && !(from instanceof Map))
     throw templateError('a dict of what is none, which is not supported');
-  meter.items(from?.size ?? 0);
+  meter.items(8 * (from?.size ?? 0));
   for (const [key, value] of [...(from ?? []), ...named]) dict.set(key, value);
   return dict;
 }

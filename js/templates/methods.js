@@ -68,6 +68,9 @@ const LINES = new RegExp(`\\r\\n|[${ENDS}]`, 'g');
 const ASCII = /^\p{ASCII}*$/u;
 const WIDE = /[\ud800-\udfff]/;
 
+/** What looking up a key costs, in characters. @param {any} key */
+export const textLength = (key) => (isText(key) ? plain(key).length : 0);
+
 /** Characters of a text, as Python counts them. @param {string} text @param {Meter} meter */
 export function lengthOf(text, meter) {
   meter.scan(text.length);
@@ -89,6 +92,16 @@ export function placeIn(text, n, meter) {
     at += c.length;
   }
   return at;
+}
+
+/** A character, from the end if i < 0; undefined: there is none. @param {AnyText} text @param {number} i @param {Meter} meter */
+export function characterOf(text, i, meter) {
+  const value = plain(text);
+  const at = i < 0 ? i + lengthOf(value, meter) : i;
+  if (at < 0) return undefined;
+  const begin = placeIn(value, at, meter);
+  if (begin >= value.length) return undefined;
+  return cut(text, begin, begin + /** @type {number} */ ((value.codePointAt(begin)) > 0xffff ? 2 : 1));
 }
 
 /** @param {AnyText} text @param {any} set  characters; None: white space @param {Meter} meter @param {'both' | 'left' | 'right'} [side] */
@@ -463,6 +476,7 @@ function format(text, { at, named }, meter) {
 
 /** One value as `%…` writes it. @param {any} value @param {string} flags @param {number} width @param {number} precision  -1: none @param {string} kind @param {Meter} meter @returns {AnyText} */
 function converted(value, flags, width, precision, kind, meter) {
+  meter.items(16 * Math.max(precision, 0));
   if (flags.includes('#') || kind === 'a') throw templateError(`"%${flags}${kind}" in a text, which is not supported`);
   /** @type {AnyText} */
   let body;
@@ -535,11 +549,15 @@ export function percent(text, values, meter) {
 
 /** @type {Record<string, [string, (dict: Map<any, any>, values: any[], meter: Meter) => any]>} */
 const DICT = {
-  get: ['key otherwise?', (dict, [key, otherwise = null]) => found(dict, key) ?? (has(dict, key) ? null : otherwise)],
-  items: ['', (dict) => View.make(entriesOf(dict), 'dict_items')],
+  get: [
+    'key otherwise?',
+    (dict, [key, otherwise = null], meter) =>
+      (meter.scan(textLength(key)), found(dict, key)) ?? (has(dict, key) ? null : otherwise),
+  ],
+  items: ['', (dict, _, meter) => (meter.items(16 * dict.size), View.make(entriesOf(dict), 'dict_items'))],
   keys: ['', (dict) => View.make(keysOf(dict), 'dict_keys')],
   values: ['', (dict) => View.make([...dict.values()], 'dict_values')],
-  copy: ['', (dict) => copied(dict)],
+  copy: ['', (dict, _, meter) => (meter.items(8 * dict.size), copied(dict))],
 };
 
 /** @param {Map<any, any>} dict @param {any} key */

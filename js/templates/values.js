@@ -270,6 +270,7 @@ export function charactersOf(text, meter) {
   meter.items(value.length);
   const all = Array.from(value);
   if (!isGiven(text)) return all;
+  meter.items(2 * all.length); // each is an object then
   const { given: ranges } = /** @type {Text} */ (text);
   let [at, range] = [0, 0];
   return all.map((c) => {

@@ -1,7 +1,7 @@
 // As templates-python.test.mjs, with templates of other seeds each time: the seed is printed, and BQ4_SEED makes them again.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compare, hasJinja } from './templates-suite.mjs';
+import { compare, COSTLY, hasJinja, largeValues, repeated } from './templates-suite.mjs';
 
 const SEED = Number(process.env.BQ4_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0]);
 
@@ -16,3 +16,9 @@ test(
     }
   },
 );
+
+test('each operation on large values, again and again, is refused', () => {
+  const values = largeValues();
+  for (const operation of COSTLY)
+    assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
+});

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Thinking } from '../../js/chat/thinking.js';
 import { derive } from '../../js/templates/derive.js';
 import { compile } from '../../js/templates/jinja.js';
+import { COSTLY, largeValues, repeated } from './templates-suite.mjs';
 import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/templates/known.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -78,6 +79,12 @@ test('a template without end, or without measure, is refused by count', () => {
     `{{ a${'.a'.repeat(60000)} }}`,
   ];
   for (const source of endless) assert.equal(rendered(source, { x: 1 }), null, source.slice(0, 100));
+});
+
+test('what an operation costs is counted: on large values, again and again, it is refused', () => {
+  const values = largeValues();
+  for (const operation of COSTLY.filter((_, i) => i % 6 === 0))
+    assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
 });
 
 test('what a template refuses, or misses, is said', () => {

@@ -8,6 +8,7 @@ import { after, test } from 'node:test';
 import { tokenizerFromJson, tokenizerToJson } from '../../js/convert/companion-json.js';
 import { ALPHABET } from '../../js/convert/tokenizers/bytes.js';
 import { tokenizerFromGguf } from '../../js/convert/tokenizers/gguf-vocab.js';
+import { patternNamed } from '../../js/convert/tokenizers/patterns.js';
 import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
 import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
@@ -352,6 +353,50 @@ const SPM = {
   [`${GGML}bos_token_id`]: 1,
   [`${GGML}unknown_token_id`]: 0,
 };
+
+test('a token of ranks costs what its bytes do; one that is longer than any is refused', () => {
+  const bytes = Array.from({ length: 256 }, (_, i) => /** @type {const} */ ([i, Uint8Array.of(i)]));
+  const family = { special: {}, end: '', pattern: 'gpt-2' };
+  const long = (/** @type {number} */ n, /** @type {number} */ at = 256) =>
+    /** @type {const} */ ([at, new Uint8Array(n).fill(97)]);
+  const powers = Array.from({ length: 10 }, (_, i) => long(2 ** (i + 1), 256 + i));
+  const { merges } = ofRanks([...bytes, ...powers, long(1000, 266)], /** @type {any} */ (family));
+  assert.deepEqual(merges[0], [97, 97, 256]);
+  assert.deepEqual(merges.at(-1), [264, 264, 265]);
+  assert.equal(merges.length, 10);
+  assert.throws(
+    () => ofRanks([...bytes, long(16384)], /** @type {any} */ (family)),
+    fails('FORMAT', /token 256 has 16384 bytes/),
+  );
+});
+
+test("deepseek-llm's words have the letters that its own tokenizer lists", () => {
+  const expression = /** @type {string[]} */ (patternNamed('deepseek-llm')?.stages)[1];
+  const letters = new RegExp(`^${expression}$`, 'u');
+  const are = (/** @type {string} */ text) =>
+    Array.from(text)
+      .filter((c) => letters.test(c))
+      .join('');
+  // Armenian's capitals and not its small letters, Georgian's capitals of 2018, Cherokee's small ones, old Hungarian, Adlam.
+  assert.equal(are('aZµªӾԱՖաֆև ႠაᲐꭰꮿჽ ᴀᴬ ℂℓK℀ ꞎꞏꞐ ﬁﬓ Ａ𐐀𐲀𞤀𞥄'), 'aZµӾԱՖႠᲐꭰꮿᴀℂℓKꞎﬁﬓＡ𐐀𐲀𞤀');
+  let count = 0;
+  for (let code = 0; code < 0x20000; code++)
+    if ((code < 0xd800 || code > 0xdfff) && letters.test(String.fromCodePoint(code))) count++;
+  assert.equal(count, 2729);
+});
+
+test('GPT-NeoX without a way to split text composes characters', async () => {
+  const neox = {
+    'general.architecture': 'gptneox',
+    [`${GGML}model`]: 'gpt2',
+    [`${GGML}tokens`]: ['a', 'b'],
+    [`${GGML}merges`]: [],
+  };
+  const [with_, without] = [await ofGguf(gguf(neox)), await ofGguf(gguf({ ...neox, 'general.architecture': 'gpt2' }))];
+  assert.deepEqual(with_.parts, (await ofGguf(gguf({ ...neox, [`${GGML}pre`]: 'olmo' }))).parts);
+  assert.ok(with_.parts?.length);
+  assert.equal(without.parts, undefined);
+});
 
 test('a GGUF file that names no special tokens has the defaults of its kind; what it can not do without is missed by name', async () => {
   const ids = async (/** @type {any} */ metadata) => {
