@@ -275,8 +275,8 @@ static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t
   return BQ_TOKEN_NONE;
 }
 
-/* The longest token that the text has at `at`; hidden ones lie outside of plain ranges. range: moves
- * on to the first plain range that ends behind `at`. */
+/* The longest token that the text has at `at`; hidden ones lie outside of plain ranges. range:
+ * moves on to the first plain range that ends behind `at`. */
 static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_t bytes,
                          uint32_t *range, uint32_t *length) {
   const uint32_t shown = e->kinds & ~(uint32_t)BQ_KINDS_HIDDEN;

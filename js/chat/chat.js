@@ -10,12 +10,6 @@ import { messagesOf, saidBy } from './messages.js';
 
 /** @import { ChatOptions, ChatStats, Content, GenerateOptions, Message, Model, Part, PromptOptions, Result, TraceOptions } from '../shared/types.js' */
 
-/** With all that is in it. @template T @param {T} value @returns {T} */
-function frozen(value) {
-  if (typeof value === 'object' && value) for (const part of Object.values(value)) frozen(part);
-  return Object.freeze(value);
-}
-
 export class Chat {
   #model;
   #prompts;
@@ -49,9 +43,9 @@ export class Chat {
 
   /** The conversation so far, a copy; a reply under way is its last message. @returns {readonly Readonly<Message>[]} */
   get messages() {
-    const all = this.#messages.map(({ tokens, ...message }) => message);
-    if (this.#reply !== null) all.push({ role: 'assistant', content: this.#reply });
-    return frozen(structuredClone(all));
+    const all = this.#messages.map(({ tokens, ...message }) => Object.freeze(structuredClone(message)));
+    if (this.#reply !== null) all.push(Object.freeze({ role: 'assistant', content: this.#reply }));
+    return Object.freeze(all);
   }
 
   /**

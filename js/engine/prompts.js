@@ -9,9 +9,6 @@ import { compact } from '../templates/compact.js';
 /** @import { ChatFormat, Message, PromptOptions } from '../shared/types.js' */
 /** @import { Piece } from '../templates/compact.js' */
 
-/** Roles that any template may be asked for: many write whatever they are given. */
-const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
-
 /** @param {any} format  of the model's file, or given @returns {ChatFormat} */
 function checkFormat(format) {
   const text = (/** @type {any} */ v) => typeof v === 'string';
@@ -69,14 +66,7 @@ export class Prompts {
       : chat && checkFormat(chat);
     const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;
     if (format && pieces) return this.#wrapped(format, pieces);
-    if (template && !given) {
-      for (const { role } of messages)
-        if (!ROLES.includes(role) && !template.includes(`'${role}'`) && !template.includes(`"${role}"`))
-          throw new BqError('ARGUMENT', `the chat template has no role "${role}"`, {
-            hint: `roles are ${ROLES.join(', ')} and those that the template names`,
-          });
-      return this.#rendered(messages, tools, variables);
-    }
+    if (template && !given) return this.#rendered(messages, tools, variables);
     throw format
       ? unknownTurn(format, messages)
       : new BqError('NO_CHAT', 'the model does not say how turns are wrapped');

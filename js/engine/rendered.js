@@ -1,4 +1,5 @@
 /** Messages as the model's own template renders them. Loaded for models whose turns no compact format says. */
+import { BqError } from '../shared/errors.js';
 import { prepare } from '../templates/jinja.js';
 import { Text } from '../templates/texts.js';
 
@@ -6,11 +7,15 @@ import { Text } from '../templates/texts.js';
 /** @import { Message, PromptOptions } from '../shared/types.js' */
 /** @import { Piece } from '../templates/compact.js' */
 
+/** Roles that any template may be asked for: many write whatever they are given. */
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
+
 /** Stand for BOS and EOS whose texts are not read as the tokens: private characters of Unicode. */
 const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
 
 export class Rendered {
   #render;
+  #source;
   /** Values of the engine's own. */
   #own;
   /** @type {Map<string, Piece>} */
@@ -18,7 +23,8 @@ export class Rendered {
 
   /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
   constructor(model, bos, eos) {
-    this.#render = prepare(model.info.template);
+    this.#source = model.info.template;
+    this.#render = prepare(this.#source);
     const text = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
       if (!token.tokens) return token.text;
       this.#marks.set(mark, token);
@@ -27,8 +33,13 @@ export class Rendered {
     this.#own = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
-  /** TEMPLATE. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
+  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
   make(messages, tools, variables) {
+    for (const { role } of messages)
+      if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))
+        throw new BqError('ARGUMENT', `the chat template has no role "${role}"`, {
+          hint: `roles are ${ROLES.join(', ')} and those that the template names`,
+        });
     const given = {
       documents: null,
       ...variables,

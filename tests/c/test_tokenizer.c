@@ -248,7 +248,8 @@ static void test_plain_ranges(void) {
   tokn_open o = tokn_opened(&v.d);
   REQUIRE(o.t);
   uint32_t first, last;
-  const bq_text_range none = {0, 0}, behind = {3, 8}, before = {0, 4}, edge = {7, 8}, inside = {4, 5};
+  const bq_text_range none = {0, 0}, behind = {3, 8}, before = {0, 4};
+  const bq_text_range edge = {7, 8}, inside = {4, 5};
   ids_beside(o.t, "<s>a</s>", none, false, &first, &last);
   CHECK(first == v.bos && last == v.eos);
   ids_beside(o.t, "<s>a</s>", behind, false, &first, &last);

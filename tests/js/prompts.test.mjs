@@ -76,8 +76,7 @@ describe('the tokens of a prompt', () => {
       fromBytes(await tinyModel({ tokens, config: { vocab: pieces.length }, chat: null, template: templates.mistral })),
     );
     const prompts = new Prompts(/** @type {any} */ (model));
-    const make = async (/** @type {any} */ talk, /** @type {any} */ options) =>
-      (await prompts.make(talk, options)).tokens;
+    const make = async (/** @type {any} */ talk, options = {}) => (await prompts.make(talk, options)).tokens;
     const whole = (/** @type {string} */ text) => model.tokenize(text, { addSpecial: false, parseSpecial: true });
     const hello = { role: 'user', content: 'Hello' };
     assert.deepEqual(await make([hello], { prefix: ' you' }), await whole('<s>[INST] Hello [/INST] you'));

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Thinking } from '../../js/chat/thinking.js';
 import { derive } from '../../js/templates/derive.js';
-import { compile } from '../../js/templates/jinja.js';
+import { compile, prepare } from '../../js/templates/jinja.js';
 import { COSTLY, largeValues, repeated } from './templates-suite.mjs';
 import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/templates/known.js';
 
@@ -85,6 +85,46 @@ test('what an operation costs is counted: on large values, again and again, it i
   const values = largeValues();
   for (const operation of COSTLY.filter((_, i) => i % 6 === 0))
     assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
+});
+
+test("what a caller wrote is marked as such, whatever a template does with it; the template's own text is not", () => {
+  const given = {
+    t: '<|a|>',
+    list: ['<|a|>', 'b'],
+    dict: { '<|a|>': '<|b|>' },
+    message: { role: 'user', content: ' <|a|> ' },
+  };
+  /** With what is a caller's in brackets. @param {string} source */
+  const shown = (source) => {
+    const made = prepare(source)({ own: '<|own|>' }, given, NOW);
+    if (typeof made === 'string') return made;
+    let [text, at] = ['', 0];
+    for (let i = 0; i < made.given.length; i += 2) {
+      text += `${made.value.slice(at, made.given[i])}«${made.value.slice(made.given[i], made.given[i + 1])}»`;
+      at = made.given[i + 1];
+    }
+    return text + made.value.slice(at);
+  };
+  for (const [source, wanted] of Object.entries({
+    '<|x|>{{ t }}<|y|>': '<|x|>«<|a|>»<|y|>',
+    "{{ '<|x|>' + t + own }}": '<|x|>«<|a|>»<|own|>',
+    "{{ '<|' ~ message.role ~ '|>' ~ message.content.strip() }}": '<|user|>«<|a|>»',
+    "{% set x = '<|x|>' ~ t ~ ' ' %}{{ (x * 2) | trim }}": '<|x|>«<|a|>» <|x|>«<|a|>»',
+    "{% macro m(v) %}<|x|>{{ v | upper }}{% endmacro %}{{ m(t).replace('x', 'y').lower() }}": '<|y|>«<|a|>»',
+    "{% set b %}<|x|>{{ t[1:] }}{% endset %}{{ b.split('|>')[0] ~ b[4:] }}": '<|x>«|a|>»',
+    '{{ list | join(own) }}': '«<|a|>»<|own|>«b»',
+    '{{ dict }}{{ dict | tojson }}{{ list }}': "«{'<|a|>': '<|b|>'}{\"<|a|>\": \"<|b|>\"}['<|a|>', 'b']»",
+    '{% for k, v in dict.items() %}{{ k }},{{ v }}{% endfor %}{{ dict | list | first }}': '«<|a|>»,«<|b|><|a|>»',
+    "{{ '%s<|x|>%s' % (t, own) }}{{ '<|x|>{}'.format(t) }}": '«<|a|>»<|x|><|own|><|x|>«<|a|>»',
+    '{% for c in t %}{{ c }}-{% endfor %}{{ t | reverse }}': '«<»-«|»-«a»-«|»-«>»-«>|a|<»',
+    "{{ {'<|x|>': t} | tojson }}{{ ['<|x|>'] | tojson }}": '«{"<|x|>": "<|a|>"}»["<|x|>"]',
+    "{{ t | escape }}{{ t | indent(2, true) }}{{ t.center(7, '-') }}": '«&lt;|a|&gt;»  «<|a|>»-«<|a|>»-',
+    "{{ 'a number in [0, 1)' | tojson(ensure_ascii=true) }}{{ t | tojson(ensure_ascii=true) }}":
+      '"a number in [0, 1)"«"<|a|>"»',
+    '{{ t | length }}{{ t == "<|a|>" }}{{ "|" in t }}{{ t is string }}': '5TrueTrueTrue',
+    '{{ {t: 1} }}{% set d = {t: own} %}{% for k in d %}{{ k }}{{ d[k] }}{% endfor %}': "«{'<|a|>': 1}<|a|>»<|own|>",
+  }))
+    assert.equal(shown(source), wanted, source);
 });
 
 test('what a template refuses, or misses, is said', () => {
