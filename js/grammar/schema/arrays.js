@@ -41,10 +41,10 @@ function contained({ contains, ...array }) {
     if (one.min > one.max) return null;
     if (one.sub.pos.length || one.sub.neg.length) {
       if (one.min > 0 || one.max < Infinity) counted.push(one);
-    } else [min, max] = [Math.max(min, one.min), Math.min(max, one.max)];
+    } else [min, max] = [Math.max(min, one.min && one.from + one.min), Math.min(max, one.from + one.max)];
   }
   // As many items as it needs; of more than the list may have nothing must be said.
-  for (const one of counted) min = Math.max(min, one.min);
+  for (const one of counted) if (one.min) min = Math.max(min, one.from + one.min);
   return min > max ? null : { ...array, min, max, contains: counted };
 }
 
@@ -85,7 +85,7 @@ function writeInOrder({ rules, admission }, values, { min, max, contains }, from
     if (i === values.length) continue;
     rules.skip(at, state(i + 1, n, counts));
     if (n === most) continue;
-    const next = counts.map((count, k) => count + (holds[i][k] ? 1 : 0));
+    const next = counts.map((count, k) => count + (holds[i][k] && n >= contains[k].from ? 1 : 0));
     if (contains.some((one, k) => next[k] > one.max)) continue;
     const target = state(
       i + 1,
@@ -197,15 +197,16 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
   const { rules } = compiler;
   const limits = countsOf(contains);
   // Behind so many items all are alike.
-  const last = max < Infinity ? max : Math.max(min, prefix.length, 1);
+  const last = max < Infinity ? max : Math.max(min, prefix.length, ...contains.map(({ from }) => from), 1);
   const most = (last + 1) * limits.reduce((product, limit) => product * (limit + 1), 1) * 2 ** contains.length;
   if (most > MOST_COUNTED) throw tooLarge('contains beside limits of the number of items');
-  /** What an item is if it counts for some and not for others; null: nothing is. @param {Sub} item @param {boolean[]} counts @returns {Sub | null} */
-  const itemOf = (item, counts) => {
+  /** What item n is if it counts for some and not for others; null: nothing is. @param {number} n @param {boolean[]} counts @returns {Sub | null} */
+  const itemOf = (n, counts) => {
     const sub = contains.reduce((all, one, k) => {
       if (counts[k]) return andSub(all, one.sub);
+      if (n < one.from) return all;
       return one.max < Infinity ? andSub(all, { pos: one.sub.neg, neg: one.sub.pos }) : all;
-    }, item);
+    }, prefix[n] ?? rest);
     return compiler.hasShape(sub) ? sub : null;
   };
   const ways = Array.from({ length: 2 ** contains.length }, (_, bits) => contains.map((_one, k) => ((bits >> k) & 1) === 1));
@@ -241,7 +242,8 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
       const next = counts.map((count, k) => count + (way[k] ? 1 : 0));
       // More than the least is counted only where there is a most.
       if (next.some((count, k) => count > limits[k])) continue;
-      const sub = itemOf(prefix[n] ?? rest, way);
+      if (way.some((counted, k) => counted && n < contains[k].from)) continue;
+      const sub = itemOf(n, way);
       if (sub) rules.call(before, compiler.rule(sub), state(Math.min(n + 1, last), next));
     }
   }
