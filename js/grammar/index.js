@@ -102,7 +102,9 @@ export async function compile(format) {
       const { compileSchema } = await schemas();
       const { schema = true } = format;
       const object = { allOf: [{ type: 'object' }, { $ref: 'part:0' }] };
-      return withStepBound(() => (schema === true ? compileSchema({ type: 'object' }) : compileSchema(object, [schema])));
+      return withStepBound(() =>
+        schema === true ? compileSchema({ type: 'object' }) : compileSchema(object, [schema]),
+      );
     }
     case 'json_schema': {
       const { compileSchema } = await schemas();

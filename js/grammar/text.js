@@ -127,7 +127,8 @@ export class Writer {
         for (const c of ESCAPED) {
           if (c > high) break;
           if (c < low) continue;
-          if (escape === undefined) this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#lacks !== null);
+          if (escape === undefined)
+            this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#lacks !== null);
           this.#escaped(escape, escaped(c), states[target]);
         }
       }
@@ -233,7 +234,7 @@ function leastBytes(low, high) {
 export function missingOf(dfa, longer) {
   const least = (/** @type {(low: number, high: number) => number} */ weight) => {
     const found = dfa.map(({ accepts }) => (accepts ? 0 : Infinity));
-    for (let changed = true; changed; ) {
+    for (let changed = true; changed;) {
       changed = false;
       dfa.forEach(({ edges }, i) => {
         countSteps(edges.length, 'a limit of length beside a pattern');

@@ -209,7 +209,9 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
     }, prefix[n] ?? rest);
     return compiler.hasShape(sub) ? sub : null;
   };
-  const ways = Array.from({ length: 2 ** contains.length }, (_, bits) => contains.map((_one, k) => ((bits >> k) & 1) === 1));
+  const ways = Array.from({ length: 2 ** contains.length }, (_, bits) =>
+    contains.map((_one, k) => ((bits >> k) & 1) === 1),
+  );
   const close = rules.state();
   rules.literal(close, ']', to);
   /** Behind n items, with such counts. @type {Map<string, number>} */

@@ -76,7 +76,8 @@ const TEMPLATE = `([!#$&()-;=?-[\\]_a-z~${LETTERS}${PRIVATE}]|${PERCENT}|\\{[+#.
 const POINTER = '(/([^/~]|~[01])*)*';
 
 // Expressions without lookarounds and back references, whose groups lie two deep.
-const ONE = '([^^$\\\\.*+?()[\\]{}|/]|\\.|\\\\[dDwWsS^$\\\\.*+?()[\\]{}|/]|\\[\\^?(a-z|A-Z|0-9|\\\\[dDwWsS]|[A-Za-z0-9_ .,:;@#%&])+\\])';
+const ONE =
+  '([^^$\\\\.*+?()[\\]{}|/]|\\.|\\\\[dDwWsS^$\\\\.*+?()[\\]{}|/]|\\[\\^?(a-z|A-Z|0-9|\\\\[dDwWsS]|[A-Za-z0-9_ .,:;@#%&])+\\])';
 const TIMES = '([*+?]\\??|\\{(0|[1-9]\\d{0,2}),?\\})?';
 const alternatives = (/** @type {string} */ part) => `((${part})${TIMES})*(\\|((${part})${TIMES})*)*`;
 const group = (/** @type {string} */ part) => `\\((\\?:)?${alternatives(part)}\\)`;

@@ -40,8 +40,7 @@ function digitsOf(x) {
 const digitsBetween = (least, most) => `\\d{${least},${most === Infinity ? '' : most}}`;
 
 /** At most so many digits, of which one isn't 0. @param {number} most */
-const notZero = (most) =>
-  `(${Array.from({ length: most }, (_, i) => `0{${i}}[1-9]\\d{0,${most - 1 - i}}`).join('|')})`;
+const notZero = (most) => `(${Array.from({ length: most }, (_, i) => `0{${i}}[1-9]\\d{0,${most - 1 - i}}`).join('|')})`;
 
 /** One digit of some, or nothing. @param {number} low @param {number} high */
 const digit = (low, high) => (low <= high ? `[${low}-${high}]` : '[^\\s\\S]');
@@ -288,10 +287,7 @@ export function numberTexts(n, excluded) {
   if (n.fraction) texts = both(texts, dfa('-?\\d+\\.\\d*[1-9]\\d*'));
   for (const value of excluded) {
     const { whole, part } = digitsOf(Math.abs(value));
-    texts = without(
-      texts,
-      dfa(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`),
-    );
+    texts = without(texts, dfa(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`));
   }
   return { texts, max };
 }
