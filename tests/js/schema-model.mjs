@@ -112,8 +112,9 @@ export function models(seed) {
     if (chance(0.2)) {
       const values = [1, 2, 'a', null].slice(0, 2 + below(3));
       Object.assign(schema, { items: { enum: values }, uniqueItems: true });
-      if (chance(0.4)) Object.assign(schema, { contains: { enum: [1] }, minItems: 1 + below(2) });
-      else if (chance(0.4)) schema.minItems = below(3);
+      const contains = chance(0.4);
+      if (contains) Object.assign(schema, { contains: { enum: [1] }, minItems: 1 + below(2) });
+      if (!contains && chance(0.4)) schema.minItems = below(3);
       return { schema, value: () => (chance(0.9) ? values.filter(() => chance(0.6)) : [1, 1]) };
     }
     const prefix = chance(0.4) ? [model(depth - 1), model(depth - 1)].slice(below(2)) : [];
