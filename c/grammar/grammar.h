@@ -13,9 +13,10 @@
  * state to the end of its rule; states without such a way are not written.
  *
  * A rule of limited length counts its characters, by the edges that begin one. A call takes it
- * once: its `least` and `most` are numbers of characters. The rule ends when enough have come, and a
- * state from which more lead to its end than may still come is left out. The way of the fewest bytes
- * has the fewest characters; where `least` is more than 0 it can be made longer, a byte at a time.
+ * once: its `least` and `most` are numbers of characters. The rule ends when enough have come, and
+ * a state from which more lead to its end than may still come is left out. The way of the fewest
+ * bytes has the fewest characters; where `least` is more than 0 it can be made longer, a byte at a
+ * time.
  *
  * Items of a list, or names of an object, may have to differ, which no automaton can say: marks on
  * states whose only byte begins or ends a list or an item of one say where to look (unique.h). The
