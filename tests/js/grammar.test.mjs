@@ -442,7 +442,8 @@ describe('schemas', () => {
     [{ $ref: 3 }, /\$ref must be a text/],
     [{ items: { $ref: '#a' }, other: { $anchor: 'a' } }, /no such anchor/],
     [{ $ref: 'part:0' }, /inside the schema/],
-    [{ type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[ab]$' } }, /uniqueItems/],
+    [{ type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[a-z]{2}$' } }, /uniqueItems/],
+    [{ type: 'array', uniqueItems: true, items: { type: 'integer' } }, /uniqueItems/],
     [{ type: 'array', uniqueItems: true, items: { type: 'object' } }, /uniqueItems/],
     [{ $ref: 'https://example.org/other.json' }, /inside the schema/],
     [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
@@ -580,6 +581,26 @@ const HELD = [
     { type: 'array', items: { enum: ['a', 'b', 'c'] }, uniqueItems: true, contains: { const: 'b' } },
     [['b'], ['a', 'b'], ['a', 'b', 'c']],
     [['a', 'c'], [], ['b', 'b']],
+  ],
+  [
+    { type: 'array', items: { type: 'integer', minimum: 1, maximum: 7 }, uniqueItems: true },
+    [[], [1, 2, 7]],
+    [[1, 1], [8], [1, 2, 1]],
+  ],
+  [
+    { type: 'array', items: { type: ['boolean', 'string'], pattern: '^[ab]$' }, uniqueItems: true },
+    [[true, 'a', 'b'], [false]],
+    [['a', 'a'], ['c']],
+  ],
+  [
+    { type: 'array', items: { type: 'string', format: 'email' }, uniqueItems: true },
+    [['a@b.de', 'a@b.dee', 'b@b.de']],
+    [['a@b.de', 'a@b.de']],
+  ],
+  [
+    { type: 'array', items: { type: 'string', format: 'uri', maxLength: 2083 }, uniqueItems: true, minItems: 2 },
+    [['http://a', 'http://b']],
+    [['http://a'], ['http://a', 'http://a']],
   ],
   // Multiples, by their decimals.
   ...multiples(0.01, ['49.90', '49.9', '0', '4.35', '1250.55', '-3.25'], ['0.001', '1.234']),

@@ -1,14 +1,17 @@
 /** Arrays of a shape, as rules. */
-import { ofTexts } from '../dfa.js';
+import { ofTexts, textsOf } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { MARK } from '../ir.js';
-import { jsonOf, stringDfa } from './scalars.js';
+import { numberTexts } from './numbers.js';
+import { jsonOf, stringDfa, writeText } from './scalars.js';
 import { andSub, canonical, TRUE } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 
 const MOST_LISTED = 64;
+/** Characters of a string from which on a limit is no hindrance to differ. */
+const FAR = 64;
 const MOST_TUPLES = 4096;
 /** Items of a list of different strings, at most, and at least where it must have some. */
 const MOST_DIFFERENT = 1000;
@@ -16,15 +19,28 @@ const MOST_NEEDED = 16;
 /** States of lists whose items are counted by kinds. */
 const MOST_COUNTED = 40_000;
 
+/** Without a limit of length so far away that texts which differ before are enough. @param {Shape} s @returns {Shape} */
+const withoutFar = (s) => (s.string.dfa && s.string.max >= FAR ? { ...s, string: { ...s.string, max: Infinity } } : s);
+
+/** All values of a shape; null: too many, or not known. @param {Shape} s @returns {any[] | null} */
+function valuesOf(s) {
+  if (s.values) return [...s.values.values()];
+  if (s.types.has('array') || s.types.has('object')) return null;
+  const numbers = s.types.has('number') ? numberTexts(s.number, []) : null;
+  const strings = s.types.has('string') ? stringDfa(withoutFar(s)) : null;
+  if ((numbers && numbers.max < Infinity) || (s.types.has('string') && !strings)) return null;
+  const found = [numbers?.texts, strings].map((dfa) => (dfa ? textsOf(dfa, MOST_LISTED) : []));
+  return found[0] && found[1] && [null, true, false, ...found[0].map(Number), ...found[1]];
+}
+
 /** All values of a schema; null: too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
 function allOf(compiler, sub) {
   /** @type {Map<string, any>} */
   const found = new Map();
   for (const s of compiler.shapesOf(sub)) {
-    const few = !['number', 'string', 'array', 'object'].some((type) => s.types.has(type));
-    if (!s.values && !few) return null;
-    for (const value of s.values?.values() ?? [null, true, false])
-      if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
+    const values = valuesOf(s);
+    if (!values) return null;
+    for (const value of values) if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
   }
   return found.size <= MOST_LISTED ? [...found.values()] : null;
 }
@@ -96,25 +112,23 @@ function writeInOrder({ rules, admission }, values, { min, max, contains }, from
   }
 }
 
-/** The one shape of items that are strings which can always become longer. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
+/** The one shape of items that are strings which can become longer, or are of any characters. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
 function endless(compiler, sub) {
   const [s, ...others] = compiler.shapesOf(sub);
   if (!s || others.length || s.values || [...s.types].join() !== 'string') return null;
-  const dfa = stringDfa(s);
+  const dfa = stringDfa(withoutFar(s));
   const goesOn = dfa ? dfa.every(({ accepts, edges }) => !accepts || edges.length) : s.string.max > 0;
   return goesOn ? s : null;
 }
 
 /** Lists of different strings: marks say where C compares them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
 function writeDifferent(compiler, s, { min, max }, from, to) {
-  const { rules, writer } = compiler;
+  const { rules } = compiler;
   const item = rules.rule('an item');
   const inside = rules.marked(rules.start(item), '"', MARK.open);
   const end = rules.state();
   rules.marked(end, '"', MARK.close, rules.state(true));
-  const dfa = stringDfa(s);
-  if (dfa) writer.dfa(inside, dfa, end, true);
-  else rules.call(inside, compiler.spelled(), end, s.string.min, s.string.max);
+  writeText(compiler, s, compiler.spelled(), inside, end);
   const more = rules.rule('an item');
   rules.call(rules.literal(rules.start(more), ', '), item, rules.state(true));
 
@@ -146,7 +160,7 @@ function writeUnique(compiler, array, from, to) {
   const tuples = lists.reduce((product, list) => product * list.length, 1);
   if (!prefix.length || lists.length < prefix.length || tuples > MOST_TUPLES || min > prefix.length)
     throw refused(
-      'uniqueItems is supported where items are of an enum, strings that may be of any length, or at most one',
+      'uniqueItems is supported where items are of few values, strings that may be of any length, or at most one',
       'give the items an enum, or leave uniqueItems out and drop repetitions afterwards',
     );
   /** @type {any[][]} */
