@@ -262,8 +262,10 @@ export class Rules {
         if (to >= 0) edges.push(allEdges.rows[e + 1], to);
       }
       for (let c = 5 * allCalls.begin[old]; c < 5 * allCalls.begin[old + 1]; c += 5) {
-        const [rule, min, max, target] = allCalls.rows.subarray(c + 1, c + 5);
-        const to = number[target];
+        const rule = allCalls.rows[c + 1];
+        const min = allCalls.rows[c + 2];
+        const max = allCalls.rows[c + 3];
+        const to = number[allCalls.rows[c + 4]];
         if (to < 0) continue;
         const called = rule === NONE ? NONE : ruleNumber.get(rule);
         if (called !== undefined) calls.push(called, min, max, to);
