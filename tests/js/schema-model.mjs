@@ -58,7 +58,8 @@ export function models(seed) {
   /** @param {number} n @param {readonly string[]} from */
   const some = (n, from) => from.filter(() => chance(n / from.length));
 
-  const plain = () => pick([null, true, false, 0, 7, -3, 1.5, 'a', 'xb', '', 'é"', [], [1], {}, { a: 1 }]);
+  // (No property: where a schema names others, this one might be allowed, and isn't written.)
+  const plain = () => pick([null, true, false, 0, 7, -3, 1.5, 'a', 'xb', '', 'é"', [], [1], {}]);
 
   /** @returns {Model} */
   function numbers() {
