@@ -370,7 +370,7 @@ async function runPrompt([file, words], options) {
       });
   for await (const part of run) if (!options.json) stdout.write(part.text);
   const result = await run.done();
-  const { ids, text, reason, seed, timings } = result;
+  const { ids, text, reason, seed, timings, warnings } = result;
   if (options.receipt) {
     const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
       import('../js/receipts/index.js'),
@@ -380,8 +380,10 @@ async function runPrompt([file, words], options) {
     await writeFile(options.receipt, `${JSON.stringify(await receipt)}\n`);
   }
   const { build, reason: buildReason } = engine.info;
-  if (options.json) stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, build, buildReason })}\n`);
+  if (options.json)
+    stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, warnings, build, buildReason })}\n`);
   else stdout.write('\n');
+  for (const warning of warnings ?? []) stderr.write(`bq4: ${warning}\n`);
   await engine.close();
 }
 

@@ -12,8 +12,7 @@ static bq_status bad(bq_error *err, const char *what, uint32_t index) {
 
 static bq_status check_rules(const bq_grammar *g, bq_error *err) {
   for (uint32_t i = 0; i < g->n_rules; i++)
-    if (g->rules[i].start >= g->n_states ||
-        (g->rules[i].flags & 255) > (BQ_GRAMMAR_PLAIN | BQ_GRAMMAR_LENGTH))
+    if (g->rules[i].start >= g->n_states || g->rules[i].flags > BQ_GRAMMAR_LENGTH)
       return bad(err, "rule", i);
   return g->root < g->n_rules ? BQ_OK : bad(err, "root", g->root);
 }
@@ -30,6 +29,7 @@ static bq_status check_states(bq_grammar *g, bq_error *err) {
     edges = s->edges;
     calls = s->calls;
     g->lists |= (s->flags & BQ_STATE_MARKS) != 0;
+    if (bq_lacks(s) > g->lacks) g->lacks = bq_lacks(s);
   }
   return BQ_OK;
 }

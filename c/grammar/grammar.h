@@ -12,10 +12,11 @@
  * of no rule takes nothing. Several ways may be open at once. `least` is how few bytes lead from a
  * state to the end of its rule; states without such a way are not written.
  *
- * A rule of limited length counts its characters, by the edges that begin one. A call takes it once:
- * its `least` and `most` are numbers of characters. The rule ends when enough have come, and a state
- * from which more lead to its end than may still come is left out. The way of the fewest bytes has
- * the fewest characters; where `least` is more than 0 it can be made longer by one byte at a time.
+ * A rule of limited length counts its characters, by the edges that begin one. A call takes it
+ * once: its `least` and `most` are numbers of characters. The rule ends when enough have come, and
+ * a state from which more lead to its end than may still come is left out. The way of the fewest
+ * bytes has the fewest characters; where `least` is more than 0 it can be made longer, a byte at a
+ * time.
  *
  * Items of a list, or names of an object, may have to differ, which no automaton can say: marks on
  * states whose only byte begins or ends a list or an item of one say where to look (unique.h). The
@@ -50,7 +51,7 @@ enum {
 typedef struct bq_rule {
   uint32_t start;
   uint32_t flags; /* BQ_GRAMMAR_PLAIN: takes any one plain character (vocabulary.h), if not these
-                     alone; LENGTH. Above 8 bits: bq_lacks of its states, at most */
+                     alone; LENGTH */
 } bq_rule;
 
 typedef struct bq_state {
@@ -73,6 +74,7 @@ typedef struct bq_grammar {
   const bq_edge *edges;
   const bq_call *calls;
   uint32_t n_rules, n_states, n_edges, n_calls, root, slack;
+  uint32_t lacks;         /* bq_lacks of all states, at most */
   bool lists;             /* some state has a mark */
   uint32_t n_classes;     /* bytes that no edge tells apart are of one class */
   uint8_t class_of[256];  /* rising with the byte */
@@ -81,7 +83,7 @@ typedef struct bq_grammar {
 static inline uint32_t bq_edge_low(bq_edge e) { return e.range & 255; }
 static inline uint32_t bq_edge_high(bq_edge e) { return e.range >> 8 & 255; }
 /* How few characters lead to the end of a rule of limited length, behind the one that was begun. */
-static inline uint32_t bq_lacks(uint32_t flags) { return flags >> 8; }
+static inline uint32_t bq_lacks(const bq_state *s) { return s->flags >> 8; }
 static inline uint32_t bq_edges_begin(const bq_grammar *g, uint32_t state) {
   return state ? g->states[state - 1].edges : 0;
 }

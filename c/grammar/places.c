@@ -28,7 +28,7 @@ static const bq_call *limited_call(const bq_matcher *m, uint32_t frame) {
 /* Bytes to the end of the text from a state, in a frame with such a count. */
 static uint32_t least_from(const bq_matcher *m, uint32_t state, uint32_t frame, uint32_t count) {
   const bq_call *c = limited_call(m, frame);
-  const uint64_t characters = (uint64_t)count + bq_lacks(m->g->states[state].flags);
+  const uint64_t characters = (uint64_t)count + bq_lacks(&m->g->states[state]);
   const uint64_t more = c && c->min > characters ? c->min - characters : 0;
   return sum(m->g->states[state].least + more + m->frames[frame].least);
 }
@@ -44,7 +44,7 @@ static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
 
 bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
   const bq_call *c = limited_call(m, t.frame);
-  const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
+  const uint32_t lacks = bq_lacks(&m->g->states[e.target]);
   return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
 }
 
@@ -82,7 +82,7 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
 static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t count,
                              uint32_t bytes) {
   /* Characters that a token leaves to be written may be too many as well. */
-  if (is_limited(g, c)) bytes += bq_lacks(g->rules[c->rule].flags);
+  if (is_limited(g, c)) bytes += g->lacks;
   if (c->max != BQ_GRAMMAR_NONE && c->max - count <= bytes) return count;
   if (count >= c->min) return c->min;
   return c->min - count > bytes ? 0 : count;

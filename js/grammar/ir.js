@@ -11,8 +11,10 @@ const VERSION = 3;
 export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
 const NONE = 0xffffffff;
 const ACCEPTS = 1;
-/** Of an edge: its byte begins a character; and of a rule: these are counted. */
+/** Of an edge: its byte begins a character. */
 const BEGINS = 1 << 16;
+/** Of a rule: it takes any one plain character; its characters are counted. */
+const PLAIN = 1;
 const LENGTH = 2;
 const MOST = 400_000;
 /** More bytes than any way to an end is said to have. */
@@ -43,7 +45,7 @@ export class Rules {
   #edges = [];
   /** From, rule, least times, most times, to. @type {number[]} */
   #calls = [];
-  /** `lacks`: of a rule of limited length, see `limited`. @type {{ start: number, plain: boolean, name: string, lacks?: number }[]} */
+  /** @type {{ start: number, plain: boolean, name: string, limited?: boolean }[]} */
   rules = [];
   /** Bytes that lists whose items differ may take beyond the least. */
   slack = 0;
@@ -70,12 +72,14 @@ export class Rules {
   }
 
   /**
-   * Makes a rule one of limited length: what calls it says by `min` and `max` how many characters it has, and every state that is reached
-   * by an edge says what it lacks.
-   * @param {number} rule @param {number} lacks  characters that any of its states lacks, at most
+   * A rule of limited length: what calls it says by `min` and `max` how many characters it has, and every state that is reached by an edge
+   * says what it lacks.
+   * @param {string} name
    */
-  limited(rule, lacks) {
-    this.rules[rule].lacks = lacks;
+  limitedRule(name) {
+    const rule = this.rule(name);
+    this.rules[rule].limited = true;
+    return rule;
   }
 
   /** How few characters lead to the end of the rule, behind the one that was begun. @param {number} state @param {number} characters */
@@ -124,7 +128,7 @@ export class Rules {
   /** How few bytes a rule takes that is called so many times, or has so many characters. @param {number} rule @param {number} min @param {Float64Array} least */
   #bytesOf(rule, min, least) {
     const start = this.start(rule);
-    if (this.rules[rule].lacks !== undefined) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
+    if (this.rules[rule].limited) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
     return min ? min * least[start] : 0;
   }
 
@@ -138,7 +142,7 @@ export class Rules {
     for (let i = 0; i < calls.rows.length; i += 5) {
       const [from, rule, min, to] = [calls.rows[i], calls.rows[i + 1], calls.rows[i + 2], calls.rows[i + 4]];
       ways.push(to, from, i + 1);
-      if (rule !== NONE && (min || this.rules[rule].lacks !== undefined)) ways.push(this.start(rule), from, i + 1);
+      if (rule !== NONE && (min || this.rules[rule].limited)) ways.push(this.start(rule), from, i + 1);
     }
     const before = byState(ways, 3, states);
     const queue = [];
@@ -149,6 +153,7 @@ export class Rules {
       queued[found] = 0;
       countSteps(1 + before.begin[found + 1] - before.begin[found], 'the grammar');
       for (let b = 3 * before.begin[found]; b < 3 * before.begin[found + 1]; b += 3) {
+        /** @type {number} */
         const s = /** @type {number} */ (before.rows[b + 1]);
         const call = before.rows[b + 2];
         let n = 1 + least[found];
@@ -257,8 +262,10 @@ export class Rules {
         if (to >= 0) edges.push(allEdges.rows[e + 1], to);
       }
       for (let c = 5 * allCalls.begin[old]; c < 5 * allCalls.begin[old + 1]; c += 5) {
-        const [rule, min, max, target] = allCalls.rows.subarray(c + 1, c + 5);
-        const to = number[target];
+        const rule = allCalls.rows[c + 1];
+        const min = allCalls.rows[c + 2];
+        const max = allCalls.rows[c + 3];
+        const to = number[allCalls.rows[c + 4]];
         if (to < 0) continue;
         const called = rule === NONE ? NONE : ruleNumber.get(rule);
         if (called !== undefined) calls.push(called, min, max, to);
@@ -267,8 +274,8 @@ export class Rules {
       states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), this.#flags[old]);
     }
     const rules = used.flatMap((i) => {
-      const { start, plain, lacks } = this.rules[i];
-      return [number[start], (plain ? 1 : 0) | (lacks === undefined ? 0 : LENGTH | (lacks << 8))];
+      const { start, plain, limited } = this.rules[i];
+      return [number[start], limited ? LENGTH : plain ? PLAIN : 0];
     });
     const head = [
       MAGIC,

@@ -176,11 +176,7 @@ export class Writer {
    */
   limited(from, dfa, lacks, { min, max }, to) {
     if (lacks[0] > max) return;
-    const rule = this.rules.rule('a text of limited length');
-    this.rules.limited(
-      rule,
-      lacks.reduce((most, n) => Math.max(most, n), 0),
-    );
+    const rule = this.rules.limitedRule('a text of limited length');
     const own = new Writer(this.rules);
     own.#lacks = new Map();
     own.dfa(this.rules.start(rule), dfa, this.rules.state(true), true, lacks);

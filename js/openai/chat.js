@@ -72,7 +72,10 @@ async function whole({ model, fields, messages, head, most }, { signal, controll
       if (step.done) {
         const choices = step.value.map(({ finish }, index) => choiceOf(index, told[index], finish, logprobs));
         const usage = usageOf(step.value.map(({ results }) => results));
-        return { ...head, object: 'chat.completion', choices, usage };
+        const warnings = [
+          ...new Set(step.value.flatMap(({ results }) => results.flatMap((one) => one.warnings ?? []))),
+        ];
+        return { ...head, object: 'chat.completion', choices, usage, ...(warnings.length > 0 && { warnings }) };
       }
       const [index, { part, calls }] = /** @type {[number, Piece]} */ (step.value);
       const one = told[index];

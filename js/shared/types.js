@@ -722,6 +722,7 @@
  * @property {string} model
  * @property {{ index: number, message: { role: 'assistant', content: string | null, refusal: null, reasoning_content?: string, tool_calls?: ToolCall[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
  * @property {CompletionUsage} usage
+ * @property {string[]} [warnings]  what of `response_format` was passed over, as a Result has it
  */
 
 /**

@@ -138,7 +138,7 @@ static grammars measured(uint32_t min, uint32_t max) {
   const uint32_t rule = grammars_rule(&d, false);
   const uint32_t s = grammars_state(&d, 0, BQ_STATE_ACCEPTS);
   const uint32_t two = grammars_state(&d, 2, 1 << 8), open = grammars_state(&d, 1, 1 << 8);
-  d.rules[rule].flags = BQ_GRAMMAR_LENGTH | 1 << 8;
+  d.rules[rule].flags = BQ_GRAMMAR_LENGTH;
   grammars_edge(&d, a, '"', '"', b);
   grammars_call(&d, b, rule, min, max, c);
   grammars_edge(&d, c, '"', '"', end);

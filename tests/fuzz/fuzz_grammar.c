@@ -63,11 +63,14 @@ static void follow(const bq_grammar *g, bq_cursor c) {
 static void build(bq_cursor c) {
   static grammars d;
   memset(&d, 0, sizeof d);
-  const uint32_t rules = 1 + bq_cursor_u8(&c) % 4, states = rules + bq_cursor_u8(&c) % 16;
+  /* Above the number of rules: which of them count their characters. */
+  const uint8_t head = bq_cursor_u8(&c);
+  const uint32_t rules = 1 + head % 4, states = rules + bq_cursor_u8(&c) % 16;
   for (uint32_t i = 0; i < states; i++) {
     if (i < rules) grammars_rule(&d, false);
+    if (i < rules && head >> (4 + i) & 1) d.rules[i].flags = BQ_GRAMMAR_LENGTH;
     const uint8_t flags = bq_cursor_u8(&c);
-    grammars_state(&d, flags >> 5, flags & 31);
+    grammars_state(&d, flags >> 5, (flags & 31) | (uint32_t)(flags >> 6) << 8);
   }
   for (uint32_t i = 0; i < states; i++) {
     const uint8_t counts = bq_cursor_u8(&c);
@@ -75,6 +78,7 @@ static void build(bq_cursor c) {
       const uint8_t low = bq_cursor_u8(&c), more = bq_cursor_u8(&c);
       grammars_edge(&d, i, low, (uint8_t)(low + (more & 15) < 256 ? low + (more & 15) : 255),
                     (more >> 4) % states);
+      if (counts >> (4 + k) & 1) d.edges[i][d.n_edges[i] - 1].range |= BQ_EDGE_BEGINS;
     }
     for (uint32_t k = 0; k < (counts >> 2 & 3u); k++) {
       const uint8_t rule = bq_cursor_u8(&c), times = bq_cursor_u8(&c);

@@ -114,10 +114,12 @@ test('run --schema, --grammar, --regex: the text is held to it', () => {
   assert.equal(typeof JSON.parse(run('--schema', schema).stdout).n, 'number');
   assert.match(run('--grammar', grammar).stdout, /^(- [a-z]{1,9}\n){2}\n$/);
   assert.match(run('--regex', '[ab]{3}').stdout, /^[ab]{3}\n$/);
-  writeFileSync(schema, '{"minimun": 1}');
+  writeFileSync(schema, '{"divisibleBy": 1}');
   const { status, stderr } = run('--schema', schema);
   assert.equal(status, 1);
-  assert.match(stderr, /GRAMMAR: the keyword "minimun" is not supported/);
+  assert.match(stderr, /GRAMMAR: the keyword "divisibleBy" is not supported/);
+  writeFileSync(schema, '{"type": "integer", "minimun": 1}');
+  assert.match(run('--schema', schema).stderr, /"minimun" is not a keyword of JSON Schema: it was passed over/);
   assert.match(run('--schema', grammar).stderr, /is no JSON/);
   assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ/);
 });

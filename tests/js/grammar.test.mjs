@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compile } from '../../js/grammar/index.js';
-import { grammarMachine, picker } from './picker.mjs';
+import { grammarMachine, picker, textOf } from './picker.mjs';
 import { validator } from './validator.mjs';
 
 const pick = await picker();
@@ -431,8 +431,19 @@ describe('schemas', () => {
   });
 
   for (const [schema, what] of /** @type {[any, RegExp][]} */ ([
-    [{ minimun: 3 }, /"minimun" is not supported/],
-    [{ type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[ab]$' } }, /uniqueItems/],
+    [{ type: 'integer', divisibleBy: 3 }, /"divisibleBy" is not supported/],
+    [{ type: 'string', format: 3 }, /format must be a text/],
+    [{ type: 'string', not: { format: 'email' } }, /not with format "email" is not supported/],
+    [{ type: 'string', minLength: 2 ** 40 }, /minLength 1099511627776 takes too many states/],
+    [{ type: 'integer', multipleOf: 4097 }, /multipleOf 4097 takes too many states/],
+    [{ type: 'object', minProperties: 2, propertyNames: { pattern: '^[a-z]{2}$' } }, /minProperties 2 beside/],
+    [{ type: 'object', minProperties: 17 }, /minProperties 17 beside names that are left open/],
+    [{ contains: true, minContains: 0.5 }, /minContains must be a whole number/],
+    [{ $ref: 3 }, /\$ref must be a text/],
+    [{ items: { $ref: '#a' }, other: { $anchor: 'a' } }, /no such anchor/],
+    [{ $ref: 'part:0' }, /inside the schema/],
+    [{ type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[a-z]{2}$' } }, /uniqueItems/],
+    [{ type: 'array', uniqueItems: true, items: { type: 'integer' } }, /uniqueItems/],
     [{ type: 'array', uniqueItems: true, items: { type: 'object' } }, /uniqueItems/],
     [{ $ref: 'https://example.org/other.json' }, /inside the schema/],
     [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
@@ -442,7 +453,6 @@ describe('schemas', () => {
     [{ not: { unevaluatedItems: false } }, /not with unevaluatedItems alone/],
     [{ type: 'object', required: ['a'], unevaluatedProperties: false }, /nothing can satisfy/],
     [{ unevaluatedProperties: 3 }, /must be an object or a boolean/],
-    [{ type: 'string', format: 'colour' }, /"colour" is not supported/],
     [{ type: 'string', minLength: 3, maxLength: 2 }, /nothing can satisfy/],
     [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, /nothing can satisfy/],
     [
@@ -464,7 +474,367 @@ describe('schemas', () => {
       ));
 });
 
+/** Values that a schema takes, and others that it doesn't; what is in { json } is a text. @type {[any, any[], any[]][]} */
+const HELD = [
+  // Properties that are counted.
+  [{ type: 'object', maxProperties: 2 }, [{}, { a: 1, b: 2 }], [{ a: 1, b: 2, c: 3 }]],
+  [
+    { type: 'object', properties: { a: {} }, additionalProperties: true, maxProperties: 3 },
+    [
+      { a: 1, b: 2, c: 3 },
+      { x: 1, y: 2, z: 3 },
+    ],
+    [
+      { a: 1, b: 2, c: 3, d: 4 },
+      { w: 1, x: 1, y: 2, z: 3 },
+    ],
+  ],
+  [{ type: 'object', not: { minProperties: 3 } }, [{}, { a: 1, b: 2 }], [{ a: 1, b: 2, c: 3 }]],
+  [{ type: 'object', required: ['a'], maxProperties: 1 }, [{ a: 1 }], [{ a: 1, b: 1 }, {}]],
+  [{ type: 'object', minProperties: 1 }, [{ abcdefghi: 1 }, { a: 1 }, { '': 1 }], [{}]],
+  [
+    { type: 'object', minProperties: 2 },
+    [
+      { abcdefghi: 1, b: 1 },
+      { a: { a: 1, b: 2 }, b: { a: 1, b: { b: 1 } } },
+      { '"': 1, a: [{ a: 1 }] },
+    ],
+    [{ a: 1 }, { json: '{"a": 1, "a": 2}' }, { json: '{"a": {"b": 1, "c": 2}, "a": 1}' }],
+  ],
+  [
+    {
+      $ref: '#/$defs/n',
+      $defs: {
+        n: {
+          type: 'object',
+          minProperties: 2,
+          additionalProperties: { anyOf: [{ $ref: '#/$defs/n' }, { type: 'integer' }] },
+        },
+      },
+    },
+    [
+      { a: 1, b: 2 },
+      { a: { x: 1, b: 2 }, b: { a: 1, b: 2, c: { a: 1, b: 2 } } },
+    ],
+    [{ a: { a: 1 }, b: 1 }, { json: '{"a": {"b": 1, "b": 2}, "b": 1}' }, { json: '{"b": {"a": 1, "c": 2}, "b": 1}' }],
+  ],
+  [
+    { type: 'object', propertyNames: { enum: ['a', 'b', 'c'] }, minProperties: 2 },
+    [
+      { a: 1, b: 2 },
+      { a: 1, c: 3 },
+      { a: 1, b: 2, c: 3 },
+    ],
+    [{ a: 1 }, { a: 1, d: 2 }],
+  ],
+  // Names that every object of JavaScript has.
+  [
+    { type: 'object', properties: { constructor: { type: 'integer' }, toString: { type: 'null' } } },
+    [{}, { constructor: 1 }, { toString: null }],
+    [{ constructor: 'a' }],
+  ],
+  [
+    JSON.parse('{"type": "object", "properties": {"__proto__": {"type": "integer"}}, "required": ["valueOf"]}'),
+    [{ json: '{"__proto__": 1, "valueOf": 1}' }, { json: '{"valueOf": 1}' }],
+    [{ json: '{"__proto__": "a", "valueOf": 1}' }, {}],
+  ],
+  [
+    { type: 'object', properties: { x: {}, constructor: {} }, dependentRequired: { constructor: ['x'] } },
+    [{}, { x: 1 }, { x: 1, constructor: 1 }],
+    [{ constructor: 1 }],
+  ],
+  // What a list contains.
+  [{ type: 'array', contains: { const: 5 } }, [[3, 5], [5], [5, 3], [5, 5], [1, 5, 'a']], [[], [3]]],
+  [
+    { type: 'array', prefixItems: [{ const: 1 }, { const: 2 }], contains: { const: 3 }, minContains: 0 },
+    [[], [1], [1, 2], [1, 2, 9]],
+    [[2]],
+  ],
+  [
+    { type: 'array', contains: { const: 5 }, minContains: 2, maxContains: 3, items: { type: 'integer' } },
+    [
+      [5, 5],
+      [1, 5, 2, 5, 3],
+      [5, 5, 5],
+    ],
+    [[5], [5, 1, 5, 5, 5], []],
+  ],
+  [
+    { type: 'array', contains: true, minContains: 2, maxContains: 3 },
+    [
+      [1, 2],
+      [1, 2, 3],
+    ],
+    [[1], [1, 2, 3, 4]],
+  ],
+  [
+    { type: 'array', allOf: [{ contains: { const: 1 } }, { contains: { const: 2 } }] },
+    [
+      [2, 0, 1],
+      [1, 2],
+    ],
+    [[1], [2]],
+  ],
+  [{ type: 'array', not: { contains: { const: 5 } } }, [[], [3]], [[5], [3, 5]]],
+  [{ type: 'array', not: { items: { type: 'integer' } } }, [['a'], [1, 'a'], ['a', 1]], [[], [1]]],
+  [
+    { type: 'array', items: { enum: ['a', 'b', 'c'] }, uniqueItems: true, contains: { const: 'b' } },
+    [['b'], ['a', 'b'], ['a', 'b', 'c']],
+    [['a', 'c'], [], ['b', 'b']],
+  ],
+  [
+    { type: 'array', items: { type: 'integer', minimum: 1, maximum: 7 }, uniqueItems: true },
+    [[], [1, 2, 7]],
+    [[1, 1], [8], [1, 2, 1]],
+  ],
+  [
+    { type: 'array', items: { type: ['boolean', 'string'], pattern: '^[ab]$' }, uniqueItems: true },
+    [[true, 'a', 'b'], [false]],
+    [['a', 'a'], ['c']],
+  ],
+  [
+    { type: 'array', items: { type: 'string', format: 'email' }, uniqueItems: true },
+    [['a@b.de', 'a@b.dee', 'b@b.de']],
+    [['a@b.de', 'a@b.de']],
+  ],
+  [
+    { type: 'array', items: { type: 'string', format: 'uri', maxLength: 2083 }, uniqueItems: true, minItems: 2 },
+    [['http://a', 'http://b']],
+    [['http://a'], ['http://a', 'http://a']],
+  ],
+  // Multiples, by their decimals.
+  ...multiples(0.01, ['49.90', '49.9', '0', '4.35', '1250.55', '-3.25'], ['0.001', '1.234']),
+  ...multiples(0.5, ['1250.5', '1250', '0.5'], ['1.25', '0.2']),
+  ...multiples(1e-7, ['0.1234567', '12'], ['0.12345678']),
+  ...multiples(7.77, ['7.77', '77.7', '777', '-7.77'], ['7.7', '7.78']),
+  ...multiples(1000000, ['0', '12000000'], ['100000', '1200000']),
+  ...multiples(3600, ['3600', '36000', '0'], ['360', '1800']),
+  [{ type: 'number', multipleOf: 0.01, minimum: 20 }, [20, 49.9, 20.01], [19.99, 20.001]],
+  [{ type: 'number', multipleOf: 0.05, exclusiveMinimum: 0, maximum: 1 }, [0.05, 0.95, 1], [0, 1.05, 0.01]],
+  [{ type: 'number', allOf: [{ multipleOf: 0.5 }, { multipleOf: 0.75 }] }, [1.5, 3, 0], [0.5, 0.75]],
+  [{ type: 'number', not: { multipleOf: 5 } }, [0.5, 61], [60, { json: '60.0' }, { json: '60.000' }]],
+  // Lengths beside patterns and formats, at any size.
+  [
+    { type: 'string', format: 'uri', minLength: 1, maxLength: 2083 },
+    [`http://a.b/${'x'.repeat(2072)}`, 'http://localhost:11434', `http://a.b/${'x'.repeat(2069)}%20`],
+    [`http://a.b/${'x'.repeat(2073)}`, `http://a.b/${'x'.repeat(2070)}%20`, ''],
+  ],
+  [
+    { type: 'string', pattern: '^[a-z]+(-[a-z]+)*$', minLength: 4000, maxLength: 5000 },
+    ['a'.repeat(4000), `${'a-'.repeat(2499)}aa`],
+    ['a'.repeat(3999), 'a'.repeat(5001), `${'a'.repeat(4999)}-`],
+  ],
+  [
+    { type: 'string', pattern: '^x[\\s\\S]*y$', minLength: 3000 },
+    [`x${'"'.repeat(2998)}y`, `x${'é'.repeat(2998)}y`],
+    ['xy', `x${'𝄞'.repeat(2997)}y`],
+  ],
+  [{ type: 'string', maxLength: 2 ** 63 }, ['abcdef', ''], [1]],
+  [{ type: 'string', maxLength: 2 ** 32 + 3 }, ['abcdef'], [1]],
+  [{ type: 'string', pattern: '^a*$', maxLength: 2 ** 32 + 3 }, ['aaaaaa'], ['b']],
+  [{ type: 'array', items: { const: 1 }, maxItems: 2 ** 32 + 1 }, [[1, 1, 1]], [[2]]],
+  [{ type: 'array', contains: { const: 1 }, maxContains: 2 ** 53 }, [[1, 1, 1]], [[2]]],
+  [{ type: 'object', maxProperties: 2 ** 32 + 1 }, [{ a: 1, b: 2, c: 3 }], [1]],
+  // Formats, by their RFCs.
+  ...format(
+    'date',
+    ['2020-03-15', '2024-02-29', '2000-02-29', '2030-12-31', '0000-01-01'],
+    ['2023-02-29', '1900-02-29', '2020-00-10', '2020-13-01', '2020-04-31', '20-01-01'],
+  ),
+  ...format(
+    'date-time',
+    [
+      '2020-03-15T10:00:00Z',
+      '1990-12-31t23:59:60z',
+      '2016-12-31T18:59:60.123-05:00',
+      '2020-01-01T00:00:00.1234567+14:45',
+    ],
+    [
+      '2020-03-15 10:00:00Z',
+      '2020-03-15T10:00:00',
+      '2020-03-15T24:00:00Z',
+      '1998-12-31T22:59:60Z',
+      '2021-02-29T10:00:00Z',
+    ],
+  ),
+  ...format('time', ['00:59:60+01:00', '10:00:00+23:59'], ['10:00:60Z', '10:00:00+24:00', '10:00']),
+  ...format('duration', ['P1Y2M3DT4H5M6S', 'PT36H', 'P4W', 'P1DT12H'], ['P', 'PT', 'P1YT', 'P1D1Y', 'P1W1D']),
+  ...format(
+    'uri',
+    [
+      'https://www.bbc.co.uk/news',
+      'http://localhost:11434',
+      'http://a/%20?q=%C3%A9#f',
+      'mailto:a@b.c',
+      'urn:isbn:1',
+      'http://[::1]/',
+    ],
+    ['www.bbc.co.uk', '//a/b', 'http://a b', 'http://a/%2', 'http://a:b:c/', 'http://[::1', 'é:a'],
+  ),
+  ...format(
+    'uri-reference',
+    ['//example.com:80/p', '../a', '', '#a', '?q', '/a//b', 'a:b'],
+    ['//example.com:abc/p', '#%zz', 'a\\b', '1a:b', ' '],
+  ),
+  ...format('iri', ['https://例え.jp/é?\ue000'], ['https://a/\ue000', 'é']),
+  ...format(
+    'hostname',
+    ['localhost', 'www.bbc.co.uk', `${'a'.repeat(63)}.b`, `${`${'a'.repeat(63)}.`.repeat(3)}${'a'.repeat(61)}`],
+    ['xn--x', 'a-', '-a', 'a..b', 'a.', '', 'a'.repeat(64), `${`${'a'.repeat(63)}.`.repeat(3)}${'a'.repeat(62)}`],
+  ),
+  ...format(
+    'email',
+    ["o'hara+x@mail.example.co.uk", `${'a'.repeat(64)}@b.co`],
+    ['a@b', `${'a'.repeat(65)}@b.co`, '.a@b.co', 'a..b@c.de', 'a@-b.de'],
+  ),
+  ...format('uuid', ['2EB8AA08-aa98-11ea-b4aa-73b441d16380'], ['2eb8aa08-aa98-11ea-b4aa-73b441d1638', 'x']),
+  ...format(
+    'ipv6',
+    ['::1', '2001:db8::8a2e:370:7334', '::ffff:192.0.2.1', '1:2:3:4:5:6:7::'],
+    ['1::2::3', '12345::', '1:2:3'],
+  ),
+  ...format('relative-json-pointer', ['0', '12345/a~1b', '1#'], ['01', '-1', '1/~2']),
+  ...format('uri-template', ['http://a/{+x,y:3}{?z*}'], ['{', '{a b}', '{}']),
+  ...format('regex', ['^a(b|[c_]+)?\\d{2,}$', 'a|b'], ['(', '*', '[']),
+];
+
+/** @param {number} multipleOf @param {string[]} takes @param {string[]} refuses @returns {[any, any[], any[]][]} */
+function multiples(multipleOf, takes, refuses) {
+  const texts = (/** @type {string[]} */ list) => list.map((json) => ({ json }));
+  return [[{ type: 'number', multipleOf }, texts(takes), texts(refuses)]];
+}
+
+/** @param {string} name @param {string[]} takes @param {string[]} refuses @returns {[any, any[], any[]][]} */
+function format(name, takes, refuses) {
+  return [[{ type: 'string', format: name }, takes, refuses]];
+}
+
+describe('what schemas hold of, and what not', () => {
+  for (const [schema, takes, refuses] of HELD)
+    test(JSON.stringify(schema).slice(0, 100), async () => {
+      for (const [values, expected] of /** @type {const} */ ([
+        [takes, true],
+        [refuses, false],
+      ]))
+        for (const value of values) {
+          const text = value?.json ?? textOf(value);
+          assert.equal(await pick.takes({ type: 'json_schema', schema }, text), expected, text.slice(0, 200));
+        }
+    });
+});
+
+describe('what is passed over is named', () => {
+  for (const [schema, warnings] of /** @type {[any, string[]][]} */ ([
+    [{ type: 'integer', title: 'a', 'x-a': 1 }, []],
+    [
+      { type: 'object', readonly: true, properties: { links: { minimun: 3, links: [] } }, required: ['links'] },
+      ['readonly', 'minimun', 'links'].map((name) => `"${name}" is not a keyword of JSON Schema: it was passed over`),
+    ],
+    [
+      { type: 'string', format: 'starts_with', pattern: '^ab.*' },
+      ['"starts_with" is not a format of JSON Schema: it was passed over'],
+    ],
+    [
+      { anyOf: [{ not: { format: 'cuid' } }, { type: 'null' }] },
+      ['"cuid" is not a format of JSON Schema: it was passed over'],
+    ],
+  ]))
+    test(JSON.stringify(schema), async () => {
+      const compiled = await compile({ type: 'json_schema', schema });
+      assert.deepEqual(compiled.warnings.sort(), warnings.sort());
+      const validate = validator(schema);
+      for (const text of await texts({ type: 'json_schema', schema }, 8)) assert.ok(validate(JSON.parse(text)), text);
+    });
+});
+
+describe('formats', () => {
+  for (const [format, what] of /** @type {[any, RegExp][]} */ ([
+    [{ type: 'json_object', scheme: {} }, /responseFormat has an unknown member "scheme"/],
+    [{ type: 'json_schema', schema: {}, pattern: 'a' }, /unknown member "pattern"/],
+    [{ type: 'json_schema', json_schema: { schema: {}, strct: true } }, /json_schema has an unknown member "strct"/],
+    [{ type: 'json_schema', json_schema: { schema: {} }, schema: {} }, /one in "json_schema"/],
+    [{ type: 'json_schema', json_schema: [] }, /json_schema must be an object/],
+    [{ type: 'regex', pattern: 'a', flags: 's' }, /unknown member "flags"/],
+    [{ type: 'choice', choices: ['a'], choice: 'a' }, /unknown member "choice"/],
+    [{ type: 'grammar', grammar: 'root ::= "a"', root: 'a' }, /unknown member "root"/],
+    [{ type: 'text', schema: {} }, /unknown member "schema"/],
+  ]))
+    test(`refused: ${JSON.stringify(format)}`, () =>
+      assert.rejects(compile(format), (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message)));
+
+  test('an object with a schema is held to both', async () => {
+    const schema = {
+      properties: { a: { $ref: '#/definitions/a' } },
+      required: ['a'],
+      definitions: { a: { const: 1 } },
+    };
+    const format = { type: 'json_object', schema };
+    for (const text of await texts(format, 5)) assert.deepEqual(JSON.parse(text), { a: 1 });
+    assert.equal(await pick.takes(format, '1'), false);
+    assert.deepEqual((await compile({ type: 'json_object', schema: { xx: 1 } })).warnings.length, 1);
+  });
+
+  test('parts keep their references', async () => {
+    const $defs = { q: { $anchor: 'q', type: 'integer' }, o: { $id: 'other', type: 'null' }, z: { const: 1 } };
+    const properties = { a: { $ref: '#q' }, b: { $ref: 'other' }, c: { $ref: '#/$defs/z' }, d: { $ref: '#' } };
+    const first = { type: 'object', properties, required: ['a'], additionalProperties: false, $defs };
+    const second = { ...first, $defs: { ...$defs, q: { $anchor: 'q', type: 'boolean' } } };
+    const call = {
+      type: 'object',
+      properties: { name: { const: 'f' }, args: { $ref: 'part:0' } },
+      required: ['name', 'args'],
+    };
+    const schema = { anyOf: [call, { $ref: 'part:1' }] };
+    const format = { type: 'json_schema', schema, parts: [first, second] };
+    for (const [value, expected] of /** @type {const} */ ([
+      [{ name: 'f', args: { a: 1, b: null, c: 1, d: { a: 2 } } }, true],
+      [{ a: true, b: null, d: { a: false } }, true],
+      [{ name: 'f', args: { a: true } }, false],
+      [{ a: 1 }, false],
+      [{ name: 'f', args: { a: 1, c: 2 } }, false],
+    ]))
+      assert.equal(await pick.takes(format, textOf(value)), expected, textOf(value));
+  });
+});
+
 describe('what explodes', () => {
+  const alternatives = (/** @type {number} */ i) =>
+    Array.from({ length: 13 }, (_, k) => `[a-${'mnopqrstuvwxyz'[k]}]{2,9}${k}`).join('|') + i;
+  for (const [name, format] of /** @type {[string, any][]} */ ([
+    [
+      '100 patterns of 13 alternatives',
+      {
+        schema: {
+          properties: Object.fromEntries(
+            Array.from({ length: 100 }, (_, i) => [`p${i}`, { pattern: alternatives(i) }]),
+          ),
+        },
+      },
+    ],
+    [
+      '100 multiples',
+      {
+        schema: {
+          properties: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`p${i}`, { multipleOf: 4001 - i }])),
+        },
+      },
+    ],
+    ['a sequence of optional characters', { schema: { pattern: `^${'a?'.repeat(20_000)}$` } }],
+  ]))
+    test(`${name}: one bound for the whole format`, () =>
+      assert.rejects(compile({ type: 'json_schema', ...format }), { code: 'GRAMMAR', message: /too many states/ }));
+
+  test('100,000 carets say what one does', async () => {
+    const format = { type: 'regex', pattern: `${'^'.repeat(100_000)}ab` };
+    assert.ok(await pick.takes(format, 'ab'));
+  });
+
+  test('30,000 alternatives are encoded in time that grows with their number', async () => {
+    const words = Array.from({ length: 30_000 }, (_, i) => `"a${i}"`);
+    const format = { type: 'grammar', grammar: `root ::= ${words.join(' | ')}` };
+    assert.ok((await compile(format)).bytes.length > 30_000);
+  });
+
   test('amid a text: refused, in the memory that it began with, and the next text begins', async () => {
     const machine = await grammarMachine();
     const grammar = 'root ::= "(" root ")" "x"? | "a"';

@@ -56,3 +56,12 @@ export function pickerOf(machine, seed) {
 
   return Object.assign(pick, { takes });
 }
+
+/** One line, a space behind commas and colons. @param {any} value @returns {string} */
+export function textOf(value) {
+  if (Array.isArray(value)) return `[${value.map(textOf).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([name, one]) => `${JSON.stringify(name)}: ${textOf(one)}`)
+    .join(', ')}}`;
+}

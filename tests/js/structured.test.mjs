@@ -129,6 +129,23 @@ describe('with the bundled model', () => {
     assert.equal(steps.length, sample.mock.callCount() + 1);
   });
 
+  test('what was passed over of a schema is named in the result', async () => {
+    const schema = { type: 'object', properties: { a: { type: 'null', format: 'colour' } }, readonly: true };
+    const warnings = [
+      '"readonly" is not a keyword of JSON Schema: it was passed over',
+      '"colour" is not a format of JSON Schema: it was passed over',
+    ];
+    const responseFormat = { type: /** @type {const} */ ('json_schema'), schema };
+    assert.deepEqual((await model.reply(ASK, { responseFormat, maxTokens: 20 })).warnings?.sort(), warnings.sort());
+    const { warnings: named } = await model.chat.completions.create({
+      messages: ASK,
+      response_format: responseFormat,
+      max_tokens: 20,
+    });
+    assert.deepEqual(named?.sort(), warnings.sort());
+    assert.equal((await model.reply(ASK, { responseFormat: AS_SCHEMA, maxTokens: 60 })).warnings, undefined);
+  });
+
   test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
     const response = {
       responseFormat: { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: SCHEMA } },
@@ -223,9 +240,12 @@ test('in a worker', async () => {
     maxTokens: 8,
   });
   assert.match(text, /^(yes|no)!{1,3}$/);
-  await assert.rejects(model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { minimun: 1 } } }).done(), {
-    code: 'GRAMMAR',
-    message: /minimun/,
-  });
+  await assert.rejects(
+    model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { divisibleBy: 1 } } }).done(),
+    {
+      code: 'GRAMMAR',
+      message: /divisibleBy/,
+    },
+  );
   await engine.close();
 });

@@ -51,8 +51,8 @@ export class Admission {
       !(a.unique && repeats) &&
       (!a.repeats || repeats) &&
       value.every((item, i) => this.satisfies(a.prefix[i] ?? a.rest, item)) &&
-      a.contains.every(({ sub, min, max }) => {
-        const n = value.filter((item) => this.satisfies(sub, item)).length;
+      a.contains.every(({ sub, from, min, max }) => {
+        const n = value.slice(from).filter((item) => this.satisfies(sub, item)).length;
         return n >= min && n <= max;
       })
     );

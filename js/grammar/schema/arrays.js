@@ -1,14 +1,17 @@
 /** Arrays of a shape, as rules. */
-import { ofTexts } from '../dfa.js';
+import { ofTexts, textsOf } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { MARK } from '../ir.js';
-import { jsonOf, stringDfa } from './scalars.js';
+import { numberTexts } from './numbers.js';
+import { jsonOf, stringDfa, writeText } from './scalars.js';
 import { andSub, canonical, TRUE } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 
 const MOST_LISTED = 64;
+/** Characters of a string from which on a limit is no hindrance to differ. */
+const FAR = 64;
 const MOST_TUPLES = 4096;
 /** Items of a list of different strings, at most, and at least where it must have some. */
 const MOST_DIFFERENT = 1000;
@@ -16,15 +19,28 @@ const MOST_NEEDED = 16;
 /** States of lists whose items are counted by kinds. */
 const MOST_COUNTED = 40_000;
 
+/** Without a limit of length so far away that texts which differ before are enough. @param {Shape} s @returns {Shape} */
+const withoutFar = (s) => (s.string.dfa && s.string.max >= FAR ? { ...s, string: { ...s.string, max: Infinity } } : s);
+
+/** All values of a shape; null: too many, or not known. @param {Shape} s @returns {any[] | null} */
+function valuesOf(s) {
+  if (s.values) return [...s.values.values()];
+  if (s.types.has('array') || s.types.has('object')) return null;
+  const numbers = s.types.has('number') ? numberTexts(s.number, []) : null;
+  const strings = s.types.has('string') ? stringDfa(withoutFar(s)) : null;
+  if ((numbers && numbers.max < Infinity) || (s.types.has('string') && !strings)) return null;
+  const found = [numbers?.texts, strings].map((dfa) => (dfa ? textsOf(dfa, MOST_LISTED) : []));
+  return found[0] && found[1] && [null, true, false, ...found[0].map(Number), ...found[1]];
+}
+
 /** All values of a schema; null: too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
 function allOf(compiler, sub) {
   /** @type {Map<string, any>} */
   const found = new Map();
   for (const s of compiler.shapesOf(sub)) {
-    const few = !['number', 'string', 'array', 'object'].some((type) => s.types.has(type));
-    if (!s.values && !few) return null;
-    for (const value of s.values?.values() ?? [null, true, false])
-      if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
+    const values = valuesOf(s);
+    if (!values) return null;
+    for (const value of values) if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
   }
   return found.size <= MOST_LISTED ? [...found.values()] : null;
 }
@@ -41,10 +57,10 @@ function contained({ contains, ...array }) {
     if (one.min > one.max) return null;
     if (one.sub.pos.length || one.sub.neg.length) {
       if (one.min > 0 || one.max < Infinity) counted.push(one);
-    } else [min, max] = [Math.max(min, one.min), Math.min(max, one.max)];
+    } else [min, max] = [Math.max(min, one.min && one.from + one.min), Math.min(max, one.from + one.max)];
   }
   // As many items as it needs; of more than the list may have nothing must be said.
-  for (const one of counted) min = Math.max(min, one.min);
+  for (const one of counted) if (one.min) min = Math.max(min, one.from + one.min);
   return min > max ? null : { ...array, min, max, contains: counted };
 }
 
@@ -85,7 +101,7 @@ function writeInOrder({ rules, admission }, values, { min, max, contains }, from
     if (i === values.length) continue;
     rules.skip(at, state(i + 1, n, counts));
     if (n === most) continue;
-    const next = counts.map((count, k) => count + (holds[i][k] ? 1 : 0));
+    const next = counts.map((count, k) => count + (holds[i][k] && n >= contains[k].from ? 1 : 0));
     if (contains.some((one, k) => next[k] > one.max)) continue;
     const target = state(
       i + 1,
@@ -96,25 +112,23 @@ function writeInOrder({ rules, admission }, values, { min, max, contains }, from
   }
 }
 
-/** The one shape of items that are strings which can always become longer. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
+/** The one shape of items that are strings which can become longer, or are of any characters. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
 function endless(compiler, sub) {
   const [s, ...others] = compiler.shapesOf(sub);
   if (!s || others.length || s.values || [...s.types].join() !== 'string') return null;
-  const dfa = stringDfa(s);
+  const dfa = stringDfa(withoutFar(s));
   const goesOn = dfa ? dfa.every(({ accepts, edges }) => !accepts || edges.length) : s.string.max > 0;
   return goesOn ? s : null;
 }
 
 /** Lists of different strings: marks say where C compares them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
 function writeDifferent(compiler, s, { min, max }, from, to) {
-  const { rules, writer } = compiler;
+  const { rules } = compiler;
   const item = rules.rule('an item');
   const inside = rules.marked(rules.start(item), '"', MARK.open);
   const end = rules.state();
   rules.marked(end, '"', MARK.close, rules.state(true));
-  const dfa = stringDfa(s);
-  if (dfa) writer.dfa(inside, dfa, end, true);
-  else rules.call(inside, compiler.spelled(), end, s.string.min, s.string.max);
+  writeText(compiler, s, compiler.spelled(), inside, end);
   const more = rules.rule('an item');
   rules.call(rules.literal(rules.start(more), ', '), item, rules.state(true));
 
@@ -146,7 +160,7 @@ function writeUnique(compiler, array, from, to) {
   const tuples = lists.reduce((product, list) => product * list.length, 1);
   if (!prefix.length || lists.length < prefix.length || tuples > MOST_TUPLES || min > prefix.length)
     throw refused(
-      'uniqueItems is supported where items are of an enum, strings that may be of any length, or at most one',
+      'uniqueItems is supported where items are of few values, strings that may be of any length, or at most one',
       'give the items an enum, or leave uniqueItems out and drop repetitions afterwards',
     );
   /** @type {any[][]} */
@@ -197,15 +211,16 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
   const { rules } = compiler;
   const limits = countsOf(contains);
   // Behind so many items all are alike.
-  const last = max < Infinity ? max : Math.max(min, prefix.length, 1);
+  const last = max < Infinity ? max : Math.max(min, prefix.length, ...contains.map(({ from }) => from), 1);
   const most = (last + 1) * limits.reduce((product, limit) => product * (limit + 1), 1) * 2 ** contains.length;
   if (most > MOST_COUNTED) throw tooLarge('contains beside limits of the number of items');
-  /** What an item is if it counts for some and not for others; null: nothing is. @param {Sub} item @param {boolean[]} counts @returns {Sub | null} */
-  const itemOf = (item, counts) => {
+  /** What item n is if it counts for some and not for others; null: nothing is. @param {number} n @param {boolean[]} counts @returns {Sub | null} */
+  const itemOf = (n, counts) => {
     const sub = contains.reduce((all, one, k) => {
       if (counts[k]) return andSub(all, one.sub);
+      if (n < one.from) return all;
       return one.max < Infinity ? andSub(all, { pos: one.sub.neg, neg: one.sub.pos }) : all;
-    }, item);
+    }, prefix[n] ?? rest);
     return compiler.hasShape(sub) ? sub : null;
   };
   const ways = Array.from({ length: 2 ** contains.length }, (_, bits) =>
@@ -243,7 +258,8 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
       const next = counts.map((count, k) => count + (way[k] ? 1 : 0));
       // More than the least is counted only where there is a most.
       if (next.some((count, k) => count > limits[k])) continue;
-      const sub = itemOf(prefix[n] ?? rest, way);
+      if (way.some((counted, k) => counted && n < contains[k].from)) continue;
+      const sub = itemOf(n, way);
       if (sub) rules.call(before, compiler.rule(sub), state(Math.min(n + 1, last), next));
     }
   }

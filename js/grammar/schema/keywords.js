@@ -164,11 +164,8 @@ function notItems(value, context, schema, part) {
     return tuple.flatMap((/** @type {any} */ item, /** @type {number} */ i) =>
       one(['array'], (s) => ([s.array.prefix, s.array.min] = [[...Array(i).fill(TRUE), context.notSub(item)], i + 1])),
     );
-  // The first of the rest is the wrong one: others may be as well.
-  return one(
-    ['array'],
-    (s) => ([s.array.prefix, s.array.min] = [[...tuple.map(() => TRUE), context.notSub(value)], tuple.length + 1]),
-  );
+  const wrong = { sub: context.notSub(value), from: tuple.length, min: 1, max: Infinity };
+  return one(['array'], (s) => (s.array.contains = [wrong]));
 }
 
 /** How many items what `contains` says must hold of. @param {any} schema */
@@ -355,14 +352,14 @@ export const KEYWORDS = new Map([
       yes: (v, c, schema) =>
         one(undefined, (s) => {
           const { min, max } = timesOf(schema);
-          s.array.contains = [{ sub: c.sub(v), min, max }];
+          s.array.contains = [{ sub: c.sub(v), from: 0, min, max }];
           // (With a minimum of 0 for some validators it has evaluated nothing.)
           if (c.containsEvaluates && min > 0) s.array.evaluated.contains = [v];
         }),
       no: (v, c, schema) => {
         const { min, max } = timesOf(schema);
         const times = (/** @type {number} */ from, /** @type {number} */ to) =>
-          one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: from, max: to }]));
+          one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), from: 0, min: from, max: to }]));
         return [...(min > 0 ? times(0, min - 1) : []), ...(max < Infinity ? times(max + 1, Infinity) : [])];
       },
     },

@@ -57,16 +57,20 @@ function countedDfa({ string, ...s }) {
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 function writeString(compiler, s, from, to) {
-  const { rules, writer } = compiler;
-  if (s.string.min > s.string.max) return;
+  const { rules } = compiler;
   const end = rules.state();
   rules.literal(end, '"', to);
-  const inside = rules.literal(from, '"');
+  writeText(compiler, s, compiler.character(), rules.literal(from, '"'), end);
+}
+
+/** What a string of a shape has in its quotes. @param {Compiler} compiler @param {Shape} s @param {number} character  the rule of one, if any may come @param {number} inside @param {number} end */
+export function writeText({ rules, writer }, s, character, inside, end) {
+  if (s.string.min > s.string.max) return;
   const counted = countedDfa(s);
   if (counted) return writer.limited(inside, counted.all, counted.lacks, counted, end);
   const dfa = stringDfa(s);
   if (dfa) writer.dfa(inside, dfa, end, true);
-  else rules.call(inside, compiler.character(), end, s.string.min, s.string.max);
+  else rules.call(inside, character, end, s.string.min, s.string.max);
 }
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */

@@ -14,6 +14,8 @@ import { tooLarge } from '../failure.js';
  * @typedef {{ only: Set<string> | null, not: Set<string> }} Known
  */
 
+/** So many items, of those from one on, are of some kind. @typedef {{ sub: Sub, from: number, min: number, max: number }} Contained */
+
 /**
  * @typedef {object} Shape
  * @property {Set<string>} types
@@ -21,7 +23,7 @@ import { tooLarge } from '../failure.js';
  * @property {Map<string, any>} excluded          and none of these
  * @property {{ integer: boolean, fraction: boolean, min: number, max: number, above: number, below: number, multiples: number[], notMultiples: number[] }} number
  * @property {{ min: number, max: number, dfa: Dfa | null }} string
- * @property {{ prefix: Sub[], rest: Sub, min: number, max: number, contains: { sub: Sub, min: number, max: number }[], unique: boolean, repeats: boolean,
+ * @property {{ prefix: Sub[], rest: Sub, min: number, max: number, contains: Contained[], unique: boolean, repeats: boolean,
  *   evaluated: { count: number, all: boolean, contains: any[] } }} array  evaluated: the first so many items, or all, and those that one of these schemas holds of
  * @property {{ properties: Map<string, Sub>, known: Map<string, Known>, patterns: Map<string, Sub>, additional: { sub: Sub, none: boolean, names: string[], patterns: string[] }[],
  *   names: Sub[], required: Set<string>, forbidden: Set<string>, min: number, max: number, some: { sub: Sub, names: string[], patterns: string[], inside: string | null }[],
