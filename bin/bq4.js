@@ -31,7 +31,7 @@ FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
   --adapter FILE       computes with an adapter (LoRA): adapter_model.safetensors of PEFT, or a .gguf
   --draft FILE         a smaller model of the same vocabulary, which guesses what comes next: the same text in fewer steps
   --context N          tokens of context (default: the model's own, at most 4096)
-  --kv f32|f16|i8|i4|i2  type of the KV cache (default i8; f32 is the reference)
+  --kv f32|f16|i8|i4|i2  type of the KV cache (default i8, f16 where keys have a bias; f32 is the reference)
   --kv-window N        positions that a token sees, besides the first ones (--kv-sinks N, default 4): the context may then be longer than
                        the model was made for, in the same memory
   --kv-evict attention what got the least attention leaves a window of a multiple of 256, not the oldest (H2O)

@@ -153,6 +153,7 @@ typedef struct bq_plan {
   uint64_t token_weights;  /* weights that every token meets: what its time is spent on */
   uint64_t cluster_bytes;  /* one block: what bq_model_cluster takes; 0: options.head is 0 */
   bool lacks_kernels;      /* some are of types that bq_kernels_best() can't multiply with */
+  bool key_bias;           /* keys have a bias, which may be so large that 8 bits cost much */
   bq_config config;
 } bq_plan;
 

@@ -37,7 +37,7 @@ typedef struct bqw_session_options { /* 52 bytes */
   uint32_t evict;
 } bqw_session_options;
 
-typedef struct bqw_plan { /* 144 bytes */
+typedef struct bqw_plan { /* 152 bytes */
   double file_bytes;      /* 0 */
   double prefix_bytes;    /* 8 */
   double weight_bytes;    /* 16 */
@@ -56,6 +56,7 @@ typedef struct bqw_plan { /* 144 bytes */
   uint32_t no_head, bidirectional; /* 120, 124 */
   uint32_t pooling, normalize, text_tokens; /* 128 … 136: of its embeddings, as bq_config */
   uint32_t lacks_kernels; /* 140: 1: of types that come with bqw_add_kernels */
+  uint32_t key_bias;      /* 144: 1: keys have a bias, for which f16 is a better cache than i8 */
 } bqw_plan;
 
 /* How a model keeps to a budget: bq_paging. Given to the loader as it was planned. */

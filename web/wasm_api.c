@@ -186,7 +186,8 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .pooling = (uint32_t)c->pooling,
                     .normalize = c->normalize,
                     .text_tokens = c->text_tokens,
-                    .lacks_kernels = p->lacks_kernels};
+                    .lacks_kernels = p->lacks_kernels,
+                    .key_bias = p->key_bias};
 }
 
 BQW(uint32_t)

@@ -67,6 +67,7 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   if (paged) bq_conversion_drop(&l);
   block->weight_bytes += l.engine_bytes;
   block->token_weights += token_weights(c, e);
+  block->key_bias |= bq_slot_is_key_bias(e->slot);
   if (!p->vectors) block->types |= UINT64_C(1) << l.type;
   if (e->slot == BQ_SLOT_HEAD || (c->tied && e->slot == BQ_SLOT_WTE)) block->head = l.type;
   p->spare = bq_larger(p->spare, l.spare);

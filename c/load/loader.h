@@ -38,6 +38,7 @@ typedef struct bq_model_block {
   uint64_t token_weights; /* weights that every token is multiplied with */
   uint64_t types;         /* of matrices: bit t is set where one is of bq_type t in the end */
   bq_type head;           /* the head's */
+  bool key_bias;          /* a layer's keys have a bias */
   bq_paging paging;       /* without model_bytes; zeros when nothing is paged */
 } bq_model_block;
 

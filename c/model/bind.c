@@ -328,6 +328,12 @@ uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
   return slot < FIRST_STAGE_SLOTS ? 0 : 1 + c->layers;
 }
 
+bool bq_slot_is_key_bias(uint32_t slot) {
+  if (slot < BQ_OTHER_SLOTS || part_of(slot) != BIAS) return false;
+  const module_run run = modules_of(slot);
+  return run.first <= BQ_K && BQ_K < run.first + run.n;
+}
+
 bool bq_slot_is_vector(uint32_t slot) {
   if (slot < BQ_OTHER_SLOTS) return other_slots[slot].cols == NONE;
   return part_of(slot) || modules[modules_of(slot).first].cols == NONE;

@@ -47,6 +47,8 @@ uint32_t bq_slots_of(const bq_config *config);
 uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 /* Whether the slot holds a matrix of each expert, one after the other. */
 bool bq_slot_stacked(uint32_t slot);
+/* Whether the slot holds a bias of keys, alone or with that of queries. */
+bool bq_slot_is_key_bias(uint32_t slot);
 /* Whether the slot holds one f32 vector, rather than a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 

@@ -324,11 +324,18 @@ static void ready_head(const place *p, const bq_step *step, uint32_t which, uint
   }
 }
 
-/* For a cache of 4 bits the dims of queries and of keys are spread, which leaves their dots what
- * they are. */
-static void spread_heads(const bq_session *s, float *x, size_t stride, size_t n, bool key) {
-  const size_t dim = s->model->config.head_dim;
-  for (size_t t = 0; t < n && s->options.kv_type > BQ_KV_I8; t++)
+/* Whether a layer's keys are quantized so that their largest dims would cost the others: in 4 bits
+ * or fewer always, in 8 where keys have a bias. Qwen 2's biases are up to 50 times as large as what
+ * is added to them, and 32 dims share a scale. */
+static bool spreads_keys(const place *p) {
+  const bq_kv_type type = p->s->options.kv_type;
+  return type > BQ_KV_I8 || (type == BQ_KV_I8 && p->w->module[BQ_K].b);
+}
+
+/* The dims of queries and of such keys are spread, which leaves their dots what they are. */
+static void spread_heads(const place *p, float *x, size_t stride, size_t n, bool key) {
+  const size_t dim = p->s->model->config.head_dim;
+  for (size_t t = 0; t < n && spreads_keys(p); t++)
     spread_dims(x + t * stride, dim, key ? 1.0f : 1.0f / (float)(dim & (~dim + 1)));
 }
 
@@ -359,7 +366,7 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
   if (i < c->heads) {
     float *q = j->buffer[BQ_BUFFER_Q] + i * dim;
     ready_head(p, step, 0, (uint32_t)i, q, j->cols[BQ_BUFFER_Q]);
-    spread_heads(s, q, j->cols[BQ_BUFFER_Q], j->tokens, false);
+    spread_heads(p, q, j->cols[BQ_BUFFER_Q], j->tokens, false);
     return;
   }
   const uint32_t h = (uint32_t)(i - c->heads);
@@ -373,7 +380,7 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
     float *key = k + g.at * stride, *value = v + g.at * stride;
     const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, h);
     keep_sinks(p, &g, h, key, value, stride);
-    spread_heads(s, key, stride, g.tokens, true);
+    spread_heads(p, key, stride, g.tokens, true);
     s->model->kernels->kv_store[s->options.kv_type](&kv, place_at(p, &g), g.tokens, key, value,
                                                     stride);
   }
@@ -405,7 +412,7 @@ static void leave_sinks(const place *p, const segment *g, uint32_t head, uint32_
     s->model->kernels->rope(sight.keys + i * dim,
                             s->sink_rope[table] + (size_t)(p->j->batch_at + g->at) * c->rope_dim,
                             c->rope_dim, c->rope_pairs == BQ_ROPE_ADJACENT);
-  spread_heads(s, sight.keys, dim, n, true);
+  spread_heads(p, sight.keys, dim, n, true);
   sight.table[0] = sight.block;
   bq_assert(end - from + BQ_KV_BLOCK <= bq_kv_window_most(s->options.kv_window));
   for (uint32_t at = from, i = 1; at < end; at += BQ_KV_BLOCK, i++)

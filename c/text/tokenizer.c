@@ -102,7 +102,7 @@ static bq_status check_ends(const reader *r, const bq_tokenizer *t, size_t at, u
     if (end < before || end > text)
       return refuse(r, at, DAMAGED "the text of token %u has a wrong end", id);
     if (end - before > BQ_TOKEN_BYTES_MAX)
-      return refuse(r, at, "token %u of the tokenizer is longer than 4,096 bytes", id);
+      return refuse(r, at, DAMAGED "the text of token %u is too long", id);
     before = end;
   }
   if (before == text) return BQ_OK;
@@ -234,7 +234,7 @@ bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t fil
   if (status == BQ_OK) status = read_arrays(&r, t, size);
   if (status != BQ_OK) return status;
   if (!bq_vocab_build(t))
-    return refuse(&r, 0, DAMAGED "more than %u of its texts or merges have one hash", BQ_PROBES);
+    return refuse(&r, 0, DAMAGED "more than %u of its entries collide", BQ_PROBES);
   *out = t;
   return BQ_OK;
 }

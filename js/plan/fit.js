@@ -16,9 +16,15 @@ const SMALL = 256 * 2 ** 20;
 const LEAST_CONTEXT = 512;
 /** One after the other, where a budget asks for it. Not i4 and i2, which cost quality: only who asks for them gets them. @type {Kv[]} */
 const PRECISIONS = ['f32', 'f16', 'i8'];
-/** Tokens of context at most, and the type of the KV cache, where nothing is asked for: what is of use, not the reference. */
+/** Tokens of context at most, where nothing is asked for. */
 const CONTEXT_DEFAULT = 4096;
-const KV_DEFAULT = 'i8';
+/**
+ * The type of the KV cache where nothing is asked for: what is of use, not the reference. The bias of keys (Qwen 2) may be so large that i8
+ * costs more than all else together (docs/QUALITY.md). How large it is isn't known before the weights are there.
+ * @param {Record<string, number>} numbers  of a plan
+ * @returns {Kv}
+ */
+const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' : keyBias ? 'f16' : 'i8');
 
 /** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
 /** @typedef {{ sessions: number, context: number, kv: Kv }} Sizes */
@@ -61,7 +67,7 @@ export async function fitted(planner, heapBase, options, apply, notPageable) {
   const asked = {
     sessions,
     context: options.context ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT),
-    kv: options.kv ?? (encodes ? 'f32' : KV_DEFAULT),
+    kv: options.kv ?? defaultKv(least.numbers),
   };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @param {Sizes} sizes */

@@ -58,7 +58,7 @@
  * @typedef {object} LoadOptions
  * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
- * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache; default i8
+ * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache; default i8, f16 where keys have a bias (Qwen 2)
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i16 for a model that
  *   writes text and has 50 to 300 MB of weights, i8 for others
  * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256

@@ -1,7 +1,8 @@
 /* Any bytes as a TOKN section, then any bytes as text and as ids.
  *
  * input: u8 mode, u16 bytes of the section, section, text. In mode bit 0 the section's counts and
- * kind are set to what fits it, so that most inputs get past the header. */
+ * kind are set to what fits it, so that most inputs get past the header; in bit 6 it has a part,
+ * whose own counts fit it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,10 +95,15 @@ static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, ui
   const bq_text_range plain[] = {{0, (uint32_t)bytes / 3}, {(uint32_t)bytes / 2, (uint32_t)bytes}};
   bq_tokenize_options options = {mode & 8, mode & 16, false, bytes & 1, plain, bytes % 3};
   uint64_t need = bq_tokenize_scratch(t, bytes, false);
+  if (need > 1 << 26) return; /* steps may make a text as long as that, or too long */
   void *scratch = malloc((size_t)need);
-  size_t count = 0, capacity = 3 * bytes + 4, again; /* SPM adds spaces after control tokens */
-  uint32_t *ids = malloc(capacity * sizeof *ids);
+  size_t count = 0, again;
+  require(bq_tokenize(t, text, bytes, &options, scratch, NULL, 0, &count) ==
+          (count ? BQ_ARGUMENT : BQ_OK));
+  const size_t capacity = count;
+  uint32_t *ids = malloc(capacity * sizeof *ids + 1);
   require(bq_tokenize(t, text, bytes, &options, scratch, ids, capacity, &count) == BQ_OK);
+  require(count == capacity);
   size_t half = count / 2;
   uint32_t *few = malloc(half * sizeof *few + 1);
   bq_status status = bq_tokenize(t, text, bytes, &options, scratch, few, half, &again);
@@ -148,14 +154,93 @@ static void check_split(const uint8_t *data, size_t n) {
   free(text);
 }
 
+/* Makes bytes a stage of few classes and states; returns how many of them it has. */
+static size_t repair_stage(uint8_t *part, size_t size) {
+  if (size < 16) return size;
+  const uint32_t classes = 1 + part[4] % 4, states = 2 + part[8] % 6, runs = 1 + part[12] % 6;
+  const uint32_t columns = classes + 1;
+  const size_t table = 16 + 4 * (size_t)runs, need = table + (2 * states * columns + 3) / 4 * 4;
+  if (need > size) return size;
+  put32(part, part[0] % (BQ_STAGE_FLAGS + 1u));
+  put32(part + 4, classes);
+  put32(part + 8, states);
+  put32(part + 12, runs);
+  uint32_t first = 0;
+  for (uint32_t i = 0; i < runs; i++) {
+    uint8_t *run = part + 16 + 4 * (size_t)i;
+    put32(run, first << 8 | run[0] % classes);
+    first += 1 + run[1] + (i == 3 ? 0x300u : 0);
+  }
+  for (uint32_t i = 0; i < states * columns; i++) {
+    uint8_t *cell = part + table + 2 * (size_t)i;
+    const uint32_t state = i / columns;
+    cell[1] = state > 1 && cell[1] & 1 ? BQ_STAGE_MATCH >> 8 : 0;
+    cell[0] = state ? (uint8_t)(cell[0] % states) : 0;
+  }
+  return need;
+}
+
+/* Makes bytes a map of SentencePiece's: units that lead to each other, texts that end. */
+static void repair_charsmap(uint8_t *part, size_t size) {
+  if (size < 16) return;
+  const uint32_t units = 1 + part[4] % ((uint32_t)(size - 12) / 4);
+  put32(part, (uint32_t)size - 4);
+  put32(part + 4, 4 * units);
+  for (uint32_t i = 0; i < units; i++) {
+    uint8_t *unit = part + 8 + 4 * (size_t)i;
+    const uint32_t value = unit[3] % 8, label = (uint8_t)" abc<>\xc3\xa9"[unit[0] % 8];
+    put32(unit, unit[1] & 1 ? value : label | (unit[1] & 2u) << 7 | unit[2] % units << 10);
+  }
+  part[size - 1] = 0;
+}
+
+/* A part of the input, and its type: steps, stages and what else parts.c reads. */
+typedef struct part {
+  uint32_t type;
+  uint8_t *bytes; /* malloc */
+  size_t size;
+  const uint8_t *rest; /* of the input */
+  size_t n_rest;
+} part;
+
+static part part_of(const uint8_t *data, size_t n) {
+  static const uint8_t types[] = {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 4, 16, 19};
+  size_t size = 4 * (size_t)(data[1] + 256 * (data[2] & 3));
+  if (size > n - 4) size = (n - 4) / 4 * 4;
+  part p = {types[data[3] / 8 % sizeof types], malloc(size + 1), size, data + 4 + size,
+            n - 4 - size};
+  memcpy(p.bytes, data + 4, size);
+  if (data[0] & 64 && p.type == 16) p.size = repair_stage(p.bytes, size);
+  if (data[0] & 64 && p.type == 4) repair_charsmap(p.bytes, size);
+  if (data[0] & 64 && p.type == 17 && size >= 4) put32(p.bytes, p.bytes[0]), p.size = 4;
+  return p;
+}
+
+/* The section with this part; takes over the memory of the one without. */
+static uint8_t *with_part(uint8_t *section, size_t *bytes, const part *p) {
+  uint8_t *out = malloc(*bytes + 12 + p->size);
+  memcpy(out, section, 44);
+  put32(out + 8, 2);
+  put32(out + 44, 1);
+  put32(out + 48, p->type);
+  put32(out + 52, (uint32_t)p->size);
+  memcpy(out + 56, p->bytes, p->size);
+  memcpy(out + 56 + p->size, section + 44, *bytes - 44);
+  *bytes += 12 + p->size;
+  free(section);
+  return out;
+}
+
 /* Any bytes as a stage, and as a step: pieces that follow each other, text as long as promised. */
 static void check_part(const uint8_t *data, size_t n) {
   if (n < 4) return;
-  size_t size = 4 * (size_t)(data[1] + 256 * (data[2] & 3)), bytes;
-  if (size > n - 4) size = (n - 4) / 4 * 4;
-  uint8_t *part = malloc(size + 1), *text = malloc(n - 4 - size + 1);
-  memcpy(part, data + 4, size);
-  memcpy(text, data + 4 + size, bytes = n - 4 - size);
+  part p = part_of(data, n);
+  const size_t size = p.size;
+  size_t bytes = p.n_rest;
+  uint8_t *part = malloc(size + 1), *text = malloc(bytes + 1);
+  memcpy(part, p.bytes, size);
+  memcpy(text, p.rest, bytes);
+  free(p.bytes);
   bq_cut_stage stage;
   if (bq_cut_stage_read(part, size, &stage)) {
     void *seen = malloc((size_t)bq_cutter_memory(&stage, 1, bytes) + 1);
@@ -167,7 +252,7 @@ static void check_part(const uint8_t *data, size_t n) {
     free(seen);
   }
   bq_text_step step;
-  if (bq_text_step_read(data[0] % (BQ_STEP_TYPES + 1), part, size, &step)) {
+  if (bq_text_step_read(p.type, part, size, &step)) {
     uint64_t most = bq_normalize_limit(&step, 1, bytes);
     size_t room = most < 1 << 20 ? (size_t)most : 1 << 20;
     uint8_t *buffers[] = {malloc(room + 1), NULL};
@@ -216,8 +301,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (bytes > n - 3) bytes = n - 3;
   uint8_t *section = malloc(bytes + 1);
   memcpy(section, data + 3, bytes);
+  const uint8_t *text = data + 3 + bytes;
+  const size_t n_text = n - 3 - bytes;
   section = realloc(section, bytes + !bytes);
   if (data[0] & 1) repair(section, bytes, data[0]);
+  if (data[0] & 64 && bytes >= 44) {
+    part p = part_of(data, n);
+    section = with_part(section, &bytes, &p);
+    free(p.bytes);
+  }
   bq_tokenizer_size size = {0};
   if (bytes >= 44)
     size = (bq_tokenizer_size){bq_load32(section + 32) & 0xffff, bq_load32(section + 36) & 0xffff};
@@ -226,9 +318,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   bq_error err;
   bq_status status = bq_tokenizer_create(section, bytes, 0, size, memory, &t, &err);
   if (status == BQ_OK) {
-    check_text(t, (const char *)data + 3 + bytes, n - 3 - bytes, data[0]);
-    check_trie(t, data + 3 + bytes, n - 3 - bytes);
-    check_ids(t, data + 3 + bytes, n - 3 - bytes);
+    check_text(t, (const char *)text, n_text, data[0]);
+    check_trie(t, text, n_text);
+    check_ids(t, text, n_text);
   } else {
     require((status == BQ_FORMAT || status == BQ_UNSUPPORTED) && err.offset <= bytes);
   }

@@ -1,7 +1,12 @@
 // Plans: what fits, what is given up in which order, what the cache has, how fast it would be.
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 
@@ -31,6 +36,27 @@ test('by default: a context of use, and a KV cache of little more than a byte pe
   assert.deepEqual([context, trainedContext, kv], [4096, 16384, 'i8']);
   const small = await engine.plan(fromBytes(await tinyModel()));
   assert.equal(small.context, small.trainedContext, "the model's own where that is less");
+});
+
+test('a KV cache of f16 by default where keys have a bias, as in Qwen 2; what is asked for wins', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-key-bias-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const [name, kv] of [
+    ['qwen2', 'f16'],
+    ['phi', 'f16'],
+    ['falcon-rw', 'f16'],
+    ['qwen3', 'i8'],
+    ['llama-gqa', 'i8'],
+    ['bert', 'f32'],
+  ]) {
+    const path = join(folder, `${name}.bq4`);
+    await convert(fileURLToPath(new URL(`../golden/fixtures/${name}`, import.meta.url)), path, { quant: 'f32' });
+    assert.equal((await engine.plan(fromFile(path))).kv, kv, name);
+    assert.equal((await engine.plan(fromFile(path), { kv: 'i8' })).kv, 'i8', name);
+    const model = await engine.load(fromFile(path));
+    assert.equal(model.info.kv, kv, name);
+    await model.close();
+  }
 });
 
 test('activations: i16 by default where a model writes text and has 50 to 300 MB of weights; what is asked for wins', async () => {

@@ -1,0 +1,50 @@
+#!/usr/bin/env node
+// Lines of c/ that the fuzzers reach, by file: each runs for some seconds over what it has found before (build/fuzz/corpus) and its seeds.
+//
+//   node tests/fuzz/coverage.mjs [SECONDS for each, default 20] [FUZZER...]
+//
+// Needs clang with libFuzzer, llvm-profdata and llvm-cov. A file is listed where a fuzzer links it; lines that any of them reaches count.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const OUT = 'build/fuzz-coverage';
+const [seconds = '20', ...asked] = process.argv.slice(2);
+const names = readdirSync(join(ROOT, 'tests/fuzz'))
+  .flatMap((file) => /^fuzz_(.*)\.c$/.exec(file)?.[1] ?? [])
+  .filter((name) => !asked.length || asked.includes(name));
+const run = (/** @type {string} */ program, /** @type {string[]} */ args, env = {}) =>
+  execFileSync(program, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+    maxBuffer: 1 << 28,
+  });
+
+mkdirSync(join(ROOT, OUT), { recursive: true });
+const sources = readdirSync(join(ROOT, 'c'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.c'))
+  .map((file) => `c/${file}`);
+for (const name of names) {
+  const flags = '-w -std=c11 -ffp-contract=off -fno-math-errno -Ic -Itests/c -O1 -DBQ_ASSERTS -fsanitize=fuzzer';
+  const program = `${OUT}/${name}`;
+  const coverage = ['-fprofile-instr-generate', '-fcoverage-mapping', `tests/fuzz/fuzz_${name}.c`, ...sources];
+  run(process.env.CLANG ?? 'clang', [...flags.split(' '), ...coverage, '-o', program]);
+  const found = `build/fuzz/corpus/${name}`;
+  mkdirSync(join(ROOT, found), { recursive: true });
+  const seeds = `tests/fuzz/corpus/${name}`;
+  const profile = { LLVM_PROFILE_FILE: `${program}.profraw` };
+  run(program, [`-max_total_time=${seconds}`, found, ...(existsSync(join(ROOT, seeds)) ? [seeds] : [])], profile);
+}
+const all = `${OUT}/all.profdata`;
+run('llvm-profdata', ['merge', ...names.map((name) => `${OUT}/${name}.profraw`), '-o', all]);
+const programs = names.map((name, i) => (i ? `-object=${OUT}/${name}` : `${OUT}/${name}`));
+const exported = JSON.parse(run('llvm-cov', ['export', '-summary-only', `-instr-profile=${all}`, ...programs]));
+for (const { filename, summary } of exported.data[0].files) {
+  const file = filename.replace(ROOT, '').replace(/^.*?(?=c\/)/, '');
+  const { count, covered, percent } = summary.lines;
+  if (file.startsWith('c/')) console.log(`${percent.toFixed(0).padStart(4)} %  ${covered} of ${count}  ${file}`);
+}
