@@ -18,13 +18,20 @@ export async function openFile(path) {
       hint: 'check the path and its permissions',
     });
   let file;
-  let size;
+  let stat;
   try {
     file = await open(path.startsWith('file:') ? new URL(path) : path);
-    size = (await file.stat()).size;
+    stat = await file.stat();
   } catch (cause) {
     await file?.close();
     throw fail(cause);
+  }
+  const { size } = stat;
+  if (stat.isDirectory()) {
+    await file.close();
+    throw new BqError('READ', `${path} is a folder, not a file`, {
+      hint: `convert a folder of Hugging Face's first: npx bq4 convert ${path} model.bq4`,
+    });
   }
   return {
     name: path,
