@@ -3,6 +3,7 @@
 import { stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { BqError } from '../js/shared/errors.js';
+import { nearest } from '../js/shared/options.js';
 import { adapterOf, draftOf, flag, load, numberOf, readText, sourceOf, Usage, value, values } from './options.js';
 
 const HELP = `bq4: language models in the browser, on the CPU
@@ -572,8 +573,20 @@ async function isOneFile(files) {
   return a && b && a.dev === b.dev && a.ino === b.ino;
 }
 
+/** What HELP says of one command: its line, and the options under headings that name it. @param {string | undefined} name */
+function helpOf(name) {
+  if (!name || !Object.hasOwn(COMMANDS, name)) return '';
+  const [usage, ...sections] = HELP.split(/\n\n(?=\S)/);
+  const lines = usage.split('\n').filter((line) => line.startsWith(`  bq4 ${name} `));
+  const named = new RegExp(`\\b${name}\\b`);
+  const own = sections.filter((section) => named.test(/Options of ([^;,:]+)/.exec(section)?.[1] ?? ''));
+  return `${[...lines, ...own].join('\n\n').trimEnd()}\n`;
+}
+
 /** @param {unknown} error */
 function explain(error) {
+  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')
+    return `bq4: ${error.message}: the port is in use\n     choose another with --port N, or 0 for any that is free\n`;
   if (error instanceof Error && 'syscall' in error)
     return `bq4: ${error.message}\n     check the path, its permissions and the free space\n`;
   if (!(error instanceof BqError)) return `bq4: ${error instanceof Error ? error.stack : error}\n`;
@@ -583,7 +596,8 @@ function explain(error) {
 
 /** @param {string[]} args */
 async function main([name, ...args]) {
-  if (name === '--help' || name === '-h' || name === 'help' || args.includes('--help')) return void stdout.write(HELP);
+  if (name === '--help' || name === '-h' || name === 'help') return void stdout.write(helpOf(args[0]) || HELP);
+  if (args.includes('--help') || args.includes('-h')) return void stdout.write(helpOf(name) || HELP);
   if (name === '--version') {
     const { readFile } = await import('node:fs/promises');
     return void stdout.write(
@@ -596,7 +610,9 @@ async function main([name, ...args]) {
   try {
     parsed = parseArgs({ args, options: command.options, allowPositionals: true });
   } catch (error) {
-    throw new Usage(/** @type {Error} */ (error).message);
+    const unknown = /'--([\w-]+)/.exec(/** @type {Error} */ (error).message)?.[1];
+    if (!unknown || Object.hasOwn(command.options, unknown)) throw new Usage(/** @type {Error} */ (error).message);
+    throw new Usage(`${name} knows no --${unknown}: did you mean --${nearest(unknown, Object.keys(command.options))}?`);
   }
   const { length } = parsed.positionals;
   if (length < command.files || length > command.files + (command.more ?? 0))

@@ -49,7 +49,7 @@ function oneOf(options, name, ...words) {
 
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
-  return {
+  const all = {
     context: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
     budget: numberOf(options, 'budget'),
@@ -60,6 +60,10 @@ export function loadOptions(options) {
     activations: oneOf(options, 'activations', 'i8', 'i16'),
     quality: qualityOf(options),
   };
+  // One that was not given is left out: where it is spread behind a default, it must not undo that.
+  return /** @type {Partial<typeof all>} */ (
+    Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
+  );
 }
 
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */

@@ -78,6 +78,9 @@ const alone = {
     importer && join(dirname(importer), id) === ALONE.id ? { id: ALONE.file, external: true } : null,
 };
 
+/** Folders of the packages that are bundled. @type {Set<string>} */
+const packages = new Set();
+
 /** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
 async function bundle(entries) {
   // The command line and its threads are read from a disk, and a page that carries its model has nothing beside it: one file.
@@ -119,6 +122,11 @@ async function bundle(entries) {
         },
   });
   await made.close();
+  for (const chunk of output)
+    for (const id of 'moduleIds' in chunk ? chunk.moduleIds : []) {
+      const [folder] = /^.*[\\/]node_modules[\\/](@[^\\/]+[\\/])?[^\\/]+/.exec(id) ?? [];
+      if (folder) packages.add(folder);
+    }
   return output.map(({ fileName }) => fileName);
 }
 
@@ -138,6 +146,16 @@ for (const entries of BUNDLES)
       ecma: 2022,
       compress: { passes: 2, unsafe: false },
       mangle: { module: true },
+      // Node prints the whole line in which an error was thrown, and the message behind it.
+      format: { max_line_len: 4000 },
     });
     writeFileSync(path, `${code}\n`);
   }
+
+/** A package's name, version and licence, as its licence asks for. @param {string} folder */
+function noticeOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return `${name} ${version} (${license})\n\n${readFileSync(join(folder, 'LICENSE'), 'utf8').trim()}\n`;
+}
+const notices = [...packages].sort().map(noticeOf);
+writeFileSync(join(DIST, 'NOTICES.txt'), `Files of this folder contain:\n\n${notices.join('\n\n')}`);

@@ -6,6 +6,7 @@ import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { basename, extname, join, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { hostName, isOurs } from '../js/server/guard.js';
 
 /** @type {Record<string, string>} */
 const TYPES = {
@@ -124,6 +125,14 @@ function inside(folder, path) {
   }
 }
 
+/** Where a public path lies; undefined: a link in its folder leads elsewhere. The folder itself may be a link, as node_modules may. @param {string} path @param {string} root @param {readonly string[]} folders */
+function placeOf(path, root, folders) {
+  const folder = folders
+    .filter((one) => path === one || path.startsWith(`${one}/`))
+    .sort((a, b) => b.length - a.length)[0];
+  return path === folder ? join(root, path) : inside(join(root, folder), path.slice(folder.length));
+}
+
 /** Models in a folder and in the folders of it, and where the server has them. @param {string} folder */
 function localModels(folder) {
   const names = (/** @type {string} */ path) => {
@@ -171,9 +180,9 @@ export function parseRange(header, size) {
 /**
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{root: string, folders: readonly string[], home: string, common: Record<string, string>, models?: string}} site
+ * @param {{root: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string}} site
  */
-async function answer(request, response, { root, folders, home, common, models }) {
+async function answer(request, response, { root, folders, home, hosts, common, models }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
   const reply = (status, headers = {}, text = '') => {
     response.writeHead(status, {
@@ -184,6 +193,8 @@ async function answer(request, response, { root, folders, home, common, models }
     });
     response.end(request.method === 'HEAD' ? '' : text);
   };
+  const name = hostName(request.headers.host);
+  if (!isOurs(name, { hosts })) return reply(403, {}, `this server is not called "${name}"\n`);
   if (request.method !== 'GET' && request.method !== 'HEAD')
     return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
   const target = request.url ?? '/';
@@ -198,7 +209,8 @@ async function answer(request, response, { root, folders, home, common, models }
     const text = `${JSON.stringify(list)}\n`;
     return reply(200, { 'Content-Type': TYPES['.json'] }, text);
   }
-  const place = models && path.startsWith(`${LOCAL}/`) ? inside(models, path.slice(LOCAL.length)) : join(root, path);
+  const place =
+    models && path.startsWith(`${LOCAL}/`) ? inside(models, path.slice(LOCAL.length)) : placeOf(path, root, folders);
   if (place === undefined) return reply(404, {}, 'not found\n');
   const file = await open(place).catch(() => undefined);
   try {
@@ -237,8 +249,8 @@ async function answer(request, response, { root, folders, home, common, models }
 
 /**
  * Serves folders of `root` until closed.
- * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, policy?: boolean, models?: string}} options
- *   `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; policy false: without a Content-Security-Policy
+ * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, hosts?: string[], policy?: boolean, models?: string}} options
+ *   `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; hosts: names that it is asked by besides localhost and addresses; policy false: without a Content-Security-Policy
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  *   rejects with code EADDRINUSE when the port is taken
  */
@@ -248,13 +260,14 @@ export async function serve({
   host = '127.0.0.1',
   folders = PUBLIC,
   home = '/demo/',
+  hosts = [],
   policy = true,
   models,
 }) {
   const { [POLICY]: csp, ...others } = HEADERS;
   const common = policy ? HEADERS : others;
   const server = createServer((request, response) => {
-    answer(request, response, { root, folders, home, common, models }).catch((error) => {
+    answer(request, response, { root, folders, home, hosts, common, models }).catch((error) => {
       // A visitor who leaves in the middle of a file is no error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();

@@ -6,6 +6,7 @@ import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchain/core/runnables';
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
+import { BqError } from '../shared/errors.js';
 import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './translate.js';
 
 /** @import { BaseMessage } from '@langchain/core/messages' */
@@ -13,7 +14,7 @@ import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './tr
 /** @import { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager' */
 /** @import { AnyModel, ToolCall, Usage } from './translate.js' */
 
-const ROLES = { human: 'user', ai: 'assistant', generic: 'user' };
+const ROLES = { human: 'user', ai: 'assistant' };
 /** Options of a call, or of all, that go into the request as they are. */
 const PASSED = [
   'temperature',
@@ -29,11 +30,33 @@ const PASSED = [
   'response_format',
 ];
 
+/** As LangChain's own models call it: `maxTokens`. @param {string} name */
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+/** @param {Record<string, any>} options @param {string} name */
+const optionOf = (options, name) => options[name] ?? options[camel(name)];
+
+/** The JSON of a reply. FORMAT: it was cut. @param {any} message */
+function jsonOf(message) {
+  const text = textOf(message.content);
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const { finish_reason: reason } = message.response_metadata ?? {};
+    throw new BqError('FORMAT', `the reply is not the JSON that was asked for: it ended with the reason "${reason}"`, {
+      cause,
+      hint: 'allow more tokens (max_tokens), or pass { includeRaw: true } to get what came',
+    });
+  }
+}
+
 /** @param {BaseMessage} message */
 function messageOf(message) {
   const { content, ...more } = /** @type {any} */ (message);
   const kind = message.getType();
-  const role = ROLES[/** @type {keyof typeof ROLES} */ (kind)] ?? kind;
+  // A ChatMessage says its role itself, in LangChain's words or in OpenAI's.
+  const named = kind === 'generic' ? more.role : kind;
+  const role = ROLES[/** @type {keyof typeof ROLES} */ (named)] ?? named;
   const calls =
     more.tool_calls?.map((/** @type {any} */ { id, name, args }) =>
       callOf({ id, name, input: JSON.stringify(args) }),
@@ -91,7 +114,9 @@ export class ChatBq4 extends BaseChatModel {
   invocationParams(given) {
     const options = /** @type {Record<string, any>} */ (given ?? {});
     const chosen = Object.fromEntries(
-      PASSED.map((name) => [name, options[name] ?? this.#defaults[name]]).filter(([, value]) => value !== undefined),
+      PASSED.map((name) => [name, optionOf(options, name) ?? optionOf(this.#defaults, name)]).filter(
+        ([, value]) => value !== undefined,
+      ),
     );
     const { tools, tool_choice: choice } = options;
     const named = choice && !['auto', 'none', 'required', 'any'].includes(choice) && typeof choice === 'string';
@@ -188,12 +213,18 @@ export class ChatBq4 extends BaseChatModel {
   withStructuredOutput(schema, { name, includeRaw = false } = {}) {
     const format = formatOf(toJsonSchema(schema), name);
     const held = this.withConfig({ response_format: format });
-    const parse = RunnableLambda.from((/** @type {any} */ message) => JSON.parse(textOf(message.content)));
+    const parse = RunnableLambda.from(jsonOf);
     if (!includeRaw) return RunnableSequence.from([held, parse]);
     return RunnableSequence.from([
       { raw: held },
       RunnablePassthrough.assign({
-        parsed: RunnableLambda.from((/** @type {any} */ { raw }) => JSON.parse(textOf(raw.content))),
+        parsed: RunnableLambda.from((/** @type {any} */ { raw }) => {
+          try {
+            return jsonOf(raw);
+          } catch {
+            return null;
+          }
+        }),
       }),
     ]);
   }

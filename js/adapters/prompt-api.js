@@ -119,12 +119,17 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
 }
 
 /**
- * Gives the page a `LanguageModel` where its browser has none. Says which one there is then.
- * @param {Given} given @param {Parameters<typeof promptApi>[1]} [about]
+ * Gives the page a `LanguageModel` where its browser has none, or in place of its own. Says which one there is then. A browser may have the
+ * class and no model for it: `replace` is for pages that have asked its `availability()`.
+ * @param {Given} given @param {Parameters<typeof promptApi>[1] & { replace?: boolean }} [about]
  * @returns {LanguageModelClass}
  */
-export function polyfill(given, about) {
+export function polyfill(given, { replace = false, ...about } = {}) {
   const page = /** @type {any} */ (globalThis);
-  page.LanguageModel ??= promptApi(given, about);
+  if (replace || !page.LanguageModel) {
+    const value = promptApi(given, about);
+    // The browser's own may have no setter.
+    Object.defineProperty(page, 'LanguageModel', { value, writable: true, configurable: true });
+  }
   return page.LanguageModel;
 }

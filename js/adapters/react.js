@@ -55,13 +55,14 @@ export function useChat(model, options = {}) {
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
   const [status, setStatus] = useState(/** @type {Status} */ ('waiting'));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  /** The conversation that is on the page. @type {{ current: { chat: Promise<Chat>, life: AbortController, reply: AbortController | null } | null }} */
+  /** The conversation that is on the page. @type {{ current: { begin: () => Promise<Chat>, chat: Promise<Chat>, life: AbortController, reply: AbortController | null } | null }} */
   const here = useRef(null);
 
   useEffect(() => {
     if (!model) return undefined;
     const { generate, ...chatOptions } = given.current;
-    const mine = { chat: model.createChat(chatOptions), life: new AbortController(), reply: null };
+    const begin = () => model.createChat(chatOptions);
+    const mine = { begin, chat: begin(), life: new AbortController(), reply: null };
     here.current = mine;
     mine.chat.then(
       (chat) => {
@@ -69,7 +70,11 @@ export function useChat(model, options = {}) {
         setMessages(chat.messages);
         setStatus('ready');
       },
-      (failure) => mine.life.signal.aborted || setError(failure),
+      (failure) => {
+        if (mine.life.signal.aborted) return;
+        setError(failure);
+        setStatus('ready'); // sending tries again
+      },
     );
     return () => {
       mine.life.abort();
@@ -90,6 +95,7 @@ export function useChat(model, options = {}) {
     const reply = (mine.reply = new AbortController());
     const gone = () => mine.life.signal.aborted;
     try {
+      mine.chat = mine.chat.catch(mine.begin);
       const chat = await mine.chat;
       if (gone()) return;
       setError(null);
@@ -104,7 +110,8 @@ export function useChat(model, options = {}) {
     } finally {
       mine.reply = null;
       if (!gone()) {
-        setMessages((await mine.chat).messages);
+        const chat = await mine.chat.catch(() => null);
+        if (chat) setMessages(chat.messages);
         setStatus('ready');
       }
     }

@@ -3,6 +3,7 @@
  * and those of `connect()` both have, and what comes back into its own words.
  */
 import { BqError } from '../shared/errors.js';
+import { ChunkReader } from '../shared/openai-chunks.js';
 
 /** @import { Model } from '../shared/types.js' */
 /** Of this machine, or of `connect()`. @typedef {Pick<Model, 'chat' | 'embeddings'>} AnyModel */
@@ -64,9 +65,11 @@ export async function* pieces(model, body, signal) {
   );
   /** @type {Map<number, ToolCall>} */
   const calls = new Map();
-  let reason = 'stop';
+  const reader = new ChunkReader();
+  let reason = '';
   let usage;
-  for await (const chunk of chunks) {
+  for await (const given of chunks) {
+    const chunk = reader.read(given);
     if (chunk.usage) usage = chunk.usage;
     const choice = chunk.choices[0];
     if (!choice) continue;
@@ -74,7 +77,7 @@ export async function* pieces(model, body, signal) {
     if (reasoning_content) yield { reasoning: reasoning_content };
     if (content) yield { text: content };
     for (const part of tool_calls ?? []) {
-      const call = calls.get(part.index) ?? { id: part.id ?? `call_${part.index}`, name: '', input: '' };
+      const call = calls.get(part.index) ?? { id: part.id, name: '', input: '' };
       calls.set(part.index, call);
       call.name += part.function?.name ?? '';
       const input = part.function?.arguments ?? '';
@@ -84,7 +87,8 @@ export async function* pieces(model, body, signal) {
     reason = choice.finish_reason ?? reason;
   }
   for (const call of calls.values()) yield { call };
-  yield { reason, usage };
+  // Some say "stop" of calls, or nothing.
+  yield { reason: calls.size && ['', 'stop'].includes(reason) ? 'tool_calls' : reason || 'stop', usage };
 }
 
 /** @typedef {{ text: string, reasoning: string, calls: ToolCall[], reason: string, usage: Usage | undefined }} Reply */

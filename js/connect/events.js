@@ -7,7 +7,7 @@ const MOST = 2 ** 20;
 /**
  * The data of each event. NETWORK: the connection broke, or an event has no end.
  * @param {ReadableStream<Uint8Array>} body
- * @returns {AsyncGenerator<string, void>}
+ * @returns {AsyncGenerator<{ data: string, whole: boolean }, void>}  `whole`: it has an end
  */
 export async function* events(body) {
   const reader = body.getReader();
@@ -26,11 +26,16 @@ export async function* events(body) {
       for (const line of lines) {
         if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5));
         else if (!line && data.length) {
-          yield data.join('\n');
+          yield { data: data.join('\n').trim(), whole: true };
           data = [];
         }
       }
-      if (done) return;
+      if (done) {
+        // Some servers leave out the empty line behind the last event. What is cut in the middle looks the same.
+        if (rest.startsWith('data:')) data.push(rest.slice(5));
+        if (data.length) yield { data: data.join('\n').trim(), whole: false };
+        return;
+      }
       if (rest.length + data.reduce((sum, one) => sum + one.length, 0) > MOST)
         throw new BqError('NETWORK', 'the server sends an event without an end', {
           hint: 'check the address of the server',

@@ -3,9 +3,11 @@
  */
 import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
-import { follow } from '../shared/async.js';
+import { follow, unlessAborted } from '../shared/async.js';
 import { BqError } from '../shared/errors.js';
+import { ChunkReader, chunkOfAnswer } from '../shared/openai-chunks.js';
 import { understand } from '../shared/openai-errors.js';
+import { shown } from '../shared/shown.js';
 import { events } from './events.js';
 
 /** @import { Model } from '../shared/types.js' */
@@ -72,19 +74,30 @@ async function answerOf(response, url, signal) {
 const broken = (url, cause) =>
   new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
 
-/** @param {string} data @param {string} url */
-function chunkOf(data, url) {
+/** An answer that is an error though its status says success. @param {any} answer @param {string} url */
+function checkAnswer(answer, url) {
+  if (answer?.error) throw understand(200, answer, url);
+  if (answer?.object === 'error') throw understand(200, { error: answer }, url);
+  if (answer !== null && typeof answer === 'object' && !Array.isArray(answer)) return answer;
+  throw new BqError('FORMAT', `${url} answers with something else than an object: ${shown(answer)}`, {
+    details: { url },
+    hint: 'check the address of the server, which ends in /v1',
+  });
+}
+
+/** @param {{ data: string, whole: boolean }} event @param {string} url */
+function chunkOf({ data, whole }, url) {
   let chunk;
   try {
     chunk = JSON.parse(data);
   } catch (cause) {
+    if (!whole) throw broken(url, cause);
     throw new BqError('FORMAT', `${url} sends a chunk that is no JSON: ${data.slice(0, SHOWN)}`, {
       cause,
       details: { url },
     });
   }
-  if (chunk.error) throw understand(200, chunk, url);
-  return chunk;
+  return checkAnswer(chunk, url);
 }
 
 /**
@@ -94,11 +107,27 @@ function chunkOf(data, url) {
  */
 async function* chunks(response, url, { signal, release }) {
   let whole = false;
+  const reader = new ChunkReader();
+  const isChat = url.endsWith('/chat/completions');
   try {
-    for await (const data of events(/** @type {ReadableStream<Uint8Array>} */ (response.body))) {
-      if (data === '[DONE]') return;
-      const chunk = chunkOf(data, url);
-      whole ||= Boolean(chunk.choices?.[0]?.finish_reason);
+    let { body } = response;
+    if (/\bjson\b/.test(response.headers.get('content-type') ?? '')) {
+      // A whole answer, an error, or events under a wrong name.
+      const text = await response.text();
+      if (/^\s*\{/.test(text)) {
+        const answer = chunkOf({ data: text, whole: false }, url);
+        yield isChat ? chunkOfAnswer(reader.read(answer, 'message')) : answer;
+        return;
+      }
+      ({ body } = new Response(text));
+    }
+    for await (const event of events(/** @type {ReadableStream<Uint8Array>} */ (body))) {
+      if (event.data === '[DONE]') return;
+      if (!event.data) continue;
+      const given = chunkOf(event, url);
+      const chunk = isChat ? reader.read(given) : { ...given, choices: given.choices ?? [] };
+      whole ||= Boolean(chunk.choices[0]?.finish_reason);
+      if (!chunk.choices.length && !chunk.usage) continue;
       yield chunk;
       signal.throwIfAborted();
     }
@@ -126,12 +155,18 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
   let first = null;
   /** @param {RequestOptions} [options] @returns {Promise<ModelList>} */
   const list = async ({ signal } = {}) =>
-    answerOf(await ask(`${url}/models`, server, { signal }), `${url}/models`, signal);
+    checkAnswer(
+      await answerOf(await ask(`${url}/models`, server, { signal }), `${url}/models`, signal),
+      `${url}/models`,
+    );
   /** The name of a model, when none was said. @param {AbortSignal} [signal] */
   const named = async (signal) => {
-    first ??= list({ signal }).then(({ data }) => data?.[0]?.id ?? '');
-    first.catch(() => (first = null));
-    return first;
+    // One request for all who ask at once: it goes on where one of them leaves.
+    if (!first) {
+      first = list().then(({ data }) => data?.[0]?.id ?? '');
+      first.catch(() => (first = null));
+    }
+    return unlessAborted(first, signal);
   };
   /** @param {string} path @returns {{ create: (body: any, options?: RequestOptions) => Promise<any> }} */
   const method = (path) => ({
@@ -144,7 +179,8 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
         const whole = { ...body, model: body.model ?? model ?? (await named(signal)) };
         const response = await ask(at, server, { method: 'POST', body: JSON.stringify(whole), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, life), life.controller);
-        return await answerOf(response, at, signal);
+        const answer = checkAnswer(await answerOf(response, at, signal), at);
+        return path === 'chat/completions' ? new ChunkReader().read(answer, 'message') : answer;
       } finally {
         if (!body.stream) life.release();
       }

@@ -8,7 +8,6 @@
  *     "facts": { ... } }                                       what is known of it, for people
  */
 import { BqError } from '../shared/errors.js';
-import { shown } from '../shared/shown.js';
 import { pack, packedBytes, unpack } from './bq4.js';
 
 /** @import { Head, HeadFile } from '../shared/types.js' */
@@ -21,6 +20,9 @@ const HINT = 'a head is the JSON that `bq4 train-head` writes';
 function refuse(what) {
   throw new BqError('FORMAT', `the head ${what}`, { hint: HINT });
 }
+
+/** @param {unknown} value */
+const kindOf = (value) => (typeof value === 'string' || typeof value === 'number' ? value : typeof value);
 
 /** @param {unknown} value @param {number} most */
 const isCount = (value, most) => Number.isInteger(value) && Number(value) > 0 && Number(value) <= most;
@@ -39,9 +41,9 @@ function bytesOf(text, length) {
 /** Checks what a file says. FORMAT. @param {any} file @returns {Head} */
 export function readHead(file) {
   if (!file || file.format !== 'bq4-head') refuse('has no "format": "bq4-head"');
-  if (file.version !== 1) refuse(`is of version ${shown(file.version)}: 1 is read`);
+  if (file.version !== 1) refuse(`is of version ${kindOf(file.version)}: 1 is read`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
-  if (typeof name !== 'string') refuse(`has the name ${shown(name)}: a text was expected`);
+  if (typeof name !== 'string') refuse('has a name that is not a text');
   if (
     !Array.isArray(labels) ||
     labels.length < 2 ||
@@ -52,7 +54,7 @@ export function readHead(file) {
   if (!isCount(width, MOST.width) || labels.length * width > MOST.weights) refuse('has a width that is none');
   if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
     refuse('does not say how vectors are pooled and whether they are normalized');
-  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${shown(type)}: f32 and bq4 are read`);
+  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${kindOf(type)}: f32 and bq4 are read`);
   const rows = labels.length;
   const bytes = bytesOf(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);
   const weights = type === 'bq4' ? unpack(bytes, rows, width) : new Float32Array(bytes.buffer);

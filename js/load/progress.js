@@ -52,7 +52,8 @@ export class Meter {
     if (phase === 'paused' || this.#phase === 'paused') this.#past = [];
     if (loaded > this.#loaded) this.#failures = 0;
     this.#phase = phase;
-    this.#loaded = Math.min(Math.max(this.#loaded, loaded), this.#total);
+    // Part of a chunk's work may count: bytes are whole.
+    this.#loaded = Math.min(Math.max(this.#loaded, Math.floor(loaded)), this.#total);
     const fetched = this.#loaded - this.#read;
     this.#past.push([now, fetched]);
     while (this.#past.length > 2 && now - this.#past[1][0] > RATE_MS) this.#past.shift();

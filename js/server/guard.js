@@ -22,8 +22,8 @@ export const hostName = (host = '') =>
     .replace(/:\d*$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-/** No name can be made to point elsewhere that is an address, and browsers keep localhost to this machine. @param {string} name @param {Rules} rules */
-const isOurs = (name, { hosts }) =>
+/** No name can be made to point elsewhere that is an address, and browsers keep localhost to this machine. @param {string} name @param {Pick<Rules, 'hosts'>} rules */
+export const isOurs = (name, { hosts }) =>
   name === 'localhost' || name.endsWith('.localhost') || isIP(name) > 0 || hosts.some((one) => hostName(one) === name);
 
 /** @param {string} a @param {string} b */

@@ -198,7 +198,7 @@ function distance(a, b) {
 }
 
 /** @param {string} name @param {string[]} names @returns {string} the nearest, however it is written */
-function nearest(name, names) {
+export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const far = (/** @type {string} */ known) => distance(plain(name), plain(known));
   return names.reduce((best, known) => (far(known) < far(best) ? known : best));

@@ -18,23 +18,27 @@ export async function openFile(path) {
       hint: 'check the path and its permissions',
     });
   let file;
-  let size;
-  let tag;
+  let stat;
   try {
     file = await open(path.startsWith('file:') ? new URL(path) : path);
-    const { size: bytes, mtimeMs } = await file.stat();
-    size = bytes;
-    tag = String(mtimeMs); // a file that was written since is another version of it
+    stat = await file.stat();
   } catch (cause) {
     await file?.close();
     throw fail(cause);
+  }
+  const { size } = stat;
+  if (stat.isDirectory()) {
+    await file.close();
+    throw new BqError('READ', `${path} is a folder, not a file`, {
+      hint: `convert a folder of Hugging Face's first: npx bq4 convert ${path} model.bq4`,
+    });
   }
   return {
     name: path,
     size,
     remote: false,
     type: '',
-    tag,
+    tag: String(stat.mtimeMs), // a file that was written since is another version of it
     stream: streamOf(size, async (offset, end) => {
       try {
         const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);

@@ -26,7 +26,7 @@ let lasting;
 let profile;
 
 before(async () => {
-  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'], policy: false });
+  site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'], hosts: ['insecure.test'], policy: false });
   browser = await launch({ args: ['--host-resolver-rules=MAP insecure.test 127.0.0.1'] });
   profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
   lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), {

@@ -1,7 +1,9 @@
 // The command line, as people run it.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -43,7 +45,9 @@ test('--help, of each command too, and --version; docs/API.md lists each', () =>
   for (const args of [['--help'], ['-h'], ...names.map((name) => [name, '--help'])]) {
     const { status, stdout } = bq4(...args);
     assert.equal(status, 0, args.join(' '));
-    for (const name of names) assert.match(stdout, new RegExp(`^  bq4 ${name} `, 'm'));
+    const lines = args.length > 1 ? [args[0]] : names;
+    for (const name of names)
+      assert.equal(new RegExp(`^  bq4 ${name} `, 'm').test(stdout), lines.includes(name), `${args}: ${name}`);
   }
   const listed =
     examples
@@ -76,6 +80,37 @@ test('wrong usage: exit code 2 and what is wrong', () => {
     assert.match(stderr, why);
     assert.equal(stdout, '');
   }
+});
+
+test('an option that is unknown: the nearest one; --help of a command: its own options', () => {
+  const { status, stderr } = bq4('run', path, '--maxtokens', '3');
+  assert.equal(status, 2);
+  assert.match(stderr, /run knows no --maxtokens: did you mean --max-tokens\?/);
+  const help = bq4('serve', '--help').stdout;
+  assert.match(help, /bq4 serve FILE/);
+  assert.match(help, /--port N/);
+  assert.doesNotMatch(help, /--calibrate|bq4 convert IN/);
+  assert.equal(bq4('help', 'serve').stdout, help);
+});
+
+test('a folder in place of a file: the command that converts it; a port in use is said', async () => {
+  for (const command of [
+    ['run', folder, 'x'],
+    ['embed', folder, 'x'],
+    ['chat', folder],
+    ['serve', folder],
+  ]) {
+    const { status, stderr } = bq4(...command);
+    assert.equal(status, 1);
+    assert.match(stderr, /is a folder, not a file\n +convert .* first: npx bq4 convert /);
+  }
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (taken.address());
+  const { status, stderr } = bq4('serve', path, '--port', String(port));
+  taken.close();
+  assert.equal(status, 1);
+  assert.match(stderr, /the port is in use\n +choose another with --port/);
 });
 
 test('bench: rates, memory and the plan that it ran with', () => {

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { StringOutputParser } from '@langchain/core/output_parsers';
 import { ChatPromptTemplate } from '@langchain/core/prompts';
 import { tool } from '@langchain/core/tools';
 import { FakeVectorStore } from '@langchain/core/utils/testing';
 import { Bq4Embeddings, ChatBq4 } from '../../js/adapters/langchain.js';
+import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { until } from '../waiting.mjs';
 import { speaking } from './speaking.mjs';
@@ -150,4 +151,55 @@ test('an abort ends it; what fails is the error of the model', async () => {
     stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]),
     /can't be read/,
   );
+});
+
+/** A server that answers with this text, and what it was asked. @param {string} content @param {string} [finish_reason] */
+function answering(content, finish_reason = 'stop') {
+  /** @type {any[]} */
+  const asked = [];
+  const model = connect('http://x/v1', {
+    model: 'm',
+    fetch: async (_, { body } = /** @type {any} */ ({})) => {
+      asked.push(JSON.parse(String(body)));
+      return Response.json({ choices: [{ message: { content }, finish_reason }] });
+    },
+  });
+  return { model, asked };
+}
+
+test('ChatMessage: the role that it names, in either wording', async () => {
+  const { model, asked } = answering('Hi');
+  const roles = ['assistant', 'ai', 'user', 'human', 'system', 'developer'];
+  await new ChatBq4({ model }).invoke(roles.map((role) => new ChatMessage('x', role)));
+  assert.deepEqual(
+    asked[0].messages.map(({ role }) => role),
+    ['assistant', 'assistant', 'user', 'user', 'system', 'developer'],
+  );
+});
+
+test("options in LangChain's wording, of the model and of a call", async () => {
+  const { model, asked } = answering('Hi');
+  const chat = new ChatBq4(/** @type {any} */ ({ model, maxTokens: 5, topP: 0.5 }));
+  await chat.invoke('x');
+  await chat.invoke('x', /** @type {any} */ ({ maxTokens: 7, minP: 0.1 }));
+  assert.deepEqual(
+    asked.map(({ max_tokens, top_p, min_p }) => [max_tokens, top_p, min_p]),
+    [
+      [5, 0.5, undefined],
+      [7, 0.5, 0.1],
+    ],
+  );
+});
+
+test('structured output of a reply that was cut: null with includeRaw, else FORMAT', async () => {
+  const { model } = answering('{"a": 1', 'length');
+  const chat = new ChatBq4({ model });
+  const schema = { type: 'object', properties: { a: { type: 'integer' } } };
+  const { raw, parsed } = await chat.withStructuredOutput(schema, { includeRaw: true }).invoke('x');
+  assert.deepEqual([raw.content, parsed], ['{"a": 1', null]);
+  await assert.rejects(chat.withStructuredOutput(schema).invoke('x'), {
+    name: 'BqError',
+    code: 'FORMAT',
+    message: /ended with the reason "length"/,
+  });
 });

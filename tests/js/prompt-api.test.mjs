@@ -505,3 +505,22 @@ test('polyfill: only where there is none', () => {
     delete page.LanguageModel;
   }
 });
+
+test("polyfill: beside a browser's own class that has no model, ours by an option", () => {
+  const own = class {};
+  const page = /** @type {any} */ (globalThis);
+  const before = Object.getOwnPropertyDescriptor(page, 'LanguageModel');
+  Object.defineProperty(page, 'LanguageModel', { get: () => own, configurable: true });
+  try {
+    assert.equal(
+      polyfill(() => assert.fail('nothing is loaded')),
+      own,
+    );
+    const ours = polyfill(() => assert.fail('nothing is loaded'), { replace: true });
+    assert.notEqual(ours, own);
+    assert.equal(page.LanguageModel, ours);
+  } finally {
+    if (before) Object.defineProperty(page, 'LanguageModel', before);
+    else delete page.LanguageModel;
+  }
+});
