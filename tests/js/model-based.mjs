@@ -11,7 +11,7 @@ import { BYTE, tinyModel } from './fixture.mjs';
 
 const CONTEXT = 96;
 const SESSIONS = 3;
-const LOAD = { context: CONTEXT, sessions: SESSIONS, forks: 2, window: 16, batch: 8 };
+const LOAD = { context: CONTEXT, sessions: SESSIONS, forks: 2, forkTokens: CONTEXT, window: 16, batch: 8 };
 const bytes = await tinyModel();
 const THINKING = {
   roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } },
