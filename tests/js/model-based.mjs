@@ -121,8 +121,9 @@ const tokensOf = ([count, first]) =>
 /** Does steps on an engine, and compares after each of them. @param {any} engine @param {Oracle} oracle @param {Step[]} steps */
 export async function compare(engine, oracle, steps) {
   const model = await engine.load(fromBytes(bytes), LOAD);
-  /** What is open, and the tokens that it should have. @type {{ session: Session, tokens: number[], fork: boolean }[]} */
-  const open = [{ session: await model.createSession(), tokens: [], fork: false }];
+  /** What is open, the tokens that it should have, and the session that it was forked from, whose room it shares. @type {{ session: Session, tokens: number[], fork: boolean, root: number }[]} */
+  const open = [{ session: await model.createSession(), tokens: [], fork: false, root: 0 }];
+  let roots = 1;
   /** @type {{ bytes: Uint8Array, tokens: number[] } | null} */
   let saved = null;
 
@@ -147,6 +148,7 @@ export async function compare(engine, oracle, steps) {
     /** @type {any[]} */
     const parts = [];
     const beside = how === 'both' ? run.done() : null;
+    beside?.catch(() => {}); // the loop fails with the same
     let thrown = null;
     try {
       for await (const part of run) {
@@ -213,8 +215,8 @@ export async function compare(engine, oracle, steps) {
       await one.session.truncate(one.tokens.length);
     },
     async fork(one) {
-      if (open.filter(({ fork }) => fork).length >= 2 * SESSIONS) return;
-      open.push({ session: await one.session.fork(), tokens: [...one.tokens], fork: true });
+      if (open.filter(({ fork, root }) => fork && root === one.root).length >= LOAD.forks) return;
+      open.push({ session: await one.session.fork(), tokens: [...one.tokens], fork: true, root: one.root });
     },
     async save(one) {
       if (one.tokens.length) saved = { bytes: await one.session.save(), tokens: [...one.tokens] };
@@ -276,7 +278,7 @@ export async function compare(engine, oracle, steps) {
     async open() {
       // One stays for replies.
       if (open.filter(({ fork }) => !fork).length < SESSIONS - 1)
-        open.push({ session: await model.createSession(), tokens: [], fork: false });
+        open.push({ session: await model.createSession(), tokens: [], fork: false, root: roots++ });
     },
   };
 
