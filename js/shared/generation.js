@@ -104,7 +104,7 @@ export class Generation {
     const source = {
       async pull(sink) {
         const { done, value } = await parts.next();
-        if (done) sink.close();
+        if (done || !value) sink.close();
         else sink.enqueue(value.text);
       },
       cancel: async () => void (await parts.return()),
