@@ -1,5 +1,6 @@
 /** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
 import { BqError } from '../shared/errors.js';
+import { timeout } from '../shared/timeouts.js';
 import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, whole } from './translate.js';
 
 /** Of the package that callers have, as it takes and gives them. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
@@ -160,6 +161,70 @@ async function begun(from) {
   )();
 }
 
+/** A stream that has a session. `looks`: since it was last asked for something. @typedef {{ looks: number, end: () => void }} Open */
+/** By model. @type {WeakMap<object, Set<Open>>} */
+const streams = new WeakMap();
+
+/**
+ * Does a call. AI SDK does not say that the reader of a stream has left: where streams have all sessions, those that are not read on
+ * while this call waits are ended.
+ * @template T @param {AnyModel} model @param {() => Promise<T>} call @returns {Promise<T>}
+ */
+async function inTurn(model, call) {
+  const open = streams.get(model);
+  if (!open?.size) return call();
+  const { sessions = Infinity } = /** @type {any} */ (model).info ?? {};
+  const timer = setInterval(() => {
+    for (const one of [...open]) if (open.size >= sessions && ++one.looks > 2) one.end();
+  }, timeout('streamLook'));
+  try {
+    return await call();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** @param {AnyModel} model @param {AsyncGenerator<object, void>} parts @param {object[]} head  what comes first */
+function streamOf(model, parts, head) {
+  const open = streams.get(model) ?? new Set();
+  streams.set(model, open);
+  /** @type {ReadableStreamDefaultController<any>} */
+  let sink;
+  const leave = async () => {
+    open.delete(one);
+    await parts.return();
+  };
+  /** @type {Open} */
+  const one = {
+    looks: 0,
+    end() {
+      sink.error(new BqError('STATE', 'the stream was not read on, and another call needed its session'));
+      void leave();
+    },
+  };
+  open.add(one);
+  return new ReadableStream({
+    start: (controller) => void (sink = controller),
+    async pull() {
+      const next = head.shift();
+      if (next) return sink.enqueue(next);
+      one.looks = -Infinity;
+      try {
+        const { done, value } = await parts.next();
+        if (done) sink.close();
+        else sink.enqueue(value);
+        if (done) open.delete(one);
+      } catch (error) {
+        open.delete(one);
+        throw error;
+      } finally {
+        one.looks = 0;
+      }
+    },
+    cancel: leave,
+  });
+}
+
 /**
  * A LanguageModelV4.
  * @param {AnyModel} model  loaded here, or of `connect()`
@@ -174,7 +239,7 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
     supportedUrls: {},
     async doGenerate(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const reply = await whole(pieces(model, body, options.abortSignal));
+      const reply = await inTurn(model, () => whole(pieces(model, body, options.abortSignal)));
       return {
         content: contentOf(reply),
         finishReason: reasonOf(reply.reason),
@@ -186,22 +251,12 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
     },
     async doStream(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const parts = partsOf(await begun(pieces(model, body, options.abortSignal)));
+      const parts = partsOf(await inTurn(model, () => begun(pieces(model, body, options.abortSignal))));
       const head = [
         { type: 'stream-start', warnings },
         { type: 'response-metadata', modelId },
       ];
-      const stream = new ReadableStream({
-        async pull(sink) {
-          const next = head.shift();
-          if (next) return sink.enqueue(next);
-          const { done, value } = await parts.next();
-          if (done) sink.close();
-          else sink.enqueue(value);
-        },
-        cancel: async () => void (await parts.return()),
-      });
-      return { stream, request: { body } };
+      return { stream: streamOf(model, parts, head), request: { body } };
     },
   };
 }
@@ -218,7 +273,7 @@ export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
   maxEmbeddingsPerCall: BATCH,
   supportsParallelCalls: false,
   async doEmbed(/** @type {any} */ { values, abortSignal }) {
-    const { vectors, tokens } = await vectorsOf(model, values, abortSignal);
+    const { vectors, tokens } = await inTurn(model, () => vectorsOf(model, values, abortSignal));
     return { embeddings: vectors, usage: { tokens }, warnings: [] };
   },
 });

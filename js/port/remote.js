@@ -67,7 +67,8 @@ export class Connection {
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
-    if (sync !== undefined) return call?.onPart?.({ sync });
+    // Where nobody reads parts, all are read.
+    if (sync !== undefined) return call?.onPart ? call.onPart({ sync }) : this.tell({ id, synced: sync });
     if (progress) return call?.onProgress?.(progress);
     if (made) return call?.onMade?.(made);
     this.#calls.delete(id);

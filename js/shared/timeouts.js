@@ -40,6 +40,8 @@ export const TIMEOUTS = {
   /** For the reader of a reply to ask for more while other calls wait for its session, and between two looks at that. */
   sessionWait: 10_000,
   sessionLook: 1000,
+  /** Between two looks at a stream of AI SDK that is not read on while another call waits; it is ended after two. */
+  streamLook: 500,
   /** Between two progress events. */
   progress: 20,
   /** That a chunk lies waiting for others before it is kept. Where all comes fast none does, and none is hashed twice. */

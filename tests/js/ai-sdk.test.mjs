@@ -8,6 +8,7 @@ import { pieces, whole } from '../../js/adapters/translate.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
 import { speaking } from './speaking.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const prompt = 'Who are you?';
@@ -50,6 +51,23 @@ test('streamText: the same text in pieces', async () => {
   assert.ok(parts.length > 3);
   assert.equal(await finishReason, said.choices[0].finish_reason);
   assert.equal((await usage).outputTokens, said.usage.completion_tokens);
+});
+
+test('a stream that was left without a word gives its session to the call that needs it', async (t) => {
+  setTimeouts(t, { streamLook: 1 });
+  for (let round = 0; round < 2; round++) {
+    const errors = [];
+    const { textStream } = streamText({
+      model,
+      prompt,
+      ...fixed,
+      maxOutputTokens: 400,
+      onError: ({ error }) => void errors.push(error),
+    });
+    for await (const part of textStream) if (part) break;
+    const { text } = await inTime('the next call', generateText({ model, prompt, ...fixed }));
+    assert.equal(text, said.choices[0].message.content);
+  }
 });
 
 test('a conversation with settings and several messages is the same request', async () => {

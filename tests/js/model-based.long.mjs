@@ -1,0 +1,12 @@
+// As model-based.test.mjs, with seeds from BQ4_SEED (1) on, BQ4_SEEDS (200) of them.
+import { after, test } from 'node:test';
+import { ENGINES, Oracle, runSequences } from './model-based.mjs';
+
+const oracle = new Oracle();
+after(() => oracle.close());
+const first = Number(process.env.BQ4_SEED ?? 1);
+const seeds = Array.from({ length: Number(process.env.BQ4_SEEDS ?? 200) }, (_, i) => first + i);
+
+for (const name of Object.keys(ENGINES))
+  test(`sessions are what a model of them says: ${name}, ${seeds.length} sequences`, () =>
+    runSequences(name, seeds, 60, oracle));

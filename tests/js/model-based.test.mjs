@@ -1,0 +1,10 @@
+// Random sequences of public calls, a few on each kind of engine; many more: model-based.long.mjs. BQ4_SEED=n runs one of them.
+import { after, test } from 'node:test';
+import { ENGINES, Oracle, runSequences } from './model-based.mjs';
+
+const oracle = new Oracle();
+after(() => oracle.close());
+const seeds = process.env.BQ4_SEED ? [Number(process.env.BQ4_SEED)] : [1, 2, 3, 4];
+
+for (const name of Object.keys(ENGINES))
+  test(`sessions are what a model of them says: ${name}`, () => runSequences(name, seeds, 40, oracle));
