@@ -102,7 +102,7 @@ export class Replies {
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
     const choice = { format, tools: offered, toolChoice };
-    const calls = toolChoice && (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice);
+    const calls = toolChoice && (await (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice));
     const asked = calls ? calls.messages : checked;
     const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
     const { contextPolicy = 'error', receipt } = options;
@@ -167,7 +167,7 @@ export class Replies {
   /**
    * What holds a reply to its parts; null: it has one.
    * @param {CompleteOptions} options @param {import('../chat/thinking.js').Thinking | null} thinking
-   * @param {Pick<ReturnType<typeof import('./calling.js').calling>, 'form' | 'callable'> | undefined} calls
+   * @param {Pick<Awaited<ReturnType<typeof import('./calling.js').calling>>, 'form' | 'callable'> | undefined} calls
    */
   async #turn(options, thinking, calls) {
     const { type = 'text' } = options.responseFormat ?? {};

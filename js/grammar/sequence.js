@@ -12,9 +12,9 @@ import { Writer } from './text.js';
 
 /**
  * What a text is made of: a fixed text; things one after the other; one of several; what may be left out; what a regular
- * expression says; JSON of a schema, each with references of its own; a value of a schema whose texts are written as they are, without
+ * expression says; JSON of a schema, each with references of its own; a value of a schema, a part of another, whose texts are written as they are, without
  * `end` in them, and its words (true, false, null) as `words` says.
- * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, end: string, words: Record<string, string> }} Node
+ * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, root: any, end: string, words: Record<string, string> }} Node
  */
 
 /** Texts of a shape's strings; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
@@ -39,7 +39,7 @@ const hasWord = (compiler, shape, word) =>
 const containing = (text) => ofRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
 
 /** What references in a part of a schema lead to. @param {any} schema @returns {object} */
-export const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
+const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
 
 /** @param {any} schema @param {Rules} [rules]  that its own are written to */
 function compilerOf(schema, rules) {
@@ -66,8 +66,9 @@ class Sequence {
     else this.#value(node, from, to);
   }
 
-  /** @param {{ value: any, end: string, words: Record<string, string> }} node @param {number} from @param {number} to */
-  #value({ value, end, words }, from, to) {
+  /** @param {{ value: any, root: any, end: string, words: Record<string, string> }} node @param {number} from @param {number} to */
+  #value({ value: part, root, end, words }, from, to) {
+    const value = typeof part === 'object' && part ? { ...rootOf(root), ...part } : part;
     const compiler = compilerOf(value);
     for (const shape of compiler.shapesOf(compiler.root)) {
       const texts = stringsOf(compiler, shape);
@@ -75,7 +76,7 @@ class Sequence {
       for (const word of [true, false, null])
         if (hasWord(compiler, shape, word)) this.write(words[String(word)], this.#state(from), to);
     }
-    this.write({ schema: { ...rootOf(value), allOf: [value, { type: ['number', 'array', 'object'] }] } }, from, to);
+    this.write({ schema: { ...rootOf(root), allOf: [value, { type: ['number', 'array', 'object'] }] } }, from, to);
   }
 
   /** @param {Node[]} nodes @param {number} from @param {number} to */
