@@ -27,6 +27,8 @@ NATIVE_TOOLS := $(patsubst tools/native/%.c,%,$(wildcard tools/native/*.c))
 
 # The same bits everywhere: no contraction, no fast-math, no errno between us and sqrt instructions.
 CFLAGS := -std=c11 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror -Ic -Itests/c -MMD -MP
+# Checks of invariants (c/core/assert.h): in tests and fuzzers, not in what is shipped.
+ASSERTS := -DBQ_ASSERTS
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 
@@ -190,13 +192,13 @@ $(NATIVE_TOOLS:%=build/native/%): build/native/%: build/native/tools/native/%.o 
 
 # --- tests -----------------------------------------------------------------------------------
 # gcc and clang at different optimization levels: the bits must not depend on either.
-$(eval $(call config,test-gcc,$(GCC),ar,-O1 $(SANITIZE),,))
+$(eval $(call config,test-gcc,$(GCC),ar,-O1 $(ASSERTS) $(SANITIZE),,))
 $(eval $(call test_programs,test-gcc,$(GCC) $(SANITIZE),))
-$(eval $(call config,test-clang,$(CLANG),ar,-O2 $(SANITIZE),,))
+$(eval $(call config,test-clang,$(CLANG),ar,-O2 $(ASSERTS) $(SANITIZE),,))
 $(eval $(call test_programs,test-clang,$(CLANG) $(SANITIZE),))
 
 # The scalar tables of these builds are compiled without SIMD.
-WASM_TEST_FLAGS := -O2 -g1
+WASM_TEST_FLAGS := -O2 -g1 $(ASSERTS)
 WASM_TEST_LINK := -O1 $(EMCC_C) -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=1MB -sEXIT_RUNTIME -sNODERAWFS -sENVIRONMENT=node
 $(eval $(call config,test-wasm-simd128,$(EMCC),$(EMAR),$(WASM_TEST_FLAGS),-msimd128,))
 $(eval $(call test_programs,test-wasm-simd128,$(EMCC) $(WASM_TEST_LINK) -msimd128,.js))
@@ -214,14 +216,14 @@ build/%/package.json:
 	@echo '{"type": "commonjs"}' > $@
 
 FUZZ_SANITIZE := -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
-$(eval $(call config,fuzz,$(CLANG),ar,-O1 -g -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined -fno-sanitize-recover=all,,))
+$(eval $(call config,fuzz,$(CLANG),ar,-O1 -g $(ASSERTS) -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined -fno-sanitize-recover=all,,))
 .PHONY: fuzz
 fuzz: $(FUZZERS:%=build/fuzz/%)
 build/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/libbq4.a
 	$(CLANG) $(FUZZ_SANITIZE) $^ -o $@
 
 # The same fuzzers where size_t has 32 bits. Undefined behaviour traps; clang's runtimes are for no wasm.
-$(eval $(call config,fuzz-wasm,$(EMCC),$(EMAR),-O1 -fsanitize=undefined -fsanitize-trap=undefined,,))
+$(eval $(call config,fuzz-wasm,$(EMCC),$(EMAR),-O1 $(ASSERTS) -fsanitize=undefined -fsanitize-trap=undefined,,))
 .PHONY: fuzz-wasm
 fuzz-wasm: $(FUZZERS:%=build/fuzz-wasm/%.js) build/fuzz-wasm/package.json
 build/fuzz-wasm/fuzz_%.js: build/fuzz-wasm/tests/fuzz/fuzz_%.o build/fuzz-wasm/tests/fuzz/driver.o build/fuzz-wasm/libbq4.a

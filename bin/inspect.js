@@ -193,6 +193,15 @@ function checkSum(wasm, bytes, start, sum) {
   return xxh64(wasm, bytes.subarray(start, sum.byteOffset - bytes.byteOffset - 16)) === hex(sum);
 }
 
+/** Of a section that is damaged: the text as it is. @param {string} json */
+function chatOf(json) {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+}
+
 /**
  * NOT_A_MODEL, TRUNCATED, UNSUPPORTED; damage is reported, not thrown.
  * @param {import('../js/sources/types.js').ByteSource} file
@@ -252,7 +261,7 @@ export async function inspect(file) {
     license: text(all.LICE),
     config: decodeConfig(all.CONF ?? new Uint8Array(), shortest),
     tokenizer: readTokenizer(all.TOKN),
-    chat: all.CHAT ? JSON.parse(text(all.CHAT)) : null,
+    chat: all.CHAT ? chatOf(text(all.CHAT)) : null,
     template: text(all.TMPL),
     activations: readActivations(all.ACTQ, all.ACTQ ? all.ACTQ.byteOffset - bytes.byteOffset : 0),
     sections: [plan, rest].flatMap((part, i) =>

@@ -299,7 +299,8 @@ typedef struct bq_adapter_part {
 /* Sessions compute with `parts` [layers][BQ_ADAPTED_COUNT] from now on, or as the model is: NULL.
  * They stay the caller's, as they are, until the session is freed or told others; forks have them
  * too. `key`: as of bq_session_set_key, not 0 where there are parts. SHAPE: a layer has no such
- * product; NO_SESSION: no memory for A x. The session is then as it was. */
+ * product; NO_SESSION: no memory for A x, beside the block of the adapter before where that is too
+ * small. The session is then as it was. */
 bq_status bq_session_set_adapter(bq_session *session, const bq_adapter_part *parts, uint64_t key,
                                  bq_error *err);
 
@@ -445,7 +446,8 @@ bq_work bq_session_work(const bq_session *session, bq_stage stage, uint32_t laye
 
 /* --- sampling ----------------------------------------------------------------------------- */
 
-/* Added to the logit of token `id`, which has to be in the vocabulary. -INFINITY: never picked. */
+/* Added to the logit of token `id`, which has to be in the vocabulary. -INFINITY or NaN: never
+ * picked. */
 typedef struct bq_logit_bias {
   uint32_t id;
   float bias;
@@ -462,12 +464,13 @@ typedef struct bq_logits_hook {
 /* In the order in which they are applied: hook, mask, bias, repetition penalty, temperature, top-k,
  * top-p, min-p. The logits themselves are changed by the hook alone. */
 typedef struct bq_sample_options {
-  float temperature;         /* 0: greedy (highest logit, ties to the lowest id) */
+  float temperature;         /* >= 0; 0: greedy (highest logit, ties to the lowest id) */
   uint32_t top_k;            /* 0: off */
-  float top_p;               /* 0 or >= 1: off */
-  float min_p;               /* share of the best token's probability; 0: off */
-  float repeat_penalty;      /* 0 or 1: off; > 1 makes recent tokens less likely */
-  uint32_t repeat_last;      /* how many recent tokens it looks at; 0: 64 */
+  float top_p;               /* 0...1: the likeliest tokens that together reach it, at least one; 0:
+                                the likeliest alone, 1: all */
+  float min_p;               /* 0...1: share of the best token's probability; 0: off */
+  float repeat_penalty;      /* finite, >= 0; 0 or 1: off; > 1 makes recent tokens less likely */
+  uint32_t repeat_last;      /* how many recent tokens it looks at; more than there are: all */
   const uint32_t *mask;      /* [(vocab + 31) / 32]: only tokens whose bit id % 32 of word id / 32
                                 is set may be picked; NULL: all */
   const bq_logit_bias *bias; /* [n_bias], in any order */
@@ -481,7 +484,8 @@ bq_rng bq_rng_seed(uint64_t seed);
 
 /* Picks the next token of a session that has logits. STATE when it has none, NO_TOKEN when mask,
  * bias and hook leave nothing to pick (or no logit is a number), ARGUMENT: a bias outside the
- * vocabulary. The draw takes one step of *rng, which greedy doesn't touch (it may be NULL then). */
+ * vocabulary, another option out of its range. The draw takes one step of *rng, which greedy
+ * doesn't touch (it may be NULL then). */
 bq_status bq_session_sample(bq_session *session, const bq_sample_options *options, bq_rng *rng,
                             uint32_t *token, bq_error *err);
 

@@ -25,6 +25,7 @@ export class Body {
   /** Draws formatted text, once there is some. @type {import('./markdown.js').Renderer | null} */
   #renderer = null;
   #drawing = false;
+  #writing = false;
 
   constructor() {
     this.#thoughts.append(element('summary', '', 'Reasoning'), this.#thought);
@@ -40,6 +41,7 @@ export class Body {
       this.#thoughts.classList.toggle('thinking', writing && !text);
     }
     this.#text = text;
+    this.#writing = writing;
     if (this.#renderer) this.#draw(writing);
     else {
       // Only what is new: what a person has marked stays marked.
@@ -55,7 +57,7 @@ export class Body {
     if (!made || this.#renderer) return;
     const place = element('div', 'formatted');
     this.#renderer = new made.Renderer(place);
-    this.#renderer.show(this.#text);
+    this.#renderer.show(this.#text, this.#writing);
     this.#plainText.replaceWith(place);
   }
 
@@ -66,7 +68,7 @@ export class Body {
     this.#drawing = true;
     requestAnimationFrame(() => {
       this.#drawing = false;
-      this.#renderer?.show(this.#text);
+      this.#renderer?.show(this.#text, this.#writing);
     });
   }
 }

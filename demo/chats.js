@@ -1,5 +1,5 @@
 /** The list of conversations: found, opened, renamed, deleted, taken along and brought back. Loaded when it is first opened. */
-import { showError, showNotice } from './alerts.js';
+import { showError, showNotice, trouble } from './alerts.js';
 import { asJson, asMarkdown, fileName, fromFile } from './exchange.js';
 import { button, element } from './element.js';
 import { list, onOther, remove, save, titleOf } from './store.js';
@@ -166,8 +166,14 @@ export class Chats {
     file.value = '';
     try {
       const all = (await Promise.all(files.map(fromFile))).flat();
-      for (const one of all) save(one);
+      const lost = all.filter((one) => !save(one));
       this.draw();
+      if (lost.length)
+        throw trouble(
+          'NOT_KEPT',
+          `${lost.length} of ${all.length} conversations could not be kept`,
+          'the storage of this browser is full or refused: delete conversations and import them again',
+        );
       if (all.length === 1) {
         dialog.close();
         await this.page.open(all[0]);

@@ -11,6 +11,8 @@ const SPEAKERS = { user: '## You', assistant: '## Model' };
 
 /** A file larger than this holds no conversations. */
 const LARGEST = 50e6;
+/** Of one conversation: a page with more takes seconds to draw, again after each reload. */
+const MOST_MESSAGES = 2000;
 
 /** @param {Conversation[]} all */
 export const asJson = (all) =>
@@ -46,6 +48,13 @@ export async function fromFile(file) {
   const text = await file.text();
   const all = /\.json$/i.test(file.name) || text.trimStart().startsWith('{') ? ofJson(text) : ofMarkdown(text);
   if (!all.length) throw unknown(file.name);
+  const long = all.find(({ entries }) => entries.length > MOST_MESSAGES);
+  if (long)
+    throw trouble(
+      'TOO_LONG',
+      `a conversation in ${file.name} has ${long.entries.length} messages: at most ${MOST_MESSAGES} are read`,
+      'split it into several',
+    );
   return all.map((one) => ({ ...one, id: newId() }));
 }
 

@@ -2,39 +2,17 @@
  * Markdown as elements. The library only says what the parts of a text are; each becomes an element made here with text
  * nodes in it, so no text of a model can become markup: HTML stays the text that it is. Images are never fetched.
  */
-// @ts-expect-error: its types are under its name alone
-import { Lexer } from '../node_modules/marked/lib/marked.esm.js';
+import { Blocks } from './blocks.js';
 import { button, element } from './element.js';
 
 /** @typedef {import('marked').MarkedToken} Token */
 /** @typedef {import('marked').Tokens.Table} Table */
-
-/** Longer texts stay plain. */
-const LONGEST = 100_000;
-
-/** Quotes and lists in one another, so many in a line, are nobody's text: some engines take a minute to lay them out. */
-const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){40}/m;
 
 /** Where links may lead. */
 const SAFE = ['https:', 'http:', 'mailto:'];
 
 /** Headings of a message come below those of the page. */
 const BELOW = 2;
-
-/** The blocks of a text; one that can't be read is one paragraph. @param {string} text @returns {Token[]} */
-function blocksOf(text) {
-  const plain = [
-    /** @type {Token} */ ({ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }),
-  ];
-  if (text.length > LONGEST || TOO_DEEP.test(text)) return plain;
-  try {
-    return /** @type {Token[]} */ (new Lexer({ gfm: true, breaks: true }).lex(text)).filter(
-      ({ type }) => type !== 'space' && type !== 'def',
-    );
-  } catch {
-    return plain; // nested too deeply
-  }
-}
 
 /** @param {Node} place @param {readonly any[]} [tokens] */
 function fill(place, tokens = []) {
@@ -143,6 +121,7 @@ function link(href, tokens) {
 
 export class Renderer {
   #place;
+  #blocks = new Blocks();
   /** Sources of the blocks that are shown. @type {string[]} */
   #shown = [];
 
@@ -151,9 +130,10 @@ export class Renderer {
     this.#place = place;
   }
 
-  /** Makes anew only the blocks that have changed: while a text is written, the last one. @param {string} text */
-  show(text) {
-    const blocks = blocksOf(text);
+  /** Makes anew only the blocks that have changed: while a text is written, the last one. @param {string} text @param {boolean} [writing]  more is to come */
+  show(text, writing = false) {
+    const blocks = this.#blocks.read(text, writing);
+    if (!blocks) return;
     const same = blocks.findIndex(({ raw }, i) => raw !== this.#shown[i]);
     const kept = same < 0 ? blocks.length : same;
     const first = blocks[kept];

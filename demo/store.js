@@ -88,10 +88,12 @@ export function conversationOf(value) {
   if (!value || typeof value !== 'object' || !Array.isArray(value.entries)) return null;
   /** @type {Entry[]} */
   const entries = value.entries.map(entryOf).filter(Boolean);
-  const has = (/** @type {unknown} */ id) => typeof id === 'string' && entries.some((entry) => entry.id === id);
+  const ids = new Set(entries.map(({ id }) => id));
+  const has = (/** @type {any} */ id) => ids.has(id);
   const leaf = has(value.leaf) ? value.leaf : null;
   if (entries.length && !pathTo(entries, leaf).length) return null;
-  const sampling = value.sampling && typeof value.sampling === 'object' ? value.sampling : null;
+  const settings = Object.entries(Object(value.sampling)).filter(([, setting]) => typeof setting !== 'object');
+  const sampling = settings.length ? Object.fromEntries(settings) : null;
   return {
     ...empty(),
     ...(text(value.id) && { id: value.id }),

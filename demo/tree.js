@@ -20,15 +20,15 @@ export const newId = () =>
 /** The messages from the first to this one. @param {Entry[]} entries @param {string | null} leaf @returns {Entry[]} */
 export function pathTo(entries, leaf) {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  /** @type {Entry[]} */
-  const path = [];
+  /** @type {Set<Entry>} */
+  const path = new Set();
   for (let at = leaf; at !== null;) {
     const entry = byId.get(at);
-    if (!entry || path.includes(entry)) break;
-    path.push(entry);
+    if (!entry || path.has(entry)) break;
+    path.add(entry);
     at = entry.parent;
   }
-  return path.reverse();
+  return [...path].reverse();
 }
 
 /** All that stand in the same place, this one included, the oldest first. @param {Entry[]} entries @param {Entry} entry */

@@ -3,32 +3,72 @@
 // tells. `npm test -- c js` runs some suites, of both kinds. The last line of output counts passed, failed and skipped tests.
 //
 // A file NAME.test.mjs is run by `npm test`, a file NAME.long.mjs by `npm run test:long`; the table SUITES says the rest.
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+// Each file, each C test program and each check is a job. All jobs of a tier share the machine's cores, the longest first; one
+// that fails runs once more, alone: when it passes it is FLAKY, which the last lines say, and the second time within a week a
+// failure. build/reports has how long each took, and what the failed ones printed.
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
 import { makeDist } from './payload.mjs';
+import { noteFlaky } from './testing/flaky.mjs';
+import { Durations, runJobs } from './testing/jobs.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
 import { runProgram } from './testing/program.mjs';
-import { say, SetupError } from './setup/shell.mjs';
+import { digestOf, Passed } from './testing/unchanged.mjs';
+import { cacheRoot } from './setup/cache.mjs';
+import { SetupError } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
 /** @typedef {import('./setup/setup.mjs').Tools} Tools */
-/** @typedef {(report: Report, tools: Tools) => Promise<void>} Run */
-/** @typedef {{ long?: boolean, named?: boolean, run: Run }} Suite  `long`: not part of `npm test`; `named`: of nothing, it runs when it is named */
+/** @typedef {import('./testing/jobs.mjs').Job} Job */
+/** @typedef {import('./testing/jobs.mjs').JobResult} JobResult */
+/** @typedef {keyof typeof BUILDS} Build */
+/**
+ * @typedef {object} Suite
+ * @property {boolean} [long]    not part of `npm test`
+ * @property {boolean} [named]   part of nothing: it runs when it is named
+ * @property {readonly Build[]} [needs]  what is built before its jobs run
+ * @property {(tools: Tools) => Job[]} [jobs]
+ * @property {(report: Report, tools: Tools) => Promise<void>} [run]  what can't be jobs, after all jobs of its tier
+ */
 
 /** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
 const PATIENCE = 900;
 /** Longest that one test in JavaScript may take, in seconds, unless it says otherwise: of files for `npm test`, and of long ones. */
 const [TEST, LONG_TEST] = [150, 300];
-/** Seconds of all fuzzers together, in `npm test` and in the long run. */
-const [FUZZ, LONG_FUZZ] = [20, 300];
+/** Seconds of CPU that a file may take, where the long tier runs: of files for `npm test`, and of long ones. Larger ones are in BUDGETS. */
+const [BUDGET, LONG_BUDGET] = [90, 600];
+/** Seconds of all fuzzers together in the long run. `npm test` runs the corpus alone. */
+const LONG_FUZZ = 300;
 
-/** `--all` begins no long suite after so many minutes: a slow machine says what it left out, rather than be stopped and say nothing. */
+/** `--all` begins no long job after so many minutes: a slow machine says what it left out, rather than be stopped and say nothing. */
 const MINUTES = 50;
 
 /** Quick enough to be run with the type checker: which file may use which. */
 const LAYERS = ['tests/js/layers.test.mjs'];
+
+/** Files that make load, or measure: nothing runs beside them. */
+const ALONE = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
+
+/** C tests of what differs between the SIMD builds; all others run as wasm in one of them. */
+const KERNEL_TESTS = ['test_attend', 'test_golden', 'test_kernels', 'test_product'];
+
+/** Importers, converters and the quantizer: their tests run when these have changed since they passed, and always in the long run. */
+const CONVERTING = {
+  tests:
+    /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reserved|torch)\.test\.mjs$/,
+  paths: [
+    ...['c', 'web', 'bin', 'tools/bq4_export', 'tools/export_bq4.py', 'tools/make_random.mjs', 'package-lock.json'],
+    ...['convert', 'gguf', 'load', 'lora', 'plan', 'quantize', 'shared', 'sources', 'wasm', 'engine'].map(
+      (room) => `js/${room}`,
+    ),
+    ...['golden', 'js', 'tools', 'waiting.mjs'].map((name) => `tests/${name}`),
+  ],
+};
+
+/** What was passed, and how long it took, from one run to the next. */
+const REPORTS = join(ROOT, 'build', 'reports');
 
 /**
  * Files of a folder under tests/ whose names match, with forward slashes, from the root.
@@ -44,68 +84,75 @@ function testFiles(folder, names) {
     .map((name) => `tests/${folder}/${name}`);
 }
 
-/** Work on each name, as many at once as the machine has cores. @param {readonly string[]} names @param {(name: string) => Promise<void>} work */
-async function inParallel(names, work) {
-  const left = [...names];
-  const one = async () => {
-    for (let name = left.shift(); name; name = left.shift()) await work(name);
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, one));
+/** Of several folders. @param {RegExp} names @param {...string} folders */
+const filesOf = (names, ...folders) =>
+  folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
+
+/** Names of C programs that begin so. @param {string} folder @param {string} prefix */
+const programsIn = (folder, prefix) =>
+  testFiles(folder, new RegExp(`^${prefix}.*\\.c$`)).map((path) => path.slice(`tests/${folder}/`.length, -'.c'.length));
+
+/** @param {number} passed @param {number} failed @param {number} [skipped] */
+const counts = (passed, failed, skipped = 0) => ({ passed, failed, skipped });
+
+/** A program that passes when it ends with 0. @param {import('./testing/program.mjs').Outcome} outcome @returns {JobResult} */
+const verdict = ({ status, output, wall, cpu }) => ({
+  counts: counts(Number(status === 0), Number(status !== 0)),
+  output,
+  note: status === 0 ? '' : `ended with ${status}`,
+  wall,
+  cpu,
+});
+
+/** What a failed job printed, for whoever looks later. @param {string} name @param {JobResult} result */
+function keepOutput(name, result) {
+  if (!result.counts.failed) return result;
+  const folder = join(REPORTS, 'failed');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${name.replaceAll('/', '-')}.txt`), result.output);
+  return result;
 }
 
 /**
  * The C tests of one build.
- * @param {Report} report
  * @param {Tools} tools
  * @param {string} config of emscripten.mk
- * @param {boolean} [wasm]
+ * @param {{ wasm?: boolean, only?: readonly string[] }} [options]
+ * @returns {Job[]}
  */
-async function cTests(report, tools, config, wasm = false) {
-  const names = testFiles('c', /^test_.*\.c$/).map((path) => path.slice('tests/c/'.length, -'.c'.length));
-  if (!names.length) return report.fail(config, 'no tests found in tests/c');
-  // With -k, make goes on after an error: what could be built runs, the rest has failed.
-  const built = await make(tools, [config]);
-  if (!built) report.fail(config, 'did not build');
+function cTests(tools, config, { wasm = false, only } = {}) {
   const env = {
     ...process.env,
     ASAN_OPTIONS: 'detect_leaks=1:detect_stack_use_after_return=1',
     UBSAN_OPTIONS: 'print_stacktrace=1',
   };
-  await inParallel(names, async (name) => {
-    const program = join(ROOT, 'build', config, wasm ? `${name}.js` : name);
-    if (!built && !existsSync(program)) return;
-    const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
-    const result = await runProgram(line, { cwd: ROOT, env, seconds: PATIENCE });
-    const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(
-      result.output.trimEnd().split('\n').at(-1) ?? '',
-    );
-    const [passed, failed, skipped] = (summary ?? [0, 0, 0, 0]).slice(1).map(Number);
-    const died = result.status !== 0 && failed === 0;
-    report.add(
-      `${config}/${name}`,
-      { passed, failed: failed + (died || !summary ? 1 : 0), skipped },
-      {
-        output: result.output,
-        failures: result.output.split('\n').filter((text) => /: FAILED$|: failed at|runtime error:|ERROR: /.test(text)),
-        note: died ? `ended with ${result.status}` : summary ? '' : 'printed no summary',
-      },
-    );
-  });
+  const names = programsIn('c', 'test_').filter((name) => !only || only.includes(name));
+  return names.map((name) => ({
+    suite: config,
+    name: `${config}/${name}`,
+    steady: true,
+    async run() {
+      const program = join(ROOT, 'build', config, wasm ? `${name}.js` : name);
+      if (!existsSync(program)) return { counts: counts(0, 1), output: '', note: 'was not built' };
+      const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
+      const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: PATIENCE });
+      const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(output.trimEnd().split('\n').at(-1) ?? '');
+      const [passed, failed, skipped] = (summary ?? [0, 0, 0, 0]).slice(1).map(Number);
+      const died = (status !== 0 && failed === 0) || !summary;
+      return keepOutput(`${config}/${name}`, {
+        counts: counts(passed, failed + Number(died), skipped),
+        output,
+        failures: output.split('\n').filter((text) => /: FAILED$|: failed at|runtime error:|ERROR: /.test(text)),
+        note: died ? `ended with ${status}${summary ? '' : ', without a summary'}` : '',
+        wall,
+        cpu,
+      });
+    },
+  }));
 }
 
-/**
- * Makes dist/ once for all files of a suite: two that made it at the same time would read what is half there.
- * @param {Report} report @param {Tools} tools @returns {Tools} with which tests know that it is there
- */
-function withDist(report, tools) {
-  const wrong = makeDist();
-  if (wrong) report.one('dist', false, { output: wrong });
-  return wrong ? tools : { ...tools, env: { ...tools.env, BQ4_DIST: 'made' } };
-}
-
-/** Makes what the C tests read from files: build/tokenizers, build/golden. @type {Run} */
+/** Makes what the C tests read from files: build/tokenizers, build/golden. @param {Report} report @param {Tools} tools */
 async function cTestData(report, tools) {
-  await buildWasm(tools); // weights are encoded by a module
   for (const script of ['make_tokn', 'make_golden']) {
     const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
     const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
@@ -113,158 +160,224 @@ async function cTestData(report, tools) {
   }
 }
 
+/** @param {Report} report @param {Tools} tools @param {...string} targets  of emscripten.mk; with -k: what could be built runs, the rest has failed */
+async function built(report, tools, ...targets) {
+  if (!(await make(tools, targets))) report.fail(targets.join(' '), 'did not build');
+}
+
+/** What suites need, in the order in which it is built; each once. */
+const BUILDS = {
+  wasm: (/** @type {Report} */ _, /** @type {Tools} */ tools) => buildWasm(tools),
+  native: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'native'),
+  gcc: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-gcc'),
+  clang: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-clang'),
+  relaxed: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-wasm-relaxed'),
+  simd128: (/** @type {Report} */ report, /** @type {Tools} */ tools) =>
+    built(
+      report,
+      tools,
+      'build/test-wasm-simd128/package.json',
+      ...KERNEL_TESTS.map((name) => `build/test-wasm-simd128/${name}.js`),
+    ),
+  cData: cTestData,
+  fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'fuzz', 'fuzz-wasm'),
+  types: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
+    const line = [join(ROOT, 'node_modules', '.bin', 'tsc'), '-p', 'tsconfig.types.json'];
+    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+    report.one('type declarations', status === 0, { output });
+  },
+  // For all files that read it: two that made it at the same time would read what is half there.
+  dist: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
+    const problem = makeDist();
+    if (problem) report.one('dist', false, { output: problem });
+    else tools.env.BQ4_DIST = 'made';
+  },
+};
+
 /**
- * Tests written for node --test.
- * @param {Report} report
+ * Files written for node:test, each in a process of its own.
  * @param {Tools} tools
- * @param {string} name
- * @param {string[]} files
- * @param {{ together?: boolean, atOnce?: number, browsers?: string }} [options]  `together`: in one process, where they share
- *   browsers; else `atOnce`: so many files, each in a process; `browsers`: in these, whatever a file says
+ * @param {string} suite
+ * @param {readonly string[]} files
+ * @param {{ browsers?: string, budgets?: boolean }} [options]  `browsers`: in these, whatever a file says; `budgets`: what they
+ *   take of the processor is bounded
+ * @returns {Job[]}
  */
-async function nodeTests(report, tools, name, files, { together = false, atOnce = 1, browsers } = {}) {
-  if (!files.length) return report.fail(name, 'no tests found');
-  const tap = join(ROOT, 'build', 'reports', `${name}.tap`);
-  mkdirSync(join(ROOT, 'build', 'reports'), { recursive: true });
-  const seconds = files.every((path) => path.endsWith('.long.mjs')) ? LONG_TEST : TEST;
-  const line = [
-    /** @type {string} */ (tools.node),
-    '--test',
-    `--test-timeout=${1000 * seconds}`,
-    // Not for files with processes of their own: those would end before all that they reported has been read.
-    ...(together ? ['--test-isolation=none', '--test-force-exit'] : [`--test-concurrency=${atOnce}`]),
-    '--test-reporter=spec',
-    '--test-reporter-destination=stdout',
-    '--test-reporter=tap',
-    `--test-reporter-destination=${tap}`,
-    ...files,
-  ];
+function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
   const env = {
     ...tools.env,
     CHROME_PATH: tools.chromium,
     BQ4_PYTHON: tools.testPython,
     ...(browsers && { BQ4_BROWSERS: browsers }),
   };
-  // A file whose test has failed may never end, since nobody closes what that test has opened.
+  return files.map((path) => {
+    const name = browsers ? `${path} (${browsers})` : path;
+    const long = path.endsWith('.long.mjs');
+    return {
+      suite,
+      name,
+      alone: ALONE.includes(path),
+      budget: budgets ? (long ? LONG_BUDGET : BUDGET) : undefined,
+      run: async () => keepOutput(name, await nodeTest(tools, path, name, env, long ? LONG_TEST : TEST)),
+    };
+  });
+}
+
+/** @param {Tools} tools @param {string} path @param {string} name @param {NodeJS.ProcessEnv} env @param {number} seconds  for one test @returns {Promise<JobResult>} */
+async function nodeTest(tools, path, name, env, seconds) {
+  const tap = join(REPORTS, 'tap', `${name.replaceAll('/', '-')}.tap`);
+  mkdirSync(join(REPORTS, 'tap'), { recursive: true });
+  const line = [
+    /** @type {string} */ (tools.node),
+    `--test-timeout=${1000 * seconds}`,
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    '--test-reporter=tap',
+    `--test-reporter-destination=${tap}`,
+    path,
+  ];
+  // A file whose test has failed may never end, since what that test has opened stays open.
   const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
-  const result = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, silence, show: true });
+  const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, silence });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   const failed = count('fail') + count('cancelled') + count('todo');
-  const died = (result.status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
-  report.add(
-    name,
-    { passed: count('pass'), failed: failed + (died ? 1 : 0), skipped: count('skipped') },
-    { note: died ? `node --test ended with ${result.status}` : '', failures: failuresIn(text) },
-  );
+  const died = (status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
+  return {
+    counts: counts(count('pass'), failed + Number(died), count('skipped')),
+    output,
+    note: died ? `ended with ${status}` : '',
+    failures: failuresIn(text),
+    wall,
+    cpu,
+  };
 }
 
-/** @type {Run} */
-async function pythonTests(report, tools) {
-  if (!testFiles('py', /^test_.*\.py$/).length) return report.fail('py', 'no tests found in tests/py');
+/** @param {Tools} tools @returns {Job[]} */
+function pythonTests(tools) {
   const line = [
     /** @type {string} */ (tools.testPython),
-    '-B',
-    '-m',
-    'unittest',
-    'discover',
-    '-v',
-    '-s',
-    'tests/py',
-    '-t',
-    'tests/py',
-    '-p',
-    'test_*.py',
+    ...['-B', '-m', 'unittest', 'discover', '-v', '-s', 'tests/py', '-t', 'tests/py', '-p', 'test_*.py'],
   ];
-  const result = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE, show: true });
-  const ran = Number(/^Ran (\d+) tests?/m.exec(result.output)?.[1] ?? 0);
-  const verdict = result.output.trimEnd().split('\n').at(-1) ?? '';
-  const count = (/** @type {string} */ what) => Number(new RegExp(`\\b${what}=(\\d+)`).exec(verdict)?.[1] ?? 0);
-  const failed = count('failures') + count('errors') + count('unexpected successes');
-  const died = (result.status !== 0 || !/^OK\b/.test(verdict)) && failed === 0;
-  const skipped = count('skipped');
-  report.add(
-    'py',
-    { passed: Math.max(0, ran - failed - skipped), failed: failed + (died ? 1 : 0), skipped },
-    { note: died ? `unittest ended with ${result.status}` : '' },
-  );
+  return [
+    {
+      suite: 'py',
+      name: 'py',
+      async run() {
+        const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+        const ran = Number(/^Ran (\d+) tests?/m.exec(output)?.[1] ?? 0);
+        const last = output.trimEnd().split('\n').at(-1) ?? '';
+        const count = (/** @type {string} */ what) => Number(new RegExp(`\\b${what}=(\\d+)`).exec(last)?.[1] ?? 0);
+        const failed = count('failures') + count('errors') + count('unexpected successes');
+        const died = (status !== 0 || !/^OK\b/.test(last) || !ran) && failed === 0;
+        const skipped = count('skipped');
+        return {
+          counts: counts(Math.max(0, ran - failed - skipped), failed + Number(died), skipped),
+          output,
+          note: died ? `unittest ended with ${status}` : '',
+          wall,
+          cpu,
+        };
+      },
+    },
+  ];
 }
 
-/** @type {Run} */
-async function checks(report, tools) {
-  const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
-  const lint = join(ROOT, 'node_modules', '.bin', 'oxlint');
-  for (const [name, line] of /** @type {[string, string[]][]} */ ([
-    ['types of js, bin, tools and demo', [tsc, '-p', 'tsconfig.json']],
-    ['types of the tests', [tsc, '-p', 'tsconfig.tests.json']],
-    ['type declarations', [tsc, '-p', 'tsconfig.types.json']],
-    [
-      'formatter (npm run format mends)',
-      [join(ROOT, 'node_modules', '.bin', 'prettier'), '--log-level', 'warn', '--check', '.'],
-    ],
-    ['linter', [lint, '--type-aware', '--deny-warnings', 'js', 'bin', 'demo', 'tools', 'tests']],
-  ])) {
-    const result = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
-    report.one(name, result.status === 0, { output: result.output });
-  }
-  await nodeTests(report, tools, 'layers', LAYERS);
+/** @param {Tools} tools @returns {Job[]} */
+function checks(tools) {
+  const bin = (/** @type {string} */ name) => join(ROOT, 'node_modules', '.bin', name);
+  /** @type {Record<string, string[]>} */
+  const lines = {
+    'types of js, bin, tools and demo': [bin('tsc'), '-p', 'tsconfig.json'],
+    'types of the tests': [bin('tsc'), '-p', 'tsconfig.tests.json'],
+    'formatter (npm run format mends)': [bin('prettier'), '--log-level', 'warn', '--check', '--cache', '.'],
+    linter: [bin('oxlint'), '--type-aware', '--deny-warnings', 'js', 'bin', 'demo', 'tools', 'tests'],
+  };
+  return [
+    ...Object.entries(lines).map(([name, line]) => ({
+      suite: 'check',
+      name,
+      first: true,
+      steady: true,
+      run: async () => verdict(await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE })),
+    })),
+    ...nodeTests(tools, 'check', LAYERS).map((job) => ({ ...job, first: true })),
+  ];
 }
+
+/** Fuzzers, by name. */
+const fuzzers = () => programsIn('fuzz', 'fuzz_').map((name) => name.slice('fuzz_'.length));
+
+/** Files of a fuzzer's corpus. @param {string} name */
+const seedsOf = (name) => testFiles(`fuzz/corpus/${name}`, /./);
 
 /**
- * Every fuzzer runs for its share of the seconds: guided by clang's libFuzzer, and as wasm, where sizes have 32 bits.
- * @param {Report} report @param {Tools} tools @param {number} all
+ * Every fuzzer runs for its share of the seconds, or with its corpus alone: guided by clang's libFuzzer, and as wasm, where sizes
+ * have 32 bits.
+ * @param {Tools} tools @param {number} all  seconds of all together; 0: the corpus alone
+ * @returns {Job[]}
  */
-async function fuzz(report, tools, all) {
-  const names = testFiles('fuzz', /^fuzz_.*\.c$/).map((path) => path.slice('tests/fuzz/fuzz_'.length, -'.c'.length));
-  if (!names.length) return report.fail('fuzz', 'no fuzzers found in tests/fuzz');
-  if (!(await make(tools, ['fuzz']))) return report.fail('fuzz', 'did not build');
-  const seconds = Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length / 2));
-  for (const name of names) {
-    const found = `build/fuzz/corpus/${name}`;
-    mkdirSync(join(ROOT, found), { recursive: true });
-    const [seeds, dictionary] = [`tests/fuzz/corpus/${name}`, `tests/fuzz/${name}.dict`];
-    say(`fuzzing ${name} for ${seconds} s`);
-    const result = await runProgram(
-      [
-        `build/fuzz/fuzz_${name}`,
-        `-max_total_time=${seconds}`,
-        '-timeout=20',
-        '-rss_limit_mb=2048',
-        '-print_final_stats=1',
-        `-artifact_prefix=build/fuzz/${name}-`,
-        ...(existsSync(join(ROOT, dictionary)) ? [`-dict=${dictionary}`] : []),
-        found,
-        ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
-      ],
-      { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE },
-    );
-    const runs = /number_of_executed_units:\s*(\d+)/.exec(result.output)?.[1];
-    report.one(`fuzz/${name}`, result.status === 0 && Number(runs) > 0, {
-      output: result.output,
-      note: runs ? `${runs} inputs` : `ended with ${result.status}`,
-    });
-  }
-  if (!(await make(tools, ['fuzz-wasm']))) return report.fail('fuzz-wasm', 'did not build');
-  for (const name of names) await fuzzWasm(report, tools, name, seconds);
+function fuzz(tools, all) {
+  const names = fuzzers();
+  const seconds = all && Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length / 2));
+  const suite = all ? 'fuzz-long' : 'fuzz';
+  return names.flatMap((name) => [
+    {
+      suite,
+      name: `${suite}/${name}`,
+      steady: true,
+      run: () => fuzzNative(name, seconds),
+    },
+    {
+      suite,
+      name: `${suite}-wasm/${name}`,
+      steady: true,
+      run: () => fuzzWasm(tools, name, seconds),
+    },
+  ]);
+}
+
+/** @param {string} name @param {number} seconds @returns {Promise<JobResult>} */
+async function fuzzNative(name, seconds) {
+  const found = `build/fuzz/corpus/${name}`;
+  mkdirSync(join(ROOT, found), { recursive: true });
+  const [seeds, dictionary] = [`tests/fuzz/corpus/${name}`, `tests/fuzz/${name}.dict`];
+  const line = [
+    `build/fuzz/fuzz_${name}`,
+    seconds ? `-max_total_time=${seconds}` : '-runs=1000',
+    '-timeout=20',
+    '-rss_limit_mb=2048',
+    '-print_final_stats=1',
+    `-artifact_prefix=build/fuzz/${name}-`,
+    ...(existsSync(join(ROOT, dictionary)) ? [`-dict=${dictionary}`] : []),
+    found,
+    ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
+  ];
+  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+  const runs = Number(/number_of_executed_units:\s*(\d+)/.exec(outcome.output)?.[1] ?? 0);
+  const good = outcome.status === 0 && runs > 0;
+  return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: `${runs} inputs` };
 }
 
 /**
  * The same inputs every time, as far as the seconds last.
- * @param {Report} report @param {Tools} tools @param {string} name @param {number} seconds
+ * @param {Tools} tools @param {string} name @param {number} seconds @returns {Promise<JobResult>}
  */
-async function fuzzWasm(report, tools, name, seconds) {
-  const seeds = testFiles(`fuzz/corpus/${name}`, /./);
-  say(`fuzzing ${name} as wasm for ${seconds} s`);
-  const line = [/** @type {string} */ (tools.node), `build/fuzz-wasm/fuzz_${name}.js`, '1', String(seconds), ...seeds];
-  const result = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
-  const inputs = /^(\d+ inputs from .*, sizes of 32 bits)$/m.exec(result.output)?.[1];
-  report.one(`fuzz-wasm/${name}`, result.status === 0 && !!inputs && !inputs.startsWith('0 '), {
-    output: result.output,
-    note: inputs ?? `ended with ${result.status}`,
-  });
+async function fuzzWasm(tools, name, seconds) {
+  const line = [
+    /** @type {string} */ (tools.node),
+    `build/fuzz-wasm/fuzz_${name}.js`,
+    '1',
+    String(seconds || 1),
+    ...seedsOf(name),
+  ];
+  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+  const inputs = /^(\d+ inputs from .*, sizes of 32 bits)$/m.exec(outcome.output)?.[1] ?? '0 inputs';
+  const good = outcome.status === 0 && !inputs.startsWith('0 ');
+  return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: inputs };
 }
 
-/** What docs/MODELS.md says is what the tests have measured, where all of those have run: in c, js and js-long. @type {Run} */
+/** What docs/MODELS.md says is what the tests have measured, where all of those have run: in c, js and js-long. @param {Report} report @param {Tools} tools */
 async function modelsDocument(report, tools) {
   const line = [/** @type {string} */ (tools.node), 'tools/models-doc.mjs', '--check'];
   const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
@@ -272,131 +385,111 @@ async function modelsDocument(report, tools) {
   else report.one('docs/MODELS.md', status === 0, { output });
 }
 
-/** Of a suite in JavaScript. @param {RegExp} names @param {...string} folders */
-const filesOf = (names, ...folders) =>
-  folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
-
-/** Tests in every browser, which share one of each kind. @param {string} path */
-const sharesBrowsers = (path) => readFileSync(join(ROOT, path), 'utf8').includes("from './every.mjs'");
-
-/** Those of them that `npm test` runs in Chromium alone. @param {string} path */
+/** Tests that `npm test` runs in Chromium alone. @param {string} path */
 const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes('await chromiumFirst(');
 
-/**
- * Those with a browser of their own beside those that share some: tests of pages wait for much that takes no core.
- * @param {Report} report @param {Tools} tools @param {RegExp} names @param {[string, string]} halves  what they are called
- */
-async function browserTests(report, tools, names, [own, shared]) {
-  await buildWasm(tools);
-  const made = withDist(report, tools);
-  const files = filesOf(names, 'browser');
-  await Promise.all([
-    nodeTests(
-      report,
-      made,
-      own,
-      files.filter((path) => !sharesBrowsers(path)),
-    ),
-    nodeTests(report, made, shared, files.filter(sharesBrowsers), { together: true }),
-  ]);
-}
+const words = process.argv.slice(2);
+/** Both tiers, or the long one; `npm test` itself is the other. */
+const TIERS = ['--all', '--long'];
+const named = words.filter((word) => !TIERS.includes(word));
+/** Whether all that a tier has is run, whatever changed. */
+const thorough = words.some((word) => TIERS.includes(word));
 
-/** In this order. @type {Record<string, Suite>} */
+/** @type {Record<string, Suite>} */
 const SUITES = {
-  check: { run: checks },
-  c: {
-    async run(report, tools) {
-      await cTestData(report, tools);
-      await cTests(report, tools, 'test-gcc');
-    },
-  },
+  check: { needs: ['types'], jobs: checks },
+  c: { needs: ['wasm', 'cData', 'gcc'], jobs: (tools) => cTests(tools, 'test-gcc') },
   wasm: {
-    async run(report, tools) {
-      await cTestData(report, tools);
-      await cTests(report, tools, 'test-wasm-simd128', true);
-      await cTests(report, tools, 'test-wasm-relaxed', true);
-    },
+    needs: ['wasm', 'cData', 'relaxed', 'simd128'],
+    jobs: (tools) => [
+      ...cTests(tools, 'test-wasm-relaxed', { wasm: true }),
+      ...cTests(tools, 'test-wasm-simd128', { wasm: true, only: KERNEL_TESTS }),
+    ],
   },
   gates: {
-    async run(report, tools) {
-      if (!(await make(tools, ['wasm', 'native']))) return report.fail('gates', 'did not build');
-      await nodeTests(report, tools, 'gates', testFiles('gates', /\.test\.mjs$/));
-    },
+    needs: ['wasm', 'native', 'dist'],
+    jobs: (tools) => nodeTests(tools, 'gates', testFiles('gates', /\.test\.mjs$/)),
   },
   js: {
-    async run(report, tools) {
-      await buildWasm(tools);
-      await nodeTests(report, tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'), {
-        atOnce: availableParallelism(),
-      });
-    },
+    needs: ['wasm', 'dist', 'types'],
+    jobs: (tools) => nodeTests(tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'), { budgets: thorough }),
   },
-  py: {
-    async run(report, tools) {
-      if (!(await make(tools, ['native']))) return report.fail('py', 'did not build');
-      await pythonTests(report, tools);
-    },
+  py: { needs: ['native'], jobs: pythonTests },
+  browser: {
+    needs: ['wasm', 'dist', 'types'],
+    jobs: (tools) => nodeTests(tools, 'browser', filesOf(/\.test\.mjs$/, 'browser'), { budgets: thorough }),
   },
-  browser: { run: (report, tools) => browserTests(report, tools, /\.test\.mjs$/, ['browser', 'every-browser']) },
-  fuzz: { run: (report, tools) => fuzz(report, tools, FUZZ) },
+  fuzz: { needs: ['fuzzers'], jobs: (tools) => fuzz(tools, 0) },
   'js-long': {
     long: true,
-    async run(report, tools) {
-      await buildWasm(tools);
-      await nodeTests(report, tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'));
-      await modelsDocument(report, tools);
-    },
+    needs: ['wasm', 'dist', 'types'],
+    jobs: (tools) => nodeTests(tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'), { budgets: true }),
+    run: modelsDocument,
   },
   // Every bundler, a model of the 135M shape, twenty loads, restarts; what a person does on the demo, in every browser.
   'browser-long': {
     long: true,
-    run: (report, tools) => browserTests(report, tools, /\.long\.mjs$/, ['browser-long', 'every-browser-long']),
+    needs: ['wasm', 'dist', 'types'],
+    jobs: (tools) => nodeTests(tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'), { budgets: true }),
   },
   // What `npm test` runs in Chromium alone.
   'other-browsers': {
     long: true,
-    async run(report, tools) {
-      await buildWasm(tools);
-      const others = filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst);
-      await nodeTests(report, withDist(report, tools), 'other-browsers', others, {
-        together: true,
+    needs: ['wasm', 'dist', 'types'],
+    jobs: (tools) =>
+      nodeTests(tools, 'other-browsers', filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst), {
         browsers: 'firefox,webkit',
-      });
-    },
+      }),
   },
   // The same C tests by another compiler, with other sanitizers.
-  'c-clang': {
-    long: true,
-    async run(report, tools) {
-      await cTestData(report, tools);
-      await cTests(report, tools, 'test-clang');
-    },
-  },
+  'c-clang': { long: true, needs: ['wasm', 'cData', 'clang'], jobs: (tools) => cTests(tools, 'test-clang') },
   // Programs that others made, built for some minutes: by its name alone, never part of the others.
   peers: {
     named: true,
+    needs: ['wasm'],
     async run(report, tools) {
-      await buildWasm(tools);
       await (await import('./bench/install.mjs')).provideLlamaServer();
-      await nodeTests(report, tools, 'peers', testFiles('peers', /\.test\.mjs$/));
+      const durations = new Durations(join(REPORTS, 'durations.json'));
+      await runJobs(nodeTests(tools, 'peers', testFiles('peers', /\.test\.mjs$/)), { slots: 1, durations, report });
     },
   },
-  'fuzz-long': { long: true, run: (report, tools) => fuzz(report, tools, LONG_FUZZ) },
+  'fuzz-long': { long: true, needs: ['fuzzers'], jobs: (tools) => fuzz(tools, LONG_FUZZ) },
 };
 
-/** Both tiers, or the long one; `npm test` itself is the other. */
-const TIERS = ['--all', '--long'];
+/**
+ * Leaves out what has passed since what it depends on has changed, and notes what passes.
+ * @param {Job[]} jobs @param {Passed} passed
+ */
+function unlessUnchanged(jobs, passed) {
+  const digest = digestOf(ROOT, CONVERTING.paths);
+  const noted = jobs.map((job) => {
+    if (!CONVERTING.tests.test(job.name)) return job;
+    if (!thorough && !named.length && passed.has(job.name, digest)) return null;
+    const run = async () => {
+      const result = await job.run();
+      if (!result.counts.failed) passed.add(job.name, digest);
+      return result;
+    };
+    return { ...job, run };
+  });
+  const kept = noted.filter((job) => job !== null);
+  const spared = jobs.length - kept.length;
+  if (spared)
+    console.log(
+      `unchanged since they passed: ${spared} files of importers, converters and the quantizer (npm test -- --all runs them)`,
+    );
+  return kept;
+}
 
 await command(async () => {
-  const words = process.argv.slice(2);
-  const named = words.filter((word) => !TIERS.includes(word));
-  /** @param {string} name @param {Suite} suite */
-  const wanted = (name, { long = false, named: asked = false }) =>
-    named.length ? named.includes(name) : !asked && (words.includes('--all') || long === words.includes('--long'));
+  /** @param {string} name @param {Suite} suite @param {boolean} tier  the long one */
+  const wanted = (name, { long = false, named: asked = false }, tier) =>
+    long === tier &&
+    (named.length ? named.includes(name) : !asked && (words.includes('--all') || long === words.includes('--long')));
   const unknown = named.filter((name) => !(name in SUITES));
   if (unknown.length)
     throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
-  const report = new Report();
+  const report = new Report((name) => noteFlaky(join(cacheRoot(), 'flaky.json'), name));
   const begun = Date.now();
   /** @type {Tools | undefined} */
   let tools;
@@ -407,22 +500,46 @@ await command(async () => {
     console.log(error.message);
     report.fail('set-up', 'see above');
   }
-  for (const [name, suite] of Object.entries(SUITES)) {
-    if (suite.named && !named.length) report.leftOut(name, 'by its name alone');
-    if (!tools || !wanted(name, suite)) continue;
-    report.heading(name);
-    if (suite.long && words.includes('--all') && Date.now() - begun > MINUTES * 60_000) {
-      report.leftOut(name, `after ${MINUTES} minutes no long suite begins`);
-      console.log(`left out: ${MINUTES} minutes have passed`);
-      continue;
+  const durations = new Durations(join(REPORTS, 'durations.json'));
+  const passed = new Passed(join(REPORTS, 'passed.json'));
+  const took = (/** @type {string} */ what, /** @type {number} */ since) =>
+    console.log(`    ${what} took ${((Date.now() - since) / 1000).toFixed(0)} s`);
+  if (!named.length) report.leftOut('npm test -- peers', 'by its name alone');
+  /** @type {Set<string>} */
+  const done = new Set();
+  for (const tier of [false, true]) {
+    const suites = Object.entries(SUITES).filter(([name, suite]) => wanted(name, suite, tier));
+    if (!tools || !suites.length) continue;
+    report.heading(suites.map(([name]) => name).join(', '));
+    let since = Date.now();
+    for (const [name, build] of Object.entries(BUILDS)) {
+      if (done.has(name) || !suites.some(([, { needs = [] }]) => needs.includes(/** @type {Build} */ (name)))) continue;
+      done.add(name);
+      try {
+        await build(report, tools);
+      } catch (error) {
+        report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
+      }
     }
-    const start = Date.now();
-    try {
-      await suite.run(report, tools);
-    } catch (error) {
-      report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
+    took('building', since);
+    since = Date.now();
+    const jobs = suites.flatMap(([name, { jobs }]) => {
+      const listed = jobs?.(/** @type {Tools} */ (tools)) ?? [];
+      if (jobs && !listed.length) report.fail(name, 'no tests found');
+      return listed;
+    });
+    const mayBegin = () => !tier || !words.includes('--all') || Date.now() - begun < MINUTES * 60_000;
+    await runJobs(unlessUnchanged(jobs, passed), { slots: availableParallelism(), durations, report, mayBegin });
+    for (const [name, { run }] of suites) {
+      try {
+        if (mayBegin()) await run?.(report, tools);
+      } catch (error) {
+        report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
+      }
     }
-    console.log(`    ${name} took ${((Date.now() - start) / 1000).toFixed(0)} s`);
+    took('testing', since);
+    durations.save();
   }
+  console.log(`\nthe slowest:\n${durations.slowest(10).join('\n')}`);
   return report.finish(existsSync(join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data')));
 });

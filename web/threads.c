@@ -71,7 +71,8 @@ static bool reached(word *w, uint32_t count) {
   return (int32_t)(atomic_load(&w->value) - count) >= 0;
 }
 
-/* Returns when *w is `count` or more: the milliseconds that it slept, by the host's clock. */
+/* Returns when *w is `count` or more: the milliseconds that it slept, by the host's clock. Both are
+ * less than 2^31 apart, since no thread goes on without the others. */
 #ifdef __wasm_atomics__
 static double await(word *w, uint32_t count) {
   for (uint32_t i = team.spins; i > 0; i--)
@@ -84,11 +85,24 @@ static double await(word *w, uint32_t count) {
   return bqw_now() - since;
 }
 
+/* Returns when *w is no longer `seen`, which may be of any time ago. */
+static void await_change(word *w, uint32_t seen) {
+  for (uint32_t i = team.spins; i > 0; i--)
+    if (atomic_load(&w->value) != seen) return;
+  atomic_fetch_add(&w->sleepers, 1);
+  while (atomic_load(&w->value) == seen)
+    __builtin_wasm_memory_atomic_wait32((int *)&w->value, (int)seen, -1);
+  atomic_fetch_sub(&w->sleepers, 1);
+}
+
 static void wake(word *w) {
   if (atomic_load(&w->sleepers)) __builtin_wasm_memory_atomic_notify((int *)&w->value, BQW_THREADS);
 }
 #else
 static double await(word *w, uint32_t count) { return (void)w, (void)count, 0; }
+static void await_change(word *w, uint32_t seen) {
+  (void)w, (void)seen;
+}
 static void wake(word *w) { (void)w; }
 #endif
 
@@ -207,8 +221,8 @@ static void use(uint32_t threads) {
 BQW(void) bqw_thread_main(uint32_t index) {
   for (uint32_t seen = 0;;) {
     for (uint32_t used; index >= (used = atomic_load(&team.use.value)) % STEP;)
-      await(&team.use, used + 1);
-    await(&team.go, seen + 1);
+      await_change(&team.use, used);
+    await_change(&team.go, seen);
     seen = atomic_load(&team.go.value);
     const uint32_t threads = seen % STEP;
     if (threads == LEAVE) return;

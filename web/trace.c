@@ -18,8 +18,9 @@ static size_t row_count(const bq_session *s) {
   return (layers ? layers : 1) * BQ_STAGE_COUNT;
 }
 
-/* The work of a stage that was just done. Marks come before the session moves on (run.c), so its
- * pass and batch are still those of the stage. */
+/* The work of a stage that was just done. The session may be at the next layer already, or behind
+ * the last one (parallel.c): then all rows of its pass are one batch, which begins at row 0 again.
+ */
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, 0, s->rows);
   /* A head in parts is work for one. */

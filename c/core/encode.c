@@ -284,7 +284,7 @@ static void take_given(const bq_grid *g, const bq_given *from, size_t row, size_
     memcpy(s->q[r], from->q + (row + r) * g->cols + k, bq_grid_left(g, k, span));
     for (size_t b = 0; b < span / g->f->block && first + b < blocks; b++) {
       s->scale[r][b] = from->scale[(row + r) * blocks + first + b];
-      s->min[r][b] = from->min[(row + r) * blocks + first + b];
+      if (g->f->min_bytes) s->min[r][b] = from->min[(row + r) * blocks + first + b];
     }
   }
 }

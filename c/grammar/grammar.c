@@ -12,7 +12,8 @@ static bq_status bad(bq_error *err, const char *what, uint32_t index) {
 
 static bq_status check_rules(const bq_grammar *g, bq_error *err) {
   for (uint32_t i = 0; i < g->n_rules; i++)
-    if (g->rules[i].start >= g->n_states || g->rules[i].flags > BQ_RULE_PLAIN)
+    if (g->rules[i].start >= g->n_states ||
+        (g->rules[i].flags & 255) > (BQ_GRAMMAR_PLAIN | BQ_GRAMMAR_LENGTH))
       return bad(err, "rule", i);
   return g->root < g->n_rules ? BQ_OK : bad(err, "root", g->root);
 }
@@ -23,7 +24,7 @@ static bq_status check_states(bq_grammar *g, bq_error *err) {
     const bq_state *s = &g->states[i];
     const bool last = i + 1 == g->n_states;
     if (s->edges < edges || s->edges > g->n_edges || s->calls < calls || s->calls > g->n_calls ||
-        s->flags > (BQ_STATE_ACCEPTS | BQ_STATE_MARKS) || s->least > BQ_GRAMMAR_LIMIT ||
+        (s->flags & 255) > (BQ_STATE_ACCEPTS | BQ_STATE_MARKS) || s->least > BQ_GRAMMAR_LIMIT ||
         (last && (s->edges != g->n_edges || s->calls != g->n_calls)))
       return bad(err, "state", i);
     edges = s->edges;
@@ -36,7 +37,8 @@ static bq_status check_states(bq_grammar *g, bq_error *err) {
 static bq_status check_steps(const bq_grammar *g, bq_error *err) {
   for (uint32_t i = 0; i < g->n_edges; i++) {
     const bq_edge e = g->edges[i];
-    if (e.target >= g->n_states || bq_edge_high(e) > 255 || bq_edge_low(e) > bq_edge_high(e))
+    if (e.target >= g->n_states || e.range >= 2 * BQ_EDGE_BEGINS ||
+        bq_edge_low(e) > bq_edge_high(e))
       return bad(err, "edge", i);
   }
   for (uint32_t i = 0; i < g->n_calls; i++) {

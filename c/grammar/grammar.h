@@ -12,10 +12,15 @@
  * of no rule takes nothing. Several ways may be open at once. `least` is how few bytes lead from a
  * state to the end of its rule; states without such a way are not written.
  *
- * Items of a list may have to differ, which no automaton can say: marks on states whose only byte
- * begins or ends a list or an item of one say where to look (unique.h). Such lists lie in no other,
- * each item has one spelling, and goes on without end: `slack` is how many bytes more than `least`
- * their difference may take. */
+ * A rule of limited length counts its characters, by the edges that begin one. A call takes it once:
+ * its `least` and `most` are numbers of characters. The rule ends when enough have come, and a state
+ * from which more lead to its end than may still come is left out. The way of the fewest bytes has
+ * the fewest characters; where `least` is more than 0 it can be made longer by one byte at a time.
+ *
+ * Items of a list, or names of an object, may have to differ, which no automaton can say: marks on
+ * states whose only byte begins or ends a list or an item of one say where to look (unique.h). The
+ * text is JSON then; each item is a string, has one spelling, and goes on without end: `slack` is
+ * how many bytes more than `least` their difference may take. */
 #ifndef BQ_GRAMMAR_H
 #define BQ_GRAMMAR_H
 
@@ -25,31 +30,33 @@
 #include "core/status.h"
 
 #define BQ_GRAMMAR_MAGIC 0x52475142u /* "BQGR" */
-#define BQ_GRAMMAR_VERSION 2u
+#define BQ_GRAMMAR_VERSION 3u
 #define BQ_GRAMMAR_NONE UINT32_MAX
 /* Most rules, states, edges and calls each; least ways longer than this are as long as this. */
 #define BQ_GRAMMAR_LIMIT (1u << 22)
 
 enum {
-  BQ_RULE_PLAIN = 1,
+  BQ_GRAMMAR_PLAIN = 1,
+  BQ_GRAMMAR_LENGTH = 2, /* its length is limited */
   BQ_STATE_ACCEPTS = 1,
-  BQ_STATE_LIST = 2,  /* its [ begins a list whose items differ */
+  BQ_STATE_LIST = 2,  /* its [ or { begins a list whose items differ */
   BQ_STATE_OPEN = 4,  /* its " begins an item */
   BQ_STATE_CLOSE = 8, /* its " ends one */
-  BQ_STATE_SHUT = 16, /* its ] ends the list */
-  BQ_STATE_MARKS = 30
+  BQ_STATE_SHUT = 16, /* its ] or } ends the list */
+  BQ_STATE_MARKS = 30,
+  BQ_EDGE_BEGINS = 1 << 16 /* in `range`: the byte begins a character that is counted */
 };
 
 typedef struct bq_rule {
   uint32_t start;
-  uint32_t flags; /* BQ_RULE_PLAIN: takes any one plain character (vocabulary.h), if not these
-                     alone */
+  uint32_t flags; /* BQ_GRAMMAR_PLAIN: takes any one plain character (vocabulary.h), if not these
+                     alone; LENGTH. Above 8 bits: bq_lacks of its states, at most */
 } bq_rule;
 
 typedef struct bq_state {
   uint32_t edges, calls; /* behind its last; those of the state before end where its own begin */
   uint32_t least;
-  uint32_t flags;
+  uint32_t flags; /* above 8 bits: bq_lacks */
 } bq_state;
 
 typedef struct bq_edge {
@@ -72,7 +79,9 @@ typedef struct bq_grammar {
 } bq_grammar;
 
 static inline uint32_t bq_edge_low(bq_edge e) { return e.range & 255; }
-static inline uint32_t bq_edge_high(bq_edge e) { return e.range >> 8; }
+static inline uint32_t bq_edge_high(bq_edge e) { return e.range >> 8 & 255; }
+/* How few characters lead to the end of a rule of limited length, behind the one that was begun. */
+static inline uint32_t bq_lacks(uint32_t flags) { return flags >> 8; }
 static inline uint32_t bq_edges_begin(const bq_grammar *g, uint32_t state) {
   return state ? g->states[state - 1].edges : 0;
 }

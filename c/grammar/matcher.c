@@ -24,7 +24,7 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
   made.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.path);
   made.masks = bq_arena_take(arena, (uint64_t)(BQ_MASKS + 1) * v->words, sizeof *made.masks);
   made.mask_of = bq_arena_take(arena, BQ_MASKS, sizeof *made.mask_of);
-  const uint64_t items = g->lists ? BQ_UNIQUE_ITEMS : 0;
+  const uint64_t items = g->lists ? BQ_UNIQUE_NODES : 0;
   made.items = bq_arena_take(arena, items, sizeof *made.items);
   made.marked_items = bq_arena_take(arena, items, sizeof *made.marked_items);
   made.lists = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.lists);
@@ -43,10 +43,11 @@ bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
 bool bq_matcher_complete(const bq_matcher *m) { return m->places[m->here].complete; }
 
 static bool place_continues(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t state = m->threads[p->first + i].state;
-    if (m->g->states[state].edges > bq_edges_begin(m->g, state)) return true;
+    const bq_thread t = m->threads[p->first + i];
+    for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
+      if (bq_may_follow(m, t, m->g->edges[e])) return true;
   }
   return false;
 }
@@ -63,12 +64,13 @@ static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *er
 
 /* The only byte that a place may go on with; -1: it may end, or there are several. */
 static int only_byte(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   int only = -1;
   if (p->complete) return -1;
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t state = m->threads[p->first + i].state;
-    for (uint32_t e = bq_edges_begin(m->g, state); e < m->g->states[state].edges; e++) {
+    const bq_thread t = m->threads[p->first + i];
+    for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
+      if (!bq_may_follow(m, t, m->g->edges[e])) continue;
       const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
       if (low != high || (only >= 0 && low != only)) return -1;
       only = low;
@@ -77,12 +79,12 @@ static int only_byte(const bq_matcher *m, uint32_t place) {
   return only;
 }
 
-/* bq_step, in a list as well: BQ_NOWHERE also where an item would be the same as another, or could
- * only become so. */
+/* bq_place_step, in a list as well: BQ_NOWHERE also where an item would be the same as another, or
+ * could only become so. */
 static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *u) {
-  if (!m->g->lists) return bq_step(m, place, byte);
+  if (!m->g->lists) return bq_place_step(m, place, byte);
   if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_NOWHERE;
-  const uint32_t next = bq_step(m, place, byte);
+  const uint32_t next = bq_place_step(m, place, byte);
   if (!u->item || next == BQ_FULL || !(m->places[next].marks & BQ_STATE_CLOSE)) return next;
   return only_byte(m, next) == '"' && bq_unique_had(u, m->items) ? BQ_NOWHERE : next;
 }
@@ -114,9 +116,7 @@ bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "token %u may not come next", id);
   m->here = s.place;
   m->now = s.list;
-  /* Items of the lists before it are not asked for any more. */
-  for (uint32_t i = 0; i < m->now.n && m->now.first; i++) m->items[i] = m->items[m->now.first + i];
-  m->now.first = 0;
+  bq_unique_compact(&m->now, m->items);
   return BQ_OK;
 }
 
@@ -166,7 +166,7 @@ static uint32_t plain_left(const bq_matcher *m, bq_thread t) {
   if (t.frame == BQ_BOTTOM) return 0;
   const bq_call *c = &m->g->calls[f->call];
   const bq_rule *rule = &m->g->rules[c->rule];
-  return rule->flags & BQ_RULE_PLAIN && rule->start == t.state ? c->max - f->count : 0;
+  return rule->flags & BQ_GRAMMAR_PLAIN && rule->start == t.state ? c->max - f->count : 0;
 }
 
 /* Whether some plain byte is on an edge of a thread. */
@@ -189,7 +189,7 @@ typedef struct plain_ways {
 } plain_ways;
 
 static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   plain_ways ways = {0};
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
@@ -212,7 +212,7 @@ static bool fill(bq_matcher *m, uint32_t place, unsigned reach, uint32_t *mask) 
   const bool far = reach != BQ_REACH_NEAR;
   if (!far && ways.left > BQ_NEAR_BYTES) ways.left = BQ_NEAR_BYTES;
   /* Plain characters end no item, but one that has its most may have to be another's. */
-  if (m->now.list && ways.left < BQ_PLAIN_LENGTHS) ways.left = 0;
+  if (m->now.head && ways.left < BQ_PLAIN_LENGTHS) ways.left = 0;
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
   if (ways.left) bq_vocabulary_plain(m->v, 0, ways.left, mask);
   const bool plain = !ways.left || (ways.others && ways.left < BQ_PLAIN_LENGTHS);
@@ -250,14 +250,14 @@ static bool make_mask(bq_matcher *m, void *ctx) {
   uint32_t *own = m->masks + (size_t)BQ_MASKS * m->v->words;
   const plain_ways ways = plain_at(m, m->here);
   /* Where more characters may come than a token has, tokens of any length share a mask. */
-  const bool counted = ways.left && !ways.others && ways.left <= m->v->longest && !m->now.list;
+  const bool counted = ways.left && !ways.others && ways.left <= m->v->longest && !m->now.head;
   const unsigned reach = counted ? BQ_REACH_NEAR : BQ_REACH_ALL;
   const uint32_t common = bq_common(m, m->here, reach);
   const uint32_t *kept;
   if (common == BQ_FULL) return false;
   wanted->mask = own;
   /* In a list a mask depends on its items: it is made anew each time. */
-  if (m->now.list) return fill(m, common, reach, own);
+  if (m->now.head) return fill(m, common, reach, own);
   if (!keep_mask(m, common, reach, &kept)) return false;
   if (counted) return add_far(m, ways.left, kept, own);
   wanted->mask = kept;
@@ -330,7 +330,7 @@ bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool 
 }
 
 uint32_t bq_matcher_least(const bq_matcher *m) {
-  const bq_place *p = &m->places[m->here];
+  const bq_matcher_place *p = &m->places[m->here];
   uint32_t least = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p->n; i++) {
     const uint32_t of = bq_thread_least(m, m->threads[p->first + i]);
@@ -341,14 +341,14 @@ uint32_t bq_matcher_least(const bq_matcher *m) {
 }
 
 /* The byte after which the least is to do; -1: there is none. */
-static int nearer_byte(const bq_matcher *m, const bq_place *p) {
+static int nearer_byte(const bq_matcher *m, const bq_matcher_place *p) {
   uint32_t least = BQ_GRAMMAR_NONE;
   int byte = -1;
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
       const bq_edge edge = m->g->edges[e];
-      const uint32_t of = bq_thread_least(m, (bq_thread){edge.target, t.frame});
+      const uint32_t of = bq_least_behind(m, t, edge);
       if (of < least) byte = (int)bq_edge_low(edge);
       if (of < least) least = of;
     }

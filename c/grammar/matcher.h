@@ -7,9 +7,9 @@
  *
  * A mask depends on what the next token may be, not on all of a text: how often a call has been
  * taken counts in it only as far as the longest token can tell. So masks are kept for places whose
- * counts are the least with that future (bq_place.common), and repeating something costs no new
- * ones. Near the end of what may be repeated in a string that holds of short tokens alone, so masks
- * of these are kept, and long tokens are looked at each time.
+ * counts are the least with that future (bq_matcher_place.common), and repeating something costs no
+ * new ones. Near the end of what may be repeated in a string that holds of short tokens alone, so
+ * masks of these are kept, and long tokens are looked at each time.
  *
  * All memory is one block. What is full is emptied and begun anew from where the text is; what does
  * not even fit then is NOMEM: calls too deep, or too many ways open at once. */

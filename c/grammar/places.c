@@ -15,8 +15,42 @@ static bool accepts(const bq_grammar *g, uint32_t state) {
   return g->states[state].flags & BQ_STATE_ACCEPTS;
 }
 
+static bool is_limited(const bq_grammar *g, const bq_call *c) {
+  return g->rules[c->rule].flags & BQ_GRAMMAR_LENGTH;
+}
+
+/* The call of a rule of limited length that a frame is of; NULL. */
+static const bq_call *limited_call(const bq_matcher *m, uint32_t frame) {
+  const bq_call *c = &m->g->calls[m->frames[frame].call];
+  return frame != BQ_BOTTOM && is_limited(m->g, c) ? c : NULL;
+}
+
+/* Bytes to the end of the text from a state, in a frame with such a count. */
+static uint32_t least_from(const bq_matcher *m, uint32_t state, uint32_t frame, uint32_t count) {
+  const bq_call *c = limited_call(m, frame);
+  const uint64_t characters = (uint64_t)count + bq_lacks(m->g->states[state].flags);
+  const uint64_t more = c && c->min > characters ? c->min - characters : 0;
+  return sum(m->g->states[state].least + more + m->frames[frame].least);
+}
+
 uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
-  return sum((uint64_t)m->g->states[t.state].least + m->frames[t.frame].least);
+  return least_from(m, t.state, t.frame, m->frames[t.frame].count);
+}
+
+/* The count of a thread's frame behind an edge: in a rule of limited length, of characters. */
+static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
+  return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
+}
+
+bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
+  const bq_call *c = limited_call(m, t.frame);
+  const uint32_t lacks = bq_lacks(m->g->states[e.target].flags);
+  return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
+}
+
+uint32_t bq_least_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
+  return bq_may_follow(m, t, e) ? least_from(m, e.target, t.frame, count_behind(m, t, e))
+                                : BQ_GRAMMAR_NONE;
 }
 
 /* --- frames --------------------------------------------------------------------------------- */
@@ -36,7 +70,7 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
   if (*slot) return *slot;
   if (m->n_frames == BQ_FRAMES) return BQ_FULL;
   const bq_call *c = &m->g->calls[call];
-  const uint64_t more = c->min > count + 1 ? c->min - count - 1 : 0;
+  const uint64_t more = c->min > count + 1 && !is_limited(m->g, c) ? c->min - count - 1 : 0;
   const uint64_t rule = m->g->states[m->g->rules[c->rule].start].least;
   m->frames[m->n_frames] = (bq_frame){
       below, call, count, {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE},
@@ -45,7 +79,10 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
 }
 
 /* The least count that no token of so many bytes tells from this one. */
-static uint32_t common_count(const bq_call *c, uint32_t count, uint32_t bytes) {
+static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t count,
+                             uint32_t bytes) {
+  /* Characters that a token leaves to be written may be too many as well. */
+  if (is_limited(g, c)) bytes += bq_lacks(g->rules[c->rule].flags);
   if (c->max != BQ_GRAMMAR_NONE && c->max - count <= bytes) return count;
   if (count >= c->min) return c->min;
   return c->min - count > bytes ? 0 : count;
@@ -64,7 +101,7 @@ static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
   uint32_t below = at == BQ_BOTTOM ? BQ_BOTTOM : m->frames[at].common[reach];
   while (up != BQ_GRAMMAR_NONE) {
     const uint32_t next = m->frames[up].common[reach], call = m->frames[up].call;
-    const uint32_t count = common_count(&m->g->calls[call], m->frames[up].count, bytes);
+    const uint32_t count = common_count(m->g, &m->g->calls[call], m->frames[up].count, bytes);
     if (below != BQ_FULL) below = frame_of(m, below, call, count);
     m->frames[up].common[reach] = below == BQ_FULL ? BQ_GRAMMAR_NONE : below;
     up = next;
@@ -96,7 +133,8 @@ static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
 static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) {
   const bq_call *c = &m->g->calls[call];
   const uint32_t next = c->next;
-  const bool last = c->max == 1 && c->min == 1 && accepts(m->g, next) && !has_edges(m->g, next) &&
+  const bool last = c->max == 1 && c->min == 1 && !is_limited(m->g, c) && accepts(m->g, next) &&
+                    !has_edges(m->g, next) &&
                     m->g->states[next].calls == bq_calls_begin(m->g, next);
   visit(m, m->g->rules[c->rule].start, last ? below : frame_of(m, below, call, count));
 }
@@ -105,6 +143,10 @@ static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) 
 static void leave(bq_matcher *m, uint32_t frame) {
   const bq_frame f = m->frames[frame];
   const bq_call *c = &m->g->calls[f.call];
+  if (is_limited(m->g, c)) {
+    if (f.count >= c->min) visit(m, c->next, f.below);
+    return;
+  }
   uint32_t count = f.count + 1;
   if (c->max == BQ_GRAMMAR_NONE && count > c->min) count = c->min;
   if (count >= c->min) visit(m, c->next, f.below);
@@ -118,6 +160,13 @@ static void begin_step(bq_matcher *m) {
   m->too_much = false;
 }
 
+static void follow(bq_matcher *m, bq_thread t, bq_edge e) {
+  if (!bq_may_follow(m, t, e)) return;
+  const bq_frame f = m->frames[t.frame];
+  const uint32_t count = count_behind(m, t, e);
+  visit(m, e.target, count == f.count ? t.frame : frame_of(m, f.below, f.call, count));
+}
+
 /* Everything that can be reached without a byte. */
 static void close_step(bq_matcher *m) {
   for (uint32_t i = 0; i < m->n_work && !m->too_much; i++) {
@@ -127,7 +176,8 @@ static void close_step(bq_matcher *m) {
     if (ends && t.frame != BQ_BOTTOM) leave(m, t.frame);
     for (uint32_t k = bq_calls_begin(m->g, t.state); k < m->g->states[t.state].calls; k++) {
       const bq_call *c = &m->g->calls[k];
-      if (c->rule == BQ_GRAMMAR_NONE || !c->min) visit(m, c->next, t.frame);
+      if (c->rule == BQ_GRAMMAR_NONE || (!c->min && !is_limited(m->g, c)))
+        visit(m, c->next, t.frame);
       if (c->rule != BQ_GRAMMAR_NONE) enter(m, k, t.frame, 0);
     }
   }
@@ -149,7 +199,7 @@ static void sort_kept(bq_matcher *m) {
   }
 }
 
-static bool same_threads(const bq_matcher *m, const bq_place *p, uint32_t hash) {
+static bool same_threads(const bq_matcher *m, const bq_matcher_place *p, uint32_t hash) {
   if (p->hash != hash || p->n != m->n_kept) return false;
   const bq_thread *t = m->threads + p->first;
   for (uint32_t i = 0; i < p->n; i++)
@@ -177,7 +227,7 @@ static uint32_t place_of_kept(bq_matcher *m) {
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
   if (m->n_places == m->max_places || m->n_kept > BQ_THREADS - m->n_threads) return BQ_FULL;
-  bq_place p = {.first = m->n_threads, .n = m->n_kept, .hash = hash};
+  bq_matcher_place p = {.first = m->n_threads, .n = m->n_kept, .hash = hash};
   for (unsigned reach = 0; reach < BQ_REACHES; reach++)
     p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p.n; i++) {
@@ -191,16 +241,16 @@ static uint32_t place_of_kept(bq_matcher *m) {
   return *slot = m->n_places++;
 }
 
-uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
+uint32_t bq_place_step(bq_matcher *m, uint32_t place, uint8_t byte) {
   uint16_t *step = bq_known_step(m, place, byte);
   if (*step != BQ_UNKNOWN) return *step;
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_thread t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
       if (byte >= bq_edge_low(m->g->edges[e]) && byte <= bq_edge_high(m->g->edges[e]))
-        visit(m, m->g->edges[e].target, t.frame);
+        follow(m, t, m->g->edges[e]);
   }
   close_step(m);
   const uint32_t next = place_of_kept(m);
@@ -209,7 +259,7 @@ uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte) {
 }
 
 uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach) {
-  bq_place *p = &m->places[place];
+  bq_matcher_place *p = &m->places[place];
   if (p->common[reach] != BQ_GRAMMAR_NONE) return p->common[reach];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
@@ -246,7 +296,7 @@ static void keep_frames(bq_matcher *m, uint32_t *keep) {
 }
 
 static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
-  const bq_place *p = &m->places[place];
+  const bq_matcher_place *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t f = m->threads[p->first + i].frame; f != BQ_BOTTOM && !keep[f];
          f = m->frames[f].below)
@@ -254,7 +304,7 @@ static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
 }
 
 /* A place that is kept, made again of its threads, which lie behind all that is new. BQ_FULL. */
-static uint32_t renewed(bq_matcher *m, bq_place old, const uint32_t *frames) {
+static uint32_t renewed(bq_matcher *m, bq_matcher_place old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {
     const bq_thread t = m->threads[old.first + i];
@@ -266,7 +316,7 @@ static uint32_t renewed(bq_matcher *m, bq_place old, const uint32_t *frames) {
 bool bq_places_renew(bq_matcher *m) {
   uint32_t *kept[] = {&m->start, &m->here, &m->marked, &m->ahead};
   enum { KEPT = sizeof kept / sizeof *kept };
-  bq_place old[KEPT];
+  bq_matcher_place old[KEPT];
   bool again[KEPT] = {false};
   uint32_t *frames = m->frame_slots + BQ_FRAMES; /* until all frames are in their slots again */
   for (uint32_t i = 0; i < BQ_FRAMES; i++) frames[i] = 0;
@@ -296,7 +346,7 @@ bool bq_places_renew(bq_matcher *m) {
 bool bq_places_begin(bq_matcher *m) {
   empty_slots(m);
   m->frames[BQ_BOTTOM] = (bq_frame){.common = {BQ_BOTTOM}};
-  m->places[BQ_NOWHERE] = (bq_place){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
+  m->places[BQ_NOWHERE] = (bq_matcher_place){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
   for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_NOWHERE;
   m->n_frames = m->n_places = 1;
   m->n_threads = 0;

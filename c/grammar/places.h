@@ -36,21 +36,21 @@ typedef struct bq_thread {
   uint32_t state, frame;
 } bq_thread;
 
-typedef struct bq_place {
+typedef struct bq_matcher_place {
   uint32_t first, n; /* its threads, in order */
   uint32_t hash;
   uint32_t common[BQ_REACHES]; /* the place that has its mask; NONE: unknown */
   uint32_t mask[BQ_REACHES];   /* a common place's mask among those kept; NONE */
   uint8_t marks;               /* of its threads' states */
   bool complete;
-} bq_place;
+} bq_matcher_place;
 
 struct bq_matcher {
   const bq_grammar *g;
   const bq_vocabulary *v;
   bq_frame *frames;        /* [BQ_FRAMES] those below come before */
   bq_thread *threads;      /* [BQ_THREADS] */
-  bq_place *places;        /* [max_places] */
+  bq_matcher_place *places; /* [max_places] */
   uint16_t *steps;         /* [max_places][classes] */
   uint32_t *frame_slots;   /* [2 * BQ_FRAMES] indices; 0: empty */
   uint32_t *place_slots;   /* [2 * BQ_PLACES] */
@@ -60,8 +60,8 @@ struct bq_matcher {
   uint32_t *path;          /* [longest token + 1] places, in a walk */
   uint32_t *masks;         /* [BQ_MASKS + 1][words] the last one is nobody's */
   uint32_t *mask_of;       /* [BQ_MASKS] whose they are: BQ_REACHES * place + reach */
-  uint64_t *items;         /* [BQ_UNIQUE_ITEMS] of the list that the text is in, as hashes */
-  uint64_t *marked_items;  /* [BQ_UNIQUE_ITEMS] */
+  bq_unique_node *items;   /* [BQ_UNIQUE_NODES] of the lists that the text is in */
+  bq_unique_node *marked_items; /* [BQ_UNIQUE_NODES] */
   bq_unique *lists;        /* [longest token + 1] beside path */
   uint32_t max_places, n_frames, n_threads, n_places, n_work, n_kept, next_mask;
   uint32_t step; /* counts steps of `seen`, in units of 2 * BQ_WORK */
@@ -75,15 +75,19 @@ struct bq_matcher {
 static inline uint16_t *bq_known_step(const bq_matcher *m, uint32_t place, uint8_t byte) {
   return m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
 }
+/* Whether a thread may go over an edge: in a rule of limited length only while its end can be
+ * reached. */
+bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e);
 /* Place behind a byte: BQ_NOWHERE, BQ_FULL. */
-uint32_t bq_step(bq_matcher *m, uint32_t place, uint8_t byte);
+uint32_t bq_place_step(bq_matcher *m, uint32_t place, uint8_t byte);
 /* The place with the same future as far as that. BQ_FULL. */
 uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach);
 /* Empties all tables but for these four. False: they alone are too much. */
 bool bq_places_renew(bq_matcher *m);
 /* Makes the place of the grammar's beginning. False: too much. */
 bool bq_places_begin(bq_matcher *m);
-/* Bytes to the end of the text. */
+/* Bytes to the end of the text; behind an edge: NONE where it may not be gone over. */
 uint32_t bq_thread_least(const bq_matcher *m, bq_thread t);
+uint32_t bq_least_behind(const bq_matcher *m, bq_thread t, bq_edge e);
 
 #endif

@@ -121,7 +121,8 @@ typedef struct bq_kernels {
    * plain integers in every table. How it is laid out differs: only matmuls of the same table read
    * it. x is [tokens][x_stride]; k may be any size. Tokens from t on,
    * t a multiple of BQ_PANEL_TOKENS, lie at panel + panel_bytes(k, t) just as if they were
-   * quantized there alone, so that threads can share the work. */
+   * quantized there alone, so that threads can share the work. n tokens, and 2n, take at most n
+   * times what two take. */
   size_t (*panel_bytes)(size_t k, size_t tokens);
   void (*quantize)(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
 

@@ -14,8 +14,9 @@ static bq_status measure(const bq_prefix *p, bq_residency r, bq_paging *out, bq_
 
 /* Memory that it costs the host altogether. */
 static uint64_t all_bytes(const bq_paging *p, uint32_t beside) {
-  uint64_t buffers = p->slot_bytes * beside; /* both below 2^60 */
-  return p->model_bytes > UINT64_MAX - buffers ? UINT64_MAX : p->model_bytes + buffers;
+  const uint64_t room = UINT64_MAX - p->model_bytes;
+  if (beside && p->slot_bytes > room / beside) return UINT64_MAX;
+  return p->model_bytes + p->slot_bytes * beside;
 }
 
 /* As many layers in memory as the budget allows. NOMEM with *out of no layers when none. */

@@ -76,7 +76,7 @@ bq_status bq_verify_arrived(bq_loader *l, bq_error *err) {
 }
 
 void bq_verify_mark(bq_loader *l) {
-  if (l->at != l->verified) return;
+  if (!bq_loader_hashed(l) || l->at != l->verified) return; /* else nothing goes back */
   l->mark.current = l->current;
   l->mark.staged = l->staged;
   l->mark.whole = l->whole;

@@ -45,13 +45,14 @@ bq_status bq_session_set_adapter(bq_session *s, const bq_adapter_part *parts, ui
   }
   bq_arena arena = {0};
   bq_arena_take(&arena, rows * stride, sizeof(float));
-  float *low = NULL;
-  if (stride > 0 && !arena.overflow) low = s->allocator.alloc(s->allocator.ctx, arena.used);
+  /* Nothing in the block outlasts a slice: one that is large enough serves the next adapter too. */
+  float *low = stride > 0 && stride <= s->low_stride ? s->low : NULL;
+  if (stride > 0 && !low && !arena.overflow) low = s->allocator.alloc(s->allocator.ctx, arena.used);
   if (stride > 0 && !low)
     return bq_fail(err, BQ_NO_SESSION, BQ_NO_OFFSET,
                    "a session with this adapter needs %l bytes more, for which there is no room",
                    rows * stride * sizeof(float));
-  s->allocator.free(s->allocator.ctx, s->low);
+  if (low != s->low) s->allocator.free(s->allocator.ctx, s->low);
   s->low = low;
   s->low_stride = (size_t)stride;
   s->adapter = stride > 0 ? parts : NULL;

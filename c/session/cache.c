@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/least.h"
 
 /* The place of position `n` in a layer. */
@@ -164,13 +165,33 @@ static bool own_block(bq_kv_cache *cache, uint8_t **entry, bool keep) {
   return true;
 }
 
-/* The first block that holds what positions from n - 1 on see: one position more than those from n
- * on, since the last token may be computed anew. */
-static uint32_t first_block(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
-  return first_seen(cache, layer, n ? n - 1 : 0) / BQ_KV_BLOCK;
+/* Blocks first...end - 1 of a layer's table. */
+typedef struct block_range {
+  uint32_t first, end;
+} block_range;
+
+/* The blocks that hold what positions from `next` on see of those before `n`. All that is taken,
+ * given back, looked for and saved follows from this function alone. */
+static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
+                               uint32_t n) {
+  const uint32_t end = (uint32_t)blocks_of(place_of(cache, layer, n));
+  return (block_range){bq_smaller32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
+}
+
+/* The first position to be computed next, at the earliest: the last token of a timeline that is
+ * computed as a whole may be computed again, for its result. */
+static uint32_t next_position(uint32_t computed, uint32_t tokens) {
+  return computed && computed == tokens ? computed - 1 : computed;
+}
+
+static bool table_holds(uint8_t *const *table, block_range range) {
+  for (uint32_t i = range.first; i < range.end; i++)
+    if (!table[i]) return false;
+  return true;
 }
 
 static bq_status used_up(const bq_kv_cache *cache, bq_error *err) {
+  bq_assert(cache->pool->sessions > 1); /* it has blocks for all that one session sees and writes */
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                  "all %u blocks of the KV cache that a session shares with its forks are in use: "
                  "raise `forks` or `forkPositions`, or close one",
@@ -181,10 +202,12 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     uint8_t **table = table_of(cache, layer);
     const uint32_t first = place_of(cache, layer, from) / BQ_KV_BLOCK;
-    const uint32_t behind = (uint32_t)blocks_of(place_of(cache, layer, end));
-    const uint32_t seen = first_block(cache, layer, from);
-    for (uint32_t i = seen; i-- > 0 && table[i];) give_block(cache->pool, &table[i]);
-    for (uint32_t i = first; i < behind; i++)
+    const block_range keep = blocks_seen(cache, layer, next_position(from, from), end);
+    bq_assert(table_holds(table, blocks_seen(cache, layer, from, from)));
+    for (uint32_t i = keep.first; i-- > 0 && table[i];) give_block(cache->pool, &table[i]);
+    for (uint32_t i = keep.end; i < cache->entries && table[i]; i++)
+      give_block(cache->pool, &table[i]);
+    for (uint32_t i = first; i < keep.end; i++)
       if (!own_block(cache, &table[i], i == first && from % BQ_KV_BLOCK))
         return used_up(cache, err);
   }
@@ -202,16 +225,14 @@ bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err) {
 }
 
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
-  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
-    const uint32_t seen = first_seen(cache, layer, n);
-    if (seen < n && !table_of(cache, layer)[seen / BQ_KV_BLOCK]) return false;
-  }
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++)
+    if (!table_holds(table_of(cache, layer), blocks_seen(cache, layer, n, n))) return false;
   return true;
 }
 
 void bq_cache_cut(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    for (uint32_t i = (uint32_t)blocks_of(place_of(cache, layer, n)); i < cache->entries; i++)
+    for (uint32_t i = blocks_seen(cache, layer, n, n).end; i < cache->entries; i++)
       give_block(cache->pool, &table_of(cache, layer)[i]);
 }
 
@@ -225,30 +246,45 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
 
 /* --- for saved sessions ----------------------------------------------------------------------- */
 
-uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n) {
+/* Of one layer. */
+static block_range saved_blocks(const bq_kv_cache *cache, uint32_t layer, uint32_t computed,
+                                uint32_t tokens) {
+  return blocks_seen(cache, layer, next_position(computed, tokens), computed);
+}
+
+uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
-    const uint64_t behind = blocks_of(place_of(cache, layer, n));
-    sum += behind - bq_smaller(behind, first_block(cache, layer, n));
+    const block_range range = saved_blocks(cache, layer, computed, tokens);
+    sum += range.end - range.first;
   }
   return sum;
 }
 
-bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t n, bq_error *err) {
-  for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    for (uint32_t i = first_block(cache, layer, n); i < blocks_of(place_of(cache, layer, n)); i++)
-      if (!own_block(cache, &table_of(cache, layer)[i], false)) return used_up(cache, err);
+bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, bq_error *err) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    const block_range range = saved_blocks(cache, layer, computed, tokens);
+    for (uint32_t i = range.first; i < range.end; i++) {
+      uint8_t **entry = &table_of(cache, layer)[i];
+      bq_assert(!*entry);
+      if (!own_block(cache, entry, false)) return used_up(cache, err);
+    }
+  }
   return BQ_OK;
 }
 
-uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, uint32_t *layer,
-                        uint32_t *rest) {
+uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
+                        uint64_t index, uint32_t *layer, uint32_t *rest) {
   for (*layer = 0; *layer < cache->config->layers; ++*layer) {
-    const uint64_t first = first_block(cache, *layer, n);
-    const uint64_t count = blocks_of(place_of(cache, *layer, n)) - first;
-    *rest = index + 1 == count ? -n % BQ_KV_BLOCK : 0;
-    if (index < count) return table_of(cache, *layer)[first + index];
+    const block_range range = saved_blocks(cache, *layer, computed, tokens);
+    const uint64_t count = range.end - range.first;
+    *rest = index + 1 == count ? -computed % BQ_KV_BLOCK : 0;
+    if (index < count) {
+      bq_assert(table_holds(table_of(cache, *layer), range));
+      return table_of(cache, *layer)[range.first + index];
+    }
     index -= count;
   }
+  bq_assert(!"an index below bq_cache_count");
   return NULL;
 }

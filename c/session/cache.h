@@ -26,7 +26,8 @@ typedef struct bq_kv_pool {
 typedef struct bq_kv_cache {
   const bq_config *config;
   bq_kv_pool *pool;
-  uint8_t **blocks;   /* [layers][entries]: block i of a layer's positions; NULL: not held */
+  uint8_t **blocks;   /* [layers][entries]: block i of a layer's positions; NULL: not held. The
+                         blocks that a layer holds follow each other, without a gap */
   uint32_t entries;
   size_t head_bytes;  /* of one head in a block */
   uint32_t window;    /* bq_session_options.kv_window, where the oldest leave */
@@ -64,8 +65,9 @@ void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool);
 /* Gives everything back, and the pool too if no other session uses it. */
 void bq_cache_leave(bq_kv_cache *cache);
 
-/* The positions from...end - 1 may be written to; what no position from `from` - 1 on sees is given
- * back. NOMEM: the pool is used up; nothing that is held is lost. */
+/* The positions from...end - 1 may be written to; given back is what no position from `from` - 1 on
+ * sees, and what is after `end`. Everything that positions from `from` on see of those before it
+ * has to be held. NOMEM: the pool is used up, by forks; nothing that is held is lost. */
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err);
 /* All blocks of layers without a window of their own can be written to. NOMEM. */
 bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err);
@@ -76,16 +78,16 @@ void bq_cache_cut(bq_kv_cache *cache, uint32_t n);
 /* `to`, which is empty, shares what `from` holds. */
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from);
 
+/* --- for saved sessions: of a timeline of `tokens` whose first `computed` are computed the blocks
+ * that it goes on with, layer by layer. Where all are computed, the last token may be computed
+ * again, for its result; then its sight counts, else that of the first token to be computed. */
 
-/* --- for saved sessions: the blocks of all layers, layer by layer, that hold what positions from
- * n - 1 on see of those before n */
-
-uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t n);
+uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens);
 /* Takes all of them for an empty cache. NOMEM. */
-bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t n, bq_error *err);
-/* Block `index` of them; *rest: its last positions that are from `n` on. */
-uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t n, uint64_t index, uint32_t *layer,
-                        uint32_t *rest);
+bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, bq_error *err);
+/* Block `index` of them; *rest: its last positions, so many, are not computed. */
+uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
+                        uint64_t index, uint32_t *layer, uint32_t *rest);
 /* Room for one block, until the next call. */
 static inline uint8_t *bq_pool_spare(const bq_kv_pool *pool) {
   return pool->data + pool->n_blocks * pool->block_bytes;

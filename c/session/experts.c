@@ -11,7 +11,7 @@ bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kerne
   bq_routes routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t pairs = (uint64_t)batch * c->experts_used;
   const uint32_t widest = c->hidden > c->expert_ffn ? c->hidden : c->expert_ffn;
-  const uint64_t panel = kernels->panel_bytes(widest, BQ_PANEL_TOKENS);
+  const uint64_t panel = kernels->panel_bytes(widest, 2); /* of one, or i16's two: see kernels.h */
   routes.panel_bytes = (size_t)((panel + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN);
   routes.expert = bq_arena_take(arena, pairs, sizeof *routes.expert);
   routes.weight = bq_arena_take(arena, pairs, sizeof *routes.weight);
@@ -138,6 +138,8 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_step *step,
     const bq_weights *m = &w->module[step->norm];
     bq_forward_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
   }
+  bq_assert(s->model->kernels->panel_bytes(cols, g.rows * bq_panel_rows(&s->options)) <=
+            g.rows * r->panel_bytes);
   if (quantized(w, step))
     bq_product_quantize(s, rows, cols, 0, g.rows, thread,
                         r->panel + g.first * r->panel_bytes);

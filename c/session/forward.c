@@ -345,7 +345,9 @@ static void keep_sinks(const place *p, const segment *g, uint32_t head, const fl
 
 /* Where a segment begins in the layer's cache. */
 static uint32_t place_at(const place *p, const segment *g) {
-  return g->position - (p->w->kind->window ? 0 : g->s->kv.gone);
+  const uint32_t gone = p->w->kind->window ? 0 : g->s->kv.gone;
+  bq_assert(g->position >= gone);
+  return g->position - gone;
 }
 
 /* Query heads, then KV heads: one of all. */
@@ -367,6 +369,7 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
   clip_head(p, v, stride, c->qkv_clip);
   for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
     g = segment_at(j, g.at);
+    bq_assert(g.tokens > 0);
     float *key = k + g.at * stride, *value = v + g.at * stride;
     const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, h);
     keep_sinks(p, &g, h, key, value, stride);
@@ -404,6 +407,7 @@ static void leave_sinks(const place *p, const segment *g, uint32_t head, uint32_
                             c->rope_dim, c->rope_pairs == BQ_ROPE_ADJACENT);
   spread_heads(s, sight.keys, dim, n, true);
   sight.table[0] = sight.block;
+  bq_assert(end - from + BQ_KV_BLOCK <= bq_kv_window_most(s->options.kv_window));
   for (uint32_t at = from, i = 1; at < end; at += BQ_KV_BLOCK, i++)
     sight.table[i] = attend->kv.blocks[at / BQ_KV_BLOCK] + attend->kv.offset;
   attend->kv = (bq_kv_view){sight.table, 0, c->head_dim};

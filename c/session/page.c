@@ -7,19 +7,28 @@ static bool pages_head(const bq_session *s) {
   return bq_head_follows(s) && !bq_results_hidden(s);
 }
 
+/* Whether the session computes with a unit: layers may be skipped, and windows without results. */
+static bool computes_with(const bq_session *s, uint32_t unit) {
+  const uint32_t layer = s->model->pages->units[unit].layer;
+  if (layer == s->model->config.layers) return pages_head(s);
+  return !bq_layer_set_has(&s->skipped, layer);
+}
+
+/* The first unit from `unit` on, or from the first one on, that is computed with; BQ_NO_UNIT. */
+static uint32_t unit_from(const bq_session *s, uint32_t unit) {
+  const uint32_t n = s->model->pages->n_units;
+  for (uint32_t i = 0; i < n; i++, unit++) {
+    if (unit >= n) unit = 0;
+    if (computes_with(s, unit)) return unit;
+  }
+  return BQ_NO_UNIT;
+}
+
 /* The unit of the next slice, or the first that will be needed after slices which need none. */
 static uint32_t next_unit(const bq_session *s) {
   const bq_pages *p = s->model->pages;
   const uint32_t layers = s->model->config.layers, layer = s->pass == s ? s->layer : 0;
-  uint32_t unit = p->next_unit[layer] + (layer == layers ? s->head_unit : 0);
-  if (unit == p->n_units || (p->units[unit].layer == layers && !pages_head(s))) unit = 0;
-  return unit;
-}
-
-static uint32_t unit_after(const bq_session *s, uint32_t unit) {
-  const bq_pages *p = s->model->pages;
-  if (++unit == p->n_units) return 0;
-  return p->units[unit].layer == s->model->config.layers && !pages_head(s) ? 0 : unit;
+  return unit_from(s, p->next_unit[layer] + (layer == layers ? s->head_unit : 0));
 }
 
 /* Rows of the pass under way, or of the window coming next, that are not embedded yet. */
@@ -43,7 +52,9 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
   for (uint32_t table = 0; table < 2; table++)
     if (p->tables[table].entries) *n += want_rows(s, table, out + *n, capacity - *n);
   if (!p->n_units) return BQ_OK;
-  const uint32_t first = next_unit(s), then = unit_after(s, first);
+  const uint32_t first = next_unit(s);
+  if (first == BQ_NO_UNIT) return BQ_OK;
+  const uint32_t then = unit_from(s, first + 1);
   if (*n < capacity) *n += bq_pages_claim(p, first, then, true, &out[*n]);
   if (*n < capacity && then != first) *n += bq_pages_claim(p, then, first, false, &out[*n]);
   return BQ_OK;

@@ -26,6 +26,7 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   const size_t workers = workers_of(p->s, threads);
   for (uint32_t layer = p->layer;; layer = bq_session_layer(p->s, layer + 1)) {
     const bq_parts *parts = job->parts(job->arg, layer);
+    bq_assert(parts->n > 0); /* the last one asks whether another layer follows */
     for (size_t i = 0; i < parts->n; i++) {
       const bool last = i + 1 == parts->n;
       bq_stage stage = BQ_STAGE_HOST;
@@ -60,6 +61,7 @@ bool bq_share_next(bq_share *share) {
   share->from *= share->grain;
   share->to *= share->grain;
   if (share->to > share->n) share->to = share->n;
+  bq_assert(share->from < share->to);
   return true;
 }
 

@@ -88,6 +88,8 @@ static void multiply_i16(const bq_matrix *w, const bq_batch *a, size_t row0, siz
 
 void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
                          size_t row1, size_t thread, float *y, size_t y_stride) {
+  bq_assert(row0 % BQ_TILE_ROWS == 0 && row0 < row1 && row1 <= w->rows);
+  bq_assert(row1 % BQ_TILE_ROWS == 0 || row1 == w->rows);
   if (s->options.activations == BQ_ACTIVATIONS_I8 || !w->ops->quantized)
     w->ops->matmul(w, a, row0, row1, y, y_stride);
   else

@@ -58,6 +58,8 @@ bq_row bq_row_at(const bq_session *s, uint32_t row) {
 static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error *err) {
   const uint32_t start = member->computed;
   const uint32_t end = member->n_texts ? member->texts[member->n_texts].first : start + len;
+  bq_assert(len > 0 && s->rows + len <= s->options.window);
+  bq_assert(end <= member->options.context);
   bq_pass_drop(member);
   bq_status status = bq_evict_open(member, start, len, err);
   if (!status) status = bq_cache_open(&member->kv, start, end, err);
@@ -151,6 +153,8 @@ static void scatter(const bq_session *s) {
     const bq_session *member = s->members[i].s;
     const uint32_t first = first_result(member);
     const size_t n = (size_t)(window_end(member) - first) * s->result_cols;
+    bq_assert(first < window_end(member) &&
+              window_end(member) - member->from <= member->options.rows);
     if (i > 0) memcpy(bq_result_at(member, first), from, n * sizeof *from);
     from += n;
   }

@@ -62,12 +62,6 @@ static void keep_best(bq_candidate *c, size_t n, size_t k) {
   while (k) pop(after, c, &k);
 }
 
-static bool seen_before(const uint32_t *ids, size_t i) {
-  for (size_t j = 0; j < i; j++)
-    if (ids[j] == ids[i]) return true;
-  return false;
-}
-
 /* A logit that may be picked at all: neither banned (-infinity) nor NaN. */
 static bool possible(float logit) { return logit >= -FLT_MAX; }
 
@@ -93,15 +87,24 @@ static uint32_t collect(const float *logits, uint32_t vocab, const uint32_t *mas
   return n;
 }
 
+/* Marks a candidate's id while penalties are applied. No vocabulary has ids as large (config.c). */
+static const uint32_t PENALIZED = 1u << 31;
+
+static uint32_t id_of(const bq_candidate *c) {
+  return c->id & ~PENALIZED;
+}
+
 /* The candidate of a token among n whose ids rise; NULL if it isn't one. */
 static bq_candidate *find(bq_candidate *c, uint32_t n, uint32_t id) {
+  if (id < n && id_of(&c[id]) == id) return &c[id]; /* none is missing before it */
   uint32_t low = 0, high = n < id ? n : id; /* no id comes later than at its own number */
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if (c[middle].id < id) low = middle + 1;
+    if (id_of(&c[middle]) < id)
+      low = middle + 1;
     else high = middle;
   }
-  return low < n && c[low].id == id ? &c[low] : NULL;
+  return low < n && id_of(&c[low]) == id ? &c[low] : NULL;
 }
 
 /* Returns how many candidates are left. */
@@ -118,12 +121,16 @@ static uint32_t add_bias(bq_candidate *c, uint32_t n, const bq_logit_bias *bias,
   return left;
 }
 
+/* A token is penalized once, however often it is among the recent ones. */
 static void penalize(bq_candidate *c, uint32_t n, const uint32_t *recent, size_t n_recent,
                      float penalty) {
   for (size_t i = 0; i < n_recent; i++) {
-    bq_candidate *of = seen_before(recent, i) ? NULL : find(c, n, recent[i]);
-    if (of) of->value = of->value > 0 ? of->value / penalty : of->value * penalty;
+    bq_candidate *of = find(c, n, recent[i]);
+    if (!of || (of->id & PENALIZED)) continue;
+    of->value = of->value > 0 ? of->value / penalty : of->value * penalty;
+    of->id |= PENALIZED;
   }
+  for (uint32_t i = 0; i < n; i++) c[i].id = id_of(&c[i]);
 }
 
 /* The first of the largest; ids rise. */
@@ -183,7 +190,7 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
 static uint32_t pick_among_best(bq_candidate *c, uint32_t n, const bq_sample_options *o, float max,
                                 bq_rng *rng) {
   const size_t limit = o->top_k && o->top_k < n ? o->top_k : n;
-  const double top_p = o->top_p > 0 && o->top_p < 1 ? (double)o->top_p : 2;
+  const double top_p = o->top_p < 1 ? (double)o->top_p : 2; /* 2: sums are rounded */
   const bool top_k = limit < n;
   bq_candidate *first = top_k ? c : c + n - 1;
   const ptrdiff_t step = top_k ? 1 : -1;
@@ -216,12 +223,15 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
   if (penalty) penalize(c, n, recent, n_recent, o->repeat_penalty);
   const uint32_t best = greedy(c, n), best_id = c[best].id;
   if (cold) return best_id;
+  if (o->top_k == 1 || o->top_p == 0) { /* however little the temperature leaves between them */
+    draw(rng);
+    return best_id;
+  }
 
   for (uint32_t i = 0; i < n; i++) c[i].value = c[i].value / o->temperature;
   const float max = c[best].value; /* ids are still in order here */
   /* So low a temperature, or a logit so high, that there is no difference to weigh by. */
   if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
-  if (!o->top_k && !(o->top_p > 0 && o->top_p < 1) && !(o->min_p > 0))
-    return pick(c, n, 1, weigh(c, n, max), rng);
+  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick(c, n, 1, weigh(c, n, max), rng);
   return pick_among_best(c, n, o, max, rng);
 }

@@ -1,5 +1,6 @@
 #include "session/session.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "core/least.h"
@@ -280,20 +281,29 @@ static void end_timeline(bq_session *s) {
   bq_pass_part(s);
   if (s->n_texts) bq_pass_drop(s);
   s->n_texts = 0;
-  if (!s->model->config.bidirectional) return;
-  s->computed = 0;
-  bq_pass_drop(s);
+  if (s->model->config.bidirectional) bq_session_clear(s);
 }
 
-/* From this position on everything will be computed anew. */
+void bq_session_clear(bq_session *s) {
+  bq_pass_drop(s);
+  s->computed = 0;
+  bq_cache_cut(&s->kv, 0);
+  bq_evict_reset(s);
+}
+
+/* From this position on everything will be computed again. */
 static void compute_from(bq_session *s, uint32_t position) {
   if (s->model->config.bidirectional) position = 0;
   if (s->computed <= position) return;
-  s->computed = position;
   bq_pass_drop(s);
-  if (bq_cache_holds(&s->kv, position) && position >= s->scored) return;
-  s->computed = 0; /* given back behind a window, or it would be no longer */
-  bq_evict_reset(s);
+  /* The blocks that this position sees may have been given back as a window moved on, and what is
+   * evicted can't be brought back: then the timeline is computed from its start. */
+  if (position < s->scored || !bq_cache_holds(&s->kv, position)) {
+    bq_session_clear(s);
+    return;
+  }
+  s->computed = position;
+  bq_cache_cut(&s->kv, position);
 }
 
 void bq_draft_forget(bq_session *s) {
@@ -308,10 +318,7 @@ static void forget(bq_session *s) {
   bq_draft_forget(s);
   s->has_results = false;
   s->restored = 0;
-  s->computed = 0;
-  bq_pass_drop(s);
-  bq_cache_cut(&s->kv, 0);
-  bq_evict_reset(s);
+  bq_session_clear(s);
 }
 
 void bq_session_set_key(bq_session *s, uint64_t key) {
@@ -465,7 +472,16 @@ bq_session_stats bq_session_stats_get(const bq_session *s) {
                             bq_pass_rows(s)};
 }
 
-static bq_status check_bias(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
+/* False for NaN. */
+static bool within(float x, float most) { return x >= 0 && x <= most; }
+
+static bq_status check_sampling(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
+  const char *wrong = !within(o->temperature, __builtin_inff()) ? "temperature"
+                      : !within(o->top_p, 1)                    ? "top_p"
+                      : !within(o->min_p, 1)                    ? "min_p"
+                      : !within(o->repeat_penalty, FLT_MAX)     ? "repeat_penalty"
+                                                                : NULL;
+  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s is out of its range", wrong);
   for (size_t i = 0; i < o->n_bias; i++)
     if (o->bias[i].id >= vocab)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
@@ -481,11 +497,11 @@ bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
   const bq_sample_options o = options ? *options : (bq_sample_options){0};
   const uint32_t vocab = s->model->config.vocab;
-  bq_status status = check_bias(&o, vocab, err);
+  bq_status status = check_sampling(&o, vocab, err);
   if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
   if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
-  uint32_t last = bq_smaller32(o.repeat_last ? o.repeat_last : 64, s->n_tokens);
+  uint32_t last = bq_smaller32(o.repeat_last, s->n_tokens);
   uint32_t picked = bq_sample(logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
                               s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);

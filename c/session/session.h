@@ -17,6 +17,7 @@
 #define BQ_SESSION_H
 
 #include "bq.h"
+#include "core/assert.h"
 #include "core/hash.h"
 #include "model/clusters.h"
 #include "model/model.h"
@@ -174,6 +175,8 @@ void bq_pass_drop(bq_session *s);
 /* The same where others are in it: what they share holds for none when one of them changes. */
 void bq_pass_part(bq_session *s);
 
+/* Discards all that was computed: the pass under way, blocks of the cache, what was evicted. */
+void bq_session_clear(bq_session *s);
 /* The session goes on as if nothing had been guessed. */
 void bq_draft_forget(bq_session *s);
 /* Positions of the timeline that are complete. */
@@ -368,6 +371,7 @@ bool bq_share_next(bq_share *share);
 
 /* The results of a position from s->from on. */
 static inline float *bq_result_at(const bq_session *s, uint32_t position) {
+  bq_assert(position >= s->from && position - s->from < s->options.rows);
   return s->results + (size_t)(position - s->from) * s->result_cols;
 }
 

@@ -6,7 +6,8 @@
  *           position is
  *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
  *           then `mass`, [computed - scored][parts], zeros up to a multiple of 64
- *   blocks  for each layer those that hold what positions from `computed` - 1 on see
+ *   blocks  for each layer those that hold what the next positions see: from `computed` on, or from
+ *           `computed` - 1 on where all tokens are computed (cache.h)
  *   hash    u64, XXH64 of all bytes before it. It tells damage, not forgery: whatever memory is
  *           reached by is checked besides
  *
@@ -20,7 +21,7 @@
 #include "core/hash.h"
 #include "session/session.h"
 
-enum { HEAD = BQ_STATE_HEAD, HASH = BQ_STATE_HASH, LAYOUT = 3, ID = BQ_FILE_ID_BYTES };
+enum { HEAD = BQ_STATE_HEAD, HASH = BQ_STATE_HASH, LAYOUT = 4, ID = BQ_FILE_ID_BYTES };
 /* Offsets in the head. What lies between them is u32. */
 enum {
   MAGIC = 0,
@@ -167,7 +168,7 @@ static uint64_t blocks_at(const bq_session *s, uint32_t tokens, uint32_t compute
 
 static uint64_t hash_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
   return blocks_at(s, tokens, computed) +
-         bq_cache_count(&s->kv, computed) * s->kv.pool->block_bytes;
+         bq_cache_count(&s->kv, computed, tokens) * s->kv.pool->block_bytes;
 }
 
 uint64_t bq_session_state_bytes(const bq_session *s) {
@@ -201,7 +202,8 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
   if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};
   const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
   uint32_t layer, zeros;
-  uint8_t *block = bq_cache_block(&s->kv, computed, (at - first) / bytes, &layer, &zeros);
+  const uint64_t index = (at - first) / bytes;
+  uint8_t *block = bq_cache_block(&s->kv, computed, tokens, index, &layer, &zeros);
   if (bq_layer_set_has(&s->skipped, layer)) zeros = BQ_KV_BLOCK;
   return (piece){block + in, bytes - in, zeros};
 }
@@ -269,18 +271,15 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
 
 /* Empties the session: it has no tokens until a state is complete. */
 static void begin(bq_session *s) {
-  s->n_tokens = s->n_draft = s->computed = s->n_texts = 0;
+  s->n_tokens = s->n_draft = s->n_texts = 0;
   s->has_results = false;
-  bq_pass_drop(s);
-  bq_cache_cut(&s->kv, 0);
-  bq_evict_reset(s);
+  bq_session_clear(s);
   bq_xxh64_begin(&s->state_hash, 0);
 }
 
 static bq_status fail(bq_session *s, bq_status status) {
   s->restored = 0;
-  bq_cache_cut(&s->kv, 0);
-  bq_evict_reset(s);
+  bq_session_clear(s);
   return status;
 }
 
@@ -307,7 +306,8 @@ static bq_status open(bq_session *s, bq_error *err) {
   bq_status status = check_head(s, s->state_ends, err);
   if (status) return fail(s, status);
   bq_evict_resume(s, bq_load32(s->state_ends + SCORED));
-  status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED), err);
+  status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED),
+                         bq_load32(s->state_ends + TOKENS), err);
   return status ? fail(s, status) : BQ_OK;
 }
 

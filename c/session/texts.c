@@ -57,10 +57,8 @@ static bq_status one_text(bq_session *s, const uint32_t *tokens, uint32_t length
 
 /* Gives up what the session held. */
 static void begin(bq_session *s, bq_pooling how, bool normalize) {
-  bq_pass_drop(s);
-  bq_cache_cut(&s->kv, 0);
-  bq_evict_reset(s);
-  s->n_tokens = s->n_draft = s->computed = s->from = s->n_texts = 0;
+  bq_session_clear(s);
+  s->n_tokens = s->n_draft = s->from = s->n_texts = 0;
   s->head_unit = s->head_at = 0;
   s->restored = 0;
   s->has_results = false;

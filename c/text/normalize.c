@@ -19,13 +19,13 @@ typedef struct record {
   uint32_t first, last, kind, value;
 } record;
 
-static record record_at(const bq_step *s, uint32_t i) {
+static record record_at(const bq_text_step *s, uint32_t i) {
   const uint8_t *p = s->records + RECORD * (size_t)i;
   uint32_t first = bq_load32(p), rest = bq_load32(p + 4);
   return (record){first, first + (rest & 0xfffffff), rest >> 28, bq_load32(p + 8)};
 }
 
-static bool record_of(const bq_step *s, uint32_t code_point, record *out) {
+static bool record_of(const bq_text_step *s, uint32_t code_point, record *out) {
   uint32_t low = 0, high = s->n; /* the first record that begins behind it is in [low, high] */
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -49,7 +49,7 @@ void bq_out_character(bq_out *out, uint32_t code_point) {
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-static void put_text(const bq_step *s, uint32_t value, bq_out *out) {
+static void put_text(const bq_text_step *s, uint32_t value, bq_out *out) {
   bq_out_text(out, s->text + (value >> 8), value & 255);
 }
 
@@ -61,7 +61,7 @@ static void put_jamo(uint32_t code_point, bq_out *out) {
   if (tail) bq_out_character(out, 0x11a7 + tail);
 }
 
-static void put_record(const bq_step *s, const record *r, uint32_t code_point, bq_out *out) {
+static void put_record(const bq_text_step *s, const record *r, uint32_t code_point, bq_out *out) {
   switch (r->kind) {
   case TO_TEXT: put_text(s, r->value, out); break;
   case TO_OTHER: bq_out_character(out, code_point + r->value); break;
@@ -73,7 +73,7 @@ static void put_record(const bq_step *s, const record *r, uint32_t code_point, b
   }
 }
 
-static void map_text(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+static void map_text(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     if (text[at] < 0x80 && s->ascii[text[at]] != LOOK) {
       bq_out_byte(out, s->ascii[text[at++]]);
@@ -104,7 +104,7 @@ static bool is_character(uint32_t code_point) {
   return code_point <= 0x10ffff && (code_point < 0xd800 || code_point > 0xdfff);
 }
 
-static bool check_record(const bq_step *s, const record *r) {
+static bool check_record(const bq_text_step *s, const record *r) {
   if (r->kind >= KINDS || r->last > 0x10ffff) return false;
   if (r->kind == TO_JAMO) return r->first >= 0xac00 && r->last <= 0xd7a3;
   if (r->kind != TO_OTHER) return (uint64_t)(r->value >> 8) + (r->value & 255) <= s->text_bytes;
@@ -114,7 +114,7 @@ static bool check_record(const bq_step *s, const record *r) {
 }
 
 /* u32 n, u32 bytes of text, n records, text */
-static bool read_map(const uint8_t *bytes, size_t n, bq_step *s) {
+static bool read_map(const uint8_t *bytes, size_t n, bq_text_step *s) {
   if (n < 8) return false;
   s->n = bq_load32(bytes);
   s->text_bytes = bq_load32(bytes + 4);
@@ -141,7 +141,7 @@ static bool read_map(const uint8_t *bytes, size_t n, bq_step *s) {
 /* --- texts ------------------------------------------------------------------------------------ */
 
 /* u32 flags, u32 bytes, text */
-static bool read_prefix(const uint8_t *bytes, size_t n, bq_step *s) {
+static bool read_prefix(const uint8_t *bytes, size_t n, bq_text_step *s) {
   if (n < 8) return false;
   s->flags = bq_load32(bytes);
   s->text_bytes = s->extra = bq_load32(bytes + 4);
@@ -153,7 +153,7 @@ static bool begins(const uint8_t *text, size_t bytes, const uint8_t *with, size_
   return bytes >= n && memcmp(text, with, n) == 0;
 }
 
-static void put_prefix(const bq_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void put_prefix(const bq_text_step *s, uint32_t where, const uint8_t *text, size_t bytes,
                        bq_out *out) {
   bool wanted = bytes && (!(s->flags & BQ_PREFIX_AT_START) || where & BQ_TEXT_FIRST);
   bool there = begins(text, bytes, s->text, s->text_bytes);
@@ -162,13 +162,13 @@ static void put_prefix(const bq_step *s, uint32_t where, const uint8_t *text, si
   bq_out_text(out, text, bytes);
 }
 
-static bool read_spaces(const uint8_t *bytes, size_t n, bq_step *s) {
+static bool read_spaces(const uint8_t *bytes, size_t n, bq_text_step *s) {
   if (n != 4) return false;
   s->flags = bq_load32(bytes);
   return s->flags < 16;
 }
 
-static void put_spaces(const bq_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void put_spaces(const bq_text_step *s, uint32_t where, const uint8_t *text, size_t bytes,
                        bq_out *out) {
   if (s->flags & BQ_SPACES_OF_PARTS) where = BQ_TEXT_BEGINS | BQ_TEXT_ENDS;
   size_t at = 0;
@@ -182,11 +182,12 @@ static void put_spaces(const bq_step *s, uint32_t where, const uint8_t *text, si
 }
 
 /* u32 bytes of what is replaced, u32 bytes of what it becomes, both */
-static bool read_replace(const uint8_t *bytes, size_t n, bq_step *s) {
+static bool read_replace(const uint8_t *bytes, size_t n, bq_text_step *s) {
   if (n < 8) return false;
   s->n = bq_load32(bytes);
   s->text_bytes = bq_load32(bytes + 4);
-  if (!s->n || s->text_bytes > 1024 || 8 + ((uint64_t)s->n + s->text_bytes + 3) / 4 * 4 != n)
+  if (!s->n || s->n > 1024 || s->text_bytes > 1024 ||
+      8 + ((uint64_t)s->n + s->text_bytes + 3) / 4 * 4 != n)
     return false;
   s->records = bytes + 8;
   s->text = s->records + s->n;
@@ -194,7 +195,7 @@ static bool read_replace(const uint8_t *bytes, size_t n, bq_step *s) {
   return true;
 }
 
-static void put_replaced(const bq_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+static void put_replaced(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     if (begins(text + at, bytes - at, s->records, s->n)) {
       bq_out_text(out, s->text, s->text_bytes);
@@ -205,8 +206,8 @@ static void put_replaced(const bq_step *s, const uint8_t *text, size_t bytes, bq
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-bool bq_step_read(uint32_t type, const uint8_t *bytes, size_t n, bq_step *out) {
-  *out = (bq_step){.type = (bq_step_type)type, .growth = 1};
+bool bq_text_step_read(uint32_t type, const uint8_t *bytes, size_t n, bq_text_step *out) {
+  *out = (bq_text_step){.type = (bq_text_step_type)type, .growth = 1};
   switch (type) {
   case BQ_STEP_MAP: return read_map(bytes, n, out);
   case BQ_STEP_PREFIX: return read_prefix(bytes, n, out);
@@ -219,7 +220,7 @@ bool bq_step_read(uint32_t type, const uint8_t *bytes, size_t n, bq_step *out) {
   }
 }
 
-static void run_step(const bq_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void run_step(const bq_text_step *s, uint32_t where, const uint8_t *text, size_t bytes,
                      bq_out *out) {
   switch (s->type) {
   case BQ_STEP_MAP: map_text(s, text, bytes, out); break;
@@ -233,7 +234,7 @@ static void run_step(const bq_step *s, uint32_t where, const uint8_t *text, size
   }
 }
 
-uint64_t bq_normalize_limit(const bq_step *steps, uint32_t n, uint64_t bytes) {
+uint64_t bq_normalize_limit(const bq_text_step *steps, uint32_t n, uint64_t bytes) {
   for (uint32_t i = 0; i < n; i++) {
     if (bytes > UINT64_MAX / 4096) return UINT64_MAX;
     bytes = bytes * steps[i].growth + steps[i].extra;
@@ -241,8 +242,9 @@ uint64_t bq_normalize_limit(const bq_step *steps, uint32_t n, uint64_t bytes) {
   return bytes;
 }
 
-const uint8_t *bq_normalize(const bq_step *steps, uint32_t n, uint32_t where, const uint8_t *text,
-                            size_t *bytes, uint8_t *const buffers[2], size_t room) {
+const uint8_t *bq_normalize(const bq_text_step *steps, uint32_t n, uint32_t where,
+                            const uint8_t *text, size_t *bytes, uint8_t *const buffers[2],
+                            size_t room) {
   for (uint32_t i = 0; i < n; i++) {
     bq_out out = {buffers[i % 2], room, 0};
     run_step(&steps[i], where, text, *bytes, &out);

@@ -34,8 +34,8 @@ static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenize
   if (type == PART_WORDS) return read_words(bytes, n, t);
   if (type == PART_RULES) return read_rules(bytes, n, t, tokens);
   if (type == PART_STAGE)
-    return t->n_stages < BQ_STAGES && bq_stage_read(bytes, n, &t->stages[t->n_stages++]);
-  return t->n_steps < BQ_STEPS && bq_step_read(type, bytes, n, &t->steps[t->n_steps++]);
+    return t->n_stages < BQ_STAGES && bq_cut_stage_read(bytes, n, &t->stages[t->n_stages++]);
+  return t->n_steps < BQ_STEPS && bq_text_step_read(type, bytes, n, &t->steps[t->n_steps++]);
 }
 
 bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,

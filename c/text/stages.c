@@ -8,9 +8,11 @@
 /* Scans are remembered where they enter a block of so many bytes, in texts longer than SHORT. */
 enum { BLOCK = 64, SHORT = 4096, HEADER = 16, START = 1, REPLACEMENT = 0xfffd };
 
-static uint32_t run_at(const bq_stage *s, uint32_t i) { return bq_load32(s->runs + 4 * (size_t)i); }
+static uint32_t run_at(const bq_cut_stage *s, uint32_t i) {
+  return bq_load32(s->runs + 4 * (size_t)i);
+}
 
-static uint32_t class_of(const bq_stage *s, uint32_t code_point) {
+static uint32_t class_of(const bq_cut_stage *s, uint32_t code_point) {
   uint32_t low = 0, high = s->n_runs; /* the run is in [low, high) */
   while (high - low > 1) {
     uint32_t middle = low + (high - low) / 2;
@@ -21,7 +23,7 @@ static uint32_t class_of(const bq_stage *s, uint32_t code_point) {
 }
 
 /* Class of the character at p, and its bytes. Bytes of no character are U+FFFD, one each. */
-static uint32_t read_class(const bq_stage *s, const uint8_t *p, size_t left, unsigned *length) {
+static uint32_t read_class(const bq_cut_stage *s, const uint8_t *p, size_t left, unsigned *length) {
   *length = 1;
   if (*p < 0x80 || s->flags & BQ_STAGE_BYTES) return s->low[*p];
   uint32_t code_point;
@@ -29,11 +31,11 @@ static uint32_t read_class(const bq_stage *s, const uint8_t *p, size_t left, uns
   return class_of(s, code_point == BQ_UTF8_BAD ? REPLACEMENT : code_point);
 }
 
-static uint32_t step(const bq_stage *s, uint32_t state, uint32_t class) {
+static uint32_t step(const bq_cut_stage *s, uint32_t state, uint32_t class) {
   return bq_load16(s->table + 2 * ((size_t)state * (s->classes + 1) + class));
 }
 
-bool bq_stage_read(const uint8_t *bytes, size_t n, bq_stage *out) {
+bool bq_cut_stage_read(const uint8_t *bytes, size_t n, bq_cut_stage *out) {
   if (n < HEADER) return false;
   out->flags = bq_load32(bytes);
   out->classes = bq_load32(bytes + 4);
@@ -64,17 +66,17 @@ bool bq_stage_read(const uint8_t *bytes, size_t n, bq_stage *out) {
 
 /* --- scanning --------------------------------------------------------------------------------- */
 
-static uint64_t stage_memory(const bq_stage *s, uint64_t bytes) {
+static uint64_t stage_memory(const bq_cut_stage *s, uint64_t bytes) {
   return ((bytes / BLOCK + 1) * s->states + 7) / 8;
 }
 
-uint64_t bq_cutter_memory(const bq_stage *stages, uint32_t n, uint64_t bytes) {
+uint64_t bq_cutter_memory(const bq_cut_stage *stages, uint32_t n, uint64_t bytes) {
   uint64_t sum = 0;
   for (uint32_t i = 0; bytes > SHORT && i < n; i++) sum += stage_memory(&stages[i], bytes);
   return sum;
 }
 
-void bq_cutter_begin(bq_cutter *c, const bq_stage *stages, uint32_t n, const uint8_t *text,
+void bq_cutter_begin(bq_cutter *c, const bq_cut_stage *stages, uint32_t n, const uint8_t *text,
                      size_t bytes, void *memory) {
   *c = (bq_cutter){.stages = stages, .text = text, .bytes = bytes, .n = n};
   if (bytes <= SHORT) return;
@@ -83,7 +85,7 @@ void bq_cutter_begin(bq_cutter *c, const bq_stage *stages, uint32_t n, const uin
 }
 
 /* Whether a scan was at this place in this state before; now one was. */
-static bool seen_before(const bq_stage *s, uint8_t *seen, size_t at, uint32_t state) {
+static bool seen_before(const bq_cut_stage *s, uint8_t *seen, size_t at, uint32_t state) {
   if (!seen) return false;
   size_t bit = at / BLOCK * s->states + state;
   bool was = seen[bit / 8] >> bit % 8 & 1;
@@ -92,7 +94,7 @@ static bool seen_before(const bq_stage *s, uint8_t *seen, size_t at, uint32_t st
 }
 
 /* Bytes of the match at `at`; 0: there is none. */
-static size_t match_at(const bq_cutter *c, const bq_stage *s, uint8_t *seen, size_t at,
+static size_t match_at(const bq_cutter *c, const bq_cut_stage *s, uint8_t *seen, size_t at,
                        size_t limit) {
   size_t matched = at;
   uint32_t state = START;
@@ -113,7 +115,7 @@ static size_t match_at(const bq_cutter *c, const bq_stage *s, uint8_t *seen, siz
 /* Where the piece of stage i ends that begins at `at`, at most `limit`; *drop: it is left out. */
 static size_t piece_end(bq_cutter *c, uint32_t i, uint8_t *seen, size_t at, size_t limit,
                         bool *drop) {
-  const bq_stage *s = &c->stages[i];
+  const bq_cut_stage *s = &c->stages[i];
   if (c->match_end[i] <= at) { /* look for the next match */
     size_t place = at, bytes = 0;
     while (place < limit && !(bytes = match_at(c, s, seen, place, limit))) {

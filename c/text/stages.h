@@ -25,19 +25,19 @@ enum {
   BQ_STAGE_FLAGS = 7
 };
 
-typedef struct bq_stage {
+typedef struct bq_cut_stage {
   const uint8_t *runs;  /* [n_runs] u32, rising: first code point << 8 | class */
   const uint8_t *table; /* [states][classes + 1] u16 */
   uint32_t flags, classes, states, n_runs;
   uint8_t low[256]; /* classes of U+0000 to U+00FF */
-} bq_stage;
+} bq_cut_stage;
 
 /* Reads a stage of a file (docs/FORMAT.md, TOKN), which is used in place. False: it isn't valid. */
-bool bq_stage_read(const uint8_t *bytes, size_t n, bq_stage *out);
+bool bq_cut_stage_read(const uint8_t *bytes, size_t n, bq_cut_stage *out);
 
 /* One text on its way through the stages; each keeps the match that it found last. */
 typedef struct bq_cutter {
-  const bq_stage *stages;
+  const bq_cut_stage *stages;
   const uint8_t *text;
   uint8_t *seen; /* NULL: the text is short */
   size_t bytes;
@@ -47,8 +47,8 @@ typedef struct bq_cutter {
 } bq_cutter;
 
 /* Bytes of memory for texts up to `bytes`. */
-uint64_t bq_cutter_memory(const bq_stage *stages, uint32_t n, uint64_t bytes);
-void bq_cutter_begin(bq_cutter *c, const bq_stage *stages, uint32_t n, const uint8_t *text,
+uint64_t bq_cutter_memory(const bq_cut_stage *stages, uint32_t n, uint64_t bytes);
+void bq_cutter_begin(bq_cutter *c, const bq_cut_stage *stages, uint32_t n, const uint8_t *text,
                      size_t bytes, void *memory);
 /* The piece at *at < bytes or behind it, whose end becomes *at; false: no more. */
 bool bq_cutter_next(bq_cutter *c, size_t *at, size_t *begin);

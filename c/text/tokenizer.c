@@ -27,8 +27,8 @@ static bq_tokenizer *take(bq_arena *arena, bq_tokenizer_size size) {
   uint32_t *sorted = bq_arena_take(arena, size.tokens, sizeof *sorted);
   if (!t || arena->overflow) return NULL;
   memset(t, 0, sizeof *t);
-  t->by_text = (bq_slots){by_text, (uint32_t)(texts - 1)};
-  t->by_pair = (bq_slots){by_pair, (uint32_t)(pairs - 1)};
+  t->by_text = (bq_slots){by_text, (uint32_t)(texts - 1), 0};
+  t->by_pair = (bq_slots){by_pair, (uint32_t)(pairs - 1), 0};
   t->sorted = sorted;
   return t;
 }
@@ -101,6 +101,8 @@ static bq_status check_ends(const reader *r, const bq_tokenizer *t, size_t at, u
     uint32_t end = bq_load32(t->ends + 4 * (size_t)id);
     if (end < before || end > text)
       return refuse(r, at, DAMAGED "the text of token %u has a wrong end", id);
+    if (end - before > BQ_TOKEN_BYTES_MAX)
+      return refuse(r, at, "token %u of the tokenizer is longer than 4,096 bytes", id);
     before = end;
   }
   if (before == text) return BQ_OK;
@@ -231,7 +233,8 @@ bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t fil
   if (status == BQ_OK) status = read_ids(&r, t, size.tokens);
   if (status == BQ_OK) status = read_arrays(&r, t, size);
   if (status != BQ_OK) return status;
-  bq_vocab_build(t);
+  if (!bq_vocab_build(t))
+    return refuse(&r, 0, DAMAGED "more than %u of its texts or merges have one hash", BQ_PROBES);
   *out = t;
   return BQ_OK;
 }

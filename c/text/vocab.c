@@ -6,12 +6,26 @@ static uint32_t hash_text(const uint8_t *text, size_t bytes) {
   return h;
 }
 
-/* Low bits stirred. */
+/* Folds high bits into the low ones, which tables use. */
 static uint32_t slot_of(uint32_t hash) { return hash ^ hash >> 15; }
 
 static uint32_t hash_pair(uint32_t left, uint32_t right) {
   uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
+  h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
   return (uint32_t)(h >> 32);
+}
+
+/* Puts a value into the first free slot from a hash's own on; false: all are taken that it may be
+ * in. */
+static bool put(bq_slots *s, uint32_t hash, uint32_t value) {
+  for (uint32_t i = 0; i <= BQ_PROBES; i++) {
+    uint32_t *slot = &s->slot[(hash + i) & s->mask];
+    if (*slot != BQ_TOKEN_NONE) continue;
+    *slot = value;
+    if (i > s->farthest) s->farthest = i;
+    return true;
+  }
+  return false;
 }
 
 static bool has_text(const bq_tokenizer *t, uint32_t id, const uint8_t *text, size_t bytes) {
@@ -27,19 +41,23 @@ uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes,
 
 uint32_t bq_vocab_find_hash(const bq_tokenizer *t, uint32_t hash, const uint8_t *text, size_t bytes,
                             uint32_t kinds) {
-  for (uint32_t at = slot_of(hash);; at++) {
-    uint32_t id = t->by_text.slot[at & t->by_text.mask];
-    if (id == BQ_TOKEN_NONE) return BQ_TOKEN_NONE;
+  const uint32_t first = slot_of(hash);
+  for (uint32_t i = 0; i <= t->by_text.farthest; i++) {
+    uint32_t id = t->by_text.slot[(first + i) & t->by_text.mask];
+    if (id == BQ_TOKEN_NONE) break;
     if (kinds & BQ_KIND(bq_vocab_kind(t, id)) && has_text(t, id, text, bytes)) return id;
   }
+  return BQ_TOKEN_NONE;
 }
 
 uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right) {
-  for (uint32_t at = hash_pair(left, right);; at++) {
-    uint32_t rank = t->by_pair.slot[at & t->by_pair.mask];
-    if (rank == BQ_TOKEN_NONE) return BQ_TOKEN_NONE;
+  const uint32_t first = hash_pair(left, right);
+  for (uint32_t i = 0; i <= t->by_pair.farthest; i++) {
+    uint32_t rank = t->by_pair.slot[(first + i) & t->by_pair.mask];
+    if (rank == BQ_TOKEN_NONE) break;
     if (bq_vocab_merge(t, rank, 0) == left && bq_vocab_merge(t, rank, 1) == right) return rank;
   }
+  return BQ_TOKEN_NONE;
 }
 
 void bq_put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes, bool after_unknown,
@@ -129,25 +147,21 @@ uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes
 
 /* --- building ------------------------------------------------------------------------------- */
 
-static void add_text(bq_tokenizer *t, uint32_t id) {
+static bool add_text(bq_tokenizer *t, uint32_t id) {
   uint32_t bytes;
   const uint8_t *text = bq_vocab_text(t, id, &bytes);
   uint32_t kind = bq_vocab_kind(t, id);
-  if (bytes == 0 || kind == BQ_TOKEN_BYTE) return;
-  if (bq_vocab_find(t, text, bytes, BQ_KIND(kind)) != BQ_TOKEN_NONE) return;
-  uint32_t at = slot_of(hash_text(text, bytes));
-  while (t->by_text.slot[at & t->by_text.mask] != BQ_TOKEN_NONE) at++;
-  t->by_text.slot[at & t->by_text.mask] = id;
+  if (bytes == 0 || kind == BQ_TOKEN_BYTE) return true;
+  if (bq_vocab_find(t, text, bytes, BQ_KIND(kind)) != BQ_TOKEN_NONE) return true;
+  return put(&t->by_text, slot_of(hash_text(text, bytes)), id);
 }
 
 /* A merge that gives a control token is left out: what people type never becomes one. */
-static void add_merge(bq_tokenizer *t, uint32_t rank) {
+static bool add_merge(bq_tokenizer *t, uint32_t rank) {
   uint32_t left = bq_vocab_merge(t, rank, 0), right = bq_vocab_merge(t, rank, 1);
-  if (BQ_KINDS_HIDDEN & BQ_KIND(bq_vocab_kind(t, bq_vocab_merge(t, rank, 2)))) return;
-  if (bq_vocab_rank(t, left, right) != BQ_TOKEN_NONE) return;
-  uint32_t at = hash_pair(left, right);
-  while (t->by_pair.slot[at & t->by_pair.mask] != BQ_TOKEN_NONE) at++;
-  t->by_pair.slot[at & t->by_pair.mask] = rank;
+  if (BQ_KINDS_HIDDEN & BQ_KIND(bq_vocab_kind(t, bq_vocab_merge(t, rank, 2)))) return true;
+  if (bq_vocab_rank(t, left, right) != BQ_TOKEN_NONE) return true;
+  return put(&t->by_pair, hash_pair(left, right), rank);
 }
 
 static void add_byte(bq_tokenizer *t, uint32_t id) {
@@ -225,7 +239,7 @@ static void build_unigram(bq_tokenizer *t) {
   t->unknown_score = least - 10; /* as much less as in SentencePiece */
 }
 
-void bq_vocab_build(bq_tokenizer *t) {
+bool bq_vocab_build(bq_tokenizer *t) {
   memset(t->by_text.slot, 0xff, ((size_t)t->by_text.mask + 1) * sizeof *t->by_text.slot);
   memset(t->by_pair.slot, 0xff, ((size_t)t->by_pair.mask + 1) * sizeof *t->by_pair.slot);
   memset(t->byte, 0xff, sizeof t->byte);
@@ -238,10 +252,12 @@ void bq_vocab_build(bq_tokenizer *t) {
     if (joins) t->words = false;
   }
   for (uint32_t id = 0; id < t->info.tokens; id++) {
-    add_text(t, id);
+    if (!add_text(t, id)) return false;
     add_byte(t, id);
   }
-  for (uint32_t rank = 0; rank < t->n_merges; rank++) add_merge(t, rank);
+  for (uint32_t rank = 0; rank < t->n_merges; rank++)
+    if (!add_merge(t, rank)) return false;
   build_sorted(t);
   if (t->info.kind == BQ_TOKENIZER_UNIGRAM) build_unigram(t);
+  return true;
 }

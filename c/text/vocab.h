@@ -48,11 +48,18 @@ enum {
 };
 
 /* An open-addressing table of u32 values, a power of two of slots, at most half of them taken;
- * empty ones hold BQ_TOKEN_NONE. */
+ * empty ones hold BQ_TOKEN_NONE. Hashes have no secret, so a file can be written whose entries
+ * collide: none lies more than BQ_PROBES slots behind its first one, or the file is refused, and no
+ * look-up goes further than the farthest entry. Random hashes stay below 100 for 2^28 entries. */
 typedef struct bq_slots {
   uint32_t *slot; /* [mask + 1] */
   uint32_t mask;
+  uint32_t farthest; /* slots between an entry and its first one, at most */
 } bq_slots;
+enum { BQ_PROBES = 256 };
+
+/* Bytes of a token: what looks for tokens in a text takes up to so many steps for each byte. */
+enum { BQ_TOKEN_BYTES_MAX = 4096 };
 
 struct bq_tokenizer {
   /* In the section; numbers are little-endian and need not be aligned. */
@@ -68,8 +75,8 @@ struct bq_tokenizer {
   bool words;          /* no token has a space after something else: words don't interact */
   const bq_split *split; /* byte-level BPE: the section's or one of ours */
   bq_split own_split;
-  bq_step steps[BQ_STEPS];
-  bq_stage stages[BQ_STAGES];
+  bq_text_step steps[BQ_STEPS];
+  bq_cut_stage stages[BQ_STAGES];
   uint32_t n_steps, n_stages;
   bool parts; /* the section brings those */
   const uint8_t *rules; /* [n_rules]: u32 id, rising, u32 rules */
@@ -122,8 +129,9 @@ uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes
 /* Orders ids by text, then kind, then id. */
 void bq_vocab_sort(const bq_tokenizer *t, uint32_t *ids, uint32_t n);
 
-/* Fills the tables of a checked section; their memory is in place. */
-void bq_vocab_build(bq_tokenizer *t);
+/* Fills the tables of a checked section; their memory is in place. False: too many entries have the
+ * same hash (bq_slots). */
+bool bq_vocab_build(bq_tokenizer *t);
 
 /* Ids on their way out: counts on when there is no more room. */
 typedef struct bq_ids {

@@ -79,7 +79,7 @@ static bq_status sync(reply_model *m, const char *prompt, size_t n, bq_error *er
 bq_status reply_run(reply_model *m, const char *prompt, size_t n, uint32_t most, float temperature,
                     uint64_t seed, reply_text told, void *ctx, bq_error *err) {
   const bq_tokenizer *t = bq_model_tokenizer(m->model);
-  const bq_sample_options options = {.temperature = temperature};
+  const bq_sample_options options = {.temperature = temperature, .top_p = 1};
   bq_rng rng = bq_rng_seed(seed);
   bq_detokenizer state = {.keep_space = true};
   char *text = malloc(bq_detokenize_limit(t));

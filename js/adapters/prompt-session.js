@@ -52,9 +52,10 @@ function anyOf(signals) {
 /** Rejects as soon as the signal aborts. @template T @param {Promise<T>} work @param {AbortSignal | undefined} signal @returns {Promise<T>} */
 export const until = (work, signal) =>
   new Promise((resolve, reject) => {
-    if (signal?.aborted) reject(signal.reason);
-    signal?.addEventListener('abort', () => reject(signal.reason));
-    work.then(resolve, reject);
+    const abort = () => reject(signal?.reason);
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort);
+    work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort));
   });
 
 /** The page; none in Node and in workers. */
@@ -88,7 +89,7 @@ export class Session extends EventTarget {
         throw told(error, 'OperationError');
       }
       if (made.#usage >= model.info.context) throw quotaError(made.#usage, model.info.context);
-      signal?.addEventListener('abort', () => made.#life.abort(signal.reason));
+      signal?.addEventListener('abort', () => made.#life.abort(signal.reason), { signal: made.#life.signal });
       return made;
     };
   }

@@ -56,12 +56,30 @@ export class Chat {
    * @param {GenerateOptions} [options]
    */
   send(content, options) {
-    return new Generation((end, hold) => this.#answer(content, false, options, end, hold));
+    return this.#generation(content, false, options);
   }
 
   /** Another reply to the last message: the one that was given is dropped. @param {GenerateOptions} [options] */
   regenerate(options) {
-    return new Generation((end, hold) => this.#answer(undefined, true, options, end, hold));
+    return this.#generation(undefined, true, options);
+  }
+
+  /** The error with what was to be said. @param {unknown} error @param {any} said */
+  static #unsent(error, said) {
+    if (error instanceof BqError) error.details.unsent = said;
+    return error;
+  }
+
+  /** @param {any} said @param {boolean} again @param {GenerateOptions} [options] */
+  #generation(said, again, options) {
+    const check = () => {
+      try {
+        return checkOptions('complete', options);
+      } catch (error) {
+        throw again ? error : Chat.#unsent(error, said);
+      }
+    };
+    return Generation.of(check, (_, end, hold) => this.#answer(said, again, options, end, hold));
   }
 
   /** @returns {Promise<ChatStats>} */
@@ -105,7 +123,7 @@ export class Chat {
       if (!this.#messages.length)
         throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
       const asked = { ...this.#prompts, ...options, signal: life.signal };
-      const run = hold.over(this.#model.reply(this.#messages, asked));
+      const run = hold.through(this.#model.reply(this.#messages, asked));
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;
@@ -119,8 +137,7 @@ export class Chat {
         if (result) end(result);
       }
     } catch (error) {
-      if (!again && error instanceof BqError) error.details.unsent = said;
-      throw error;
+      throw again ? error : Chat.#unsent(error, said);
     } finally {
       life.release();
       if (!kept) this.#messages = before;

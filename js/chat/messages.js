@@ -12,9 +12,7 @@ function textOf(content) {
     .map((part) => {
       if (typeof part === 'string') return part;
       if (part?.type === 'text' && typeof part.text === 'string') return part.text;
-      throw new BqError('ARGUMENT', `a part of type "${part?.type}" can't be read: only { type: 'text', text } can`, {
-        hint: 'leave it out',
-      });
+      throw wrong('a part of content', part, `{ type: 'text', text }`);
     })
     .join('');
 }

@@ -25,7 +25,8 @@ export class Thinking {
   #held = '';
   /** White space at the beginning of what comes next is left out. */
   #bare = false;
-  #told = { text: '', reasoning: '' };
+  /** Of each part. @type {{ text: string, reasoning: string }[]} */
+  #told = [];
 
   /** @param {[string, string]} marks @param {boolean} opened  by the prompt already */
   constructor([open, close], opened) {
@@ -73,8 +74,12 @@ export class Thinking {
     if (this.#held) yield this.#part(last, true);
   }
 
-  /** @param {Result} result  of the whole reply @returns {Result} */
-  result = (result) => ({ ...result, ...this.#told });
+  /** @param {Result} result  of the whole reply @param {number} read  parts that were read @returns {Result} */
+  result(result, read) {
+    const told = this.#told.slice(0, read);
+    const all = (/** @type {'text' | 'reasoning'} */ kind) => told.map((part) => part[kind]).join('');
+    return { ...result, text: all('text'), reasoning: all('reasoning') };
+  }
 
   /** @param {number} id @param {boolean} ends @returns {Part} */
   #part(id, ends) {
@@ -82,8 +87,7 @@ export class Thinking {
     if (this.#place === 'before') this.#begin(ends);
     if (this.#place === 'inside') told.reasoning = this.#reason(ends);
     if (this.#place === 'after') told.text = this.#take(this.#held.length);
-    this.#told.text += told.text;
-    this.#told.reasoning += told.reasoning;
+    this.#told.push(told);
     return { id, text: told.text, ...(told.reasoning && { reasoning: told.reasoning }) };
   }
 

@@ -1,5 +1,6 @@
 /** The tokenizer in a companion file (docs/FORMAT.md §3) and the structure of a TOKN section: both ways. */
 import { BqError } from '../shared/errors.js';
+import { shown } from '../shared/shown.js';
 import { fromBase64 } from './tokenizers/bytes.js';
 import { FLAG, KIND, NONE } from './tokenizers/section.js';
 import { DEFAULT_SPLIT } from './tokenizers/split.js';
@@ -64,8 +65,10 @@ function partsFromJson(parts, bad) {
 export function tokenizerFromJson(json) {
   const bad = (/** @type {string} */ what) =>
     new BqError('FORMAT', `the companion's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
-  if (!Object.hasOwn(KIND, json.kind)) throw bad(`is of kind ${JSON.stringify(json.kind)}`);
+  if (!Object.hasOwn(KIND, json.kind)) throw bad(`is of kind ${shown(json.kind)}`);
   if (!Array.isArray(json.tokens)) throw bad('has no tokens');
+  for (const name of ['eog', 'merges'])
+    if (json[name] !== undefined && !Array.isArray(json[name])) throw bad(`has ${name} that are not a list`);
   const eos = json.eos ?? 0;
   return {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],
@@ -79,7 +82,8 @@ export function tokenizerFromJson(json) {
     eog: json.eog ?? [eos],
     tokens: json.tokens.map((/** @type {unknown} */ token, /** @type {number} */ i) => {
       const [text, score = 0, kind = 0] = Array.isArray(token) ? token : [token];
-      if (typeof text !== 'string' || typeof score !== 'number') throw bad(`has a malformed token ${i}`);
+      if (typeof text !== 'string' || typeof score !== 'number' || typeof kind !== 'number')
+        throw bad(`has a malformed token ${i}`);
       try {
         return { bytes: fromBase64(text), score, kind };
       } catch (cause) {

@@ -1,6 +1,7 @@
 /** The configuration of a model as people write it (companion files, config.json of our own layout), and as a CONF payload. */
 import { BqError } from '../shared/errors.js';
 import { ARCHITECTURES } from '../shared/names.js';
+import { shown } from '../shared/shown.js';
 
 /**
  * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
@@ -131,7 +132,7 @@ const BULLET = { norm: 'layer', position: 'learned', activation: 'gelu', gated: 
 
 /** @param {string} name @param {unknown} value @returns {never} */
 function refuse(name, value) {
-  throw new BqError('FORMAT', `the configuration's "${name}" is ${JSON.stringify(value) ?? 'missing'}`, {
+  throw new BqError('FORMAT', `the configuration's "${name}" is ${shown(value)}`, {
     hint: 'see "CONF keys" in docs/FORMAT.md',
   });
 }

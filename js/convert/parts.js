@@ -31,7 +31,7 @@ export async function tokenizerOf({ config, folder, tokenizer: own, tokenizers, 
       `${beside ?? 'the tokenizer'} has ${tokenizer.tokens.length} tokens, the model ${vocab}`,
       { hint: 'pass the tokenizer that belongs to the model' },
     );
-  const more = ends.filter((id) => id < tokenizer.tokens.length);
+  const more = ends.filter((id) => Number.isInteger(id) && id < tokenizer.tokens.length);
   return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...more])].sort((a, b) => a - b) };
 }
 

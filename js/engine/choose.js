@@ -98,7 +98,7 @@ export async function choose(model, replies, given) {
   model.writes();
   const isConversation = Array.isArray(prompt) && typeof prompt[0] === 'object';
   const text = isConversation ? await replies.tokens(prompt, turns) : prompt;
-  const session = replies.take(typeof text === 'string' ? model.encode(text) : text);
+  const session = await replies.take(typeof text === 'string' ? model.encode(text) : text, null, hears.signal);
   try {
     return await next(session, model, [text, options, hears]);
   } finally {

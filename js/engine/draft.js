@@ -80,7 +80,7 @@ export class Draft {
       });
     agree(model, draft);
     try {
-      return new Draft(draft, draft.replies.take(tokens), large);
+      return new Draft(draft, draft.replies.takeNow(tokens), large);
     } catch (cause) {
       if (!(cause instanceof BqError) || cause.code !== 'NO_SESSION') throw cause;
       throw new BqError('NO_SESSION', cause.message.replace('the', 'the draft'), {

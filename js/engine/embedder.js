@@ -1,4 +1,5 @@
 /** Texts become vectors: several are computed at once, each as if it were alone, so it doesn't matter which others come with it. */
+import { unlessAborted } from '../shared/async.js';
 import { BqError } from '../shared/errors.js';
 
 /** @import { LocalModel } from './model.js' */
@@ -37,23 +38,21 @@ const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
 
 export class Embedder {
   #model;
-  #take;
-  #give;
+  #replies;
   /** The call before has ended. @type {Promise<unknown>} */
   #before = Promise.resolve();
 
-  /** @param {LocalModel} model @param {() => LocalSession} take  a session; NO_SESSION @param {(session: LocalSession) => void} give */
-  constructor(model, take, give) {
+  /** @param {LocalModel} model @param {import('./replies.js').Replies} replies  which have the sessions */
+  constructor(model, replies) {
     this.#model = model;
-    this.#take = take;
-    this.#give = give;
+    this.#replies = replies;
   }
 
   /** One call after the other. @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
   embed(texts, options) {
     const turn = this.#before.then(() => this.#embed(texts, options));
     this.#before = turn.catch(() => {});
-    return turn;
+    return unlessAborted(turn, options.signal);
   }
 
   /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
@@ -63,7 +62,7 @@ export class Embedder {
     const unit = normalize ?? (said.normalize || !said.pooling);
     signal?.throwIfAborted();
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
-    const session = this.#take();
+    const session = await this.#replies.take([], null, signal);
     /** @type {Float32Array[]} */
     const vectors = [];
     try {
@@ -73,7 +72,7 @@ export class Embedder {
         vectors.push(...(await vectorsOf(session, next, how, unit, this.#model.info.hidden, signal)));
       }
     } finally {
-      this.#give(session);
+      this.#replies.give(session);
     }
     onProgress?.({ phase: 'embed', done: texts.length, total: texts.length });
     return {

@@ -1,5 +1,5 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
-import { serve } from '../port/serve.js';
+import { portOf } from '../port/serve.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
 import { fullUrl } from '../shared/builds.js';
@@ -7,11 +7,12 @@ import { BqError, onDemand } from '../shared/errors.js';
 import { threadsBlocked } from '../wasm/features.js';
 import { Loading } from '../load/loading.js';
 import { LocalModel } from './model.js';
-import { emit } from '../shared/events.js';
+import { emit, Events } from '../shared/events.js';
 import { Hold } from '../shared/hold.js';
 import { planModel } from '../plan/plan.js';
-import { openSource } from '../sources/index.js';
+import { inOneAnswer, openSource } from '../sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
+import { after } from '../shared/timeouts.js';
 import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
 
 /** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source } from '../shared/types.js' */
@@ -20,8 +21,6 @@ import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
 
 /** Weights that warming up may multiply, in bytes: what a browser needs to notice; larger models don't need it. */
 const WARM_BYTES = 2 ** 27;
-/** Milliseconds after which it begins: who has loaded by then had no time to lose. */
-const WARM_MS = 200;
 /** What an instance that measures needs of the heap besides. */
 const SPARE_BYTES = 262144;
 /** The most threads that "auto" tries. */
@@ -39,19 +38,23 @@ class LocalEngine {
   #cache;
   #owned;
   #sharing;
+  #startThreads;
   #closed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
-  events = new EventTarget();
+  /** Ways to it that are open. @type {Set<MessagePort>} */
+  #ports = new Set();
+  events = new Events();
   /** @type {import('./tempo.js').Tempo} */
   #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
    * @param {Cache | null} cache @param {boolean} owned  closed with the engine
-   * @param {Sharing} sharing
+   * @param {Sharing} sharing @param {() => Promise<void>} startThreads  once more, where some came late
    */
-  constructor(compiled, info, threads, cache, owned, sharing) {
+  constructor(compiled, info, threads, cache, owned, sharing, startThreads) {
+    this.#startThreads = startThreads;
     this.#sharing = sharing;
     this.#compiled = compiled;
     this.#threads = threads;
@@ -72,6 +75,11 @@ class LocalEngine {
     this.#check();
     const options = { ...sizes, ...hears };
     const one = await this.#oneFile(described, options);
+    return unlessRenamed(one, (from) => this.#plan(from, options));
+  };
+
+  /** @param {Source} one @param {import('../shared/types.js').LoadOptions} options */
+  async #plan(one, options) {
     const file = await openSource(one, options.signal);
     try {
       const planned = await planModel(this.#compiled, one, file, options, this.#cache);
@@ -84,7 +92,7 @@ class LocalEngine {
     } finally {
       await file.close();
     }
-  };
+  }
 
   pause = async () => this.#settle({ paused: true });
   resume = async () => this.#settle({ paused: false });
@@ -107,7 +115,9 @@ class LocalEngine {
     } = checkCall(TABLE.engine.load, [source, given]);
     try {
       const all = { ...options, ...hears };
-      return /** @type {any} */ (await this.#load(await this.#oneFile(described, all), all, false)); // createChat and others are made of it: openai/conversing.js
+      const one = await this.#oneFile(described, all);
+      const load = (/** @type {Source} */ from) => this.#load(from, all, false);
+      return /** @type {any} */ (await unlessRenamed(one, load)); // createChat and others are made of it: openai/conversing.js
     } catch (error) {
       if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
       throw error;
@@ -130,13 +140,15 @@ class LocalEngine {
     this.#check();
     const loading = await this.#begin(described, options, fresh);
     let pager = null;
+    /** @type {LocalModel | undefined} */
+    let model;
     try {
       const handle = await loading.model;
       if (loading.plan.paging)
         pager = await (
           await onDemand(import('../paging/paging.js'))
         ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
-      const model = new LocalModel(
+      model = new LocalModel(
         loading.wasm,
         loading,
         handle,
@@ -150,12 +162,14 @@ class LocalEngine {
       model.computeAlone(this.#tempo.slow);
       await model.settleChat();
       if (this.#closed) await model.close();
+      const one = model;
       const done = options.streaming ? loading.done : loaded(model, loading);
-      const all = done.then(() => this.#spread(model, loading, options));
+      const all = done.then(() => this.#spread(one, loading, options));
       if (!options.streaming) await all;
       else all.catch(() => {});
       return model;
     } catch (error) {
+      if (model) this.#models.delete(model);
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
@@ -175,13 +189,16 @@ class LocalEngine {
 
   /** @param {Source} source @param {LoadOptions} options @param {boolean} fresh */
   async #begin(source, options, fresh) {
+    if (this.#threads?.late) await this.#useLateThreads(this.#threads);
     const file = await openSource(source, options.signal);
+    /** @type {Wasm | undefined} */
+    let wasm;
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const rare = planned.plan.rareTypes
         ? await (await onDemand(import('../wasm/rare.js'))).rareKernels(this.#compiled)
         : undefined;
-      const wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
+      wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
       if (wasm.choice) wasm.choice.onLearned = this.#learned;
       const { repacked, prefixBytes, wanted } = planned;
@@ -194,6 +211,7 @@ class LocalEngine {
       file.onFailure = (failures) => loading.failed(failures);
       return loading;
     } catch (error) {
+      wasm?.release();
       await file.close();
       throw error;
     }
@@ -205,6 +223,15 @@ class LocalEngine {
     emit(this.events, 'threads', { learned });
   };
 
+  /** Threads that came after their time-out compute the models that follow. @param {Threads} threads */
+  async #useLateThreads(threads) {
+    await this.#startThreads();
+    const { count, reason, timings } = threads;
+    this.#compiled = { ...this.#compiled, threads: count };
+    Object.assign(this.info, { threads: count, threadsReason: reason, timings });
+    emit(this.events, 'threads', { threads: count, threadsReason: reason, timings });
+  }
+
   #check() {
     if (this.#closed) throw new BqError('CLOSED', 'the engine was closed');
   }
@@ -212,19 +239,32 @@ class LocalEngine {
   async close() {
     this.#closed = true;
     await Promise.all([...this.#models].map((model) => model.close()));
+    for (const port of this.#ports) port.close();
     this.#threads?.close();
     if (this.#owned) await this.store?.close?.();
   }
 
   async openPort() {
     this.#check();
-    const { port1, port2 } = new MessageChannel();
-    serve(port1, { open: async () => this, close: async () => {} });
-    return port2;
+    return portOf(this, this.#ports);
   }
 
   [asyncDispose]() {
     return this.close();
+  }
+}
+
+/**
+ * Some networks for delivery have nodes that name the same bytes differently (ETag, Last-Modified). Without hashes it can't be told
+ * whether several answers belong together: one answer, read to its end, does.
+ * @template T @param {Source} source @param {(source: Source) => Promise<T>} work @returns {Promise<T>}
+ */
+async function unlessRenamed(source, work) {
+  try {
+    return await work(source);
+  } catch (error) {
+    if (!(error instanceof BqError && error.details.renamed)) throw error;
+    return work(inOneAnswer(source));
   }
 }
 
@@ -238,15 +278,15 @@ class LocalEngine {
 async function loaded(model, { done, plan }) {
   let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
   let warm;
-  const timer =
-    plan.paging || !plan.generates ? 0 : setTimeout(() => (warm = warmUp(model, () => slices-- < 1)), WARM_MS);
+  const stay =
+    plan.paging || !plan.generates ? () => {} : after('warmUp', () => (warm = warmUp(model, () => slices-- < 1)));
   try {
     await done;
   } catch (error) {
     await model.close();
     throw error;
   } finally {
-    clearTimeout(timer);
+    stay();
     slices = 0;
     await warm;
   }
@@ -306,7 +346,9 @@ export async function openEngine(options, onThreads) {
   const cache = options.cache
     ? await (await onDemand(import('../load/cached-load.js'))).openCache(options.cache, compiled)
     : null;
-  const threads = compiled.shared ? await startThreads(compiled, options, wanted, onThreads) : null;
+  const threads = compiled.shared ? await threadsFor(compiled, options, onThreads) : null;
+  const start = async () => (threads ? startThreads(threads, compiled, options, wanted) : undefined);
+  await start();
   const { count = 1, timings = [] } = threads ?? {};
   const info = {
     build: compiled.build,
@@ -323,19 +365,34 @@ export async function openEngine(options, onThreads) {
     asked: asked !== 'auto',
     url: threadUrl && fullUrl(threadUrl),
   };
-  return new LocalEngine({ ...compiled, threads: count }, info, threads, cache, cache !== options.cache, sharing);
+  return new LocalEngine(
+    { ...compiled, threads: count },
+    info,
+    threads,
+    cache,
+    cache !== options.cache,
+    sharing,
+    start,
+  );
 }
 
-/** @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted @param {() => void} onThreads */
-async function startThreads(compiled, { threads: asked = 'auto', threadUrl, signal }, { most }, onThreads) {
-  const { MEASURE_BYTES: room, Threads } = await onDemand(import('../wasm/threads.js'));
-  const threads = new Threads(threadUrl && fullUrl(threadUrl));
+/** @param {Compiled} compiled @param {EngineOptions} options @param {() => void} onThreads */
+async function threadsFor(compiled, { threadUrl }, onThreads) {
+  const { Threads } = await onDemand(import('../wasm/threads.js'));
+  return Object.assign(new Threads(threadUrl && fullUrl(threadUrl)), { onStart: onThreads });
+}
+
+/** Starts threads in an instance that only measures. @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted */
+async function startThreads(threads, compiled, { threads: asked = 'auto', signal }, { most }) {
+  const { MEASURE_BYTES: room } = await onDemand(import('../wasm/threads.js'));
   const wasm = await Wasm.create(compiled, SPARE_BYTES + room);
-  onThreads();
-  if (asked === 'auto') await threads.choose(wasm, compiled, most);
-  else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
-  wasm.release();
-  if (!signal?.aborted) return threads;
+  try {
+    if (asked === 'auto') await threads.choose(wasm, compiled, most);
+    else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
+  } finally {
+    wasm.release();
+  }
+  if (!signal?.aborted) return;
   threads.close();
   throw signal.reason;
 }

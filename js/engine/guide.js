@@ -53,6 +53,11 @@ export class Guide {
     this.words = guides.words;
   }
 
+  /** What of the format was passed over. */
+  get warnings() {
+    return this.#matcher.warnings;
+  }
+
   /** Whether the text is whole, and nothing more can follow, or may. @param {number} left  tokens that may come */
   ended(left) {
     return !this.#matcher.continues || (this.#matcher.complete && left <= 0);

@@ -2,21 +2,30 @@
 import { unlessAborted } from '../shared/async.js';
 
 /** @import { GenerateOptions } from '../shared/types.js' */
+/** @import { Timeline } from './timeline.js' */
 
 /** The longest that a timer can be set to. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 /**
- * Waits until a moment, or until one of the promises settles.
- * @param {number} time  of performance.now() @param {Promise<unknown>[]} promises @param {AbortSignal} [signal]
+ * Waits until a moment, or until a timeline is closed, or a promise settles.
+ * @param {number} time  of performance.now() @param {Timeline} timeline @param {AbortSignal} [signal] @param {Promise<unknown>} [promise]
  */
-export function until(time, promises, signal) {
+export function until(time, { sleepers }, signal, promise) {
   /** @type {any} */
   let timer;
+  let wake = () => {};
+  // No promise that lasts as long as the session: each wait would stay with it.
   const slept = new Promise((resolve) => {
-    timer = setTimeout(resolve, Math.min(time - performance.now(), LONGEST_MS));
+    wake = () => resolve(undefined);
+    sleepers.add(wake);
+    timer = setTimeout(wake, Math.min(time - performance.now(), LONGEST_MS));
+    promise?.then(wake);
   });
-  return unlessAborted(Promise.race([slept, ...promises]), signal).finally(() => clearTimeout(timer));
+  return unlessAborted(slept, signal).finally(() => {
+    clearTimeout(timer);
+    sleepers.delete(wake);
+  });
 }
 
 export class Limits {
@@ -35,14 +44,12 @@ export class Limits {
 
   /**
    * Waits until another token may come; false: none may, it is over.
-   * @param {Promise<unknown>} closing  ends the wait @param {AbortSignal} [signal]
+   * @param {Timeline} timeline  its end ends the wait @param {AbortSignal} [signal]
    */
-  async turn(closing, signal) {
+  async turn(timeline, signal) {
     const next = Math.min(this.#next, this.due);
-    let closed = false;
-    const close = closing.then(() => (closed = true));
-    while (!closed && performance.now() < next) await until(next, [close], signal);
+    while (!timeline.closed && performance.now() < next) await until(next, timeline, signal);
     this.#next = performance.now() + this.#every;
-    return closed || performance.now() < this.due;
+    return timeline.closed || performance.now() < this.due;
   }
 }

@@ -41,7 +41,7 @@ export class LocalModel {
   /** Timelines that go on token by token. @type {Set<import('./timeline.js').Timeline>} */
   decoding = new Set();
   #closed = false;
-  /** @type {Embedder | null} */
+  /** @type {Promise<Embedder> | null} */
   #embedder = null;
   /** By their ids. @type {Map<string, LocalAdapter>} */
   #adapters = new Map();
@@ -155,7 +155,7 @@ export class LocalModel {
 
   /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
   async guide({ responseFormat, stopTokens = [] }) {
-    if (!responseFormat || responseFormat.type === 'text') return null;
+    if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
     return (await this.guides()).guide(responseFormat, stopTokens);
   }
 
@@ -319,18 +319,22 @@ export class LocalModel {
       options,
       ...hears
     } = checkCall(TABLE.model.embed, given);
-    this.#embedder ??= new (await onDemand(import('./embedder.js'))).Embedder(
-      this,
-      () => this.replies.take([]),
-      (session) => this.replies.give(session),
-    );
-    return this.#embedder.embed(texts, { ...options, ...hears });
+    const embedder = (this.#embedder ??= onDemand(import('./embedder.js')).then(
+      ({ Embedder }) => new Embedder(this, this.replies),
+    ));
+    embedder.catch(() => (this.#embedder = null)); // the next call tries again
+    return (await embedder).embed(texts, { ...options, ...hears });
   };
 
   /** UNSUPPORTED: it is an encoder. */
   writes() {
     if (!this.info.generates)
       throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
+  }
+
+  /** CLOSED. */
+  check() {
+    if (this.#closed) throw new BqError('CLOSED', 'the model was closed');
   }
 
   noSession() {
@@ -416,11 +420,13 @@ export class LocalModel {
   forget(session) {
     this.#sessions.delete(session);
     this.#forks.delete(session);
+    this.replies.wake();
   }
 
   async close() {
     if (this.#closed) return;
     this.#closed = true;
+    this.replies.wake();
     for (const session of [...this.#sessions, ...this.#forks]) await session.close();
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
     await this.#pager?.close();

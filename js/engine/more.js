@@ -114,7 +114,7 @@ export async function promptState(model, replies, given) {
   while (shared < one.length && others.every((other) => other[shared] === one[shared])) shared++;
   if (!shared) throw new BqError('ARGUMENT', 'conversations that begin with these messages have no token in common');
   const tokens = one.slice(0, shared);
-  const session = replies.take(tokens);
+  const session = await replies.take(tokens, null, signal);
   try {
     return await session.alone(async ({ wasm, timeline, fit }) => {
       await timeline.prefill({ signal }, onProgress, fit(tokens));
@@ -154,7 +154,7 @@ export async function loadPromptState(replies, given) {
   const {
     args: [saved],
   } = checkCall(TABLE.model.loadPromptState, given);
-  const session = replies.take([]);
+  const session = await replies.take([]);
   try {
     await session.restore(saved);
     if (state.isComputed(saved)) await compare(session, saved);

@@ -40,6 +40,13 @@ export class Pool {
     if (!session.closed) this.#idle.add(session);
   }
 
+  /** Whether one that is in use is worth waiting for. @param {number} since  its reader has asked for something since then */
+  works(since) {
+    return [...this.sessions].some(
+      (session) => !this.#idle.has(session) && !session.closed && session.heldSince > since,
+    );
+  }
+
   /** Idle sessions compute without this adapter. @param {string} adapter */
   leave(adapter) {
     for (const session of this.#idle) if (session.adapter === adapter) session.use(null);

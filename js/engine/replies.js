@@ -2,6 +2,8 @@
 import { checkCall, TABLE } from '../port/table.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { Generation } from '../shared/generation.js';
+import { unlessAborted } from '../shared/async.js';
+import { after, now, timeout } from '../shared/timeouts.js';
 import { Pool } from './pool.js';
 import { Prompts } from './prompts.js';
 
@@ -12,12 +14,17 @@ import { Prompts } from './prompts.js';
 
 /** Says from another thread that it is over. @typedef {() => boolean} Aborted */
 
+/** Calls that may wait for a session. */
+const MOST_WAITING = 1000;
+
 export class Replies {
   #model;
   #prompts;
   #pool;
   /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
   #traced = null;
+  /** Calls that wait for a session, in turn; each is woken to look again. @type {{ wake: () => void }[]} */
+  #waiting = [];
 
   /** @param {LocalModel} model @param {() => LocalSession | null} create  a session; null: there is room for none */
   constructor(model, create) {
@@ -26,10 +33,57 @@ export class Replies {
     this.#pool = new Pool(create);
   }
 
-  /** A session for a prompt. NO_SESSION, CLOSED. @param {ArrayLike<number>} tokens @param {string | null} [adapter]  by its id */
-  take(tokens, adapter = null) {
-    const session = this.#pool.take(tokens, adapter);
+  /**
+   * A session for a prompt. Where all are in use by other calls it waits its turn; not for those whose readers have asked for nothing for
+   * a while. NO_SESSION, CLOSED.
+   * @param {ArrayLike<number>} tokens @param {string | null} [adapter]  by its id @param {AbortSignal} [signal]
+   */
+  async take(tokens, adapter = null, signal) {
+    const session = this.#waiting.length ? null : this.#pool.take(tokens, adapter);
+    return this.#prepared(session ?? (await this.#turn(tokens, adapter, signal)), adapter);
+  }
+
+  /** As `take`, for a call that others may be waiting for. @param {ArrayLike<number>} tokens */
+  takeNow(tokens) {
+    const session = this.#pool.take(tokens, null);
     if (!session) throw this.#model.noSession();
+    return this.#prepared(session, null);
+  }
+
+  /** @param {ArrayLike<number>} tokens @param {string | null} adapter @param {AbortSignal} [signal] */
+  async #turn(tokens, adapter, signal) {
+    if (this.#waiting.length >= MOST_WAITING)
+      throw new BqError('NO_SESSION', `${MOST_WAITING} calls wait for a session already`);
+    const turn = { wake: () => {} };
+    this.#waiting.push(turn);
+    try {
+      for (;;) {
+        this.#model.check();
+        if (this.#waiting[0] === turn) {
+          const session = this.#pool.take(tokens, adapter);
+          if (session) return session;
+          if (!this.#pool.works(now() - timeout('sessionWait'))) throw this.#model.noSession();
+        }
+        let stop = () => {};
+        const woken = new Promise((resolve) => {
+          turn.wake = () => resolve(undefined);
+          stop = after('sessionLook', turn.wake);
+        });
+        await unlessAborted(woken, signal).finally(stop);
+      }
+    } finally {
+      this.#waiting.splice(this.#waiting.indexOf(turn), 1);
+      this.wake();
+    }
+  }
+
+  /** There may be a session, or none any more. */
+  wake() {
+    this.#waiting[0]?.wake();
+  }
+
+  /** @param {LocalSession} session @param {string | null} adapter */
+  #prepared(session, adapter) {
     try {
       session.use(adapter);
     } catch (error) {
@@ -47,6 +101,7 @@ export class Replies {
   /** @param {LocalSession} session  that was taken */
   give(session) {
     this.#pool.give(session);
+    this.wake();
   }
 
   /** Gives up a session that nobody uses. @returns {boolean}  whether there was one */
@@ -60,23 +115,25 @@ export class Replies {
   }
 
   /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
-  text = (prompt, options, aborted) => new Generation((end, hold) => this.#text(prompt, options, aborted, end, hold));
+  text = (prompt, options, aborted) =>
+    Generation.of(
+      () => checkCall(TABLE.model.generate, [prompt, options]),
+      (call, end, hold) => this.#text(call, aborted, end, hold),
+    );
 
   /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
   reply = (messages, options, aborted) =>
-    new Generation((end, hold) => this.#reply(messages, options, aborted, end, hold));
+    Generation.of(
+      () => checkCall(TABLE.model.reply, [messages, options]),
+      (call, end, hold) => this.#reply(call, aborted, end, hold),
+    );
 
   /**
-   * @param {string | ArrayLike<number>} prompt @param {GenerateOptions | undefined} given @param {Aborted | undefined} aborted
+   * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
    * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#text(prompt, given, aborted, end, hold) {
-    const {
-      args: [checked],
-      options,
-      ...hears
-    } = checkCall(TABLE.model.generate, [prompt, given]);
+  async *#text({ args: [checked], options, ...hears }, aborted, end, hold) {
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
     const run = await this.#run(tokens, { ...options, ...hears }, aborted, hold);
     try {
@@ -88,17 +145,12 @@ export class Replies {
   }
 
   /**
-   * @param {MessageLike[]} messages @param {CompleteOptions | undefined} given @param {Aborted | undefined} aborted
+   * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
    * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#reply(messages, given, aborted, end, hold) {
-    const {
-      args: [checked],
-      options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
-      signal,
-      onProgress,
-    } = checkCall(TABLE.model.reply, [messages, given]);
+  async *#reply({ args: [checked], options: all, signal, onProgress }, aborted, end, hold) {
+    const { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options } = all;
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
     const choice = { format, tools: offered, toolChoice };
@@ -115,33 +167,31 @@ export class Replies {
     const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
     const thinking = await this.#thinking(format, last);
     const holds = { ...options, toolChoice, parallelCalls };
-    const turn = await this.#turn(holds, thinking, calls);
+    const turn = await this.#turnOf(holds, thinking, calls);
     const shown = turn ?? thinking;
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const { parts, close, session } = await this.#run(
-      tokens,
-      { ...options, ...fitted?.more, ...ends, signal, onProgress },
-      aborted,
-      hold,
-      turn,
-    );
+    const given = { ...options, ...fitted?.more, ...ends, signal, onProgress };
+    const { parts, close, session } = await this.#run(tokens, given, aborted, hold, turn).catch((error) => {
+      turn?.close();
+      throw error;
+    });
     try {
       yield* shown ? shown.parts(parts) : parts;
     } finally {
       close();
       const { result } = parts;
       if (result) await fitted?.tell(result, session, tokens, ends);
-      if (result) end(shown ? shown.result(result) : result);
+      if (result) end(shown ? shown.result(result, hold.reader?.read ?? Infinity) : result);
     }
   }
 
   /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold @param {import('./turn.js').Turn | null} [turn] */
   async #run(tokens, options, aborted, hold, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
-    const session = this.take(tokens, adapter);
+    const session = await this.take(tokens, adapter, options.signal);
     const close = () => this.give(session);
     try {
       const { sessions } = this.#pool;
@@ -152,7 +202,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.over(session.generate(tokens, options, aborted, turn)), close, session };
+    return { parts: hold.through(session.generate(tokens, options, aborted, turn)), close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
@@ -169,7 +219,7 @@ export class Replies {
    * @param {CompleteOptions} options @param {import('../chat/thinking.js').Thinking | null} thinking
    * @param {Pick<Awaited<ReturnType<typeof import('./calling.js').calling>>, 'form' | 'callable'> | undefined} calls
    */
-  async #turn(options, thinking, calls) {
+  async #turnOf(options, thinking, calls) {
     const { type = 'text' } = options.responseFormat ?? {};
     if (!calls?.callable.length && (!thinking || type === 'text')) return null;
     const { turnOf } = await onDemand(import('./calling.js'));

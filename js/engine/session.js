@@ -5,6 +5,8 @@ import { Generation } from '../shared/generation.js';
 import { Timeline } from './timeline.js';
 import { checkCall, TABLE } from '../port/table.js';
 import { asyncDispose } from '../shared/async.js';
+import { now } from '../shared/timeouts.js';
+import { dropUnread } from './unread.js';
 
 /** @import { LocalAdapter } from './adapter.js' */
 /** @import { LocalModel } from './model.js' */
@@ -20,6 +22,8 @@ export class LocalSession {
   #timeline;
   #busy = false;
   #adapter;
+  /** Since when a generation waits for its reader; Infinity: it doesn't. */
+  heldSince = Infinity;
 
   /**
    * @param {LocalModel} model
@@ -46,7 +50,10 @@ export class LocalSession {
    * @param {import('./turn.js').Turn | null} [turn]  what holds a reply's parts to what they are to be
    */
   generate(prompt, options, aborted, turn = null) {
-    return new Generation((end, hold) => this.#generate(prompt, options, aborted, end, hold, turn));
+    return Generation.of(
+      () => checkCall(TABLE.session.generate, [prompt, options]),
+      (call, end, hold) => this.#generate(call, aborted, end, hold, turn),
+    );
   }
 
   /**
@@ -177,15 +184,13 @@ export class LocalSession {
   }
 
   /**
-   * @param {string | ArrayLike<number> | null} prompt
-   * @param {GenerateOptions | undefined} given
+   * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end @param {import('../shared/hold.js').Hold} hold
    * @param {import('./turn.js').Turn | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate(prompt, given, aborted, end, hold, turn) {
-    const { args, options, signal, onProgress } = checkCall(TABLE.session.generate, [prompt, given]);
+  async *#generate({ args, options, signal, onProgress }, aborted, end, hold, turn) {
     this.#idle();
     this.#model.writes();
     signal?.throwIfAborted();
@@ -219,6 +224,9 @@ export class LocalSession {
       },
     };
     const { timings } = result;
+    const { reader } = hold;
+    /** @type {import('./unread.js').Mark[]} */
+    const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
     /** @type {import('./guide.js').Guide | import('./turn.js').Turn | null} */
     let guide = turn;
     /** @type {import('./guesses.js').Guesses | null} */
@@ -235,6 +243,7 @@ export class LocalSession {
       if (speculate.model)
         draft = (await onDemand(import('./more.js'))).Draft.open(this.#model, speculate.model, this.#timeline, tokens);
       guide ??= await this.#model.guide(options);
+      if (guide?.warnings.length) result.warnings = [...guide.warnings];
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
       if (this.#options.quality?.head)
@@ -258,7 +267,7 @@ export class LocalSession {
         // Also between what is computed and what is picked of it.
         const held = this.#timeline.heldUp(ends);
         if (held) await held;
-        if (limits && !(await limits.turn(this.#timeline.closing, signal))) {
+        if (limits && !(await limits.turn(this.#timeline, signal))) {
           result.reason = 'deadline';
           break;
         }
@@ -274,11 +283,17 @@ export class LocalSession {
           const part = { ...output.part(id, result, whole ? 'stop' : length, turn?.hides), ...told };
           timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
           this.#timeline.next = id;
+          if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
+          this.heldSince = now();
           yield part;
+          this.heldSince = Infinity;
           if (result.reason !== 'abort') break;
           since = performance.now();
           if (!full) this.#timeline.push(id);
           else {
+            // What is left out now can't come back for a reader that leaves before.
+            if (reader) await this.#caughtUp(reader);
+            signal?.throwIfAborted();
             guesses?.end(timings);
             const { shift } = await onDemand(import('./context.js'));
             await shift(this.#timeline, id, options, ends, result, this.#model);
@@ -291,20 +306,30 @@ export class LocalSession {
         if (guesses) await guesses.run(ends, slices, maxTokens - result.ids.length);
         else await this.#timeline.run(ends, slices);
       }
+      if (reader) await this.#caughtUp(reader);
     } catch (error) {
       failed = !(signal?.aborted || aborted?.());
       throw error;
     } finally {
       this.#busy = false;
+      this.heldSince = Infinity;
       this.#model.decoding.delete(this.#timeline);
       guesses?.end(timings);
       draft?.close();
       guide?.close();
       this.#model.rest(this.#timeline.handle);
       output.close();
+      if (reader && this.#wasm.alive) dropUnread(reader.read ?? Infinity, marks, result, this.#timeline);
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
+  }
+
+  /** Until a reader elsewhere has read all. @param {import('../shared/hold.js').Reader} reader */
+  async #caughtUp(reader) {
+    this.heldSince = now();
+    await reader.caughtUp();
+    this.heldSince = Infinity;
   }
 
   /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */

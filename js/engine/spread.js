@@ -5,7 +5,8 @@
  *
  * Loaded for large models, where memory can't be shared.
  */
-import { gate, unlessAborted, within } from '../shared/async.js';
+import { gate, unlessAborted } from '../shared/async.js';
+import { within } from '../shared/timeouts.js';
 import { rateOf } from './estimate.js';
 import { structs } from '../wasm/border.js';
 import { startThread } from '../wasm/threads.js';
@@ -23,10 +24,6 @@ import { Wasm } from '../wasm/wasm.js';
 
 /** What each worker's heap has besides its weights, activations and results: rows that don't divide evenly, what is measured with. */
 const ROOM = 8 << 20;
-/** Milliseconds in which the workers have to be there, and then to be measured. */
-const START_MS = 3000;
-/** Milliseconds after which a worker is given up that has not answered: products take some. */
-const ANSWER_MS = 5000;
 /** Exchanges that are timed together, since clocks tick in up to a millisecond here. */
 const ROUNDS = 24;
 /** Products in each (web/measure.c): so many at most, of so many bytes. */
@@ -102,9 +99,9 @@ export class Spread {
     /** @type {Spread | undefined} */
     let spread;
     try {
-      await within(START_MS, begun);
+      await within('spreadStart', begun);
       spread = new Spread(wasm, workers);
-      spread.tokens = asked ? 1 : await within(START_MS, spread.#measure(compiled, plan, batch));
+      spread.tokens = asked ? 1 : await within('spreadMeasure', spread.#measure(compiled, plan, batch));
       for (const worker of workers) worker.rest();
       if (spread.tokens) return spread;
     } catch {
@@ -212,7 +209,7 @@ export class Spread {
       resolve(rows);
     };
     this.#asked.add(resolve);
-    within(ANSWER_MS, worker.next()).then(
+    within('spreadAnswer', worker.next()).then(
       (/** @type {any} */ answer) => {
         worker.rest();
         settle(answer.y ?? this.#fails(part));

@@ -1,6 +1,6 @@
 /** The tokens of a session, and what computes them. */
 import { MORE, OK, WANT_DATA } from '../wasm/border.js';
-import { gate, Pace } from '../shared/async.js';
+import { Pace } from '../shared/async.js';
 import { DRAFTS } from '../plan/plan.js';
 import { BqError, onDemand } from '../shared/errors.js';
 
@@ -25,9 +25,8 @@ export class Timeline {
   /** A token that was generated, and comes on the timeline when it goes on. @type {number | null} */
   next = null;
   closed = false;
-  #closing = gate();
-  /** Settles when it is closed. @type {Promise<void>} */
-  closing = this.#closing.promise;
+  /** Who waits, and is to be woken when it is closed. @type {Set<() => void>} */
+  sleepers = new Set();
   /** Tokens that a guess has at most, those that were computed along, and those of them that came. */
   drafts;
   drafted = 0;
@@ -50,7 +49,7 @@ export class Timeline {
 
   close() {
     this.closed = true;
-    this.#closing.resolve(undefined);
+    for (const wake of this.sleepers) wake();
   }
 
   /** CLOSED. */
@@ -125,7 +124,7 @@ export class Timeline {
     for (;;) {
       const held = this.#model.tempo.held ?? hold?.held;
       if (!held || this.closed || performance.now() >= due) return;
-      await until(due, [held, this.closing], signal);
+      await until(due, this, signal, held);
     }
   }
 

@@ -229,8 +229,8 @@ export class Turn {
   #held = '';
   /** Whether the answer's text can be no bare call any more: until then all of it is held. */
   #begun = false;
-  /** What was shown. */
-  #text = '';
+  /** What each part has. @type {Omit<Part, 'id'>[]} */
+  #parts = [];
   #reserved = 0;
   /** Whether the reasoning has just ended: white space may follow. */
   #gap = 0;
@@ -260,6 +260,11 @@ export class Turn {
     this.#many = many;
     if (thinking?.place === 'inside') this.#place = 'reasoning';
     if (marks) this.#blank = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
+  }
+
+  /** What of the format was passed over. @returns {string[]} */
+  get warnings() {
+    return this.#format?.warnings ?? [];
   }
 
   /** Whether the answer is free text. */
@@ -464,8 +469,9 @@ export class Turn {
     const { text, reasoning } = this.#thinking?.push('', true) ?? { text: '', reasoning: '' };
     const all = this.#held + text;
     this.#held = '';
-    this.#text += all;
-    return { text: all, ...(reasoning && { reasoning }) };
+    const part = { text: all, ...(reasoning && { reasoning }) };
+    this.#parts.push(part);
+    return part;
   }
 
   /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'id'>>} */
@@ -481,8 +487,9 @@ export class Turn {
     if (this.#place === 'between' && !this.#offered.length && !this.#unread) await this.#offer();
     const calls = this.#unread ? [] : this.#calls.slice(this.#told);
     this.#told += calls.length;
-    this.#text += shown;
-    return { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { calls }) };
+    const part = { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { calls }) };
+    this.#parts.push(part);
+    return part;
   }
 
   /** @param {string} text @param {number} id */
@@ -563,16 +570,17 @@ export class Turn {
     this.#offered = this.#writer?.after ? [strict] : [strict, await this.#call(0, true)];
   }
 
-  /** @param {Result} result  of the whole reply @returns {Result} */
-  result = (result) => {
-    const { reasoning } = this.#thinking?.result(result) ?? {};
+  /** @param {Result} result  of the whole reply @param {number} read  parts that were read @returns {Result} */
+  result(result, read) {
+    const parts = this.#parts.slice(0, read);
+    const reasoning = parts.map((part) => part.reasoning ?? '').join('');
     return {
       ...result,
-      text: this.#text,
-      ...(reasoning && { reasoning }),
-      ...(this.#writer && { calls: this.#calls }),
+      text: parts.map((part) => part.text).join(''),
+      ...(this.#thinking && { reasoning }),
+      ...(this.#writer && { calls: parts.flatMap((part) => part.calls ?? []) }),
     };
-  };
+  }
 
   close() {
     this.#format?.close();

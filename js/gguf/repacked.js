@@ -91,8 +91,10 @@ export class RepackedSource {
       this.nextMirror = (/** @type {AbortSignal | undefined} */ signal) => /** @type {any} */ (file).nextMirror(signal);
     // Where versions have names, these were compared with every answer.
     if (file.changed)
-      this.changed = async (/** @type {AbortSignal | undefined} */ signal) =>
-        !file.tag && /** @type {any} */ (file).changed(signal);
+      this.changed = async (/** @type {AbortSignal | undefined} */ signal) => {
+        this.#known = new Uint8Array(); // what is read from now on comes from the server
+        return !file.tag && /** @type {any} */ (file).changed(signal);
+      };
   }
 
   /**
@@ -120,6 +122,12 @@ export class RepackedSource {
   }
   get parallel() {
     return this.#check ? 0 : this.#file.parallel;
+  }
+  get tag() {
+    return this.#file.tag;
+  }
+  get renamed() {
+    return this.#file.renamed;
   }
 
   /** @type {ByteSource['stream']} */

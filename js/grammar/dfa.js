@@ -1,6 +1,7 @@
 /** Deterministic automata over code points: made of expressions and lists of texts, intersected, subtracted, counted. */
 import { refused, tooLarge } from './failure.js';
 import { ALL, rangesOf } from './sets.js';
+import { countSteps } from './work.js';
 
 /** @import { Ahead, Tree } from './regex.js' */
 
@@ -8,10 +9,9 @@ import { ALL, rangesOf } from './sets.js';
 /** Starts at state 0; from each an end can be reached, but perhaps not from 0. @typedef {State[]} Dfa */
 
 const MOST = 20000;
+const REGEX = 'the regular expression';
 /** Nodes of a list of texts. */
 const MOST_NODES = 400_000;
-/** Steps that an expression may take: few states are many where each leads to all behind it, as in (a?){10000}. */
-const MOST_STEPS = 8_000_000;
 
 /** @param {string} what @param {number} n */
 function bounded(what, n) {
@@ -20,13 +20,13 @@ function bounded(what, n) {
 
 /** The parts of a tree as a machine of steps without bytes (to), over characters (set), and at begin and end (only). */
 class Nfa {
-  #steps = 0;
   /** @type {{ set: number[] | null, to: number[], only: '' | '^' | '$' }[]} */
   states = [];
 
   /** @param {number[]} to @param {number[] | null} [set] @param {'' | '^' | '$'} [only] */
   state(to, set = null, only = '') {
-    bounded('the regular expression', this.states.length / 4);
+    bounded(REGEX, this.states.length / 4);
+    countSteps(1, REGEX);
     return this.states.push({ to, set, only }) - 1;
   }
 
@@ -58,12 +58,6 @@ class Nfa {
     return at;
   }
 
-  /** GRAMMAR: it has become too much. @param {number} steps */
-  took(steps) {
-    this.#steps += steps;
-    if (this.#steps > MOST_STEPS) throw tooLarge('the regular expression');
-  }
-
   /** What is reached without a character; numbers are 2 × state, + 1 where the text must end. @param {Iterable<number>} from @param {boolean} first */
   closure(from, first) {
     const all = new Set(from);
@@ -72,14 +66,14 @@ class Nfa {
       if (set || (only === '^' && !first)) continue;
       for (const next of to) all.add(next * 2 + (only === '$' ? 1 : item & 1));
     }
-    this.took(all.size);
+    countSteps(2 * all.size, REGEX);
     return [...all]
       .filter((item) => (this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0))
       .sort((a, b) => a - b);
   }
 }
 
-/** Of states found from the first on: `next` says a state's edges by keys of others. @template T @param {string} what @param {T} first @param {(value: T) => string} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
+/** Of states found from the first on: `next` says a state's edges by keys of others. @template T @param {string} what @param {T} first @param {(value: T) => string | number} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
 export function explore(what, first, keyOf, expand) {
   const known = new Map([[keyOf(first), 0]]);
   const todo = [first];
@@ -87,6 +81,7 @@ export function explore(what, first, keyOf, expand) {
   const dfa = [];
   for (const value of todo) {
     const { accepts, edges } = expand(value);
+    countSteps(4 * (1 + edges.length), what);
     dfa.push({
       accepts,
       edges: edges.map(([low, high, target]) => {
@@ -127,6 +122,32 @@ function trim(dfa) {
   });
 }
 
+/** The same texts with as few states as can be: states are told apart by what follows them, until nothing tells more apart. @param {Dfa} dfa @returns {Dfa} */
+export function minimal(dfa) {
+  let classes = dfa.map(({ accepts }) => Number(accepts));
+  for (let count = 0; ;) {
+    /** @type {Map<string, number>} */
+    const found = new Map();
+    const next = dfa.map(({ edges }, i) => {
+      const key = [classes[i], ...edges.map(([low, high, to]) => `${low}-${high}>${classes[to]}`)].join();
+      const known = found.get(key) ?? found.size;
+      found.set(key, known);
+      return known;
+    });
+    countSteps(dfa.length, 'an automaton');
+    classes = next;
+    if (found.size === count) break;
+    count = found.size;
+  }
+  /** @type {Dfa} */
+  const out = [];
+  // A class is numbered where it is met first, so the first state's is 0.
+  dfa.forEach(({ accepts, edges }, i) => {
+    out[classes[i]] ??= { accepts, edges: edges.map(([low, high, to]) => [low, high, classes[to]]) };
+  });
+  return trim(out);
+}
+
 /** Texts of an expression: the whole text, or any with such a part. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
 export function ofTree(tree, { search = false } = {}) {
   const nfa = new Nfa();
@@ -149,7 +170,7 @@ export function ofTree(tree, { search = false } = {}) {
   const closed = new Map();
   const first = nfa.closure([begin * 2], true);
   return explore(
-    'the regular expression',
+    REGEX,
     first,
     (items) => items.join(),
     (items) => {
@@ -157,7 +178,7 @@ export function ofTree(tree, { search = false } = {}) {
       const targets = new Map();
       for (const item of items)
         for (const [from, end] of spans[item >> 1]) {
-          nfa.took(end - from);
+          countSteps(end - from, REGEX);
           for (let i = from; i < end; i++) {
             const all = targets.get(i) ?? new Set();
             targets.set(i, all.add(nfa.states[item >> 1].to[0] * 2));
@@ -169,7 +190,7 @@ export function ofTree(tree, { search = false } = {}) {
           const key = [...all].sort().join();
           const closure = closed.get(key) ?? nfa.closure(all, false);
           closed.set(key, closure);
-          nfa.took(closure.length);
+          countSteps(closure.length, REGEX);
           return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, closure]);
         });
       return { accepts: items.some((item) => item >> 1 === 0), edges };
@@ -209,6 +230,48 @@ export function ofTexts(texts) {
       edges: [...next].sort(([a], [b]) => a - b).map(([c, to]) => [c, c, to]),
     })),
   );
+}
+
+/** How many characters the texts have: Infinity, where there is no most. @param {Dfa} dfa */
+export function lengthsOf(dfa) {
+  let shortest = 0;
+  for (let states = new Set([0]); ![...states].some((i) => dfa[i].accepts); shortest++) {
+    if (shortest > dfa.length) return { shortest: Infinity, longest: 0 };
+    states = new Set([...states].flatMap((i) => dfa[i].edges.map(([, , to]) => to)));
+  }
+  // States in an order in which none leads back, if there is one: each once all that lead to it have come.
+  const before = new Uint32Array(dfa.length);
+  for (const { edges } of dfa) for (const [, , to] of edges) before[to]++;
+  const longest = new Uint32Array(dfa.length);
+  const order = before[0] ? [] : [0];
+  for (const i of order)
+    for (const [, , to] of dfa[i].edges) {
+      longest[to] = Math.max(longest[to], longest[i] + 1);
+      if (!--before[to]) order.push(to);
+    }
+  const most = order.reduce((all, i) => (dfa[i].accepts ? Math.max(all, longest[i]) : all), 0);
+  return { shortest, longest: order.length < dfa.length ? Infinity : most };
+}
+
+/** All texts, the shortest first; null: more than so many. @param {Dfa} dfa @param {number} most @returns {string[] | null} */
+export function textsOf(dfa, most) {
+  /** @type {string[]} */
+  const found = [];
+  let ways = [{ text: '', state: 0 }];
+  for (let n = 0; ways.length; n++) {
+    // Each way leads to an end, so a longer way than there are states has a loop.
+    if (ways.length + found.length > most || n > dfa.length) return null;
+    for (const { text, state } of ways) if (dfa[state].accepts) found.push(text);
+    /** @type {typeof ways} */
+    const next = [];
+    for (const { text, state } of ways)
+      for (const [low, high, target] of dfa[state].edges) {
+        if (high - low >= most) return null;
+        for (let c = low; c <= high; c++) next.push({ text: text + String.fromCodePoint(c), state: target });
+      }
+    ways = next;
+  }
+  return found;
 }
 
 /** Any text of so many characters. @param {number} min @param {number} max @returns {Dfa} */
@@ -254,7 +317,7 @@ const combine = (how) => (a, b) =>
   explore(
     'a combination of patterns',
     [0, 0],
-    (pair) => pair.join(),
+    ([i, j]) => (i + 1) * (b.length + 1) + j + 1,
     ([i, j]) => ({
       accepts: how(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
       // Where only one goes on, it may matter or not.

@@ -3,13 +3,17 @@
  * out, so that whoever follows the rest always finds an end.
  */
 import { refused, tooLarge } from './failure.js';
+import { countSteps } from './work.js';
 
 const MAGIC = 0x52475142;
-const VERSION = 2;
+const VERSION = 3;
 /** What a state's only byte begins or ends: c/grammar/grammar.h. */
 export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
 const NONE = 0xffffffff;
 const ACCEPTS = 1;
+/** Of an edge: its byte begins a character; and of a rule: these are counted. */
+const BEGINS = 1 << 16;
+const LENGTH = 2;
 const MOST = 400_000;
 /** More bytes than any way to an end is said to have. */
 const FAR = 1 << 22;
@@ -33,13 +37,13 @@ function byState(given, width, states) {
 }
 
 export class Rules {
-  /** Of each state: ACCEPTS, and its mark. @type {number[]} */
+  /** Of each state: ACCEPTS, its mark, and above 8 bits how many characters it lacks. @type {number[]} */
   #flags = [];
-  /** From, low byte | high byte << 8, to. @type {number[]} */
+  /** From, low byte | high byte << 8, BEGINS, to. @type {number[]} */
   #edges = [];
   /** From, rule, least times, most times, to. @type {number[]} */
   #calls = [];
-  /** @type {{ start: number, plain: boolean, name: string }[]} */
+  /** `lacks`: of a rule of limited length, see `limited`. @type {{ start: number, plain: boolean, name: string, lacks?: number }[]} */
   rules = [];
   /** Bytes that lists whose items differ may take beyond the least. */
   slack = 0;
@@ -60,14 +64,29 @@ export class Rules {
     return this.rules[rule].start;
   }
 
-  /** @param {number} from @param {number} low @param {number} high @param {number} to */
-  edge(from, low, high, to) {
-    this.#edges.push(from, low | (high << 8), to);
+  /** @param {number} from @param {number} low @param {number} high @param {number} to @param {boolean} [begins]  a character that is counted */
+  edge(from, low, high, to, begins = false) {
+    this.#edges.push(from, low | (high << 8) | (begins ? BEGINS : 0), to);
+  }
+
+  /**
+   * Makes a rule one of limited length: what calls it says by `min` and `max` how many characters it has, and every state that is reached
+   * by an edge says what it lacks.
+   * @param {number} rule @param {number} lacks  characters that any of its states lacks, at most
+   */
+  limited(rule, lacks) {
+    this.rules[rule].lacks = lacks;
+  }
+
+  /** How few characters lead to the end of the rule, behind the one that was begun. @param {number} state @param {number} characters */
+  lacks(state, characters) {
+    this.#flags[state] = (this.#flags[state] & 255) | (characters << 8);
   }
 
   /** A rule, so many times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
   call(from, rule, to, min = 1, max = 1) {
-    if (max > 0) this.#calls.push(from, rule, min, max === Infinity ? NONE : max, to);
+    // A limit that no text comes to is none.
+    if (max > 0) this.#calls.push(from, rule, min, Math.min(max, NONE), to);
     else this.skip(from, to);
   }
 
@@ -102,33 +121,41 @@ export class Rules {
     return bytes.length ? at : (to ?? from);
   }
 
+  /** How few bytes a rule takes that is called so many times, or has so many characters. @param {number} rule @param {number} min @param {Float64Array} least */
+  #bytesOf(rule, min, least) {
+    const start = this.start(rule);
+    if (this.rules[rule].lacks !== undefined) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
+    return min ? min * least[start] : 0;
+  }
+
   /** How few bytes lead from each state to the end of its rule; Infinity: there is no way. @param {Table} edges @param {Table} calls */
   #least(edges, calls) {
     const states = this.#flags.length;
     const least = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
-    /** A state, and one that may come to its end by way of it. @type {number[]} */
-    const pairs = [];
-    for (let i = 0; i < edges.rows.length; i += 3) pairs.push(edges.rows[i + 2], edges.rows[i]);
+    /** A state, one that may come to its end by way of it, and by which call; 0: by an edge, else 1 more than it. @type {number[]} */
+    const ways = [];
+    for (let i = 0; i < edges.rows.length; i += 3) ways.push(edges.rows[i + 2], edges.rows[i], 0);
     for (let i = 0; i < calls.rows.length; i += 5) {
-      const [from, rule, min, , to] = calls.rows.subarray(i, i + 5);
-      pairs.push(to, from);
-      if (rule !== NONE && min) pairs.push(this.start(rule), from);
+      const [from, rule, min, to] = [calls.rows[i], calls.rows[i + 1], calls.rows[i + 2], calls.rows[i + 4]];
+      ways.push(to, from, i + 1);
+      if (rule !== NONE && (min || this.rules[rule].lacks !== undefined)) ways.push(this.start(rule), from, i + 1);
     }
-    const before = byState(pairs, 2, states);
+    const before = byState(ways, 3, states);
     const queue = [];
     for (let s = 0; s < states; s++) if (!least[s]) queue.push(s);
     const queued = new Uint8Array(states);
     for (let q = 0; q < queue.length; q++) {
       const found = queue[q];
       queued[found] = 0;
-      for (let b = before.begin[found]; b < before.begin[found + 1]; b++) {
+      countSteps(1 + before.begin[found + 1] - before.begin[found], 'the grammar');
+      for (let b = 3 * before.begin[found]; b < 3 * before.begin[found + 1]; b += 3) {
         /** @type {number} */
-        const s = before.rows[2 * b + 1];
-        let n = least[s];
-        for (let e = edges.begin[s]; e < edges.begin[s + 1]; e++) n = Math.min(n, 1 + least[edges.rows[3 * e + 2]]);
-        for (let c = 5 * calls.begin[s]; c < 5 * calls.begin[s + 1]; c += 5) {
-          const [rule, min] = [calls.rows[c + 1], calls.rows[c + 2]];
-          n = Math.min(n, (rule === NONE || !min ? 0 : min * least[this.start(rule)]) + least[calls.rows[c + 4]]);
+        const s = before.rows[b + 1];
+        const call = before.rows[b + 2];
+        let n = 1 + least[found];
+        if (call) {
+          const rule = calls.rows[call];
+          n = (rule === NONE ? 0 : this.#bytesOf(rule, calls.rows[call + 1], least)) + least[calls.rows[call + 3]];
         }
         if (n >= least[s]) continue;
         least[s] = n;
@@ -240,7 +267,10 @@ export class Rules {
       }
       states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), this.#flags[old]);
     }
-    const rules = used.flatMap((i) => [number[this.rules[i].start], this.rules[i].plain ? 1 : 0]);
+    const rules = used.flatMap((i) => {
+      const { start, plain, lacks } = this.rules[i];
+      return [number[start], (plain ? 1 : 0) | (lacks === undefined ? 0 : LENGTH | (lacks << 8))];
+    });
     const head = [
       MAGIC,
       VERSION,

@@ -2,6 +2,8 @@
 import { BqError } from '../shared/errors.js';
 import { fetchModule } from '../wasm/wasm.js';
 
+/** @import { Compiled } from './index.js' */
+
 /** Matchers that are kept with what they have learned, for the next text of the same grammar. */
 const KEPT = 4;
 /** Bytes that are looked ahead or forced at once. */
@@ -116,19 +118,19 @@ export class Machine {
   /**
    * A matcher at the beginning; it is given back. GRAMMAR.
    * @param {string} key  of the grammar
-   * @param {() => Promise<Uint8Array>} compile
+   * @param {() => Promise<Compiled>} compile
    */
   async matcher(key, compile) {
     let matcher = this.#idle.get(key);
     this.#idle.delete(key);
     if (!matcher) {
-      const grammar = await compile();
+      const { bytes: grammar, warnings } = await compile();
       const source = this.#block(grammar.length);
       this.#bytes(source[0], grammar.length).set(grammar);
       const size = this.#address('bqg_matcher_bytes', this.#vocabulary, source[0], grammar.length);
       const block = this.#block(size);
       const at = this.#address('bqg_matcher', this.#vocabulary, source[0], grammar.length, block[0], size);
-      matcher = new Matcher(this, at, key, [source, block]);
+      matcher = new Matcher(this, at, key, [source, block], warnings);
     }
     if (!this.call('bqg_begin', matcher.at)) throw this.error();
     return matcher;
@@ -183,12 +185,13 @@ export class Machine {
 export class Matcher {
   #machine;
 
-  /** @param {Machine} machine @param {number} at @param {string} key @param {[number, number][]} blocks */
-  constructor(machine, at, key, blocks) {
+  /** @param {Machine} machine @param {number} at @param {string} key @param {[number, number][]} blocks @param {string[]} warnings  of its format */
+  constructor(machine, at, key, blocks, warnings) {
     this.#machine = machine;
     this.at = at;
     this.key = key;
     this.blocks = blocks;
+    this.warnings = warnings;
   }
 
   /** The text may end here. */

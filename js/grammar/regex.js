@@ -1,6 +1,6 @@
 /** Regular expressions as ECMAScript writes them with the flag u (and as JSON Schema's `pattern`), as trees. */
 import { refused } from './failure.js';
-import { ALL, charsOf, complement, rangesOf, setOf, union } from './sets.js';
+import { ALL, charsOf, complement, rangesOf, setOf, union, unionOf } from './sets.js';
 
 /** @import { CodePoints } from './sets.js' */
 
@@ -132,7 +132,10 @@ class Parser {
     for (;;) {
       this.#lookaheads(parts);
       if (this.#at === this.#text.length || '|)'.includes(this.#text[this.#at])) break;
-      parts.push(this.#repeated());
+      const part = this.#repeated();
+      // The same place twice is that place: the list stays short.
+      if ((part.kind === '^' || part.kind === '$') && parts.at(-1)?.kind === part.kind) continue;
+      parts.push(part);
     }
     return parts.length === 1 ? parts[0] : { kind: 'and', parts };
   }
@@ -248,7 +251,7 @@ class Parser {
         throw this.#bad('has a range of characters that is none');
       sets.push([set[0], end[0]]);
     }
-    const all = union(...sets);
+    const all = unionOf(sets);
     return others ? complement(all) : all;
   }
 

@@ -21,7 +21,10 @@ export function setOf(ranges) {
 export const rangesOf = (set) => Array.from({ length: set.length / 2 }, (_, i) => [set[2 * i], set[2 * i + 1]]);
 
 /** @param {CodePoints[]} sets */
-export const union = (...sets) => setOf(sets.flatMap(rangesOf));
+export const union = (...sets) => unionOf(sets);
+
+/** The same of however many. @param {CodePoints[]} sets @returns {CodePoints} */
+export const unionOf = (sets) => setOf(sets.flatMap(rangesOf));
 
 /** @param {CodePoints} a @param {CodePoints} b @returns {CodePoints} */
 export function intersect(a, b) {

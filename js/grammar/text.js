@@ -1,4 +1,6 @@
 /** Texts as bytes: automata over code points become rules over UTF-8, as they are or as JSON writes them inside a string. */
+import { countSteps } from './work.js';
+
 /** @import { Dfa } from './dfa.js' */
 /** @import { Rules } from './ir.js' */
 
@@ -32,9 +34,29 @@ export class Writer {
   /** States that lead to a state by so many continuation bytes. @type {Map<string, number>} */
   #continued = new Map();
 
+  /** Rules of one character of many ranges. @type {Map<string, number>} */
+  #sets = new Map();
+  #shares = true;
+  /** Of each state, how few characters lead from it to the end; null: they aren't counted. @type {Map<number, number> | null} */
+  #lacks = null;
+
   /** @param {Rules} rules */
   constructor(rules) {
     this.rules = rules;
+  }
+
+  /** A state on the way to another, which lacks as much. @param {number} to */
+  #before(to) {
+    const state = this.rules.state();
+    const lacks = this.#lacks?.get(to);
+    if (lacks !== undefined) this.#lack(state, lacks);
+    return state;
+  }
+
+  /** @param {number} state @param {number} characters */
+  #lack(state, characters) {
+    this.#lacks?.set(state, characters);
+    this.rules.lacks(state, characters);
   }
 
   /** A state from which `n` continuation bytes lead to another. @param {number} n @param {number} to @returns {number} */
@@ -43,54 +65,59 @@ export class Writer {
     const key = `${n} ${to}`;
     let state = this.#continued.get(key);
     if (state === undefined) {
-      state = this.rules.state();
+      state = this.#before(to);
       this.#continued.set(key, state);
       this.rules.edge(state, 0x80, 0xbf, this.#continuation(n - 1, to));
     }
     return state;
   }
 
-  /** Bytes from `low` to `high`, of equal length, as a tree of edges. @param {number} from @param {number[]} low @param {number[]} high @param {number} to @returns {void} */
-  #bytes(from, low, high, to) {
+  /** Bytes from `low` to `high`, of equal length, as a tree of edges. @param {number} from @param {number[]} low @param {number[]} high @param {number} to @param {boolean} begins  a character @returns {void} */
+  #bytes(from, low, high, to, begins) {
     const rest = low.length - 1;
     const [a, b] = [low[0], high[0]];
-    if (!rest) return this.rules.edge(from, a, b, to);
+    const counted = begins && this.#lacks !== null;
+    if (!rest) return this.rules.edge(from, a, b, to, counted);
     const least = low.slice(1).every((byte) => byte === 0x80);
     const most = high.slice(1).every((byte) => byte === 0xbf);
     if (a === b && !(least && most)) {
-      const next = this.rules.state();
-      this.rules.edge(from, a, a, next);
-      return this.#bytes(next, low.slice(1), high.slice(1), to);
+      const next = this.#before(to);
+      this.rules.edge(from, a, a, next, counted);
+      return this.#bytes(next, low.slice(1), high.slice(1), to, false);
     }
     const begin = least ? a : a + 1;
     const end = most ? b : b - 1;
-    if (!least) this.#bytes(from, low, [a, ...Array(rest).fill(0xbf)], to);
-    if (begin <= end) this.rules.edge(from, begin, end, this.#continuation(rest, to));
-    if (!most) this.#bytes(from, [b, ...Array(rest).fill(0x80)], high, to);
+    if (!least) this.#bytes(from, low, [a, ...Array(rest).fill(0xbf)], to, begins);
+    if (begin <= end) this.rules.edge(from, begin, end, this.#continuation(rest, to), counted);
+    if (!most) this.#bytes(from, [b, ...Array(rest).fill(0x80)], high, to, begins);
   }
 
   /** @param {number} from @param {number} low @param {number} high @param {number} to */
   range(from, low, high, to) {
-    if (high < 0x80) return this.rules.edge(from, low, high, to);
+    if (high < 0x80) return this.rules.edge(from, low, high, to, this.#lacks !== null);
     LENGTHS.forEach(([first, last], i) => {
       const [a, b] = [Math.max(low, first), Math.min(high, last)];
-      if (a <= b) this.#bytes(from, utf8(a, i + 1), utf8(b, i + 1), to);
+      if (a <= b) this.#bytes(from, utf8(a, i + 1), utf8(b, i + 1), to, true);
     });
   }
 
-  /** An automaton from a state on; its ends lead to `to`. @param {number} from @param {Dfa} dfa @param {number} to @param {boolean} json  inside a JSON string */
-  dfa(from, dfa, to, json) {
+  /** An automaton from a state on; its ends lead to `to`. @param {number} from @param {Dfa} dfa @param {number} to @param {boolean} json  inside a JSON string @param {number[]} [lacks]  by its states */
+  dfa(from, dfa, to, json, lacks) {
     const states = dfa.map((_, i) => (i ? this.rules.state() : from));
     // The first state may be come back to, but what is before it must not be.
     if (dfa.some(({ edges }) => edges.some(([, , t]) => t === 0))) {
       states[0] = this.rules.state();
       this.rules.skip(from, states[0]);
     }
+    if (lacks) states.forEach((state, i) => this.#lack(state, lacks[i]));
     dfa.forEach(({ accepts, edges }, i) => {
       if (accepts) this.rules.skip(states[i], to);
       /** @type {number | undefined} */
       let escape;
-      for (const [low, high, target] of edges) {
+      const shared = this.#shares && !this.#lacks ? sharedEdges(edges) : null;
+      for (const [target, { set }] of shared?.sets ?? [])
+        this.rules.call(states[i], this.#setRule(set, json), states[target]);
+      for (const [low, high, target] of shared?.others ?? edges) {
         if (!json) {
           this.range(states[i], low, high, states[target]);
           continue;
@@ -100,11 +127,64 @@ export class Writer {
         for (const c of ESCAPED) {
           if (c > high) break;
           if (c < low) continue;
-          if (escape === undefined) this.rules.edge(states[i], 92, 92, (escape = this.rules.state()));
-          this.rules.literal(escape, escaped(c), states[target]);
+          if (escape === undefined)
+            this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#lacks !== null);
+          this.#escaped(escape, escaped(c), states[target]);
         }
       }
     });
+  }
+
+  /** The rule of one character of a set. @param {[number, number, number][]} edges  to one state @param {boolean} json */
+  #setRule(edges, json) {
+    const key = `${json} ${edges.map(([low, high]) => `${low}-${high}`).join()}`;
+    let rule = this.#sets.get(key);
+    if (rule === undefined) {
+      rule = this.rules.rule('a character');
+      this.#sets.set(key, rule);
+      const own = new Writer(this.rules);
+      own.#shares = false;
+      own.dfa(
+        this.rules.start(rule),
+        [
+          { accepts: false, edges: edges.map(([low, high]) => [low, high, 1]) },
+          { accepts: true, edges: [] },
+        ],
+        this.rules.state(true),
+        json,
+      );
+    }
+    return rule;
+  }
+
+  /** What stands behind a backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
+  #escaped(escape, text, to) {
+    const lacks = this.#lacks?.get(to);
+    if (lacks === undefined) return void this.rules.literal(escape, text, to);
+    // A backslash lacks what the nearest of the characters does that it may begin.
+    if (lacks < (this.#lacks?.get(escape) ?? 0)) this.#lack(escape, lacks);
+    [...text].reduce((at, c, i) => {
+      const next = i + 1 < text.length ? this.#before(to) : to;
+      this.rules.edge(at, c.charCodeAt(0), c.charCodeAt(0), next);
+      return next;
+    }, escape);
+  }
+
+  /**
+   * The texts of an automaton that have so many characters, inside a JSON string: they are counted as the text is written.
+   * @param {number} from @param {Dfa} dfa @param {number[]} lacks  `missingOf` of its states @param {{ min: number, max: number }} length @param {number} to
+   */
+  limited(from, dfa, lacks, { min, max }, to) {
+    if (lacks[0] > max) return;
+    const rule = this.rules.rule('a text of limited length');
+    this.rules.limited(
+      rule,
+      lacks.reduce((most, n) => Math.max(most, n), 0),
+    );
+    const own = new Writer(this.rules);
+    own.#lacks = new Map();
+    own.dfa(this.rules.start(rule), dfa, this.rules.state(true), true, lacks);
+    this.rules.call(from, rule, to, min, max);
   }
 }
 
@@ -118,6 +198,75 @@ const PLAIN = [
 const ESCAPED = [...Array(32).keys(), 34, 92];
 /** What stands behind the backslash. @param {number} c */
 const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
+
+/** States that edges to one state take, from which on they are a rule of their own, so that they are written once. */
+const MANY_STATES = 24;
+
+/** About how many states a range takes. @param {number} low @param {number} high */
+const statesOf = (low, high) => (low < 32 ? 4 * (Math.min(high, 31) - low + 1) : 1) + (high > 127 ? 3 : 0);
+
+/** Edges that take many states to one, and the others. @param {[number, number, number][]} edges */
+function sharedEdges(edges) {
+  /** @type {Map<number, { set: [number, number, number][], states: number }>} */
+  const found = new Map();
+  for (const edge of edges) {
+    const one = found.get(edge[2]) ?? { set: [], states: 0 };
+    found.set(edge[2], one);
+    one.set.push(edge);
+    one.states += statesOf(edge[0], edge[1]);
+  }
+  for (const [to, { states }] of found) if (states < MANY_STATES) found.delete(to);
+  return { sets: found, others: edges.filter(([, , to]) => !found.has(to)) };
+}
+
+/** How few bytes a character of a range takes inside a JSON string. @param {number} low @param {number} high */
+function leastBytes(low, high) {
+  if (PLAIN.some(([a, b]) => a <= high && b >= low && Math.max(a, low) < 0x80)) return 1;
+  if ([...SHORT.keys()].some((c) => c >= low && c <= high)) return 2;
+  return low < 0x20 ? 6 : LENGTHS.findIndex(([, last]) => low <= last) + 1;
+}
+
+/**
+ * How few characters lead from each state to an end, where texts can be counted as they are written (grammar.h): the ways of the fewest
+ * bytes have the fewest characters. Null: they can't.
+ * @param {Dfa} dfa @param {boolean} longer  each such way must have a state that a character of one byte leads back to @returns {number[] | null}
+ */
+export function missingOf(dfa, longer) {
+  const least = (/** @type {(low: number, high: number) => number} */ weight) => {
+    const found = dfa.map(({ accepts }) => (accepts ? 0 : Infinity));
+    for (let changed = true; changed;) {
+      changed = false;
+      dfa.forEach(({ edges }, i) => {
+        countSteps(edges.length, 'a limit of length beside a pattern');
+        for (const [low, high, to] of edges) {
+          const n = weight(low, high) + found[to];
+          if (n < found[i]) [found[i], changed] = [n, true];
+        }
+      });
+    }
+    return found;
+  };
+  const [characters, bytes] = [least(() => 1), least(leastBytes)];
+  const agree = dfa.every(({ edges }, i) =>
+    edges.every(
+      ([low, high, to]) => leastBytes(low, high) + bytes[to] > bytes[i] || 1 + characters[to] === characters[i],
+    ),
+  );
+  if (!agree || !longer) return agree ? characters : null;
+  /** Whether a shortest way from a state has such a one. @type {Set<number>} */
+  const loops = new Set();
+  // Nearer to an end first.
+  const order = [...dfa.keys()].sort((a, b) => characters[a] - characters[b]);
+  for (const i of order)
+    if (
+      dfa[i].edges.some(
+        ([low, high, to]) =>
+          (to === i && leastBytes(low, high) === 1) || (characters[to] + 1 === characters[i] && loops.has(to)),
+      )
+    )
+      loops.add(i);
+  return loops.size === dfa.length ? characters : null;
+}
 
 /** A rule of one character as it is, or behind a backslash. @param {Rules} rules */
 function oneCharacter(rules) {

@@ -8,6 +8,7 @@
  *     "facts": { ... } }                                       what is known of it, for people
  */
 import { BqError } from '../shared/errors.js';
+import { shown } from '../shared/shown.js';
 import { pack, packedBytes, unpack } from './bq4.js';
 
 /** @import { Head, HeadFile } from '../shared/types.js' */
@@ -37,9 +38,10 @@ function bytesOf(text, length) {
 
 /** Checks what a file says. FORMAT. @param {any} file @returns {Head} */
 export function readHead(file) {
-  if (!file || file.format !== 'bq4-head') refuse('is none');
-  if (file.version !== 1) refuse(`is of version ${file.version}: 1 is read`);
+  if (!file || file.format !== 'bq4-head') refuse('has no "format": "bq4-head"');
+  if (file.version !== 1) refuse(`is of version ${shown(file.version)}: 1 is read`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
+  if (typeof name !== 'string') refuse(`has the name ${shown(name)}: a text was expected`);
   if (
     !Array.isArray(labels) ||
     labels.length < 2 ||
@@ -50,14 +52,14 @@ export function readHead(file) {
   if (!isCount(width, MOST.width) || labels.length * width > MOST.weights) refuse('has a width that is none');
   if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
     refuse('does not say how vectors are pooled and whether they are normalized');
-  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type "${type}": f32 and bq4 are read`);
+  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${shown(type)}: f32 and bq4 are read`);
   const rows = labels.length;
   const bytes = bytesOf(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);
   const weights = type === 'bq4' ? unpack(bytes, rows, width) : new Float32Array(bytes.buffer);
   if (!weights.every(Number.isFinite)) refuse('has a weight that is not finite');
   if (!Array.isArray(file.bias) || file.bias.length !== rows || !file.bias.every(Number.isFinite))
     refuse('has not a bias for each label');
-  return { name: String(name), labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
+  return { name, labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
 /** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {HeadFile} */

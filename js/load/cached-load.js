@@ -13,22 +13,31 @@ export { PREFIX };
 /** What hashing needs of the heap beside the bytes, and how many of these are hashed without a new instance. */
 const ROOM = 4096;
 const CHUNK = 2 ** 20;
+/** Kinds of chunk hashes (docs/FORMAT.md, HASH). */
+const [XXH64, SHA256] = [1, 2];
 
-/** XXH64, computed by the engine. @param {Compiled} compiled */
-function hasher(compiled) {
+/** XXH64, computed by the engine; and SHA-256, where pages have no other: without a secure context. @param {Compiled} compiled */
+function hashes(compiled) {
   /** @type {Promise<Wasm> | undefined} */
   let kept;
-  return async (/** @type {Uint8Array} */ bytes) => {
-    const wasm =
-      bytes.length > CHUNK
-        ? await Wasm.create(compiled, bytes.length + ROOM)
-        : await (kept ??= Wasm.create(compiled, CHUNK + ROOM));
-    return wasm.scope((take) => {
-      const { at, length } = wasm.put(take, bytes);
-      const out = take(8);
-      wasm.call('bqw_xxh64', at, length, out);
-      return new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true);
-    });
+  const instance = () => (kept ??= Wasm.create(compiled, CHUNK + ROOM));
+  return {
+    async hash(/** @type {Uint8Array} */ bytes) {
+      const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + ROOM) : await instance();
+      return wasm.scope((take) => {
+        const { at, length } = wasm.put(take, bytes);
+        const out = take(8);
+        wasm.call('bqw_xxh64', at, length, out);
+        return new DataView(wasm.bytes(out, 8).slice().buffer).getBigUint64(0, true);
+      });
+    },
+    sha256: globalThis.crypto?.subtle
+      ? undefined
+      : async (/** @type {Uint8Array} */ bytes) => {
+          const hash = new (await onDemand(import('../wasm/sha256.js'))).Sha256(await instance());
+          for (let at = 0; at < bytes.length; at += CHUNK) hash.add(bytes.subarray(at, at + CHUNK));
+          return hash.end();
+        },
   };
 }
 
@@ -42,7 +51,7 @@ export async function openCache(option, compiled) {
   if (typeof option === 'object' && 'open' in option) return option;
   if (typeof option !== 'object' && typeof option !== 'string')
     throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
-  return (await onDemand(import('../store/index.js'))).toStore(option, { hash: hasher(compiled) });
+  return (await onDemand(import('../store/index.js'))).toStore(option, hashes(compiled));
 }
 
 /**
@@ -78,13 +87,15 @@ async function purge(entry) {
  */
 export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId, wanted }, prefix, hash) {
   if (!url) return { entry: null, written: Promise.resolve(), reads: false };
-  const hashes = hash && u32(hash, 0) === 1 ? new BigUint64Array(hash.slice(8).buffer) : null;
+  const kind = hash && u32(hash, 0);
   const entry = await cache.open({
     url,
+    prefix,
+    sealed: kind === SHA256,
     fileId: fileId ?? prefix.slice(40, 56),
     fileBytes: totalBytes,
     prefixBytes,
-    hashes,
+    hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
   // The hash of a whole file is made from its first byte on, in one visit: what an earlier one has left doesn't count.
   const reads = !wanted || !!entry.complete;

@@ -335,7 +335,7 @@ export class Chunks {
   /** @param {number} c @param {unknown} error @param {AbortSignal} signal */
   #failed(c, error, signal) {
     if (signal.aborted && !this.#life.signal.aborted) return; // given up on purpose: it will be asked for again
-    if (error instanceof BqError && error.details.serial) {
+    if (error instanceof BqError && error.details.serial && this.#file.parallel === 0) {
       this.#planned = Math.min(this.#planned, c);
       this.#restart(error);
       return;

@@ -2,7 +2,7 @@
  * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
  * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
  */
-import { changed, worthAgain } from './bad-bytes.js';
+import { changed, renamed, Samples, worthAgain } from './bad-bytes.js';
 import { structs } from '../wasm/border.js';
 import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../shared/errors.js';
@@ -131,7 +131,8 @@ export class Loading {
     } catch (error) {
       const code = error instanceof BqError ? error.code : '';
       this.outdated = this.#planned.cached && code === 'CHANGED';
-      wrong = code === 'INTEGRITY' && this.#planned.wanted;
+      // Without hashes nothing tells which of the chunks that were kept are of which version.
+      wrong = (code === 'INTEGRITY' && this.#planned.wanted) || (code === 'CHANGED' && this.#planned.repacked);
       // What the cache knows is no longer at this address: the next plan asks the network.
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
       throw error;
@@ -269,6 +270,9 @@ export class Loading {
       this.#prefixKept = written.then(this.#pass);
     }
     this.#file.expect?.(this.#planned.head, totalBytes);
+    // What nothing else can tell from another version of the file is looked at again at the end.
+    const samples =
+      rest.HASH || !this.#file.remote || this.#file.tag ? null : new Samples(this.#file, totalBytes - from);
     const chunks = new Chunks(this.#file, readable, { from, total: totalBytes, head: this.#planned.head }, signal);
     this.#chunks = chunks;
     this.#entry?.keepAhead?.(chunks.slots);
@@ -288,14 +292,16 @@ export class Loading {
           { offset: totalBytes },
         );
       const { bytes, cached } = await chunks.take(c);
+      samples?.keep(c, chunks.offset(c), bytes);
       at = chunks.offset(c) + bytes.length;
       if (cached) this.#meter?.cached(scale * bytes.length);
       this.#meter?.at(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
       await this.#chunk(chunks, c, bytes, cached, pace);
     }
-    // Without hashes only the file's first bytes can tell that another one took its place in between.
-    if (!rest.HASH && this.#fetched && this.#file.parallel && (await this.#file.changed?.(signal)))
-      throw changed(this.#file);
+    if (rest.HASH || !this.#fetched) return;
+    if (this.#file.renamed) throw renamed(this.#file);
+    if (!this.#file.parallel) return;
+    if ((await this.#file.changed?.(signal)) || (await samples?.differ(signal))) throw changed(this.#file);
   }
 
   /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */

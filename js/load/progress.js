@@ -1,5 +1,6 @@
 /** How far a load is and how fast. */
-import { EVERY_MS, Throttle } from '../shared/throttle.js';
+import { Throttle } from '../shared/throttle.js';
+import { now as time, timeout } from '../shared/timeouts.js';
 
 /** @import { Progress } from '../shared/types.js' */
 
@@ -46,7 +47,7 @@ export class Meter {
 
   /** @param {Progress['phase']} phase @param {number} loaded @param {string} cacheProblem */
   #event(phase, loaded, cacheProblem) {
-    const now = performance.now();
+    const now = time();
     // Time without a request says nothing about the network either.
     if (phase === 'paused' || this.#phase === 'paused') this.#past = [];
     if (loaded > this.#loaded) this.#failures = 0;
@@ -56,7 +57,7 @@ export class Meter {
     this.#past.push([now, fetched]);
     while (this.#past.length > 2 && now - this.#past[1][0] > RATE_MS) this.#past.shift();
     const [since, from] = this.#past[0];
-    const rate = now - since >= EVERY_MS ? Math.max((1000 * (fetched - from)) / (now - since), 0) : 0;
+    const rate = now - since >= timeout('progress') ? Math.max((1000 * (fetched - from)) / (now - since), 0) : 0;
     const left = Math.max(this.#total - this.#stored - fetched, 0);
     const secondsLeft = left === 0 ? 0 : rate > 0 ? left / rate : null;
     this.#tell({

@@ -2,6 +2,7 @@
 import { canonicalTensors } from '../convert/hf-names.js';
 import { readSafetensors } from '../convert/read/safetensors.js';
 import { BqError } from '../shared/errors.js';
+import { shown } from '../shared/shown.js';
 import { transposed } from './rows.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
@@ -45,13 +46,13 @@ function checkSettings(settings) {
     new BqError('UNSUPPORTED', `adapter_config.json says ${what}`, {
       hint: 'plain LoRA is computed: merge the adapter into its model and convert that',
     });
-  if (settings?.peft_type !== 'LORA') throw refuse(`peft_type ${JSON.stringify(settings?.peft_type)?.slice(0, 40)}`);
+  if (settings?.peft_type !== 'LORA') throw refuse(`peft_type ${shown(settings?.peft_type, 40)}`);
   for (const [name, value] of Object.entries(settings))
     if ((OTHERS.includes(name) || VARIANT.test(name)) && isSet(value)) throw refuse(`"${name}"`);
-  if (isSet(settings.bias) && settings.bias !== 'none')
-    throw refuse(`bias ${JSON.stringify(settings.bias).slice(0, 40)}`);
-  if (CHANGED.test(settings.init_lora_weights))
-    throw refuse(`init_lora_weights "${String(settings.init_lora_weights).slice(0, 40)}": its model has other weights`);
+  if (isSet(settings.bias) && settings.bias !== 'none') throw refuse(`bias ${shown(settings.bias, 40)}`);
+  const { init_lora_weights: start } = settings;
+  if (typeof start === 'string' && CHANGED.test(start))
+    throw refuse(`init_lora_weights ${shown(start, 40)}: its model has other weights`);
 }
 
 /**

@@ -19,6 +19,7 @@ import {
   whole,
   wrong,
 } from '../shared/options.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
 
 /** @import { GenerateOptions, Model } from '../shared/types.js' */
 /** @import { Options } from '../shared/options.js' */
@@ -130,6 +131,8 @@ const UNSUPPORTED = [
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
   const given = withoutNulls(/** @type {object} */ (body));
+  const deep = Object.keys(given).find((name) => isNestedTooDeeply(given[name]));
+  if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MOST_NESTED} levels are read`);
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
   return checkBy(KNOWN[call], call, given);

@@ -6,18 +6,13 @@ import { BqError, onDemand } from '../shared/errors.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
 import { PROTOCOL } from '../shared/protocol.js';
+import { after, overriddenTimeouts } from '../shared/timeouts.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, EngineStore, Pace } from '../shared/types.js' */
 
 /** What the other side says of its engine. @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened */
 
-/** Milliseconds that a worker may be silent while it starts threads: more than it gives them itself. */
-const THREADS_MS = 6000;
 const UNLOADED = 'its script could not be loaded';
-/** Milliseconds for a worker to let go of its files. */
-const CLOSE_MS = 1000;
-/** Milliseconds for a worker's own workers to end before it does: Chromium 156 keeps all of them, for good, when both happen at once. */
-const NESTED_MS = 50;
 
 /** @param {any} [given]  a worker that runs worker.js, or a function that makes one */
 async function startWorker(given) {
@@ -61,6 +56,7 @@ function connectWorker(port) {
       fail(error);
     }
   });
+  connection.watched = true;
   connection.onEnd = () => made.forEach((worker) => worker.terminate());
   return connection;
 }
@@ -98,10 +94,10 @@ function remoteEngine(connection, { info, store }, owned = true) {
   engine.close = async () => {
     // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
     if (!owned || store || info.threads > 1) {
-      const patience = setTimeout(() => connection.close(), CLOSE_MS);
+      const stop = after('workerClose', () => connection.close());
       await close().catch(() => {});
-      clearTimeout(patience);
-      if (owned) await new Promise((resolve) => setTimeout(resolve, NESTED_MS));
+      stop();
+      if (owned) await new Promise((resolve) => void after('nestedClose', () => resolve(undefined)));
     }
     await connection.close();
   };
@@ -117,15 +113,18 @@ function remoteEngine(connection, { info, store }, owned = true) {
  * @returns {Promise<Opened | null>}
  */
 async function open(connection, options, signal, hosts) {
-  /** @type {any} */
-  let timer;
+  let stop = () => {};
   const answer = new Promise((resolve, reject) => {
-    const onProgress = () => (timer = setTimeout(resolve, THREADS_MS, null));
-    const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options, hosts }] };
+    const onProgress = () => {
+      stop();
+      stop = after('workerSilence', () => resolve(null));
+    };
+    const timeouts = overriddenTimeouts();
+    const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options, hosts, timeouts }] };
     connection.begin(request, { signal, onProgress }).end.then(resolve, reject);
   });
   // Whoever doesn't want it any more need not wait for a worker that may never answer.
-  return unlessAborted(answer, signal).finally(() => clearTimeout(timer));
+  return unlessAborted(answer, signal).finally(() => stop());
 }
 
 /**
@@ -156,7 +155,10 @@ export async function createWorkerEngine(given) {
   const { background, pressure, ...rest } = checkOptions('createWorkerEngine', given);
   const engine = await start(rest);
   if (background || pressure) {
-    const { behave } = await onDemand(import('./manners.js'));
+    const { behave } = await onDemand(import('./manners.js')).catch(async (error) => {
+      await engine.close();
+      throw error;
+    });
     const { close } = engine;
     const end = behave(engine, { background, pressure });
     engine.close = () => (end(), close());

@@ -9,7 +9,8 @@ import { listen } from '../shared/protocol.js';
 import { openReader, readInto } from './reader.js';
 import { isNode } from '../shared/node.js';
 import { structs } from '../wasm/border.js';
-import { gate, unlessAborted, within } from '../shared/async.js';
+import { gate, unlessAborted } from '../shared/async.js';
+import { after, within } from '../shared/timeouts.js';
 import { startWorker } from '../shared/workers.js';
 
 /** @import { Reader } from './reader.js' */
@@ -20,10 +21,6 @@ import { startWorker } from '../shared/workers.js';
 
 /** Pages that are asked for in one call. */
 const PAGES = 16;
-/** Milliseconds that reads of a model which is closed may take to end. */
-const CLOSE_MS = 5000;
-/** Milliseconds in which the page has to make a worker, and this to say that it is there. */
-const BEGIN_MS = 4000;
 /**
  * Reads ranges of a file to addresses of the heap.
  * @typedef {object} Filler
@@ -55,7 +52,7 @@ class ReadingWorker {
   }
 
   static async #start() {
-    const one = new ReadingWorker(await within(BEGIN_MS, startWorker('io')));
+    const one = new ReadingWorker(await within('readerStart', startWorker('io')));
     await one.#begun.promise;
     if (one.#dead) throw one.#dead;
     return one;
@@ -82,8 +79,7 @@ class ReadingWorker {
       (why) => this.#end(new BqError('NO_WORKER', `the worker that reads the model failed: ${why}`)),
     );
     const why = new BqError('NO_WORKER', 'the worker that reads the model did not begin');
-    const late = setTimeout(() => this.#end(why), BEGIN_MS);
-    void this.#begun.promise.then(() => clearTimeout(late));
+    void this.#begun.promise.then(after('readerStart', () => this.#end(why)));
   }
 
   /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: number }} message */
@@ -146,10 +142,10 @@ class ReadingWorker {
     if (!this.#dead) {
       // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
       this.#worker.postMessage({ of, close: true });
-      const late = setTimeout(closed.resolve, CLOSE_MS, false);
+      const stop = after('readerClose', () => closed.resolve(false));
       // What still reads would write into memory that others have then.
       if (!(await closed.promise)) this.#end(new BqError('NO_WORKER', 'the worker that reads the model hangs'));
-      clearTimeout(late);
+      stop();
     }
     this.#open.delete(of);
     if (!this.#open.size) this.#end(why);
@@ -180,6 +176,10 @@ export class Pager {
   #line = [];
   /** Resolved, and replaced, whenever something has changed. @type {Gate<void>} */
   #gate = gate();
+  /** Counts what begins: reads, and waits for them. */
+  #begun = 0;
+  /** The last read that failed. @type {{ begun: number, error: unknown } | null} */
+  #failure = null;
 
   /** @param {Wasm} wasm @param {number} model  its handle @param {Filler} filler */
   constructor(wasm, model, filler) {
@@ -207,37 +207,40 @@ export class Pager {
   /** @param {{ offset: number, dst: number, bytes: number, id: number }} page */
   async #read({ offset, dst, bytes, id }) {
     this.#open++;
-    let error;
+    const begun = ++this.#begun;
+    let good = true;
     try {
       await this.#filler.fill(offset, dst, bytes);
-    } catch (cause) {
-      error = cause;
+    } catch (error) {
+      good = false;
+      this.#failure = { begun, error };
     }
     this.#open--;
     if (this.#closed) return;
-    if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, error ? 0 : 1);
-    this.#wake(error);
+    if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, good ? 1 : 0);
+    this.#wake();
   }
 
-  /** @param {unknown} [error] */
-  #wake(error) {
+  #wake() {
     const before = this.#gate;
     this.#gate = gate();
-    if (error) before.reject(error);
-    else before.resolve();
+    before.resolve();
   }
 
   /**
    * Waits until something has changed for a session whose slice found no page. False: no read is under way, what it
-   * lacks is something else.
+   * lacks is something else. Throws what a read threw that began after this wait: an earlier one, for another generation or
+   * ahead of need, is tried again first.
    * @param {number} session
    * @param {AbortSignal} [signal]
    */
   async wait(session, signal) {
     if (!this.#line.includes(session)) this.#line.push(session);
+    const since = this.#begun;
     this.ahead(session);
     if (!this.#open && this.#line[0] === session) return false;
     await unlessAborted(this.#gate.promise, signal);
+    if (this.#failure && this.#failure.begun > since) throw this.#failure.error;
     return true;
   }
 

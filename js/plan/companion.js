@@ -5,6 +5,8 @@
 import { tokenizerFromJson } from '../convert/companion-json.js';
 import { fromBase64 } from '../convert/tokenizers/bytes.js';
 import { BqError } from '../shared/errors.js';
+import { object, text } from '../shared/options.js';
+import { shown } from '../shared/shown.js';
 import { fromFile, fromUrl, openSource } from '../sources/index.js';
 import { readRange } from '../sources/read.js';
 
@@ -21,7 +23,11 @@ const malformed = (what) =>
 const looseTensors = (tensors) =>
   Object.entries(tensors).map(([name, { dims, f32 }]) => {
     const values = fromBase64(f32);
-    if (!Array.isArray(dims) || values.length !== 4 * dims.reduce((product, dim) => product * dim, 1))
+    if (
+      !Array.isArray(dims) ||
+      !dims.every((dim) => Number.isInteger(dim) && dim > 0) ||
+      values.length !== 4 * dims.reduce((product, dim) => product * dim, 1)
+    )
       throw malformed(`tensor "${name}" has ${values.length} bytes, not what its dims give`);
     return { name, dims, values };
   });
@@ -41,6 +47,11 @@ export function parseCompanion(json, name) {
   }
   if (c?.bq4_companion !== 1 || !c.config) throw malformed(`${name} lacks "bq4_companion": 1 or "config"`);
   const { config, license, chat, template, card } = c;
+  if (object(config)) throw malformed(`"config" is ${shown(config)}, not an object`);
+  if (chat && object(chat)) throw malformed(`"chat" is ${shown(chat)}, not an object`);
+  for (const key of ['name', 'license', 'template', 'card'])
+    if (![undefined, null].includes(c[key]) && text(c[key]))
+      throw malformed(`"${key}" is ${shown(c[key])}, not a text`);
   try {
     const tokenizer = c.tokenizer ? tokenizerFromJson(c.tokenizer) : null;
     return {

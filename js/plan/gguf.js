@@ -100,7 +100,7 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
   const facts = {
     bytes,
     tag: file.tag ?? '',
-    tensors: inOrder(description.tensors, runType, integrity !== ''),
+    tensors: inOrder(description.tensors, runType, integrity !== '' || !!file.single),
     integrity,
   };
   const first = head.slice(0, HEAD);

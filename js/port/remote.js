@@ -2,9 +2,10 @@
 import { conversing } from '../openai/conversing.js';
 import { asyncDispose, gate } from '../shared/async.js';
 import { BqError, packError, unpackError } from '../shared/errors.js';
-import { emit } from '../shared/events.js';
+import { emit, Events } from '../shared/events.js';
 import { Generation } from '../shared/generation.js';
 import { CREDITS, listen } from '../shared/protocol.js';
+import { after } from '../shared/timeouts.js';
 import { checkCall, TABLE } from './table.js';
 
 /** @import { Row } from './table.js' */
@@ -15,9 +16,12 @@ import { checkCall, TABLE } from './table.js';
  * @typedef {object} Hears
  * @property {AbortSignal} [signal]
  * @property {(event: any) => void} [onProgress]
- * @property {(part: Part) => void} [onPart]
+ * @property {(part: Part | { sync: number }) => void} [onPart]  or the question whether all parts before were read
  * @property {(made: { on: number, info: any }) => void} [onMade]
  */
+
+/** Questions without an answer after which a worker is given up. */
+const MOST_SILENT = 3;
 
 /** Calls over a port: a worker, or one end of a MessageChannel. */
 export class Connection {
@@ -27,10 +31,17 @@ export class Connection {
   #calls = new Map();
   /** Why no call can succeed any more. @type {Error | null} */
   #dead = null;
+  /** Whether anything was ever heard; questions in a row whether the other side is there, without an answer. */
+  #heard = false;
+  #silent = 0;
+  /** Takes back the next of them; null: there is none. @type {(() => void) | null} */
+  #asking = null;
   /** What happens to the engine. */
-  events = new EventTarget();
+  events = new Events();
   /** It is over. @type {() => void} */
   onEnd = () => {};
+  /** Whether the other side is a worker of its own, which may hang. */
+  watched = false;
 
   /** @param {any} port @param {(request: any) => void} [onSpawn]  it asks for a worker */
   constructor(port, onSpawn) {
@@ -43,15 +54,45 @@ export class Connection {
   }
 
   /** @param {any} message */
-  #hear({ id, part, progress, made, error, ok, event, detail }) {
+  #hear(message) {
+    this.#heard = true;
+    this.#silent = 0;
+    this.#take(message);
+    if (!this.#calls.size) this.#rest();
+  }
+
+  /** @param {any} message */
+  #take({ id, part, sync, progress, made, error, ok, event, detail, failed }) {
+    if (failed) return this.#end(new BqError('NO_WORKER', `the worker failed: ${failed}`));
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
+    if (sync !== undefined) return call?.onPart?.({ sync });
     if (progress) return call?.onProgress?.(progress);
     if (made) return call?.onMade?.(made);
     this.#calls.delete(id);
     if (error) call?.reject(unpackError(error));
-    else call?.resolve(ok);
+    else if (call) call.resolve(ok);
+    else if (ok?.made) this.begin({ on: ok.made.on, method: 'close' }).end.catch(() => {}); // of a call that was given up
+  }
+
+  /** Gives up a worker that owes answers and is silent: one that loops, or has closed itself, says nothing of it. */
+  watch() {
+    this.#asking ??= after('workerPing', () => {
+      this.#asking = null;
+      if (++this.#silent > MOST_SILENT && this.#heard) {
+        this.#end(new BqError('NO_WORKER', 'the worker does not answer any more: it has ended, or hangs'));
+        void this.#port.terminate?.();
+      } else {
+        this.tell({ ping: true });
+        this.watch();
+      }
+    });
+  }
+
+  #rest() {
+    this.#asking?.();
+    this.#asking = null;
   }
 
   /**
@@ -76,14 +117,29 @@ export class Connection {
     }
     const made = gate();
     this.#calls.set(id, { ...hears, ...made });
-    const abort = () => this.tell({ id, abort: packError(signal?.reason) });
+    if (this.watched) this.watch();
+    let stop = () => {};
+    const abort = () => {
+      this.tell({ id, abort: packError(signal?.reason) });
+      stop = after('abort', () => this.#calls.delete(id) && made.reject(signal?.reason));
+    };
     signal?.addEventListener('abort', abort);
     const end = made.promise
-      .catch((error) => {
-        signal?.throwIfAborted();
-        throw error;
-      })
-      .finally(() => signal?.removeEventListener('abort', abort));
+      .then(
+        (ok) => {
+          // Whoever has aborted expects nothing; what was made must be closed by someone.
+          if (!ok?.made) signal?.throwIfAborted();
+          return ok;
+        },
+        (error) => {
+          signal?.throwIfAborted();
+          throw error;
+        },
+      )
+      .finally(() => {
+        stop();
+        signal?.removeEventListener('abort', abort);
+      });
     return { id, end };
   }
 
@@ -96,6 +152,7 @@ export class Connection {
   #end(why) {
     const known = this.#dead;
     this.#dead ??= why;
+    this.#rest();
     for (const { reject } of this.#calls.values()) reject(this.#dead);
     this.#calls.clear();
     this.onEnd();
@@ -122,11 +179,15 @@ export function remote(connection, kind, on, more) {
   for (const [method, row] of Object.entries(TABLE[kind])) {
     const call = { connection, on, method, row };
     object[method] = row.stream
-      ? (/** @type {any[]} */ ...given) => new Generation((end, hold) => stream(call, given, end, hold))
+      ? (/** @type {any[]} */ ...given) =>
+          Generation.of(
+            () => checkCall(row, given),
+            (checked, end, hold) => stream(call, checked, end, hold),
+          )
       : async (/** @type {any[]} */ ...given) => ask(call, given);
   }
   if (kind === 'model') conversing(object);
-  if (kind === 'model' || kind === 'session') {
+  if (kind !== 'engine' && object.close) {
     const { close } = object;
     object.close = () => close().catch(() => {}); // whatever became of it
   }
@@ -151,25 +212,23 @@ function ask({ connection, on, method, row }, given) {
 
 /**
  * @param {Call} call
- * @param {any[]} given
+ * @param {ReturnType<typeof checkCall>} checked
  * @param {(result: Result) => void} end
  * @param {import('../shared/hold.js').Hold} hold
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, on, method, row }, given, end, hold) {
-  const { args, options, signal, onProgress } = checkCall(row, given);
+async function* stream({ connection, on, method }, { args, options, signal, onProgress }, end, hold) {
   signal?.throwIfAborted();
-  // Where memory can be shared, the worker sees an abort between two slices, without a message.
-  const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(4)) : null;
-  /** @type {Part[]} */
+  // Where memory can be shared, the worker sees an abort between two slices, without a message: whether, and how many parts were read.
+  const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(8)) : null;
+  /** Parts, and questions whether all before them were read. @type {(Part | { sync: number })[]} */
   const queue = [];
-  /** @type {Part[]} */
-  const read = [];
+  let read = 0;
   let wake = () => {};
   /** @type {Result | null} */
   let result = null;
   let ended = false;
-  const onPart = (/** @type {Part} */ part) => {
+  const onPart = (/** @type {Part | { sync: number }} */ part) => {
     queue.push(part);
     wake();
   };
@@ -182,39 +241,43 @@ async function* stream({ connection, on, method, row }, given, end, hold) {
       wake();
     });
   settled.catch(() => {});
-  const abort = () => {
-    if (flag) Atomics.store(flag, 0, 1);
-    connection.tell({ id: call.id, abort: packError(signal?.reason) });
+  const leave = () => {
+    const seen = Math.min(read, hold.reader?.read ?? Infinity);
+    if (flag) {
+      Atomics.store(flag, 1, seen);
+      Atomics.store(flag, 0, 1);
+    }
+    connection.tell({ id: call.id, abort: packError(signal?.reason), read: seen });
     wake();
   };
-  signal?.addEventListener('abort', abort);
+  signal?.addEventListener('abort', leave);
   try {
-    while (queue.length || !ended) {
-      signal?.throwIfAborted();
-      const part = queue.shift();
-      if (!part) {
-        await new Promise((resolve) => (wake = () => resolve(undefined)));
-        continue;
+    while ((queue.length || !ended) && !signal?.aborted) {
+      const next = queue.shift();
+      if (!next) await new Promise((resolve) => (wake = () => resolve(undefined)));
+      else if ('sync' in next) {
+        await hold.reader?.caughtUp();
+        connection.tell({ id: call.id, synced: next.sync });
+      } else {
+        read++;
+        yield next;
+        if (read % (CREDITS / 2) === 0) connection.tell({ id: call.id, credit: CREDITS / 2 });
       }
-      if (read.push(part) % (CREDITS / 2) === 0) connection.tell({ id: call.id, credit: CREDITS / 2 });
-      yield part;
     }
-    signal?.throwIfAborted();
-    await settled;
   } finally {
-    signal?.removeEventListener('abort', abort);
-    if (!ended) abort();
-    await settled.catch(() => {});
-    const told = /** @type {Result | null} */ (result);
-    if (told) end(read.length === told.ids.length ? told : asRead(told, read));
+    signal?.removeEventListener('abort', leave);
+    if (!ended && !signal?.aborted) leave();
+    await orGivenUp(settled);
+    if (result) end(result);
   }
+  // An abort that comes when all was read already changes nothing.
+  if (/** @type {Result | null} */ (result)?.reason === 'abort' || !result) signal?.throwIfAborted();
+  await settled;
 }
 
-/** The engine may have been ahead of the reader: the result tells what was read. @param {Result} result @param {Part[]} read @returns {Result} */
-const asRead = (result, read) => ({
-  ...result,
-  ids: read.map((part) => part.id),
-  text: read.map((part) => part.text).join(''),
-  reason: 'abort',
-  stop: null,
-});
+/** Waits for what becomes of a call that was aborted, as long as there is hope. @param {Promise<unknown>} settled @returns {Promise<void>} */
+const orGivenUp = (settled) =>
+  new Promise((resolve) => {
+    const stop = after('abort', resolve);
+    settled.catch(() => {}).finally(() => (stop(), resolve()));
+  });

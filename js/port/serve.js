@@ -3,6 +3,7 @@ import { BqError, packError, unpackError } from '../shared/errors.js';
 import { PASSED_ON } from '../shared/events.js';
 import { CREDITS, listen, PROTOCOL } from '../shared/protocol.js';
 import { OPTIONS } from '../shared/options.js';
+import { overrideTimeouts } from '../shared/timeouts.js';
 import { spawned, workersFrom } from '../shared/workers.js';
 import { TABLE } from './table.js';
 
@@ -14,10 +15,34 @@ import { TABLE } from './table.js';
  * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
  */
-/** A call under way, and the object that it works for. @typedef {{ on: number | string, controller: AbortController, credits: number, wake: () => void, run?: import('../shared/generation.js').Generation }} Call */
+/**
+ * A call under way, and the object that it works for. `synced`: parts after which its reader has asked for more; `read`: those that it had
+ * read when it left, null: it has not.
+ * @typedef {{ on: number | string, controller: AbortController, credits: number, synced: number, read: number | null, wake: () => void, run?: import('../shared/generation.js').Generation }} Call
+ */
 /** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
 
 const CLOSED = 'the model or session was closed';
+
+/**
+ * Another way to an engine of this thread. What is made over it ends with it; it ends with the engine, which closes its `ports`, and keeps
+ * no program from ending.
+ * @param {Engine} engine @param {Set<MessagePort>} ports  those that are open
+ */
+export function portOf(engine, ports) {
+  const { port1, port2 } = new MessageChannel();
+  serve(port1, { open: async () => engine, close: async () => void ports.delete(port1) });
+  ports.add(port1);
+  /** @type {any} */ (port1).unref?.();
+  return port2;
+}
+
+/** Bytes of a result that are its alone: they need no copy. @param {any} ok @returns {Transferable[]} */
+function transferable(ok) {
+  if (ok instanceof MessagePort) return [ok];
+  const all = ok instanceof Uint8Array ? [ok] : (ok?.vectors ?? []);
+  return all.map((/** @type {Uint8Array | Float32Array} */ { buffer }) => buffer);
+}
 
 /**
  * Answers the calls that come over a port. Each port owns what it has made, as a tree.
@@ -36,13 +61,14 @@ export function serve(port, root) {
   const hold = (id, held) => calls.get(id)?.run?.[held ? 'pause' : 'resume']();
 
   /** @param {any} first @param {number} id */
-  async function open({ protocol, options, hosts }, id) {
+  async function open({ protocol, options, hosts, timeouts }, id) {
     if (protocol !== PROTOCOL)
       throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, {
         hint: 'empty the cache and load the page again',
       });
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
     if (hosts) workersFrom(port);
+    overrideTimeouts(timeouts);
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
@@ -82,6 +108,7 @@ export function serve(port, root) {
     nodes.clear();
     for (const call of calls.values()) {
       call.controller.abort(new BqError('CLOSED', 'the engine was closed'));
+      call.credits = Infinity;
       call.wake();
     }
     await Promise.all(models.map(({ object }) => object.close()));
@@ -107,10 +134,11 @@ export function serve(port, root) {
         id,
         node.object[method](...given, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
         call,
+        flag,
       );
     const result = await node.object[method](...given);
     if (!row.makes) return result;
-    if (over) {
+    if (over || !nodes.has(on)) {
       await result.close();
       throw new BqError('CLOSED', CLOSED);
     }
@@ -124,11 +152,23 @@ export function serve(port, root) {
     return undefined;
   }
 
-  /** @param {number} id @param {import('../shared/generation.js').Generation} run @param {Call} call */
-  async function stream(id, run, call) {
+  /** @param {number} id @param {import('../shared/generation.js').Generation} run @param {Call} call @param {Int32Array} [flag]  whether its reader has left, and what it had read */
+  async function stream(id, run, call, flag) {
     call.run = run;
+    let sent = 0;
+    run.readBy({
+      get read() {
+        return call.read ?? (flag && Atomics.load(flag, 0) ? Atomics.load(flag, 1) : null);
+      },
+      async caughtUp() {
+        port.postMessage({ id, sync: sent });
+        while (call.synced < sent && call.read === null && call.credits < Infinity)
+          await new Promise((resolve) => (call.wake = () => resolve(undefined)));
+      },
+    });
     try {
       for await (const part of run) {
+        sent++;
         port.postMessage({ id, part });
         if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       }
@@ -142,9 +182,16 @@ export function serve(port, root) {
     port,
     async (request) => {
       if (request.spawned) return spawned(request);
+      if (request.ping) return port.postMessage({ pong: true });
       const known = calls.get(request.id);
       if (request.abort) {
-        known?.controller.abort(unpackError(request.abort));
+        if (!known) return;
+        known.read = request.read ?? Infinity;
+        known.controller.abort(unpackError(request.abort));
+        return known.wake();
+      }
+      if (request.synced !== undefined) {
+        if (known) known.synced = request.synced;
         return known?.wake();
       }
       if (request.credit) {
@@ -152,16 +199,27 @@ export function serve(port, root) {
         return;
       }
       /** @type {Call} */
-      const call = { on: request.on, controller: new AbortController(), credits: CREDITS, wake: () => {} };
+      const call = {
+        on: request.on,
+        controller: new AbortController(),
+        credits: CREDITS,
+        synced: -1,
+        read: null,
+        wake: () => {},
+      };
       calls.set(request.id, call);
       try {
         const ok = await answer(request, call);
-        port.postMessage({ id: request.id, ok }, ok instanceof MessagePort ? [ok] : []);
+        port.postMessage({ id: request.id, ok }, transferable(ok));
       } catch (error) {
         port.postMessage({ id: request.id, error: packError(error) });
       }
       calls.delete(request.id);
     },
-    () => over || end(nodes.get(0)?.object).catch(() => {}),
+    (why) => {
+      if (over) return;
+      port.postMessage({ failed: why });
+      end(nodes.get(0)?.object).catch(() => {});
+    },
   );
 }

@@ -3,6 +3,7 @@
  * them. The proxies of a page (remote.js) and the dispatch beside the engine (serve.js) are both made from it.
  */
 import { messagesOf } from '../chat/messages.js';
+import { guarded } from '../shared/events.js';
 import { checkOptions, PACES, wrong } from '../shared/options.js';
 import { toSource } from '../sources/index.js';
 
@@ -121,5 +122,10 @@ export function checkCall({ args = [], options }, given) {
   const named = (/** @type {any} */ made) => made.info?.id ?? made;
   if (rest.adapter) rest.adapter = named(rest.adapter);
   if (rest.speculate?.model) rest.speculate = { ...rest.speculate, model: named(rest.speculate.model) };
-  return { args: args.map((check, i) => check(given[i])), options: rest, signal, onProgress };
+  return {
+    args: args.map((check, i) => check(given[i])),
+    options: rest,
+    signal,
+    onProgress: onProgress && guarded(onProgress),
+  };
 }

@@ -60,8 +60,18 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reas
   const less = exit || head ? [skip, exit, head] : quality ? [skip] : [];
   const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...less];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
-  const all = [receipt, engine, [name, file, context, kv, activations, ...more], sorted, seed, prompt, ids, reason];
-  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(all)))));
+  const everything = [
+    receipt,
+    engine,
+    [name, file, context, kv, activations, ...more],
+    sorted,
+    seed,
+    prompt,
+    ids,
+    reason,
+  ];
+  const json = new TextEncoder().encode(JSON.stringify(everything));
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', json)));
 }
 
 const ofAdapter = () =>
@@ -96,7 +106,9 @@ function asJson(options) {
 const read = ({ logitBias, ...options }) => ({
   ...options,
   ...(logitBias && {
-    logitBias: logitBias.map((/** @type {any} */ { id, bias }) => ({ id, bias: Number(bias) })),
+    logitBias: Array.isArray(logitBias)
+      ? logitBias.map((/** @type {any} */ one) => ({ id: one?.id, bias: Number(one?.bias) }))
+      : logitBias,
   }),
 });
 
@@ -185,7 +197,10 @@ export async function readReceipt(given) {
     throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or ids');
   const unknown = Object.keys(options).find((key) => !OPTIONS.some((known) => known === key));
   if (unknown) throw new BqError('FORMAT', `the receipt has an option "${unknown}", which this version does not know`);
-  if ((await hashOf(value)) !== hash)
+  const found = await hashOf(value).catch((cause) => {
+    throw cause instanceof BqError ? cause : new BqError('FORMAT', 'the receipt is nested too deeply', { cause });
+  });
+  if (found !== hash)
     throw new BqError('MISMATCH', 'the receipt was changed: its hash is that of another', {
       hint: 'ask whoever sent it for the receipt as it was made',
     });

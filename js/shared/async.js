@@ -65,14 +65,6 @@ export function unlessAborted(promise, signal) {
   });
 }
 
-/** Waits for a promise, but no longer than that. @template T @param {number} ms @param {Promise<T>} promise @returns {Promise<T>} */
-export function within(ms, promise) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
-
 /**
  * A controller that aborts with `signal`, until it is released. (AbortSignal.any is too new for us.)
  * @param {AbortSignal} [signal]

@@ -14,7 +14,7 @@ export const kind = (what, is) => (value) => (is(value) ? '' : what);
 export const number = (least, most = Infinity) =>
   kind(
     most < Infinity ? `a number from ${least} to ${most}` : `a number of at least ${least}`,
-    (v) => typeof v === 'number' && v >= least && v <= most,
+    (v) => Number.isFinite(v) && v >= least && v <= most,
   );
 /** @param {number} least @param {number} [most] */
 export const whole = (least, most = 2 ** 32 - 1) =>
@@ -25,15 +25,26 @@ export const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => nam
 const any = () => '';
 export const flag = kind('true or false', (v) => typeof v === 'boolean');
 export const text = kind('a text', (v) => typeof v === 'string');
-const signal = kind('an AbortSignal', (v) => typeof v?.throwIfAborted === 'function');
+const signal = kind(
+  'an AbortSignal',
+  (v) => [v?.throwIfAborted, v?.addEventListener].every((method) => typeof method === 'function') && !flag(v.aborted),
+);
 const callback = kind('a function', (v) => typeof v === 'function');
-const bytes = kind('a number of bytes', (v) => v > 0);
+const bytes = kind('a number of bytes', (v) => typeof v === 'number' && v > 0);
+const tokens = kind(
+  'a whole number of at least 0, or Infinity',
+  (v) => v === Infinity || !whole(0, Number.MAX_SAFE_INTEGER)(v),
+);
+/** Infinity: none. */
+const milliseconds = kind('a number of milliseconds', (v) => typeof v === 'number' && v >= 0);
 const address = kind('an address', (v) => !text(v) || v instanceof URL);
 const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
 export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
 const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
-const rate = kind('a number above 0', (v) => v && !number(0)(v));
-const deadline = kind('a number of milliseconds or a Date', (v) => v >= (v instanceof Date ? -Infinity : 0));
+const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
+const deadline = kind('a number of milliseconds or a Date', (v) =>
+  v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
+);
 const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
@@ -45,7 +56,8 @@ const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.e
 const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
 
 /** An object of nothing but these. @param {any} v @param {Options} known */
-const made = (v, known) => !object(v) && Object.keys(v).every((name) => known[name]?.(v[name]) === '');
+const made = (v, known) =>
+  !object(v) && Object.keys(v).every((name) => Object.hasOwn(known, name) && known[name](v[name]) === '');
 
 /** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
 const SPECULATE = { tokens: whole(1, 31), model: adapter };
@@ -74,7 +86,7 @@ const SESSION = {
 };
 const contextPolicy = oneOf('error', 'shift', 'summarize');
 const GENERATE = {
-  maxTokens: number(0),
+  maxTokens: tokens,
   temperature: number(0),
   topK: whole(0),
   topP: number(0, 1),
@@ -139,7 +151,7 @@ export const OPTIONS = {
     mirrors: addresses,
     retries: whole(0),
     retryDelay: number(0),
-    timeout: number(0),
+    timeout: milliseconds,
   },
   source: { companion: any, manifest: any },
   plan: LOAD,

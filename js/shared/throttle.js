@@ -1,27 +1,28 @@
 /** Progress: told no more often than every few milliseconds, and never without the last of it. */
-
-/** Milliseconds between two events. */
-export const EVERY_MS = 20;
+import { after, now, timeout } from './timeouts.js';
 
 export class Throttle {
   #last = -Infinity;
   /** What came too soon after the last, to be run unless more comes. @type {(() => void) | null} */
   #later = null;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #timer;
+  #waits = false;
 
   /** Runs now, or soon unless something else is to be run by then. @param {() => void} run @param {boolean} [atOnce] */
   run(run, atOnce = false) {
-    const now = performance.now();
-    const soon = !atOnce && now - this.#last < EVERY_MS;
+    const time = now();
+    const soon = !atOnce && time - this.#last < timeout('progress');
     this.#later = soon ? run : null;
-    if (soon) return void (this.#timer ??= setTimeout(this.#due, EVERY_MS));
-    this.#last = now;
+    if (soon) {
+      if (!this.#waits) after('progress', this.#due);
+      this.#waits = true;
+      return;
+    }
+    this.#last = time;
     run();
   }
 
   #due = () => {
-    this.#timer = undefined;
+    this.#waits = false;
     if (this.#later) this.run(this.#later);
   };
 

@@ -103,7 +103,8 @@
  * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
  * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
  *   at a time has; ends it
- * @property {(file: { url: string, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number, hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open
+ * @property {(file: { url: string, prefix: Uint8Array, sealed: boolean, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number,
+ *   hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open  js/store/types.js, EntryOptions
  * @property {(key: string) => Promise<void>} [delete]  a file that is not the one that was asked for
  */
 
@@ -114,8 +115,8 @@
  * @property {string} reason  why not in a better place; '' in the best
  * @property {() => Promise<import('../store/types.js').Listed[]>} list
  * @property {() => Promise<import('../store/types.js').Usage>} usage
- * @property {(key: string) => Promise<void>} delete  IN_USE
- * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted
+ * @property {(key: string) => Promise<void>} delete  ARGUMENT: not a key of list(); IN_USE
+ * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted. ARGUMENT: none has this key
  * @property {() => Promise<void>} clear  of all that is not in use. IN_USE: something was
  * @property {() => Promise<void>} [close]  of stores that were opened by themselves
  */
@@ -273,10 +274,10 @@
  * @property {number} [maxTokens]      default: until the context is full
  * @property {number} [temperature]    0: always the likeliest token; default 0.7
  * @property {number} [topK]           only the k likeliest; 0: off; default 40
- * @property {number} [topP]           only the likeliest that together reach p; 1: off; default 0.95
+ * @property {number} [topP]           only the likeliest that together reach p, at least one; 1: off; default 0.95
  * @property {number} [minP]           only those at least p times as likely as the likeliest; default 0, off
  * @property {number} [repeatPenalty]  above 1: recent tokens become less likely; default 1, off
- * @property {number} [repeatLast]     how many recent tokens; default 64
+ * @property {number} [repeatLast]     how many recent tokens; 0: none; default 64
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
@@ -303,8 +304,8 @@
 
 /**
  * What a text is held to, whatever the model would rather write: any JSON object, a JSON Schema (draft 7 or 2020-12; `schema`, or as
- * OpenAI has it in `json_schema`), a regular expression for the whole text, a GBNF grammar, or one of some texts.
- * @typedef {{ type: 'text' } | { type: 'json_object' } | { type: 'json_schema', schema: object | boolean }
+ * OpenAI has it in `json_schema`; `parts` are schemas whose references are their own, `{ $ref: 'part:0' }` in the schema is the first), a regular expression for the whole text, a GBNF grammar, or one of some texts.
+ * @typedef {{ type: 'text' } | { type: 'json_object', schema?: object | boolean } | { type: 'json_schema', schema: object | boolean, parts?: (object | boolean)[], name?: string, description?: string, strict?: boolean | null }
  *   | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema: object | boolean } }
  *   | { type: 'regex', pattern: string | RegExp } | { type: 'grammar', grammar: string } | { type: 'choice', choices: string[] }} ResponseFormat
  */
@@ -440,6 +441,8 @@
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {(Logprob & { top: Logprob[] })[]} [promptLogprobs]  with `promptLogprobs`: of each token of the prompt but the first
  * @property {number} seed
+ * @property {string[]} [warnings]  what of `responseFormat` was passed over because it says nothing of texts: unknown keywords and formats of
+ *   a schema; there if there is any
  * @property {Timings} timings
  */
 

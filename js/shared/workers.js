@@ -27,7 +27,10 @@ export function workersFrom(port) {
 export function spawned({ spawned: id, port, error }) {
   const one = asked.get(id);
   if (!one) return port?.close();
-  if (error) return one.worker ? one.worker.onerror?.({ message: error }) : one.reject(new Error(error));
+  if (error) {
+    asked.delete(id);
+    return one.worker ? one.worker.onerror?.({ message: error }) : one.reject(new Error(error));
+  }
   port.terminate = () => {
     asked.delete(id);
     host?.postMessage({ spawn: id, end: true });

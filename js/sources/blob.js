@@ -21,6 +21,8 @@ export async function openBlob(source) {
     size: blob.size,
     remote: false,
     type: blob.type,
+    // A file that was written since is another version of it.
+    tag: 'lastModified' in blob ? String(blob.lastModified) : '',
     stream: streamOf(blob.size, async (offset, end) => {
       try {
         return new Uint8Array(await blob.slice(offset, end).arrayBuffer());

@@ -19,9 +19,12 @@ export async function openFile(path) {
     });
   let file;
   let size;
+  let tag;
   try {
     file = await open(path.startsWith('file:') ? new URL(path) : path);
-    size = (await file.stat()).size;
+    const { size: bytes, mtimeMs } = await file.stat();
+    size = bytes;
+    tag = String(mtimeMs); // a file that was written since is another version of it
   } catch (cause) {
     await file?.close();
     throw fail(cause);
@@ -31,6 +34,7 @@ export async function openFile(path) {
     size,
     remote: false,
     type: '',
+    tag,
     stream: streamOf(size, async (offset, end) => {
       try {
         const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);

@@ -11,6 +11,9 @@ import { BqError } from '../shared/errors.js';
 /** Bytes read at once where the platform can read into memory that is there. */
 const ROOM = 1 << 18;
 
+/** Timers can't be set for longer, in milliseconds: whoever waits so long waits for ever. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 /** Milliseconds between the last look at an answer and its end. */
 const LEAVE_MS = 100;
 
@@ -39,7 +42,7 @@ class Patience {
   /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
   wait(promise) {
     this.#since = performance.now();
-    this.#timer ??= setTimeout(this.#look, this.#ms);
+    if (this.#ms <= LONGEST_MS) this.#timer ??= setTimeout(this.#look, this.#ms);
     return new Promise((resolve, reject) => {
       this.#reject = reject;
       if (this.reason) reject(this.reason);
@@ -88,6 +91,10 @@ export class HttpSource {
   #timeout;
   /** Name of this version of the file, where the server tells. */
   tag = '';
+  /** Whether other names of the version don't matter: hashes tell whether bytes belong together. */
+  hashed = false;
+  /** An answer named another version than the one before. */
+  renamed = false;
   /** The answer of a server that ignores ranges, read up to `at`; `rest` was received, not yet asked for.
    * @type {{ body: Body, at: number, rest: Uint8Array | null } | null} */
   #whole = null;
@@ -122,6 +129,10 @@ export class HttpSource {
         return yield* this.#range(response, body, offset, end);
       }
       if (this.ranges !== 'broken') this.ranges = 'no';
+      this.#checkVersion(response.headers, offset, (error) => {
+        close(body);
+        throw error;
+      });
       this.#whole = { body, at: 0, rest: null };
       // Others may be reading ranges at the same time: whoever reads decides how to go on.
       if (before === 'yes') throw this.#fault('answers ranges no more', offset, { serial: true });
@@ -171,7 +182,8 @@ export class HttpSource {
 
   /** What the server lets us see of the range that it sent. @param {Response} response @param {Body} body @param {number} offset @param {number} end */
   #checkRange({ headers }, body, offset, end) {
-    const fail = (/** @type {BqError} */ error) => {
+    /** @type {(error: BqError) => never} */
+    const fail = (error) => {
       close(body);
       throw error;
     };
@@ -181,10 +193,7 @@ export class HttpSource {
     const length = headers.get('content-length');
     if (length && Number(length) > end - offset)
       fail(this.#broken(`sent ${length} bytes where ${end - offset} were asked for`, offset));
-    const tag = headers.get('etag') ?? headers.get('last-modified') ?? '';
-    if (this.tag && tag && tag !== this.tag)
-      fail(new BqError('CHANGED', `${this.name} is another version than before`, { offset }));
-    this.tag ||= tag;
+    this.#checkVersion(headers, offset, fail);
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
     if (!range) return;
     if (Number(range[1]) !== offset)
@@ -195,6 +204,23 @@ export class HttpSource {
         new BqError('CHANGED', `${this.name} changed its length from ${this.size} to ${range[2]} bytes`, { offset }),
       );
     this.size = Number(range[2]);
+  }
+
+  /** CHANGED: the server calls this answer another version than the one before. @param {Headers} headers @param {number} offset @param {(error: BqError) => void} fail */
+  #checkVersion(headers, offset, fail) {
+    // A weak validator (RFC 9110, 8.8.1) names the same bytes here: some nodes of a network for delivery mark theirs so.
+    const tag = headers.get('etag')?.replace(/^W\//, '') ?? headers.get('last-modified') ?? '';
+    if (this.tag && tag && tag !== this.tag) {
+      this.renamed = true;
+      if (!this.hashed)
+        fail(
+          new BqError('CHANGED', `${this.name} is another version than before: ${tag}, not ${this.tag}`, {
+            offset,
+            details: { renamed: true },
+          }),
+        );
+    }
+    this.tag ||= tag;
   }
 
   /** @param {Response} response @param {Body} body @param {number} offset @param {number} end */

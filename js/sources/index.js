@@ -88,6 +88,14 @@ export function toSource(source) {
   });
 }
 
+/** The same, read from one answer of its server: what several answers call it differs. @param {Source} source @returns {Source} */
+export const inOneAnswer = (source) =>
+  source.kind === 'several'
+    ? { ...source, sources: source.sources.map(inOneAnswer) }
+    : source.kind === 'url'
+      ? { ...source, single: true }
+      : source;
+
 /** The parts of a source that is in several files; none: it is one. @param {Source} source @returns {Promise<Source[]>} */
 async function partSources(source) {
   if (source.kind === 'several') return source.sources;

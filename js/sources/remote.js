@@ -9,8 +9,12 @@ import { HttpSource } from './http.js';
 
 /** Ranges in flight at once. */
 const PARALLEL = 3;
+/** How a .bq4 file begins. */
+const BQ4F = [0x42, 0x51, 0x34, 0x46];
 /** Statuses that may be another one soon. */
 const PASSING = [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524];
+/** Timers can't be set for longer, in milliseconds. */
+const LONGEST_MS = 2 ** 31 - 1;
 /** What a signed address answers that is no longer good. */
 const EXPIRED = [401, 403, 410];
 
@@ -43,18 +47,21 @@ export class RemoteSource {
   #size = -1;
   /** Some bytes have come from the present address. */
   #worked = false;
+  #hashed = false;
   /** A change of address under way. @type {Promise<boolean> | null} */
   #moving = null;
   /** Told of each failure after which the same address is tried again. @type {(failures: number) => void} */
   onFailure = () => {};
 
   /** @param {Extract<Source, { kind: 'url' }>} source */
-  constructor({ url, mirrors = [], retries = 4, retryDelay = 500, timeout }) {
+  constructor({ url, mirrors = [], retries = 4, retryDelay = 500, timeout, single = false }) {
     this.#urls = [url, ...mirrors];
     this.#retries = retries;
     this.#delay = retryDelay;
     this.#timeout = timeout;
     this.#http = new HttpSource(url, timeout);
+    this.single = single;
+    if (single) this.#http.ranges = 'broken';
   }
 
   get name() {
@@ -76,10 +83,22 @@ export class RemoteSource {
     return this.#http.tag;
   }
 
+  /** Answers named different versions of it. */
+  get renamed() {
+    return this.#http.renamed;
+  }
+
+  /** Each of its chunks is compared with a hash: what servers call the file doesn't matter. */
+  trustHashes() {
+    this.#hashed = this.#http.hashed = true;
+  }
+
   /** Tells how the file begins and how long it is, and what it was called before this visit. @param {Uint8Array} head @param {number} size @param {string} [tag] */
   expect(head, size, tag) {
     this.#head = head;
     this.#size = size;
+    // Its header has a checksum of its own.
+    if (BQ4F.every((byte, i) => byte === head[i])) this.trustHashes();
     if (tag === undefined || this.#worked) return;
     this.#http.tag = tag;
     this.#http.size = size;
@@ -114,9 +133,9 @@ export class RemoteSource {
         signal?.throwIfAborted();
         if (!(error instanceof BqError)) throw error;
         if (http !== this.#http) continue; // somebody else has moved on
-        // The caller has to know that there is but one stream from now on.
-        const serial = error.details.serial && failures < 2;
-        if (serial && !alone && end !== Infinity && offset > 0) throw error;
+        // The caller has to know that there is but one stream from now on; where there was but one, it is a failure like others.
+        const serial = error.details.serial && !alone;
+        if (serial && end !== Infinity && offset > 0) throw error;
         if (!serial) await this.#recover(http, error, failures, at, signal);
       }
     }
@@ -132,7 +151,10 @@ export class RemoteSource {
     if (passing && !forbidden && failures < this.#retries) {
       this.onFailure(failures + 1);
       return wait(
-        Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000),
+        Math.min(
+          Math.max(this.#delay * 2 ** failures * (0.75 + Math.random() / 2), Math.min(retryAfter, 30) * 1000),
+          LONGEST_MS,
+        ),
         signal,
       );
     }
@@ -147,6 +169,7 @@ export class RemoteSource {
           : error;
     if (http !== this.#http || (await this.nextMirror(signal))) return;
     final.offset ??= at;
+    delete final.details.serial;
     throw final;
   }
 
@@ -164,6 +187,7 @@ export class RemoteSource {
       signal?.throwIfAborted();
       if (same) {
         await this.#http.close();
+        http.hashed = this.#hashed;
         this.#http = http;
         this.#worked = false;
         return true;

@@ -30,6 +30,7 @@ export class SplitSource {
     const [first] = this.parts;
     this.name = first.name;
     this.remote = first.remote;
+    this.single = first.single;
   }
 
   get type() {
@@ -45,6 +46,10 @@ export class SplitSource {
   }
   get tag() {
     return this.parts.map(({ tag = '' }) => tag).join('');
+  }
+
+  get renamed() {
+    return this.parts.some(({ renamed }) => renamed);
   }
 
   /** Of one part. @type {ByteSource['stream']} */

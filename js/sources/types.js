@@ -2,7 +2,7 @@
 
 /**
  * How to reach a model. Plain data that can be posted to a worker.
- * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number } | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
+ * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number, single?: boolean } | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
  *   | { kind: 'several', sources: Source[] } | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source, manifest?: Uint8Array }} Source
  */
@@ -56,6 +56,9 @@
  * @property {ByteSource[]} [parts]  the files that it is in, where these are several
  * @property {(failures: number) => void} [onFailure]  set by who wants to be told of failures in a row after which it tries again
  * @property {string} [tag]  how its server calls this version of it; '' where that can't be seen
+ * @property {boolean} [renamed]  answers named different versions of it
+ * @property {boolean} [single]  one answer is read from its first byte to the last
+ * @property {() => void} [trustHashes]  its bytes are compared with hashes: what servers call the version doesn't matter
  * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  goes on elsewhere; false: there is nowhere
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether another file is there now
  */

@@ -1,9 +1,8 @@
 /** Chunks that came before their turn, kept before it: who is killed on a slow network loses only those under way. */
 
-/** @import { Entry } from './entry.js' */
+import { timeout } from '../shared/timeouts.js';
 
-/** Milliseconds that a chunk lies waiting for others before it is kept. Where all comes fast none does, and none is hashed twice. */
-const AHEAD_MS = 100;
+/** @import { Entry } from './entry.js' */
 
 /**
  * @param {Entry} entry
@@ -33,6 +32,6 @@ export function keepAhead(entry, slots, expected, hash, signal) {
     await keep().catch(() => clearInterval(timer));
     seen = new Set([...slots.values()].map(({ there }) => there));
     busy = false;
-  }, AHEAD_MS);
+  }, timeout('keepAhead'));
   signal.addEventListener('abort', () => clearInterval(timer));
 }

@@ -2,9 +2,10 @@
 import { BqError, onDemand } from '../shared/errors.js';
 import { nameOf } from '../sources/name.js';
 import { isNode } from '../shared/node.js';
-import { follow, within } from '../shared/async.js';
+import { follow } from '../shared/async.js';
+import { within } from '../shared/timeouts.js';
 import { Entry } from './entry.js';
-import { chunksOf, lengthOf, PREFIX, shortName } from './layout.js';
+import { chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 import { storageError } from './errors.js';
 import { hex } from '../shared/hex.js';
@@ -36,11 +37,31 @@ const BACKENDS = [
   ['memory', async ({ name }) => (await onDemand(import('./memory.js'))).openMemory(name)],
 ];
 
-/** Milliseconds for a backend to open, which takes tens. Chromium's OPFS, cleared while it was written to, needs 9 to 13 s to say no. */
-const OPEN_MS = 4000;
+/** Hexadecimal digits of a SHA-256 in names of files and marks: nobody finds another text with the same 128 bits. */
+const DIGITS = 32;
+/** Keys that a store hands out: an identity (16 digits: of an older layout), the length of the prefix, that of the file. */
+const KEY = /^([0-9a-f]{16}){1,2}-\d+-\d+$/;
+/** Names of stores: one folder, database or cache each. */
+const STORE_NAME = /^[A-Za-z0-9][\w .-]*$/;
 
-/** The mark of an address. @param {string} url */
-const markOf = (url) => `at-${shortName(url.split('#')[0])}`;
+/** An address without its fragment, which no server sees. @param {string} url */
+const addressOf = (url) => url.split('#')[0];
+
+/** An address without what signatures change: those of one file differ in their query. @param {string} url */
+const placeOf = (url) => addressOf(url).split('?')[0];
+
+/** SHA-256 by the browser, which has it in secure contexts only. @param {Uint8Array} bytes */
+const platformSha256 = async (bytes) =>
+  new Uint8Array(await crypto.subtle.digest('SHA-256', /** @type {Uint8Array<ArrayBuffer>} */ (bytes)));
+
+/** Keys become names of folders: anything else would reach out of the store. ARGUMENT. @param {string} key */
+function checkKey(key) {
+  if (typeof key !== 'string' || !KEY.test(key))
+    throw new BqError('ARGUMENT', `expected the key of a kept file, found ${JSON.stringify(key)}`, {
+      hint: 'list() returns the keys',
+      details: { param: 'key' },
+    });
+}
 
 /** @param {unknown} cause @param {string} what */
 const failure = (cause, what) =>
@@ -50,6 +71,7 @@ const failure = (cause, what) =>
 
 export class Store {
   #backend;
+  #sha256;
   #scope;
   #maxBytes;
   #host;
@@ -59,7 +81,7 @@ export class Store {
   #channel;
 
   /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
-  constructor(backend, reason, { name, path, hash, patience = 20_000 }, maxBytes) {
+  constructor(backend, reason, { name, path, hash, sha256 = platformSha256, patience = 20_000 }, maxBytes) {
     /** Where the files are. @type {BackendName} */
     this.backend = backend.name;
     /** Why not in a better place; '' in the best. */
@@ -67,6 +89,7 @@ export class Store {
     /** Files that are whole can be read by others: `parts` of an entry. */
     this.pages = backend.name === 'opfs' || backend.name === 'file';
     this.#backend = backend;
+    this.#sha256 = sha256;
     this.#maxBytes = maxBytes;
     this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
     if (typeof BroadcastChannel === 'function') {
@@ -87,6 +110,31 @@ export class Store {
       },
       forget: (entry) => this.#entries.delete(entry),
     };
+  }
+
+  /** @param {Uint8Array | string} content @returns {Promise<string>} */
+  async #digest(content) {
+    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
+    return hex(await this.#sha256(bytes)).slice(0, DIGITS);
+  }
+
+  /** The mark of an address. @param {string} url */
+  #markOf = async (url) => `at-${await this.#digest(addressOf(url))}`;
+
+  /**
+   * What tells a file from all others. Nothing that a file says of itself will do: its author could choose what another one says.
+   * A prefix with SHA-256 hashes stands for all bytes of its file, wherever it comes from; any other for those at its place alone.
+   * @param {EntryOptions} file
+   */
+  async #keyOf({ url, prefix, sealed, fileBytes, prefixBytes }) {
+    const content = await this.#digest(prefix);
+    const identity = sealed ? content : await this.#digest(`${placeOf(url)}\n${content}`);
+    return `${identity}-${prefixBytes}-${fileBytes}`;
+  }
+
+  /** The keys of what this store made; anything else in its place is left alone. */
+  async #keys() {
+    return (await this.#backend.keys()).filter((key) => KEY.test(key));
   }
 
   /** @param {Notice} notice */
@@ -117,7 +165,8 @@ export class Store {
    * @returns {Promise<Found | null>}
    */
   async find(url) {
-    const mark = markOf(url);
+    if (this.#maxBytes === 0) return null;
+    const mark = await this.#markOf(url);
     const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
     const known = (await this.#known(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) =>
       file.have.has(PREFIX),
@@ -148,7 +197,7 @@ export class Store {
     const { controller, signal: enough, release } = follow(signal);
     const timer = setTimeout(() => controller.abort(), this.#host.patience);
     try {
-      return await lock(this.#host.lockName(markOf(url), 'make'), { wait: true, signal: enough });
+      return await lock(this.#host.lockName(addressOf(url), 'make'), { wait: true, signal: enough });
     } catch {
       signal?.throwIfAborted();
       return null;
@@ -166,11 +215,14 @@ export class Store {
   async open(options) {
     const { url, fileBytes, prefixBytes } = options;
     const fileId = typeof options.fileId === 'string' ? options.fileId : hex(Uint8Array.from(options.fileId ?? []));
-    const key = `${shortName(fileId || url)}-${prefixBytes}-${fileBytes}`;
+    /** @type {unknown} */
+    let failed;
+    const key = await this.#keyOf(options).catch((error) => ((failed = error), ''));
     const about = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
     const entry = new Entry(this.#host, key, about, options);
     this.#entries.add(entry);
     return entry.start(async () => {
+      if (failed) throw failed;
       // One at a time: browsers that restore a session open many tabs at once.
       const release = await lock(this.#host.lockName(key, 'make'), { wait: true });
       try {
@@ -185,7 +237,7 @@ export class Store {
   async #prepare(key, about) {
     if (this.#maxBytes === 0) throw storageError('STORAGE', `nothing is kept: ${this.reason}`);
     const found = await this.#get(key);
-    const mark = markOf(about.url);
+    const mark = await this.#markOf(about.url);
     const known = found?.about ?? (await this.#backend.create(key, about)) ?? about;
     const marked = found?.marks.has(mark) ? null : this.#backend.mark(key, mark, true);
     // Nobody has to wait for this one.
@@ -201,15 +253,16 @@ export class Store {
    */
   async #tidy(key, mark) {
     const known = new Map((await this.#known((_, other) => other !== key)).map((file) => [file.key, file]));
-    for (const old of await this.#backend.keys()) {
+    for (const old of await this.#keys()) {
       const file = known.get(old);
       const useless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
       if (old !== key && useless) await this.#remove(old).catch(() => false);
     }
   }
 
-  /** IN_USE, STORAGE. @param {string} key */
+  /** ARGUMENT, IN_USE, STORAGE. @param {string} key */
   async delete(key) {
+    checkKey(key);
     const removed = await this.#remove(key).catch((error) => {
       throw failure(error, `${key} can't be deleted`);
     });
@@ -219,15 +272,23 @@ export class Store {
   /** Deletes all that is not in use. IN_USE: something was, the rest is gone. */
   async clear() {
     let first;
-    for (const key of await this.#backend.keys()) await this.delete(key).catch((error) => (first ??= error));
+    for (const key of await this.#keys()) await this.delete(key).catch((error) => (first ??= error));
     if (first) throw first;
   }
 
-  /** A pinned file is only deleted on request. STORAGE. @param {string} key @param {boolean} [on] */
+  /** A pinned file is only deleted on request. ARGUMENT, STORAGE. @param {string} key @param {boolean} [on] */
   async pin(key, on = true) {
-    await this.#backend.mark(key, 'pinned', on).catch((error) => {
-      throw failure(error, `${key} can't be pinned`);
-    });
+    checkKey(key);
+    const found = await this.#get(key)
+      .then((file) => file && this.#backend.mark(key, 'pinned', on).then(() => file))
+      .catch((error) => {
+        throw failure(error, `${key} can't be pinned`);
+      });
+    if (!found)
+      throw new BqError('ARGUMENT', `no file is kept under the key ${key}`, {
+        hint: 'list() returns the keys',
+        details: { param: 'key' },
+      });
   }
 
   async close() {
@@ -247,7 +308,7 @@ export class Store {
 
   /** @param {(file: { marks: Marks }, key: string) => boolean} [wanted]  what is looked at @returns {Promise<Known[]>} */
   async #known(wanted) {
-    const keys = await this.#backend.keys().catch((error) => {
+    const keys = await this.#keys().catch((error) => {
       throw failure(error, `the ${this.backend} store can't be read`);
     });
     const all = [];
@@ -345,12 +406,22 @@ const sum = (known) => known.reduce((bytes, file) => bytes + file.cachedBytes, 0
  */
 export async function openStore(options = {}) {
   const { backend: wanted = 'auto', maxBytes = Infinity, name = 'models' } = options;
+  if (!STORE_NAME.test(name))
+    throw new BqError(
+      'ARGUMENT',
+      `cache.name: expected letters, digits, spaces, ".", "_" and "-", found ${JSON.stringify(name)}`,
+      {
+        details: { param: 'cache.name' },
+      },
+    );
   const reasons = [];
-  for (const [kind, open] of BACKENDS) {
+  const hashes = options.sha256 || globalThis.crypto?.subtle;
+  if (!hashes) reasons.push('no SHA-256 without a secure context');
+  for (const [kind, open] of hashes ? BACKENDS : []) {
     if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
     try {
       return new Store(
-        await within(OPEN_MS, open({ ...options, name })),
+        await within('storeOpen', open({ ...options, name })),
         reasons.join('; '),
         { ...options, name },
         maxBytes,

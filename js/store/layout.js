@@ -54,10 +54,3 @@ export const chunksOf = ({ fileBytes, prefixBytes }) => Math.ceil((fileBytes - p
 /** Bytes of a chunk or of the prefix. @param {{ fileBytes: number, prefixBytes: number }} about @param {number} index */
 export const lengthOf = ({ fileBytes, prefixBytes }, index) =>
   index === PREFIX ? prefixBytes : Math.min(CHUNK, fileBytes - prefixBytes - index * CHUNK);
-
-/** A short name for a text: 64 bits of FNV-1a. @param {string} text */
-export function shortName(text) {
-  let sum = 0xcbf29ce484222325n;
-  for (const byte of new TextEncoder().encode(text)) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
-  return sum.toString(16).padStart(16, '0');
-}

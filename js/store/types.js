@@ -58,6 +58,8 @@
  * @property {number} [patience] milliseconds without a new chunk after which another tab that downloads the same file
  *   counts as stalled. Default 20000
  * @property {(bytes: Uint8Array) => bigint | Promise<bigint>} [hash]  XXH64 with seed 0, for what brings none
+ * @property {(bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>} [sha256]  Default: the browser's, which pages without a secure
+ *   context lack
  */
 
 /**
@@ -99,8 +101,9 @@
 /**
  * @typedef {object} EntryOptions
  * @property {string} url
- * @property {string | Uint8Array | null} [fileId]  of a v2 file; of a v1 file a hash of its prefix, so that another
- *   file under the same address is not taken for it
+ * @property {Uint8Array} prefix   of the file, verified
+ * @property {boolean} [sealed]    the prefix holds SHA-256 hashes of all bytes behind it: the file is the same at every address
+ * @property {string | Uint8Array | null} [fileId]  what the file calls itself, for people
  * @property {number} fileBytes
  * @property {number} prefixBytes
  * @property {ArrayLike<bigint> | null} [hashes]  XXH64 of each chunk, where the file brings them: what was recorded

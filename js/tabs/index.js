@@ -1,7 +1,7 @@
 /** `bq4/shared`: one engine for all tabs of an origin; docs/API.md explains it. */
 import { createWorkerEngine } from '../page/client.js';
 import { remote } from '../port/remote.js';
-import { serve } from '../port/serve.js';
+import { portOf } from '../port/serve.js';
 import { unlessAborted } from '../shared/async.js';
 import { BqError } from '../shared/errors.js';
 import { checkBy, number, OPTIONS, text } from '../shared/options.js';
@@ -54,7 +54,8 @@ export async function createSharedEngine(given) {
   const why = alone();
   if (why) {
     const engine = await createWorkerEngine({ ...options, signal });
-    return Object.assign(engine, { info: { ...engine.info, shared: false, leads: true, sharedReason: why } });
+    Object.assign(engine.info, { shared: false, leads: true, sharedReason: why });
+    return /** @type {SharedEngine} */ (engine);
   }
   const kept = new Kept();
   // Tabs with another version of the package have an engine of their own.
@@ -69,15 +70,14 @@ export async function createSharedEngine(given) {
   }
   const connection = /** @type {any} */ (kept);
   const { store } = /** @type {NonNullable<Kept['opened']>} */ (kept.opened);
+  /** @type {Set<MessagePort>} */
+  const ports = new Set();
   const engine = remote(connection, 'engine', 0, {
     events: kept.events,
     store: store && remote(connection, 'store', 'store', store),
-    async openPort() {
-      const { port1, port2 } = new MessageChannel();
-      serve(port1, { open: async () => engine, close: async () => {} });
-      return port2;
-    },
+    openPort: async () => portOf(engine, ports),
     async close() {
+      for (const port of ports) port.close();
       kept.close();
       await tab.leave();
     },

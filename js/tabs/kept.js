@@ -6,7 +6,7 @@ import { Connection } from '../port/remote.js';
 import { TABLE } from '../port/table.js';
 import { gate, unlessAborted } from '../shared/async.js';
 import { BqError, unpackError } from '../shared/errors.js';
-import { emit, PASSED_ON } from '../shared/events.js';
+import { emit, Events, PASSED_ON } from '../shared/events.js';
 import { PROTOCOL } from '../shared/protocol.js';
 
 /** @import { Hears } from '../port/remote.js' */
@@ -86,9 +86,16 @@ const leftOff = ({ parts, request }) => {
   };
 };
 
+/** Closes what a leader has made; one that is gone has nothing to close. @param {Connection} connection @param {Made} made */
+async function closed(connection, { on }) {
+  try {
+    await connection.begin({ on, method: 'close', args: [] }).end;
+  } catch {}
+}
+
 /** Calls of one tab, over whatever leads to the engine: a Connection for the proxies of port/remote.js. */
 export class Kept {
-  events = new EventTarget();
+  events = new Events();
   /** What was last said of the engine. @type {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null} */
   opened = null;
   /** A leader is needed. */
@@ -264,8 +271,7 @@ export class Kept {
     this.#forget(on);
     const connection = this.#connection;
     const made = await there?.catch(() => null);
-    // A leader that is gone has nothing to close.
-    if (connection && made) await connection.begin({ on: made.on, method: 'close', args: [] }).end.catch(() => {});
+    if (connection && made) await closed(connection, made);
   }
 
   /** @param {number | string} on */
@@ -318,6 +324,7 @@ export class Kept {
       {
         ...hears,
         onPart: (part) => {
+          if ('sync' in part) return hears.onPart?.(part);
           const known = call.parts[seen++];
           if (!known) {
             call.parts.push(part);
@@ -423,7 +430,7 @@ export class Kept {
     });
     for (const state of thing.states)
       await connection.begin({ on: made.on, method: 'loadPromptState', args: state }).end.catch(() => {}); // it was for speed
-    if (!this.#things.has(on)) void connection.begin({ on: made.on, method: 'close', args: [] }).end.catch(() => {});
+    if (!this.#things.has(on)) void closed(connection, made);
     return made;
   }
 

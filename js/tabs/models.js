@@ -118,6 +118,7 @@ class Shared {
    * @param {any} error @param {AbortSignal} [signal]
    */
   async #turn(error, signal) {
+    if (error.code === 'TRAP') this.#forget(); // whoever loads it again gets another one
     for (;;) {
       const others = [...this.#busy];
       const late = performance.now() - this.#patience;
@@ -167,7 +168,7 @@ class Shared {
   /** @param {() => Generation} call @param {(result: any) => void} end @param {import('../shared/hold.js').Hold} hold @param {AbortSignal} [signal] @returns {AsyncGenerator<Part, void>} */
   async *#parts(call, end, hold, signal) {
     for (;;) {
-      const run = hold.over(call());
+      const run = hold.through(call());
       const work = this.#begin();
       try {
         for await (const part of run) {

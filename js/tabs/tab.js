@@ -1,7 +1,10 @@
 /**
- * One tab among those that share an engine. Who leads holds a lock; the others wait for it, so the browser says who is next when it
- * is gone. They speak in a hall, a BroadcastChannel of all: `{ hello }` asks who leads, `{ leader }` tells, `{ join, leader, channel }` asks
- * that one for a way of its own, `{ ping }` and `{ pong }` show that it isn't frozen, `{ left }` says that it leads no more.
+ * Leader election among the tabs that share an engine. The leader of a term holds that term's Web Lock; the others wait for it, so the
+ * browser chooses the next leader when the tab is gone. A leader that doesn't answer is replaced by the lock of the next term: the
+ * highest term wins, and a leader of a lower one resigns when it hears of it. (Locks are never stolen: a steal across threads
+ * corrupts the memory of Node 24.) Messages on the BroadcastChannel of all tabs: `{ hello }` asks for the leader, `{ leader, term }`
+ * announces it, `{ join, leader, channel }` asks it for a channel of one's own, `{ ping }` and `{ pong }` show that it isn't frozen,
+ * `{ left }` says that a tab is leader no more.
  */
 import { gate } from '../shared/async.js';
 import { Leader } from './leader.js';
@@ -23,8 +26,10 @@ export class Tab {
   #kept;
   /** @type {BroadcastChannel} */
   #hall;
-  /** The tab that leads, as far as is known; '': nobody. */
+  /** The tab that leads, as far as is known; '': unknown. */
   #leader = '';
+  /** The highest term that this tab has heard of. */
+  #term = 0;
   /** What this one does if it leads. @type {Leader | null} */
   #lead = null;
   /** @type {Way | null} */
@@ -78,10 +83,22 @@ export class Tab {
   /** @param {string} tab */
   #lockOf = (tab) => `${this.#room} ${tab}`;
 
-  /** Asks who leads, and stands in line. */
+  /** The highest term whose lock a tab holds; -1: there is no leader. */
+  async #heldTerm() {
+    const { held = [] } = await this.#locks.query();
+    const prefix = this.#lockOf('leader ');
+    const terms = held.map(({ name = '' }) => (name.startsWith(prefix) ? name.slice(prefix.length) : ''));
+    return Math.max(-1, ...terms.filter((term) => /^\d+$/.test(term)).map(Number));
+  }
+
+  /** Asks for the leader, and waits for the lock. */
   #seek() {
     if (!this.#queue && !this.#lead) void this.#stand(false);
     this.#tell({ hello: this.#id });
+  }
+
+  #announce() {
+    this.#tell({ leader: this.#id, term: this.#term });
   }
 
   /** @param {object} message */
@@ -90,47 +107,60 @@ export class Tab {
   }
 
   /** @param {any} message */
-  #hear({ hello, leader, join, channel, ping, pong, left }) {
+  #hear({ hello, leader, term, join, channel, ping, pong, left }) {
     if (this.#closed) return;
     if (left && left === this.#leader) return this.#part();
-    if (hello && this.#lead) return this.#tell({ leader: this.#id });
+    if (hello && this.#lead) return this.#announce();
     if (join) return leader === this.#id && this.#lead?.admit(join, channel);
     if (ping === this.#id && this.#lead) return this.#tell({ pong: ping });
-    if (leader || pong === this.#leader) this.#silent = 0;
-    if (leader && !this.#lead) this.#join(leader);
+    if (leader) return this.#hearLeader(leader, term);
+    if (pong === this.#leader) this.#silent = 0;
   }
 
-  /** Waits for the lock, or takes it, and leads as long as it has it. @param {boolean} steal */
-  async #stand(steal) {
+  /** A tab says that it leads: the highest term wins. @param {string} leader @param {number} term */
+  #hearLeader(leader, term) {
+    if (term < this.#term) return this.#lead && this.#announce();
+    this.#silent = 0;
+    if (this.#lead && term > this.#term) this.#lead.resign();
+    this.#term = term;
+    if (!this.#lead) this.#join(leader);
+  }
+
+  /** Waits for the lock of the present term, or of the next one, and leads as long as this tab holds it. @param {boolean} replace  the present leader */
+  async #stand(replace) {
     this.#queue?.abort();
     const queue = new AbortController();
     this.#queue = queue;
+    const term = Math.max(this.#term, await this.#heldTerm()) + (replace ? 1 : 0);
     /** @type {Leader | undefined} */
     let lead;
     /** @type {unknown} */
     let failed;
     const led = async () => {
-      if (this.#queue !== queue || this.#closed) return;
+      // Another term may have begun while this tab waited for a lock that a frozen tab held.
+      const outvoted = term < this.#term || term < (await this.#heldTerm());
+      if (outvoted || this.#queue !== queue || this.#closed) return;
       lead = new Leader(this.#create, this.#locks, this.#lockOf, this.#patience);
       this.#lead = lead;
+      this.#term = term;
       this.#join(this.#id);
-      this.#tell({ leader: this.#id });
+      this.#announce();
       failed = await lead.over;
       await this.#end(lead);
     };
     try {
-      await this.#locks.request(this.#lockOf('leader'), steal ? { steal: true } : { signal: queue.signal }, led);
+      if (this.#queue === queue && !this.#closed)
+        await this.#locks.request(this.#lockOf(`leader ${term}`), { signal: queue.signal }, led);
     } catch {
-      // It is no longer wanted, or was taken away.
+      // It is no longer wanted.
     }
     if (lead) await this.#end(lead);
     if (this.#queue !== queue) return;
     this.#queue = null;
     if (this.#closed) return;
     if (!failed) return this.#seek();
-    // Who could make no engine leaves it to the next in line; where there is none, whoever waits is told.
-    const { held = [] } = await this.#locks.query();
-    if (held.some(({ name }) => name === this.#lockOf('leader'))) this.#tell({ hello: this.#id });
+    // A tab that could make no engine leaves it to the next one that waits; where there is none, its own callers are told.
+    if ((await this.#heldTerm()) >= 0) this.#tell({ hello: this.#id });
     else if (!this.#leader) this.#kept.fail(failed);
   }
 

@@ -1,6 +1,7 @@
 /** How many threads each run of an instance gets: what is the fastest, learned from the runs themselves. */
 import { OK } from './border.js';
 import { Learner } from './learner.js';
+import { now } from '../shared/timeouts.js';
 
 /** @import { Learned } from '../shared/types.js' */
 /** @import { Wasm } from './wasm.js' */
@@ -48,9 +49,9 @@ export class Choice {
     const learner = this.#learner(kind);
     const woken = this.#use(learner.threads);
     const before = wasm.call('bqw_session_work', session);
-    const since = performance.now();
+    const since = now();
     const status = run();
-    const ms = performance.now() - since;
+    const ms = now() - since;
     if (woken && ms < WAKING_MS) return status;
     // Slices of a prompt are alike, but for the last, of its results; those of a token aren't: a sample is all of it.
     const ended = status === OK;

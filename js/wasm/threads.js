@@ -6,15 +6,14 @@ import { THREAD_STACK } from './border.js';
 import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
-import { within } from '../shared/async.js';
+import { gate } from '../shared/async.js';
+import { within } from '../shared/timeouts.js';
 import { onDemand } from '../shared/errors.js';
 import { startWorker } from '../shared/workers.js';
 
 /** @import { ThreadTiming } from '../shared/types.js' */
 /** @import { Compiled, Wasm } from './wasm.js' */
 
-/** Milliseconds that all workers together may take to be there. */
-const START_MS = 3000;
 /**
  * Looks at a word in memory before sleeping: some 100 µs, longer than what lies between two regions of a token and than
  * most waits for a thread that has more to do. Waking one that sleeps takes 40 µs (docs/SPEED.md).
@@ -41,14 +40,24 @@ export async function startThread(url) {
   } else {
     worker = await startWorker('thread', url);
   }
-  /** @type {{ resolve: (message: string) => void, reject: (error: Error) => void }[]} */
+  /** @type {import('../shared/async.js').Gate<string>[]} */
   const waiting = [];
+  /** @type {Error | null} */
+  let dead = null;
   listen(
     worker,
     (message) => waiting.shift()?.resolve(message),
-    (why) => waiting.splice(0).forEach(({ reject }) => reject(new Error(why))),
+    (why) => {
+      dead ??= new Error(why);
+      for (const { reject } of waiting.splice(0)) reject(dead);
+    },
   );
-  const next = () => new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+  const next = () => {
+    const answer = gate();
+    if (dead) answer.reject(dead);
+    else waiting.push(answer);
+    return answer.promise;
+  };
   return {
     here: next(),
     post: (message, transfer = []) => {
@@ -68,6 +77,14 @@ export class Threads {
   #leaving = new Set();
   #closed = false;
   #url;
+  /** The start of a thread that is not there yet: one at a time. @type {Promise<void> | null} */
+  #starting = null;
+  /** The thread that is starting. @type {Thread | null} */
+  #next = null;
+  /** Threads without an instance when there were too few: with more, another try is worth it. */
+  #lacking = Infinity;
+  /** A thread is about to be started. */
+  onStart = () => {};
   /** How many an instance gets, the caller's thread included. */
   count = 1;
   /** Why so many. */
@@ -92,17 +109,20 @@ export class Threads {
     if (count < 2) return '';
     // Never given back: a worker that was too slow may still use its part.
     const stacks = wasm.alloc((count - 1) * THREAD_STACK);
+    const failed = (/** @type {unknown} */ error) =>
+      `no threads could be started: ${/** @type {Error} */ (error).message}`;
     /** @type {Thread[]} */
     const team = [];
-    const start = async () => {
-      await Promise.all(this.#leaving);
-      // One after the other, each up before the next: Firefox sometimes hangs in `new Worker` while others begin.
-      while (team.length < count - 1) {
-        const thread = this.#resting.pop() ?? (await startThread(this.#url));
-        team.push(thread);
-        await thread.here;
-      }
-      const ready = team.map((thread) => thread.next());
+    try {
+      await this.#gather(team, count - 1);
+    } catch (error) {
+      this.#resting.push(...team);
+      this.#lacking = this.#resting.length;
+      this.#next?.rest();
+      return failed(error);
+    }
+    try {
+      const ready = Promise.all(team.map((thread) => thread.next()));
       team.forEach((thread, i) =>
         thread.post({
           module,
@@ -112,18 +132,15 @@ export class Threads {
           stack: stacks + (i + 1) * THREAD_STACK,
         }),
       );
-      for (const said of await Promise.all(ready)) if (said !== 'ready') throw new Error('a thread could not begin');
-    };
-    const all = start();
-    try {
-      await within(START_MS, all);
-      // Who learns how many are the fastest needs no other remedy for busy cores.
+      for (const said of await within('threadsReady', ready))
+        if (said !== 'ready') throw new Error('a thread could not begin');
+      // Where the fastest number of threads is learned, busy cores need no other remedy.
       wasm.check('bqw_threads', count, SPINS, this.#choice ? 0 : 1);
+      this.#lacking = Infinity;
     } catch (error) {
-      const end = () => team.splice(0).forEach((thread) => thread.end());
-      end();
-      all.catch(() => {}).finally(end); // of those that come later still
-      return `no threads could be started: ${/** @type {Error} */ (error).message}`;
+      for (const thread of team) thread.end(); // they may have begun to use the memory
+      this.#lacking = -1;
+      return failed(error);
     }
     team.forEach((thread) => thread.rest());
     wasm.threads = count;
@@ -131,6 +148,37 @@ export class Threads {
     wasm.choice = this.#choice?.(wasm) ?? null;
     wasm.onRelease = () => this.#leave(wasm, team);
     return '';
+  }
+
+  /** Whether enough may be there now, after there were too few. */
+  get late() {
+    return this.#resting.length > this.#lacking;
+  }
+
+  /** Takes threads without an instance, and starts those that are lacking. @param {Thread[]} team  gets them @param {number} count */
+  async #gather(team, count) {
+    await within('threadsReady', Promise.all(this.#leaving));
+    while (team.length < count) {
+      // One after the other, each up before the next: Firefox sometimes hangs in `new Worker` while others begin.
+      if (!this.#resting.length) await within('threadStart', (this.#starting ??= this.#start()));
+      const thread = this.#resting.pop();
+      if (thread) team.push(thread);
+    }
+  }
+
+  /** One more thread without an instance. One that comes after its time-out is there for the next instance. */
+  async #start() {
+    try {
+      this.onStart();
+      const thread = await startThread(this.#url);
+      this.#next = thread;
+      if (this.#closed) thread.end();
+      await thread.here;
+      thread.rest();
+      this.#resting.push(thread);
+    } finally {
+      this.#starting = this.#next = null;
+    }
   }
 
   /** @param {Wasm} wasm @param {Thread[]} team */
@@ -170,6 +218,7 @@ export class Threads {
 
   close() {
     this.#closed = true;
+    this.#next?.end();
     this.#resting.splice(0).forEach((thread) => thread.post(null));
   }
 }

@@ -77,18 +77,42 @@ test('the demo measures a text as the command does; what is too long, or comes a
   await ui(page).alert.waitFor();
   assert.match((await ui(page).alert.textContent()) ?? '', /The text has [\d,]+ tokens, and 512 fit\..*CONTEXT_FULL/s);
 
+  // In the page itself, amid the work: a click from here may come when all is measured.
   await text.fill('Tom had a red ball. '.repeat(50));
-  await button.click();
-  await part.locator('dd', { hasText: / of / }).waitFor();
-  assert.equal(await ui(page).send.isVisible(), false, 'the model is at work');
-  await button.click();
+  const sendVisible = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const root = /** @type {HTMLElement} */ (document.querySelector('#perplexity'));
+        const measure = /** @type {HTMLButtonElement} */ (root.querySelector('button'));
+        const observer = new MutationObserver(() => {
+          if (![...root.querySelectorAll('dd')].some((figure) => / of /.test(figure.textContent ?? ''))) return;
+          observer.disconnect();
+          resolve(/** @type {HTMLElement} */ (document.querySelector('#send')).checkVisibility());
+          measure.click();
+        });
+        observer.observe(root, { subtree: true, childList: true, characterData: true });
+        measure.click();
+      }),
+  );
+  assert.equal(sendVisible, false, 'the model is at work');
   await ui(page).status.filter({ hasText: 'Stopped.' }).waitFor();
   await ready(page);
 
   await ui(page).message.fill('Tell me a story');
-  await ui(page).send.click();
-  await ui(page).stop.waitFor();
-  await button.click();
+  await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
+        const observer = new MutationObserver(() => {
+          if (stop.hidden) return;
+          observer.disconnect();
+          /** @type {HTMLElement} */ (document.querySelector('#perplexity button')).click();
+          resolve(null);
+        });
+        observer.observe(stop, { attributes: true });
+        /** @type {HTMLElement} */ (document.querySelector('#send')).click();
+      }),
+  );
   await page.getByText('Nothing is measured while a reply is written').waitFor();
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);

@@ -1,6 +1,6 @@
 // What the tests of the store do in a page or in a worker of it, by name.
 import { openStore } from '../../js/store/index.js';
-import { cases, check, digest, keep, makeFile, MIB, noise, run, same } from '../js/store-suite.mjs';
+import { cases, check, digest, keep, makeFile, MIB, noise, run, same, sha256 } from '../js/store-suite.mjs';
 
 /** @type {import('../../js/store/index.js').Store} */
 let store;
@@ -30,7 +30,7 @@ export const ops = {
   case: (name, options) => run(name, options),
 
   async open(seed, chunks, options = {}) {
-    store = await openStore({ backend: 'opfs', hash: digest, ...options });
+    store = await openStore({ backend: 'opfs', hash: digest, sha256, ...options });
     file = makeFile(seed, chunks);
     entry = await store.open(file.options);
     return { ...state(), backend: store.backend, reason: store.reason };

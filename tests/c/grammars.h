@@ -48,6 +48,13 @@ static inline void grammars_call(grammars *d, uint32_t from, uint32_t rule, uint
   d->calls[from][d->n_calls[from]++] = (bq_call){rule, min, max, to};
 }
 
+/* An edge whose byte begins a character, in a rule of limited length. */
+static inline void grammars_begin(grammars *d, uint32_t from, uint8_t low, uint8_t high,
+                                  uint32_t to) {
+  grammars_edge(d, from, low, high, to);
+  d->edges[from][d->n_edges[from] - 1].range |= BQ_EDGE_BEGINS;
+}
+
 /* To be freed. */
 static inline uint8_t *grammars_write(const grammars *d, uint32_t root, size_t *n) {
   uint32_t edges = 0, calls = 0;

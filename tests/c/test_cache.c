@@ -287,47 +287,23 @@ static void test_forks_are_planned(void) {
 
 /* --- saved sessions --------------------------------------------------------------------------- */
 
-typedef struct state {
-  uint8_t *bytes;
-  size_t n;
-} state;
-
-/* In pieces of `piece` bytes. */
-static state save(const bq_session *s, size_t piece) {
-  state saved = {NULL, (size_t)bq_session_state_bytes(s)};
-  saved.bytes = malloc(saved.n);
-  for (size_t at = 0; at < saved.n; at += piece) {
-    const size_t n = saved.n - at < piece ? saved.n - at : piece;
-    CHECK_EQ(bq_session_save(s, at, saved.bytes + at, n, NULL), BQ_OK);
-  }
-  return saved;
-}
-
-static bq_status restore(bq_session *s, const state *saved, size_t piece, bq_error *err) {
-  bq_status status = BQ_MORE;
-  for (size_t at = 0; at < saved->n && status == BQ_MORE; at += piece)
-    status = bq_session_restore(s, saved->bytes + at,
-                                saved->n - at < piece ? saved->n - at : piece, err);
-  return status;
-}
-
 static void check_restored(bq_config config, bq_kv_type kv, uint32_t n) {
   tiny_model t;
   make(&t, config);
   bq_session *a = new_session(&t, (bq_session_options){.kv_type = kv});
   sync_to(a, prompt, n + 20); /* what was there before leaves no trace */
   sync_to(a, prompt, n);
-  const state saved = save(a, 1 << 20), again = save(a, 777);
+  const saved_state saved = save_state(a, 1 << 20), again = save_state(a, 777);
   CHECK_EQ(saved.n, again.n);
   CHECK_MEM(saved.bytes, again.bytes, saved.n);
   bq_session *b = new_session(&t, (bq_session_options){.kv_type = kv, .context = n + 1});
   sync_to(b, prompt + 1, n / 2 + 1);
-  CHECK_EQ(restore(b, &saved, n == 300 ? 1000 : 1 << 20, NULL), BQ_OK);
+  CHECK_EQ(restore_state(b, &saved, n == 300 ? 1000 : 1 << 20, NULL), BQ_OK);
   CHECK(bq_session_logits(b) == NULL);
   CHECK_EQ(bq_session_stats_get(b).computed, n - 1);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
   CHECK_MEM(bq_session_logits(b), bq_session_logits(a), VOCAB * sizeof(float));
-  const state copy = save(b, 1 << 20); /* in another context: the same bytes */
+  const saved_state copy = save_state(b, 1 << 20); /* in another context: the same bytes */
   CHECK_EQ(copy.n, saved.n);
   CHECK_MEM(copy.bytes, saved.bytes, saved.n);
   CHECK_EQ(bq_session_append(b, prompt[n], NULL), BQ_OK);
@@ -360,9 +336,9 @@ static void test_saved_amid_a_run(void) {
   CHECK_EQ(bq_session_run(a, 17, NULL), BQ_MORE);
   const uint64_t computed = bq_session_stats_get(a).computed;
   CHECK(computed >= 100 && computed < 300);
-  const state saved = save(a, 1 << 20);
+  const saved_state saved = save_state(a, 1 << 20);
   bq_session *b = new_session(&t, (bq_session_options){0});
-  CHECK_EQ(restore(b, &saved, 1 << 20, NULL), BQ_OK);
+  CHECK_EQ(restore_state(b, &saved, 1 << 20, NULL), BQ_OK);
   CHECK_EQ(bq_session_stats_get(b).computed, computed);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
   check_fresh(&t, b, prompt, 500);
@@ -374,12 +350,12 @@ static void test_saved_amid_a_run(void) {
   tiny_free(&t);
 }
 
-static void check_refused(bq_session *s, state saved, size_t at, uint8_t value, bq_status status,
-                          const char *detail) {
+static void check_refused(bq_session *s, saved_state saved, size_t at, uint8_t value,
+                          bq_status status, const char *detail) {
   const uint8_t old = saved.bytes[at];
   bq_error err = {0};
   saved.bytes[at] = value;
-  CHECK_EQ(restore(s, &saved, 64, &err), status);
+  CHECK_EQ(restore_state(s, &saved, 64, &err), status);
   CHECK(strstr(err.detail, detail) != NULL);
   CHECK_EQ(bq_session_stats_get(s).tokens, 0);
   CHECK_EQ(held(s), 0);
@@ -395,7 +371,7 @@ static void test_states_that_do_not_fit_are_refused(void) {
   uint8_t byte;
   CHECK_EQ(bq_session_save(s, bq_session_state_bytes(s), &byte, 1, &err), BQ_ARGUMENT);
   CHECK_EQ(bq_session_save(s, UINT64_MAX, &byte, 1, &err), BQ_ARGUMENT);
-  state saved = save(s, 1 << 20);
+  saved_state saved = save_state(s, 1 << 20);
   check_refused(s, saved, 1, 'x', BQ_FORMAT, "no saved session");
   check_refused(s, saved, 4, 2, BQ_UNSUPPORTED, "another version (layout 2");
   check_refused(s, saved, 8 + 3, 1, BQ_MISMATCH, "another model");
@@ -411,16 +387,16 @@ static void test_states_that_do_not_fit_are_refused(void) {
   saved.bytes[128 + 4 * 7 + 1] = 1; /* and as somebody wrote it, who knows how to hash */
   const uint64_t hash = bq_xxh64(saved.bytes, saved.n - 8, 0);
   memcpy(saved.bytes + saved.n - 8, &hash, 8);
-  CHECK_EQ(restore(s, &saved, 64, &err), BQ_FORMAT);
+  CHECK_EQ(restore_state(s, &saved, 64, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "at position 7 is outside the vocabulary") != NULL);
-  const state some = {saved.bytes, saved.n - 1};
-  CHECK_EQ(restore(s, &some, 1000, &err), BQ_MORE); /* and then something else */
+  const saved_state some = {saved.bytes, saved.n - 1};
+  CHECK_EQ(restore_state(s, &some, 1000, &err), BQ_MORE); /* and then something else */
   CHECK_EQ(bq_session_run(s, 0, &err), BQ_STATE);
   sync_to(s, prompt, 270);
   check_fresh(&t, s, prompt, 270);
   saved.bytes = realloc(saved.bytes, saved.n + 1);
   saved.n++;
-  CHECK_EQ(restore(s, &saved, saved.n, &err), BQ_FORMAT);
+  CHECK_EQ(restore_state(s, &saved, saved.n, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "1 bytes follow") != NULL);
   sync_to(s, prompt, 20);
   memset(t.model.file_id, 0, sizeof t.model.file_id);
@@ -438,19 +414,19 @@ static void test_damage(void) {
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     bq_session *s = new_session(&t, (bq_session_options){.kv_type = (bq_kv_type)kv});
     sync_to(s, prompt, 20);
-    state saved = save(s, 1 << 20);
+    saved_state saved = save_state(s, 1 << 20);
     size_t step;
     for (size_t at = 0; at < saved.n; at += step) {
       step = at < 260 || at + 137 > saved.n ? 1 : 127;
       bq_error err = {0};
       saved.bytes[at] ^= (uint8_t)(1 << at % 8);
-      const bq_status status = restore(s, &saved, saved.n, &err);
+      const bq_status status = restore_state(s, &saved, saved.n, &err);
       CHECK(status != BQ_OK);
       if (at >= 128) CHECK_EQ(status, BQ_FORMAT);
       CHECK_EQ(bq_session_stats_get(s).tokens, 0);
       saved.bytes[at] ^= (uint8_t)(1 << at % 8);
     }
-    CHECK_EQ(restore(s, &saved, saved.n, NULL), BQ_OK);
+    CHECK_EQ(restore_state(s, &saved, saved.n, NULL), BQ_OK);
     free(saved.bytes);
     bq_session_free(s);
   }

@@ -129,6 +129,28 @@ static grammars different(uint8_t low, uint32_t max) {
   return d;
 }
 
+/* "…" of letters, each é and [ of which has a ] behind it, of min to max characters. */
+static grammars measured(uint32_t min, uint32_t max) {
+  grammars d = {0};
+  grammars_rule(&d, false);
+  const uint32_t a = grammars_state(&d, min + 2, 0), b = grammars_state(&d, min + 1, 0);
+  const uint32_t c = grammars_state(&d, 1, 0), end = grammars_state(&d, 0, BQ_STATE_ACCEPTS);
+  const uint32_t rule = grammars_rule(&d, false);
+  const uint32_t s = grammars_state(&d, 0, BQ_STATE_ACCEPTS);
+  const uint32_t two = grammars_state(&d, 2, 1 << 8), open = grammars_state(&d, 1, 1 << 8);
+  d.rules[rule].flags = BQ_GRAMMAR_LENGTH | 1 << 8;
+  grammars_edge(&d, a, '"', '"', b);
+  grammars_call(&d, b, rule, min, max, c);
+  grammars_edge(&d, c, '"', '"', end);
+  grammars_begin(&d, s, 'a', 'z', s);
+  grammars_begin(&d, s, 0xc3, 0xc3, two);
+  grammars_edge(&d, two, 0x80, 0xbf, open);
+  grammars_begin(&d, s, '[', '[', open);
+  grammars_begin(&d, open, 'a', 'z', open);
+  grammars_begin(&d, open, ']', ']', s);
+  return d;
+}
+
 /* S = "(" S ")" S | nothing, or what it has instead. */
 static grammars nested(bool left) {
   grammars d = {0};
@@ -182,6 +204,8 @@ static void test_masks(void) {
   for (uint64_t seed = 1; seed < 5; seed++) {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
       grammars d = quoted(limits[i][0], limits[i][1]);
+      check_masks(&v, &d, seed);
+      d = measured(limits[i][0], limits[i][1]);
       check_masks(&v, &d, seed);
     }
     grammars d = nested(false);

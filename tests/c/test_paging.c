@@ -332,6 +332,55 @@ static void test_the_next_unit_is_read_while_this_one_computes(void) {
   fixture_free(&f);
 }
 
+/* Of a layer that is skipped nothing is read, whichever it is and whatever else stays in memory. */
+static void check_skipped_pages(const fixture *f, const char *const *names, uint32_t resident,
+                                uint32_t skipped) {
+  loaded l;
+  must_load(&l, f, (bq_residency){.paged = true, .layers = resident}, 0);
+  bq_session *s = session_of(&l, (bq_session_options){.window = 7});
+  uint32_t list[5], n_skipped = 0;
+  for (uint32_t i = 0; i < 5; i++)
+    if (skipped >> i & 1) list[n_skipped++] = i;
+  CHECK_EQ(bq_session_skip(s, list, n_skipped, NULL), BQ_OK);
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  bq_status status;
+  while ((status = bq_session_run(s, 1, NULL)) != BQ_OK) {
+    bq_page pages[4];
+    size_t n;
+    CHECK_EQ(bq_session_pages(s, pages, 4, &n), BQ_OK);
+    for (size_t i = 0; i < n; i++) {
+      for (uint32_t layer = 0; layer < 5; layer++) {
+        const fixture_tensor *t = fixture_find(f, names[layer]);
+        const bool of_layer =
+            t && pages[i].offset <= t->offset && t->offset < pages[i].offset + pages[i].bytes;
+        CHECK(!of_layer || !(skipped >> layer & 1));
+      }
+      memcpy(pages[i].dst, f->bytes + pages[i].offset, pages[i].bytes);
+      CHECK_EQ(bq_model_page_done(l.model, pages[i].id, true, NULL), BQ_OK);
+    }
+    if (!CHECK(status == BQ_MORE || n > 0)) break;
+  }
+  bq_session_free(s);
+  unload(&l);
+}
+
+static void test_skipped_layers_are_not_read(void) {
+  fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
+  fixture f = fixture_make(&spec);
+  char text[5][64];
+  const char *names[5];
+  for (uint32_t i = 0; i < 5; i++) {
+    snprintf(text[i], sizeof text[i], "h.%u.mlp.down.weight", i);
+    names[i] = text[i];
+    REQUIRE(fixture_find(&f, names[i]) != NULL);
+  }
+  static const uint32_t sets[] = {1 << 2, 1, 1 << 4, 1 << 3 | 1 << 4, 0xf, 0x1e};
+  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+    for (uint32_t resident = 0; resident < 3; resident++)
+      check_skipped_pages(&f, names, resident, sets[i]);
+  fixture_free(&f);
+}
+
 /* A window that is not the last needs no head. */
 static void test_windows_before_the_last_read_no_head(void) {
   fixture_spec spec = spec_of(false, false, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32);
@@ -542,6 +591,7 @@ int main(void) {
   RUN(test_sessions_share_the_pages);
   RUN(test_two_sessions_in_one_pass);
   RUN(test_the_next_unit_is_read_while_this_one_computes);
+  RUN(test_skipped_layers_are_not_read);
   RUN(test_windows_before_the_last_read_no_head);
   RUN(test_streamed_bytes_are_planned);
   RUN(test_budgets);

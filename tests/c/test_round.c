@@ -60,6 +60,7 @@ static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o
   CHECK_EQ(bq_round(type, w, ROWS, COLS, &(bq_round_by){moments, fed, sweeps}, floats, &given,
                     errors, NULL), BQ_OK);
   free(floats);
+  if (!bq_type_get(type)->min_bytes) given.min = NULL; /* it is not read */
   CHECK_EQ(bq_encode_given(type, BQ_TILED, &given, ROWS, COLS, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_dequantize(type, BQ_TILED, bytes, ROWS, COLS, o->v, NULL), BQ_OK);
   const uint32_t block = bq_type_get(type)->block, blocks = (COLS + block - 1) / block;

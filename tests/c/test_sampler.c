@@ -42,7 +42,7 @@ static void test_greedy_of_many(void) {
 static void test_top_k_1_is_greedy(void) {
   bq_rng rng = bq_rng_seed(7);
   for (int i = 0; i < 100; i++)
-    CHECK_EQ(sample(&(bq_sample_options){.temperature = 5, .top_k = 1}, &rng), 1);
+    CHECK_EQ(sample(&(bq_sample_options){.temperature = 5, .top_k = 1, .top_p = 1}, &rng), 1);
 }
 
 /* SplitMix64's published first outputs for seed 0 fix the generator. */
@@ -52,8 +52,8 @@ static void test_rng_is_splitmix64(void) {
   bq_rng rng = bq_rng_seed(0);
   for (int i = 0; i < 3; i++) {
     double u = (double)(known[i] >> 11) * 0x1p-53;
-    uint32_t got =
-        bq_sample(flat, 2, NULL, 0, &(bq_sample_options){.temperature = 1}, &rng, scratch);
+    uint32_t got = bq_sample(flat, 2, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 1},
+                             &rng, scratch);
     CHECK_EQ(got, u < 0.5 ? 0u : 1u);
     CHECK_EQ(rng.state, (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u);
   }
@@ -77,7 +77,7 @@ static size_t reference(const float *l, size_t n, const bq_sample_options *o, pa
   for (size_t i = 0; i < n; i++) total += p[i].w;
   size_t take = 0;
   while (take < n) {
-    if (o->top_p > 0 && o->top_p < 1 && kept >= (double)o->top_p * total) break;
+    if (take && o->top_p < 1 && kept >= (double)o->top_p * total) break;
     if (take && p[take].w < (double)o->min_p) break;
     kept += p[take++].w;
   }
@@ -120,14 +120,18 @@ static void test_distributions(void) {
   }
   l[7] = l[31]; /* a tie */
   const bq_sample_options chains[] = {
-      {.temperature = 1},
-      {.temperature = 0.7f},
-      {.temperature = 1, .top_k = 5},
+      {.temperature = 1, .top_p = 1},
+      {.temperature = 0.7f, .top_p = 1},
+      {.temperature = 1, .top_k = 5, .top_p = 1},
       {.temperature = 1, .top_p = 0.8f},
       {.temperature = 1.3f, .top_k = 20, .top_p = 0.9f},
-      {.temperature = 1, .min_p = 0.2f},
+      {.temperature = 1, .min_p = 0.2f, .top_p = 1},
       {.temperature = 1, .top_k = 30, .top_p = 0.95f, .min_p = 0.1f},
       {.temperature = 2, .top_k = 1000, .top_p = 1},
+      {.temperature = 2, .top_p = 0},
+      {.temperature = 2, .top_p = 1e-30f, .min_p = 0.5f},
+      {.temperature = 2, .top_k = 9, .top_p = 0},
+      {.temperature = INFINITY, .top_k = 12, .top_p = 1},
   };
   for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
     check_distribution(l, 40, chains[i], 100 + i);
@@ -167,6 +171,67 @@ static void test_repetition_penalty(void) {
   CHECK_EQ(bq_sample(negative, 2, first, 1, &o, &rng, scratch), 1);
 }
 
+/* Every token of a window as long as the text, some many times, is penalized once, also where a
+ * mask leaves gaps. */
+static void test_repetition_penalty_of_long_windows(void) {
+  enum { VOCAB = 700, RECENT = 5000 };
+  static float plain[VOCAB], changed[VOCAB];
+  static uint32_t recent[RECENT];
+  uint32_t mask[(VOCAB + 31) / 32];
+  uint64_t seed = 5;
+  for (uint32_t round = 0; round < 60; round++) {
+    const uint32_t distinct = 1 + (uint32_t)random_bits(&seed) % VOCAB;
+    const size_t n = (size_t)(random_bits(&seed) % (RECENT + 1));
+    bool seen[VOCAB] = {false};
+    for (size_t i = 0; i < sizeof mask / sizeof *mask; i++)
+      mask[i] = round % 2 ? (uint32_t)random_bits(&seed) : UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+      recent[i] = (uint32_t)random_bits(&seed) % distinct;
+      seen[recent[i]] = true;
+    }
+    bq_sample_options o = {.temperature = (float)(round % 3),
+                           .top_k = round % 5 ? 40 : 0,
+                           .top_p = 0.95f,
+                           .repeat_penalty = 1.7f,
+                           .mask = mask};
+    for (uint32_t i = 0; i < VOCAB; i++) {
+      plain[i] = changed[i] = 4 * random_float(&seed);
+      if (seen[i]) changed[i] = plain[i] > 0 ? plain[i] / 1.7f : plain[i] * 1.7f;
+    }
+    bq_rng a = bq_rng_seed(round), b = a;
+    const uint32_t got = bq_sample(plain, VOCAB, recent, n, &o, &a, scratch);
+    o.repeat_penalty = 1;
+    CHECK_EQ(got, bq_sample(changed, VOCAB, NULL, 0, &o, &b, scratch));
+  }
+}
+
+/* The least that a share can be is the likeliest token, whatever else is asked for. */
+static void test_shares_that_leave_the_likeliest(void) {
+  const bq_sample_options chains[] = {
+      {.temperature = 1.5f, .top_p = 0},
+      {.temperature = 1.5f, .top_k = 40, .top_p = 0},
+      {.temperature = INFINITY, .top_p = 0},
+      {.temperature = INFINITY, .top_k = 1, .top_p = 1},
+      {.temperature = 1e30f, .top_k = 40, .top_p = 0, .min_p = 1},
+      {.temperature = 100, .top_k = 3, .top_p = 0x1p-149f},
+      {.temperature = 100, .top_p = 0x1p-149f},
+      {.temperature = 100, .top_k = 1, .top_p = 1},
+      {.temperature = 1e-45f, .top_p = 1},
+      {.temperature = 0, .top_p = 0},
+  };
+  for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+    for (uint64_t seed = 0; seed < 50; seed++) {
+      bq_rng rng = bq_rng_seed(seed);
+      CHECK_EQ(sample(&chains[i], &rng), 1);
+    }
+  for (uint64_t seed = 0; seed < 50; seed++) { /* as likely as the likeliest is enough */
+    bq_rng rng = bq_rng_seed(seed);
+    const uint32_t id =
+        sample(&(bq_sample_options){.temperature = 9, .top_p = 1, .min_p = 1}, &rng);
+    CHECK(id == 1 || id == 3);
+  }
+}
+
 static void test_a_seed_gives_the_same_tokens(void) {
   /* from a separate script of the chain in Python doubles */
   static const uint32_t known[] = {4, 1, 1, 1, 1, 4, 1, 4, 1, 3, 1, 3};
@@ -180,7 +245,9 @@ static void test_one_token_vocabulary(void) {
   CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 0.1f},
                      &rng, scratch),
            0);
-  CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1}, &rng, scratch), 0);
+  CHECK_EQ(bq_sample(logits, 1, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 1}, &rng,
+                     scratch),
+           0);
 }
 
 /* --- mask, bias, odd numbers ------------------------------------------------------------------ */
@@ -210,7 +277,8 @@ static void test_mask(void) {
   make_mask(mask, V, allowed);
   for (int i = 0; i < 4; i++) {
     bq_rng rng = bq_rng_seed(1);
-    o = (bq_sample_options){.mask = mask, .temperature = (float)(i % 2), .top_k = (uint32_t)i / 2};
+    o = (bq_sample_options){
+        .mask = mask, .temperature = (float)(i % 2), .top_k = (uint32_t)i / 2, .top_p = 1};
     CHECK_EQ(sample(&o, &rng), BQ_TOKEN_NONE);
     CHECK_EQ(rng.state, 1);
   }
@@ -235,8 +303,8 @@ static void test_bias(void) {
     bq_logit_bias all[V];
     for (uint32_t i = 0; i < V; i++) all[i] = (bq_logit_bias){i, i == id ? -1e30f : -INFINITY};
     bq_rng rng = bq_rng_seed(id);
-    o = (bq_sample_options){.bias = all, .n_bias = V, .temperature = (float)(id % 3),
-                            .top_p = id % 2 ? 0.9f : 0};
+    o = (bq_sample_options){
+        .bias = all, .n_bias = V, .temperature = (float)(id % 3), .top_p = id % 2 ? 0.9f : 1};
     CHECK_EQ(sample(&o, &rng), id);
     all[id].bias = -INFINITY;
     CHECK_EQ(sample(&o, &rng), BQ_TOKEN_NONE);
@@ -266,8 +334,10 @@ static void test_mask_and_bias_equal_changed_logits(void) {
     for (uint32_t i = 0; i < vocab; i++)
       if (!allowed[i]) changed[i] = -INFINITY;
     for (size_t i = 0; i < 40; i++) recent[i] = (uint32_t)random_bits(&seed) % vocab;
-    bq_sample_options o = {.temperature = (float)(round % 3), .top_k = round % 5 * 4,
-                           .top_p = round % 7 ? 0 : 0.9f, .repeat_penalty = round % 2 ? 1.3f : 0};
+    bq_sample_options o = {.temperature = (float)(round % 3),
+                           .top_k = round % 5 * 4,
+                           .top_p = round % 7 ? 1 : 0.9f,
+                           .repeat_penalty = round % 2 ? 1.3f : 0};
     bq_rng a = bq_rng_seed(round), b = a;
     uint32_t want = bq_sample(changed, vocab, recent, 40, &o, &a, scratch);
     o.mask = mask;
@@ -286,7 +356,7 @@ static void test_lowest_temperatures(void) {
   for (size_t i = 0; i < sizeof temperatures / sizeof *temperatures; i++)
     for (uint32_t top_k = 0; top_k < 4; top_k += 3) {
       bq_rng rng = bq_rng_seed(i);
-      bq_sample_options o = {.temperature = temperatures[i], .top_k = top_k};
+      bq_sample_options o = {.temperature = temperatures[i], .top_k = top_k, .top_p = 1};
       CHECK_EQ(sample(&o, &rng), 1);
       CHECK_EQ(bq_sample(negative, 4, NULL, 0, &o, &rng, scratch), 1);
     }
@@ -296,9 +366,13 @@ static void test_no_numbers(void) {
   const float odd[] = {NAN, -INFINITY, 1, NAN, 2, -INFINITY};
   const float none[] = {NAN, -INFINITY, NAN};
   const float most[] = {5, NAN, INFINITY, INFINITY, -INFINITY};
-  const bq_sample_options chains[] = {
-      {0}, {.temperature = 1}, {.temperature = 1, .top_k = 3}, {.temperature = 1, .top_p = 0.99f},
-      {.repeat_penalty = 2}, {.temperature = INFINITY}, {.temperature = 1e-45f}};
+  const bq_sample_options chains[] = {{0},
+                                      {.temperature = 1, .top_p = 1},
+                                      {.temperature = 1, .top_k = 3, .top_p = 1},
+                                      {.temperature = 1, .top_p = 0.99f},
+                                      {.repeat_penalty = 2},
+                                      {.temperature = INFINITY, .top_p = 1},
+                                      {.temperature = 1e-45f, .top_p = 1}};
   for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
     for (uint32_t round = 0; round < 50; round++) {
       bq_rng rng = bq_rng_seed(round);
@@ -317,6 +391,8 @@ int main(void) {
   RUN(test_distributions);
   RUN(test_top_p_keeps_the_token_that_crosses);
   RUN(test_repetition_penalty);
+  RUN(test_repetition_penalty_of_long_windows);
+  RUN(test_shares_that_leave_the_likeliest);
   RUN(test_a_seed_gives_the_same_tokens);
   RUN(test_one_token_vocabulary);
   RUN(test_mask);

@@ -743,6 +743,57 @@ static void test_mask_bias_and_hook(void) {
   tiny_free(&t);
 }
 
+static void refused_sampling(bq_session *s, bq_sample_options o, const char *detail) {
+  bq_error err = {0};
+  uint32_t token = 99;
+  bq_rng rng = bq_rng_seed(1);
+  CHECK_EQ(bq_session_sample(s, &o, &rng, &token, &err), BQ_ARGUMENT);
+  if (!CHECK(strstr(err.detail, detail) != NULL)) printf("%s\n", err.detail);
+  CHECK_EQ(token, 99);
+  CHECK_EQ(rng.state, 1);
+}
+
+static void test_sampling_out_of_range(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
+  bq_session_run(s, 0, NULL);
+  const float odd[] = {NAN, -1, -INFINITY, -0x1p-149f};
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+    refused_sampling(s, (bq_sample_options){.temperature = odd[i]}, "temperature is out");
+    refused_sampling(s, (bq_sample_options){.top_p = odd[i]}, "top_p is out");
+    refused_sampling(s, (bq_sample_options){.min_p = odd[i]}, "min_p is out");
+    refused_sampling(s, (bq_sample_options){.repeat_penalty = odd[i]}, "repeat_penalty is out");
+  }
+  refused_sampling(s, (bq_sample_options){.top_p = 1.5f}, "top_p is out of its range");
+  refused_sampling(s, (bq_sample_options){.min_p = INFINITY}, "min_p");
+  refused_sampling(s, (bq_sample_options){.repeat_penalty = INFINITY}, "repeat_penalty");
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
+/* How many recent tokens are penalized: none, the last one, all. */
+static void test_length_of_the_repetition_window(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
+  bq_session *s = new_session(&t, (bq_session_options){0});
+  const uint32_t tokens[] = {5, 6, 7};
+  bq_session_sync(s, tokens, 3, NULL, NULL);
+  bq_session_run(s, 0, NULL);
+  const bq_logit_bias bias[] = {{5, 2000}, {7, 1000}, {8, 500}};
+  static const uint32_t expected[][2] = {{0, 5}, {1, 5}, {2, 5}, {3, 8}, {UINT32_MAX, 8}};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    uint32_t token = 99;
+    bq_sample_options o = {
+        .bias = bias, .n_bias = 3, .repeat_penalty = 100, .repeat_last = expected[i][0]};
+    CHECK_EQ(bq_session_sample(s, &o, NULL, &token, NULL), BQ_OK);
+    CHECK_EQ(token, expected[i][1]);
+  }
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 /* --- trace and work --------------------------------------------------------------------------- */
 
 typedef struct marks {
@@ -887,6 +938,8 @@ int main(void) {
   RUN(test_more_slices_than_planned);
   RUN(test_errors);
   RUN(test_mask_bias_and_hook);
+  RUN(test_sampling_out_of_range);
+  RUN(test_length_of_the_repetition_window);
   RUN(test_memory_is_planned);
   RUN(test_every_stage_is_marked);
   RUN(test_work_is_counted);

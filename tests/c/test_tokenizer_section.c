@@ -1,6 +1,7 @@
 /* TOKN sections as files may have them: everything wrong is refused with the place, nothing
  * crashes. The sanitizers watch over sections in blocks of exactly their size. */
 #include "random.h"
+#include "text/vocab.h"
 #include "tokn.h"
 
 enum { FILE_OFFSET = 1000 };
@@ -233,6 +234,82 @@ static void test_memory(void) {
   CHECK(!t);
 }
 
+/* --- entries that collide -----------------------------------------------------------------------
+ */
+
+/* As in c/text/vocab.c. */
+static uint32_t slot_of_text(const uint8_t *text, size_t bytes) {
+  uint32_t h = BQ_HASH_START;
+  for (size_t i = 0; i < bytes; i++) h = bq_hash_byte(h, text[i]);
+  return h ^ h >> 15;
+}
+static uint32_t slot_of_pair(uint32_t left, uint32_t right) {
+  uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
+  return (uint32_t)((h ^ h >> 32) * 0x9e3779b97f4a7c15u >> 32);
+}
+
+/* n tokens whose texts all begin at one slot of the table. */
+static tokn texts_of_one_slot(uint32_t n) {
+  tokn d = tokn_new(BQ_TOKENIZER_SPM);
+  for (uint32_t v = 0; d.n_tokens < n; v++) {
+    const uint8_t text[] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), '_'};
+    if (slot_of_text(text, sizeof text) % 1024 == 77)
+      tokn_add_bytes(&d, text, sizeof text, TOKN_NORMAL, -1);
+  }
+  return d;
+}
+
+/* All bytes, and n merges of two whose pairs begin at eight slots of the table. */
+static tokn pairs_of_few_slots(uint32_t n) {
+  tokn d = tokn_new(BQ_TOKENIZER_BPE);
+  tokn_add_all_bytes(&d, TOKN_NORMAL);
+  for (uint32_t v = 0; v < 65536 && d.n_merges < n; v++)
+    if (slot_of_pair(v >> 8, v & 255) % 1024 < 8) tokn_merge(&d, v >> 8, v & 255, TOKN_NORMAL);
+  CHECK_EQ(d.n_merges, n);
+  return d;
+}
+
+static void check_collisions(tokn (*make)(uint32_t n), uint32_t all) {
+  tokn some = make(all - 60), *most = malloc(sizeof *most);
+  tokn_open open = tokn_opened(&some);
+  for (uint32_t id = 0; id < some.n_tokens; id++)
+    CHECK_EQ(bq_token_find(open.t, (const char *)some.text[id], some.bytes[id]), id);
+  for (uint32_t i = 0; i < some.n_merges; i++)
+    CHECK_EQ(bq_vocab_rank(open.t, some.merges[i][0], some.merges[i][1]), i);
+  CHECK(open.t->by_text.farthest <= BQ_PROBES && open.t->by_pair.farthest <= BQ_PROBES);
+  tokn_close(&open);
+  *most = make(all);
+  size_t bytes;
+  uint8_t *section = tokn_write(most, &bytes);
+  open = tokn_open_section(section, bytes, (bq_tokenizer_size){most->n_tokens, most->n_merges});
+  CHECK_EQ(open.status, BQ_FORMAT);
+  CHECK_STR(open.err.detail,
+            "the tokenizer is damaged: more than 256 of its texts or merges have one hash");
+  tokn_close(&open);
+  free(most);
+}
+
+static void test_collisions(void) {
+  check_collisions(texts_of_one_slot, 300);
+  check_collisions(pairs_of_few_slots, 310);
+}
+
+static void test_long_tokens(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_SPM);
+  for (uint32_t i = 0; i < 400; i++) tokn_add(&d, "twenty-four bytes, these", TOKN_NORMAL, 0);
+  for (uint32_t longest = 4096; longest < 4098; longest++) {
+    size_t bytes;
+    uint8_t *section = tokn_write(&d, &bytes);
+    for (uint32_t i = 0; i < 400 && 24 * (i + 1) < longest; i++) /* the first has them all */
+      tokn_u32(section + 44 + 4 * (size_t)i, longest);
+    tokn_open open = tokn_open_section(section, bytes, (bq_tokenizer_size){d.n_tokens, 0});
+    CHECK_EQ(open.status, longest > 4096 ? BQ_FORMAT : BQ_OK);
+    if (open.status)
+      CHECK_STR(open.err.detail, "token 0 of the tokenizer is longer than 4,096 bytes");
+    tokn_close(&open);
+  }
+}
+
 int main(void) {
   RUN(test_truncation);
   RUN(test_every_byte);
@@ -240,5 +317,7 @@ int main(void) {
   RUN(test_program_fields);
   RUN(test_random_sections);
   RUN(test_memory);
+  RUN(test_collisions);
+  RUN(test_long_tokens);
   return check_summary();
 }

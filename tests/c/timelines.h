@@ -49,6 +49,31 @@ static inline void check_logits(const bq_session *s, const float *want) {
   if (CHECK(got != NULL)) CHECK_MEM(got, want, s->model->config.vocab * sizeof *want);
 }
 
+typedef struct saved_state {
+  uint8_t *bytes; /* malloc */
+  size_t n;
+} saved_state;
+
+/* In pieces of `piece` bytes. */
+static inline saved_state save_state(const bq_session *s, size_t piece) {
+  saved_state saved = {NULL, (size_t)bq_session_state_bytes(s)};
+  saved.bytes = malloc(saved.n);
+  for (size_t at = 0; at < saved.n; at += piece) {
+    const size_t n = saved.n - at < piece ? saved.n - at : piece;
+    CHECK_EQ(bq_session_save(s, at, saved.bytes + at, n, NULL), BQ_OK);
+  }
+  return saved;
+}
+
+static inline bq_status restore_state(bq_session *s, const saved_state *saved, size_t piece,
+                                      bq_error *err) {
+  bq_status status = BQ_MORE;
+  for (size_t at = 0; at < saved->n && status == BQ_MORE; at += piece)
+    status = bq_session_restore(s, saved->bytes + at,
+                                saved->n - at < piece ? saved->n - at : piece, err);
+  return status;
+}
+
 /* The logits behind each of n tokens, one computed after the other: want[n][vocab]. */
 static inline void step_by_step(const tiny_model *t, bq_session_options o, const uint32_t *tokens,
                                 uint32_t n, float *want) {

@@ -155,8 +155,8 @@ static void check_part(const uint8_t *data, size_t n) {
   uint8_t *part = malloc(size + 1), *text = malloc(n - 4 - size + 1);
   memcpy(part, data + 4, size);
   memcpy(text, data + 4 + size, bytes = n - 4 - size);
-  bq_stage stage;
-  if (bq_stage_read(part, size, &stage)) {
+  bq_cut_stage stage;
+  if (bq_cut_stage_read(part, size, &stage)) {
     void *seen = malloc((size_t)bq_cutter_memory(&stage, 1, bytes) + 1);
     bq_cutter c;
     bq_cutter_begin(&c, &stage, 1, text, bytes, seen);
@@ -165,8 +165,8 @@ static void check_part(const uint8_t *data, size_t n) {
       require(begin >= before && at > begin && at <= bytes);
     free(seen);
   }
-  bq_step step;
-  if (bq_step_read(data[0] % (BQ_STEP_TYPES + 1), part, size, &step)) {
+  bq_text_step step;
+  if (bq_text_step_read(data[0] % (BQ_STEP_TYPES + 1), part, size, &step)) {
     uint64_t most = bq_normalize_limit(&step, 1, bytes);
     size_t room = most < 1 << 20 ? (size_t)most : 1 << 20;
     uint8_t *buffers[] = {malloc(room + 1), NULL};

@@ -2,6 +2,8 @@
 // differ between platforms), no allocation, no files, no clocks, no exit; and no variables of its own.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -40,4 +42,22 @@ test('names that c/ shows to others begin with bq_', () => {
     visible.map(([file, name]) => `${file}: ${name}`),
     [],
   );
+});
+
+test('all headers of c/ can be included in one file, in either order', () => {
+  const root = fileURLToPath(new URL('../../', import.meta.url));
+  const headers = readdirSync(join(root, 'c'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.h'))
+    .filter((name) => !/^kernels\/(simd|relaxed)/.test(name)) // they include wasm_simd128.h
+    .sort();
+  assert.ok(headers.length > 40);
+  for (const list of [headers, headers.toReversed()])
+    execFileSync(
+      process.env.GCC ?? 'gcc',
+      ['-std=c11', '-Wall', '-Wextra', '-Werror', '-Ic', '-fsyntax-only', '-xc', '-'],
+      {
+        cwd: root,
+        input: list.map((name) => `#include "${name}"\n`).join(''),
+      },
+    );
 });

@@ -8,6 +8,7 @@ import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { openStore } from '../../js/store/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
+import { reseal } from './reseal.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { v1 } from './v1.mjs';
 import { until } from '../waiting.mjs';
@@ -128,9 +129,8 @@ for (const [where, create] of Object.entries(KINDS)) {
 for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: a signed address expires in the middle; a new one of the same file fetches only the rest`, async (t) => {
     const { server, engine } = await setUp(t, create);
-    const at = (signature) => fromUrl(`${server.origin}/signed/${signature}/model.bq4?key=${signature}`, QUICK);
-    server.faults = ({ path, from }) =>
-      path.includes('/old/') && from >= prefix + 6 * MiB ? { status: 403 } : undefined;
+    const at = (signature) => fromUrl(`${server.origin}/signed/model.bq4?key=${signature}`, QUICK);
+    server.faults = ({ url, from }) => (url.endsWith('=old') && from >= prefix + 6 * MiB ? { status: 403 } : undefined);
     await assert.rejects(engine.load(at('old')), { code: 'EXPIRED', hint: /new address/ });
     const [{ cachedBytes, key, complete }] = await engine.store.list();
     assert.equal(complete, false);
@@ -142,7 +142,7 @@ for (const [where, create] of Object.entries(KINDS)) {
       .filter(([from]) => from >= prefix);
     const bytesFetched = fetched.reduce((sum, [from, to]) => sum + Math.min(to + 1, bytes.length) - from, 0);
     assert.equal(bytesFetched, bytes.length - cachedBytes, 'nothing that was kept');
-    assert.ok(server.requests.every(({ path }) => path.includes('/new/')));
+    assert.ok(server.requests.every(({ url }) => url.endsWith('=new')));
     const list = await engine.store.list();
     assert.deepEqual(
       list.map((file) => [file.key, file.complete]),
@@ -152,6 +152,35 @@ for (const [where, create] of Object.entries(KINDS)) {
     server.forget();
     for (const name of ['old', 'new']) await (await engine.load(at(name))).close();
     assert.deepEqual(server.requests, []);
+  });
+
+  test(`${where}: a file that calls itself another one, and is as long, never takes its place`, async (t) => {
+    const { server, engine } = await setUp(t, create);
+    const evil = await tinyModel({
+      config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 },
+      seed: 3,
+    });
+    assert.equal(evil.length, bytes.length);
+    evil.set(bytes.subarray(40, 56), 40); // the file's id
+    server.files['/evil/model.bq4'] = reseal(evil);
+    const said = async (path) => {
+      const model = await engine.load(fromUrl(`${server.origin}${path}`, QUICK));
+      const { ids } = await (
+        await model.createSession()
+      )
+        .generate('the quick', { temperature: 0, maxTokens: 4 })
+        .done();
+      await model.close();
+      return ids.join();
+    };
+    const good = await said('/model.bq4');
+    const other = await said('/evil/model.bq4');
+    assert.notEqual(other, good);
+    server.forget();
+    assert.equal(await said('/model.bq4'), good);
+    assert.equal(await said('/evil/model.bq4'), other);
+    assert.deepEqual(server.requests, [], 'both are kept');
+    await assert.rejects(engine.store.delete('../..'), { code: 'ARGUMENT' });
   });
 
   test(`${where}: what is not the model is never kept`, async (t) => {
@@ -270,7 +299,13 @@ test('an engine closes only the store that it has opened; a worker opens its own
   const store = await openStore({ path, name: 'mine' });
   const engine = await createEngine({ build: 'simd128', threads: 1, cache: store });
   assert.equal(engine.store, store);
-  const entry = await store.open({ url: server.url, fileId: '1', fileBytes: 100, prefixBytes: 50 });
+  const entry = await store.open({
+    url: server.url,
+    prefix: new Uint8Array(50),
+    fileId: '1',
+    fileBytes: 100,
+    prefixBytes: 50,
+  });
   await engine.close();
   assert.equal(await entry.writePrefix(new Uint8Array(50)), true, 'still open');
   await assert.rejects(createWorkerEngine({ cache: store }), { code: 'ARGUMENT' });

@@ -1,376 +1,155 @@
-// Replies of several parts: what a model thinks, its answer in a format, calls of tools in the form that its own template writes. The sampler
-// writes given texts, as far as what holds the reply lets it.
+// Calls with wrong options, objects made as their parent closes, ports that end: what must leave nothing behind.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes } from '../../js/engine.js';
-import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/templates/call-form.js';
-import { EOS } from '../../js/templates/guard.js';
-import { compile } from '../../js/templates/jinja.js';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { createEngine } from '../../js/engine.js';
+import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
+import { checkOptions } from '../../js/shared/options.js';
+import { LocalModel } from '../../js/engine/model.js';
+import { Threads } from '../../js/wasm/threads.js';
 import { tinyModel } from './fixture.mjs';
-import { modelWith, writes } from './scripted.mjs';
+import { soon } from './soon.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
-const told = "{% if tools %}{{ '<|system|>' + (tools | tojson) + '<|end|>' }}{% endif %}";
-/** A template that writes calls so. @param {string} calls @param {string} [prompt] */
-const turns = (calls, prompt = '<|assistant|>') =>
-  `${told}{% for m in messages %}{{ '<|' + m.role + '|>' + (m.content or '') }}${calls}{{ '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '${prompt}' }}{% endif %}`;
-/** Each call, what stands around all, and between two. @param {string} call */
-const each = (call, { before: first = '', after: last = '', between = '' } = {}) =>
-  `{% if m.tool_calls %}${first}{% for c in m.tool_calls %}{% if not loop.first %}${between}{% endif %}{% set f = c.function %}${call}{% endfor %}${last}{% endif %}`;
-const args = '(f.arguments | tojson)';
-const hermes = each(`{{ '<tool_call>\\n{"name": "' + f.name + '", "arguments": ' + ${args} + '}\\n</tool_call>' }}`, {
-  between: "{{ '\\n' }}",
-});
-/** A value as Python prints it. */
-const printed = '(v if v is string else (v | tojson if v is mapping else v | string))';
-
-const TEMPLATES = {
-  none: "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
-  hermes: turns(hermes),
-  thinks: turns(hermes, '<|assistant|><think>\\n'),
-  'may think': `${turns(hermes)}{# <think> #}`,
-  mistral: turns(
-    each(`{{ '{"name": "' + f.name + '", "arguments": ' + ${args} + ', "id": "' + c.id + '"}' }}`, {
-      before: '[TOOL_CALLS][',
-      after: ']',
-      between: ', ',
-    }),
-  ),
-  marked: turns(each(`{{ '[TOOL_CALLS]' + f.name + '[ARGS]' + ${args} }}`)),
-  llama: turns(each(`{{ '{"name": "' + f.name + '", "parameters": ' + ${args} + '}' }}`)),
-  fields: turns(
-    each(
-      `{{ '<tool_call>\\n<function=' + f.name + '>\\n' }}{% for k, v in f.arguments | items %}{{ '<parameter=' + k + '>\\n' + ${printed} + '\\n</parameter>\\n' }}{% endfor %}{{ '</function>\\n</tool_call>' }}`,
-      { between: "{{ '\\n' }}" },
-    ),
-  ),
-  pairs: turns(
-    each(
-      `{{ '<tool_call>' + f.name + '\\n' }}{% for k, v in f.arguments | items %}{{ '<arg_key>' + k + '</arg_key>\\n<arg_value>' + ${printed} + '</arg_value>\\n' }}{% endfor %}{{ '</tool_call>' }}`,
-    ),
-  ),
-  texts: turns(each(`{{ '<function=' + f.name + '>' + f.arguments + '</function>' }}`)),
-  numbered: turns(
-    each(
-      `{{ '{"call": "' + (loop.index0 | string) + '", "tool": "' + f.name + '", "parameters": ' + ${args} + '}' }}`,
-      {
-        before: '<|START|>[',
-        after: ']<|STOP|>',
-        between: ', ',
-      },
-    ),
-  ),
-};
-
-const parameters = {
-  type: 'object',
-  properties: { city: { type: 'string' }, days: { $ref: '#/$defs/days' }, warm: { type: 'boolean' } },
-  required: ['city'],
-  additionalProperties: false,
-  $defs: { days: { type: 'integer', minimum: 1, maximum: 7 } },
-};
-/** One tool's name begins with the other's. @type {any[]} */
-const TOOLS = [
-  { type: 'function', function: { name: 'weather', parameters } },
-  { type: 'function', function: { name: 'weather_now' } },
-];
-const messages = [{ role: 'user', content: 'Hi' }];
-const number = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false };
-const format = { response_format: { type: 'json_schema', json_schema: { name: 'number', schema: number } } };
-const OSLO = '{"city": "Oslo"}';
-const ONE = `<tool_call>\n{"name": "weather", "arguments": ${OSLO}}\n</tool_call>`;
-const must = { tool_choice: 'required' };
-
-/**
- * What a model writes, and what comes of it: the content, the calls, the reasoning.
- * @type {[template: keyof typeof TEMPLATES, text: string, request: object, content: string | null, calls: [string, object][], reasoning?: string][]}
- */
-const REPLIES = [
-  ['hermes', 'Well, no.', {}, 'Well, no.', []],
-  ['hermes', `Well ${ONE}`, {}, 'Well ', [['weather', { city: 'Oslo' }]]],
-  ['hermes', `${ONE}\n${ONE}`, {}, null, Array(2).fill(['weather', { city: 'Oslo' }])],
-  ['hermes', `${ONE}\n${ONE}`, { parallel_tool_calls: false }, null, [['weather', { city: 'Oslo' }]]],
-  ['hermes', '<tool_call>{"name":"weather_now","arguments":{}}</tool_call>', {}, null, [['weather_now', {}]]],
-  ['hermes', `{"name": "weather", "arguments": ${OSLO}}`, {}, null, [['weather', { city: 'Oslo' }]]],
-  [
-    'hermes',
-    '```json\n{\n  "name": "weather",\n  "arguments": {"city": "Oslo"}\n}\n```',
-    {},
-    null,
-    [['weather', { city: 'Oslo' }]],
-  ],
-  ['hermes', '{"name": "Bob", "arguments": {}}', {}, '{"name": "Bob", "arguments": {}}', []],
-  ['hermes', '{"name": "weather"}', {}, '{"name": "weather"}', []],
-  ['hermes', 'if a <tool', {}, 'if a <tool', []],
-  ['hermes', ONE, format, null, [['weather', { city: 'Oslo' }]]],
-  ['hermes', '{"a": 7}', format, '{"a": 7}', []],
-  ['hermes', ONE, must, null, [['weather', { city: 'Oslo' }]]],
-  ['hermes', 'Stop here. STOP', { stop: 'STOP' }, 'Stop here. ', []],
-  ['hermes', ONE, { stop: 'Oslo' }, null, [['weather', { city: 'Oslo' }]]],
-  ['none', `x ${ONE}`, {}, 'x ', [['weather', { city: 'Oslo' }]]],
-  ['thinks', 'Hm.\n</think>\n\n{"a": 5}', { ...format, tools: undefined }, '{"a": 5}', [], 'Hm.\n'],
-  ['thinks', `Hm.</think>\n\n${ONE}`, must, null, [['weather', { city: 'Oslo' }]], 'Hm.'],
-  ['thinks', `Hm.</think>\n\n${ONE}`, {}, null, [['weather', { city: 'Oslo' }]], 'Hm.'],
-  ['thinks', 'Hm.</think>Hello', {}, 'Hello', [], 'Hm.'],
-  ['thinks', `Hm.</think>${ONE}`, format, null, [['weather', { city: 'Oslo' }]], 'Hm.'],
-  ['thinks', 'Hm.</think>\n\n{"a": 7}', format, '{"a": 7}', [], 'Hm.'],
-  ['may think', '<think>\nHm.</think>{"a": 7}', { ...format, tools: undefined }, '{"a": 7}', [], 'Hm.'],
-  ['may think', '{"a": 7}', { ...format, tools: undefined }, '{"a": 7}', []],
-  ['may think', `<think>Hm.</think>${ONE}`, must, null, [['weather', { city: 'Oslo' }]], 'Hm.'],
-  ['may think', ONE, must, null, [['weather', { city: 'Oslo' }]]],
-  [
-    'mistral',
-    `[TOOL_CALLS][{"name": "weather", "arguments": ${OSLO}, "id": "abcdefghi"}, {"name": "weather_now", "arguments": {}, "id": "abcdefghj"}]`,
-    {},
-    null,
-    [
-      ['weather', { city: 'Oslo' }],
-      ['weather_now', {}],
-    ],
-  ],
-  [
-    'marked',
-    `[TOOL_CALLS]weather[ARGS]${OSLO}[TOOL_CALLS]weather_now[ARGS]{}`,
-    {},
-    null,
-    [
-      ['weather', { city: 'Oslo' }],
-      ['weather_now', {}],
-    ],
-  ],
-  ['marked', '[TOOL_CALLS]weather_now[ARGS]{}', must, null, [['weather_now', {}]]],
-  ['marked', `[TOOL_CALLS]weather[ARGS]${OSLO}`, format, null, [['weather', { city: 'Oslo' }]]],
-  ['llama', `{"name": "weather", "parameters": ${OSLO}}`, {}, null, [['weather', { city: 'Oslo' }]]],
-  ['llama', `{"name": "weather", "parameters": ${OSLO}}`, format, null, [['weather', { city: 'Oslo' }]]],
-  ['llama', '{"a": 12}', {}, '{"a": 12}', []],
-  ['llama', '{"a": 12}', format, '{"a": 12}', []],
-  [
-    'fields',
-    'Hm.\n<tool_call>\n<function=weather>\n<parameter=city>\nOslo "<x>"\n</parameter>\n<parameter=days>\n3\n</parameter>\n<parameter=warm>\nTrue\n</parameter>\n</function>\n</tool_call>',
-    {},
-    'Hm.\n',
-    [['weather', { city: 'Oslo "<x>"', days: 3, warm: true }]],
-  ],
-  [
-    'fields',
-    '<tool_call>\n<function=weather>\n<parameter=city>\n7\n</parameter>\n</function>\n</tool_call>',
-    must,
-    null,
-    [['weather', { city: '7' }]],
-  ],
-  [
-    'pairs',
-    '<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>',
-    must,
-    null,
-    [['weather', { city: 'Oslo' }]],
-  ],
-  [
-    'texts',
-    `<function=weather>${OSLO}</function><function=weather_now>{}</function>`,
-    {},
-    null,
-    [
-      ['weather', { city: 'Oslo' }],
-      ['weather_now', {}],
-    ],
-  ],
-  [
-    'numbered',
-    `<|START|>[{"call": "0", "tool": "weather", "parameters": ${OSLO}}, {"call": "1", "tool": "weather_now", "parameters": {}}]<|STOP|>`,
-    {},
-    null,
-    [
-      ['weather', { city: 'Oslo' }],
-      ['weather_now', {}],
-    ],
-  ],
-];
-
-for (const marks of [true, false])
-  describe(`replies of several parts, with marks that are ${marks ? 'tokens' : 'spelled'}`, () => {
-    /** @type {import('../../js/shared/types.js').Engine} */
-    let engine;
-    /** @type {Record<string, import('../../js/shared/types.js').Model>} */
-    const models = {};
-    before(async () => {
-      engine = await createEngine({ threads: 1 });
-      for (const [name, template] of Object.entries(TEMPLATES))
-        models[name] = await engine.load(fromBytes(await modelWith(template, { marks })));
-    });
-    after(() => engine.close());
-
-    for (const [name, text, more, content, calls, reasoning] of REPLIES)
-      test(`${name}: ${JSON.stringify(text)} ${JSON.stringify(more)}`, async (t) => {
-        // Both a thought and a call begin with the same token then.
-        if (!marks && more === must && text.startsWith('<think>')) return;
-        const { refused } = writes(t, text, { marks });
-        const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
-        const whole = /** @type {any} */ (await models[name].chat.completions.create(request));
-        const [{ message, finish_reason }] = whole.choices;
-        const read = (/** @type {any[]} */ all = []) =>
-          all.map(({ function: { name: called, arguments: given } }) => [called, JSON.parse(given)]);
-        assert.deepEqual(refused, []);
-        assert.deepEqual(read(message.tool_calls), calls);
-        assert.deepEqual([message.content, message.reasoning_content], [content, reasoning]);
-        assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');
-        if (name === 'mistral') assert.equal(message.tool_calls?.[0].id, 'abcdefghi');
-      });
-
-    test('a stream has the same text and calls', async (t) => {
-      writes(t, `Well <tool ${ONE}\n${ONE}`, { marks });
-      const deltas = [];
-      const request = { messages, tools: TOOLS, max_tokens: 400, stream: /** @type {const} */ (true) };
-      for await (const { choices } of await models.hermes.chat.completions.create(request)) deltas.push(choices[0]);
-      assert.equal(deltas.map(({ delta }) => delta.content ?? '').join(''), 'Well <tool ');
-      const calls = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
-      assert.deepEqual(
-        calls.map(({ index, function: { name, arguments: given } }) => [index, name, given]),
-        [0, 1].map((index) => [index, 'weather', '{"city":"Oslo"}']),
-      );
-      assert.equal(deltas.at(-1)?.finish_reason, 'tool_calls');
-    });
-
-    test('reasoning that does not end leaves room for what follows it', async (t) => {
-      const body = { messages, temperature: 0, max_tokens: 90, stream: /** @type {const} */ (false) };
-      const thinks = (/** @type {object} */ more) => models.thinks.chat.completions.create({ ...body, ...more });
-      writes(t, 'So. '.repeat(500), { marks });
-      const held = (await thinks(format)).choices[0];
-      assert.deepEqual([typeof JSON.parse(held.message.content ?? '').a, held.finish_reason], ['number', 'stop']);
-      assert.match(held.message.reasoning_content ?? '', /^(So\. ){5}/);
-      const [{ message, finish_reason }] = (await thinks({ tools: TOOLS, tool_choice: 'required' })).choices;
-      assert.equal(finish_reason, 'tool_calls');
-      assert.equal(message.tool_calls?.length, 1);
-    });
-
-    test('a context that is full amid calls leaves those that are whole', async (t) => {
-      writes(t, `${ONE}\n`.repeat(100), { marks });
-      const { chat } = models.hermes;
-      const [{ message, finish_reason }] = (await chat.completions.create({ messages, tools: TOOLS })).choices;
-      assert.ok((message.tool_calls?.length ?? 0) > 10);
-      for (const { function: called } of message.tool_calls ?? [])
-        assert.equal(typeof JSON.parse(called.arguments), 'object');
-      assert.equal(finish_reason, 'tool_calls');
-    });
-  });
-
-test('a template whose calls are not understood, or are lost, is refused by name', async (t) => {
-  const engine = await createEngine({ threads: 1 });
-  const ask = async (/** @type {string} */ template) => {
-    const model = await engine.load(fromBytes(await modelWith(template)));
-    return model.chat.completions.create({ messages, tools: TOOLS, max_tokens: 40 });
+test('options are checked by kind and range', () => {
+  const signal = { throwIfAborted() {} };
+  const wrong = {
+    generate: {
+      maxTokens: [1.5, -1, NaN, '5', true],
+      deadline: [true, '5', -1, NaN, null, new Date(NaN)],
+      temperature: [Infinity, NaN, '1', -0.1],
+      topP: [1.1, NaN],
+      presencePenalty: [Infinity, -Infinity, NaN],
+      maxTokensPerSecond: [0, -1, '5', true],
+      signal: [signal, {}, null],
+    },
+    load: { budget: ['5', true, 0, NaN], context: [1.5, Infinity], sessions: [0, 64] },
+    fromUrl: { timeout: ['5', true, NaN, -1], retryDelay: [Infinity, '1'], retries: [1.5, Infinity] },
   };
-  for (const calls of [
-    each("{{ 'call ' + f.name + ' with ' + (f.arguments | length | string) }}"),
-    each('{{ c.id + f.arguments.values() | join }}'),
-    '',
-  ])
-    await assert.rejects(ask(turns(calls)), {
-      code: 'UNSUPPORTED',
-      message: /writes calls of tools is not understood/,
+  for (const [what, options] of Object.entries(wrong))
+    for (const [name, values] of Object.entries(options))
+      for (const value of values)
+        assert.throws(
+          () => checkOptions(/** @type {any} */ (what), { [name]: value }),
+          { code: 'ARGUMENT', details: { param: name } },
+          `${what} ${name}: ${value}`,
+        );
+  checkOptions('generate', {
+    maxTokens: Infinity,
+    deadline: new Date(),
+    maxTokensPerSecond: Infinity,
+    signal: new AbortController().signal,
+  });
+});
+
+test('a wrong call that nobody reads is reported, in each engine and in a chat', async (t) => {
+  const { error } = console;
+  t.after(() => (console.error = error));
+  /** @type {any[]} */
+  const reports = [];
+  console.error = (one) => reports.push(one.code);
+  for (const create of [createEngine, createWorkerEngine]) {
+    const engine = await create({ threads: 1 });
+    const model = await engine.load(fromBytes(await tinyModel()));
+    const chat = await model.createChat();
+    const wrong = /** @type {any} */ ({ maxTokens: -1 });
+    const read = [model.generate('x', wrong), chat.send('x', wrong)];
+    model.generate('x', wrong);
+    model.reply([{ role: 'user', content: 'x' }], wrong);
+    chat.send('x', wrong);
+    for (const one of read) await assert.rejects(one.done(), { code: 'ARGUMENT' });
+    await new Promise((resolve) => setTimeout(resolve)); // timers run in order
+    assert.deepEqual(reports.splice(0), ['ARGUMENT', 'ARGUMENT', 'ARGUMENT']);
+    await engine.close();
+  }
+});
+
+test('a program that has opened ports of its engine still ends', () => {
+  const module = (/** @type {string} */ name) => JSON.stringify(new URL(`../../js/${name}`, import.meta.url).href);
+  for (const close of ['', 'await engine.close();']) {
+    const program = `import { createEngine } from ${module('engine.js')};
+      const engine = await createEngine({ threads: 1 });
+      await engine.openPort(); await engine.openPort(); ${close} console.log('end');`;
+    const { status, stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+      timeout: 60_000,
     });
-  writes(t, ONE);
-  const tells = turns("{# <tool_call>\\n{'name': … } #}").replace('{#', '{# <tool_call>\\n{"name": …}');
-  assert.equal((await ask(tells)).choices[0].message.tool_calls?.length, 1, 'the template tells of them in this form');
-  await engine.close();
-});
-
-test('what calls that are names and values can not be held to is refused by name', async () => {
-  const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.fields)));
-  const strange = { name: 'f', parameters: { type: 'object', properties: {}, minProperties: 1 } };
-  const tools = /** @type {any} */ ([{ type: 'function', function: strange }]);
-  await assert.rejects(model.chat.completions.create({ messages, tools, tool_choice: 'required' }), {
-    code: 'GRAMMAR',
-    message: /minProperties/,
-  });
-  await engine.close();
-});
-
-test('references in parameters are those of each tool: by pointer, $anchor and $id', async () => {
-  const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
-  const days = { enum: [3] };
-  const one = (/** @type {object} */ ref, /** @type {object} */ defs) => ({
-    type: 'object',
-    properties: { days: ref },
-    required: ['days'],
-    ...defs,
-  });
-  for (const given of [
-    one({ $ref: '#/$defs/days' }, { $defs: { days } }),
-    one({ $ref: '#days' }, { $defs: { x: { $anchor: 'days', ...days } } }),
-    one({ $ref: 'days' }, { $id: 'https://example.com/a', $defs: { x: { $id: 'days', ...days } } }),
-    one({ $ref: 'https://example.com/days' }, { $defs: { x: { $id: 'https://example.com/days', ...days } } }),
-  ]) {
-    const tools = /** @type {any} */ ([
-      { type: 'function', function: { name: 'f', parameters: given } },
-      {
-        type: 'function',
-        function: { name: 'g', parameters: one({ $ref: '#/$defs/days' }, { $defs: { days: { enum: [3] } } }) },
-      },
-    ]);
-    const [{ message }] = (
-      await model.chat.completions.create({ messages, tools, tool_choice: 'required', max_tokens: 200 })
-    ).choices;
-    assert.equal(message.tool_calls?.[0].function.arguments, '{"days":3}');
+    assert.deepEqual([signal, status, stdout.trim()], [null, 0, 'end']);
   }
-  await engine.close();
 });
 
-const PUBLISHED = fileURLToPath(new URL('../../../shared/data/templates', import.meta.url));
-/** Of published templates: a first call, what stands before another, and behind the last. @type {Record<string, [string, string | null, string] | null>} */
-const FORMS = {
-  'Qwen-Qwen2.5-7B-Instruct': [
-    '<tool_call>\n{"name": "N", "arguments": A}\n</tool_call>',
-    '\n<tool_call>\n{"name": "N", "arguments": A}\n</tool_call>',
-    '',
-  ],
-  'NousResearch-Hermes-3-Llama-3.1-8B-tool_use': [
-    '<tool_call>\n{"name": "N", "arguments": A}\n</tool_call>',
-    '\n<tool_call>\n{"name": "N", "arguments": A}\n</tool_call>',
-    '',
-  ],
-  'meta-llama-Llama-3.1-8B-Instruct': ['{"name": "N", "parameters": A}', null, ''],
-  'meta-llama-Llama-3.2-3B-Instruct': ['{"name": "N", "parameters": A}', null, ''],
-  'mistralai-Mistral-Nemo-Instruct-2407': [
-    '[TOOL_CALLS][{"name": "N", "arguments": A, "id": "I"}',
-    ', {"name": "N", "arguments": A, "id": "I"}',
-    ']',
-  ],
-  'meetkai-functionary-medium-v3.1': ['<function=N>A</function>', '<function=N>A</function>', ''],
-  'CohereForAI-c4ai-command-r7b-12-2024-tool_use': [
-    '<|START_ACTION|>[\n    {"tool_call_id": "C", "tool_name": "N", "parameters": A}',
-    ',\n    {"tool_call_id": "C", "tool_name": "N", "parameters": A}',
-    '\n]<|END_ACTION|>',
-  ],
-  'llama-cpp-deepseek-r1': [
-    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json\nA\n```<｜tool▁call▁end｜>',
-    '\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json\nA\n```<｜tool▁call▁end｜>',
-    '<｜tool▁calls▁end｜>',
-  ],
-  'google-gemma-2-2b-it': null,
-  'microsoft-Phi-3.5-mini-instruct': null,
-};
-/** @returns {string[]} */
-function published() {
-  try {
-    return readdirSync(PUBLISHED);
-  } catch {
-    return [];
-  }
-}
-test('forms of published templates', { skip: !published().length && 'shared/data/templates is not here' }, () => {
-  for (const [name, wanted] of Object.entries(FORMS)) {
-    const render = compile(readFileSync(join(PUBLISHED, `${name}.jinja`), 'utf8'));
-    const form = callForm(
-      (context) => render({ documents: null, bos_token: '', eos_token: EOS, ...context }),
-      [EOS, '<|END_OF_TURN_TOKEN|>', '<|eom_id|>'],
+test('a port ends with its engine: calls over it fail, and nothing waits', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const far = await connectEngine(await engine.openPort());
+  const model = await far.load(fromBytes(await tinyModel()));
+  const died = new Promise((resolve) => far.events.addEventListener('died', resolve));
+  await engine.close();
+  await soon(died, 'the event "died"');
+  await assert.rejects(model.tokenize('x'), { code: 'NO_WORKER' });
+  await far.close();
+});
+
+test('a load that fails releases its memory, and the engine knows no dead model', async (t) => {
+  const engine = await createEngine({ threads: 2 });
+  t.after(() => engine.close());
+  const bytes = await tinyModel();
+  const { attach } = Threads.prototype;
+  const { settleChat } = LocalModel.prototype;
+  t.after(() => {
+    Threads.prototype.attach = attach;
+    LocalModel.prototype.settleChat = settleChat;
+  });
+  /** @type {import('../../js/wasm/wasm.js').Wasm[]} */
+  const failed = [];
+  Threads.prototype.attach = async (wasm) => {
+    failed.push(wasm);
+    throw new Error('no threads');
+  };
+  await assert.rejects(engine.load(fromBytes(bytes)), { message: 'no threads' });
+  Threads.prototype.attach = function (wasm, ...given) {
+    failed.push(wasm);
+    return attach.call(this, wasm, ...given);
+  };
+  LocalModel.prototype.settleChat = async () => {
+    throw new Error('no chat');
+  };
+  await assert.rejects(engine.load(fromBytes(bytes)), { message: 'no chat' });
+  assert.deepEqual(
+    failed.map(({ alive }) => alive),
+    [false, false],
+  );
+  LocalModel.prototype.settleChat = settleChat;
+  const model = /** @type {any} */ (await engine.load(fromBytes(bytes)));
+  assert.equal(model.siblings.size, 1);
+});
+
+test('a reply that nobody reads on does not keep others waiting for ever', async (t) => {
+  setTimeouts(t, { sessionWait: 0, sessionLook: 1 });
+  const engine = await createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const model = await engine.load(fromBytes(await tinyModel()));
+  const parts = model.generate('x', { maxTokens: 50 })[Symbol.asyncIterator]();
+  await parts.next();
+  await assert.rejects(soon(model.generate('y').done(), 'the refusal'), { code: 'NO_SESSION' });
+  await parts.return?.();
+  assert.equal((await model.generate('y', { maxTokens: 2 }).done()).ids.length, 2);
+});
+
+test('a session that is made while its model closes is closed, over a port', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const far = await connectEngine(await engine.openPort());
+  const bytes = await tinyModel();
+  for (let round = 0; round < 5; round++) {
+    const model = await far.load(fromBytes(bytes));
+    const made = model.createSession().then(
+      (session) => session.stats(),
+      (error) => Promise.reject(error),
     );
-    const letters = (/** @type {string | null} */ text) =>
-      text?.replaceAll(NAME, 'N').replaceAll(ARGUMENTS, 'A').replaceAll(ID, 'I').replaceAll(COUNT, 'C') ?? null;
-    assert.deepEqual(form && [letters(form.first), letters(form.next), form.after], wanted, name);
+    const closed = model.close();
+    await assert.rejects(made, { code: 'CLOSED' });
+    await closed;
+    await model.close(); // once more is nothing
   }
+  await far.close();
+  await engine.close();
 });

@@ -220,9 +220,76 @@ test('without hashes a file that changes at last is recognised', async (t) => {
   await assert.rejects(engine.load(fromUrl(server.url, QUICK)), { code: 'CHANGED' });
 });
 
-test('an etag that the page may see tells of a change at once', async (t) => {
-  const server = await serving(t, ({ n }) => ({ headers: { etag: n > 2 ? '"b"' : '"a"' } }));
+/** How the nodes of a network name the same bytes, by the number of the request. @type {Record<string, (n: number) => Record<string, string>>} */
+const names = {
+  'another ETag in each answer': (n) => ({ etag: `"${n}"` }),
+  'two ETags, in turn': (n) => ({ etag: n % 2 ? '"a"' : '"b"' }),
+  'weak and strong': (n) => ({ etag: n % 2 ? '"a"' : 'W/"a"' }),
+  'another date in each answer': (n) => ({ 'last-modified': new Date(1e12 + n * 1e6).toUTCString() }),
+  'an ETag or a date': (n) => (n % 2 ? { etag: '"a"' } : { 'last-modified': 'Sat, 01 Jan 2000 00:00:00 GMT' }),
+};
+for (const [what, headers] of Object.entries(names)) {
+  test(`nodes that name the same bytes differently, ${what}: hashes tell, and no byte is fetched twice`, async (t) => {
+    const server = await serving(t, ({ n }) => ({ headers: headers(n) }));
+    await good(server);
+    const sum = server.requests.map(span).reduce((all, [from, to]) => all + to - from, 0);
+    assert.equal(sum, bytes.length);
+  });
+}
+
+test('another file with another ETag from some range on is CHANGED', async (t) => {
+  const server = await serving(t, ({ n }) =>
+    n > 2 ? { file: other, headers: { etag: '"b"' } } : { headers: { etag: '"a"' } },
+  );
   await assert.rejects(engine.load(fromUrl(server.url, QUICK)), { code: 'CHANGED' });
+});
+
+/** Servers that never send what was asked for. Each is left after some tries. @type {Record<string, import('../server/faults.mjs').Rule>} */
+const endless = {
+  'ranges from elsewhere, whatever is asked': { status: 206, shift: 5, expose: true },
+  'ranges from elsewhere, unseen': { status: 206, shift: 5 },
+  'more than was asked for': { length: 'whole', status: 206, total: 7, expose: true },
+  'nothing at all': { truncate: { after: 0 }, length: 'none' },
+  'an answer that breaks at once': { drop: { after: 0 } },
+  'a reset at once': { reset: { after: 0 } },
+  'compressed ranges': { gzip: true, expose: true },
+  'ranges that claim to be compressed': { gzip: 'lie', expose: true },
+};
+for (const [what, fault] of Object.entries(endless)) {
+  for (const [when, from] of /** @type {const} */ ([
+    ['from the first request on', 0],
+    ['once the header has come', 2],
+  ])) {
+    test(`a server that always sends ${what}, ${when}: an error, or the file, after a bounded number of requests`, async (t) => {
+      const server = await serving(t, ({ n }) => (n >= from ? fault : undefined));
+      await good(server).catch((error) => {
+        assert.equal(error.name, 'BqError');
+        assert.ok(error.code !== 'TRAP' && error.hint, `${error.code}: ${error.message}`);
+      });
+      assert.ok(server.requests.length < 40, `${server.requests.length} requests`);
+      const sent = server.requests.reduce((all, request) => all + request.sent, 0);
+      assert.ok(sent < 8 * bytes.length, `${sent} bytes of ${bytes.length}`);
+    });
+  }
+}
+
+test('waits without a limit: a time-out or a delay of Infinity sets no timer that ends at once', async (t) => {
+  const server = await serving(t, { drop: 5 * MiB, times: 1 });
+  /** @type {Error[]} */
+  const warnings = [];
+  const note = (/** @type {Error} */ warning) => warnings.push(warning);
+  process.on('warning', note);
+  t.after(() => process.off('warning', note));
+  await good(server, {}, { timeout: Infinity, retryDelay: 1 });
+  assert.deepEqual(warnings.map(String), []);
+  // With a delay without a limit the second try never comes: the first failure is waited out until the abort.
+  const other = await serving(t, { drop: 5 * MiB });
+  const controller = new AbortController();
+  const loading = engine.load(fromUrl(other.url, { ...QUICK, retryDelay: Infinity }), {
+    signal: controller.signal,
+    onProgress: ({ failures }) => failures && controller.abort(),
+  });
+  await assert.rejects(loading, { name: 'AbortError' });
 });
 
 test('at the last byte all layers but one are computed', async (t) => {

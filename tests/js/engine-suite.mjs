@@ -130,6 +130,99 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
+    test('calls at once share one session: each waits its turn, in order, and an abort ends the wait', async () => {
+      const model = await load();
+      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).done()).ids;
+      const wanted = await alone();
+      const order = [];
+      const controller = new AbortController();
+      const aborted = model.generate(PROMPT, { signal: controller.signal }).done();
+      const calls = [
+        alone(),
+        model.completions.create({ prompt: PROMPT, temperature: 0, max_tokens: 6 }),
+        assert.rejects(aborted, { name: 'AbortError' }),
+        alone(),
+        model.embed(['x']),
+        model.choose(PROMPT, ['a', 'b']),
+        model.promptState([{ role: 'system', content: 'Be kind' }]),
+      ].map(async (call, i) => {
+        const result = await call;
+        order.push(i);
+        return result;
+      });
+      controller.abort();
+      const [first, completion, , third, { vectors }, { best }] = /** @type {any[]} */ (await Promise.all(calls));
+      assert.deepEqual([first, third], [wanted, wanted]);
+      assert.equal(completion.usage.completion_tokens, 6);
+      assert.deepEqual([vectors.length, typeof best], [1, 'string']);
+      assert.ok(order.indexOf(0) < order.indexOf(3), `${order}`);
+      const waiting = assert.rejects(Promise.all([model.generate(PROMPT).done(), model.generate(PROMPT).done()]), {
+        code: 'CLOSED',
+      });
+      await model.tokenize('x');
+      await model.close();
+      await waiting;
+    });
+
+    test('embeddings that are asked for first, at once: each has its vectors, and an abort is heard in the queue', async () => {
+      const model = await load();
+      const controller = new AbortController();
+      const calls = ['a', 'b', 'c'].map((text) => model.embed([text]));
+      const last = assert.rejects(model.embed(['d'], { signal: controller.signal }), { message: 'enough' });
+      controller.abort(new Error('enough'));
+      for (const [i, { vectors }] of (await Promise.all(calls)).entries())
+        assert.deepEqual(vectors, (await model.embed([['a', 'b', 'c'][i]])).vectors);
+      await last;
+      await model.close();
+    });
+
+    test('a loop and done() beside it read the same parts; a throwing callback is reported, and ends nothing', async () => {
+      const failures = [];
+      const listen = (event) => (event.preventDefault?.(), failures.push(event));
+      const { error } = console;
+      console.error = listen;
+      globalThis.addEventListener?.('error', listen);
+      const onProgress = () => {
+        throw new Error('of the page');
+      };
+      const model = await engine.load(fromBytes(file), { onProgress });
+      const session = await model.createSession();
+      const run = session.generate(PROMPT, { ...GREEDY, maxTokens: 12, onProgress });
+      const [{ parts, result }, whole] = await Promise.all([collect(run), run.done()]);
+      assert.deepEqual(
+        parts.map(({ id }) => id),
+        whole.ids,
+      );
+      assert.equal(parts.map(({ text }) => text).join(''), whole.text);
+      assert.equal(result, whole);
+      const late = session.generate(PROMPT, { ...GREEDY, maxTokens: 12 });
+      const ended = late.done();
+      assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after done()');
+      assert.deepEqual((await ended).ids, whole.ids);
+      await model.close();
+      console.error = error;
+      globalThis.removeEventListener?.('error', listen);
+      assert.ok(failures.length >= 3, `${failures.length} reports`);
+    });
+
+    test('leaving a loop leaves the session as far as it was read', async () => {
+      await withSession(async (session) => {
+        const prompt = await session.append(PROMPT).then(() => session.tokens());
+        const whole = (await session.generate(null, { ...GREEDY, maxTokens: 24 }).done()).ids;
+        for (const count of [1, 4, 7, 8, 9, 23, 24]) {
+          const run = session.generate(prompt, { ...GREEDY, maxTokens: 24 });
+          let seen = 0;
+          for await (const part of run) if (part.id >= 0 && ++seen === count) break;
+          assert.deepEqual(run.result?.ids, whole.slice(0, count));
+          assert.equal(run.result?.reason, count < 24 ? 'abort' : 'length');
+          assert.equal(run.result?.timings.tokens, count);
+          assert.deepEqual(await session.tokens(), [...prompt, ...whole.slice(0, count)]);
+          const { ids } = await session.generate(null, { ...GREEDY, maxTokens: 24 - count }).done();
+          assert.deepEqual(ids, whole.slice(count), `goes on behind ${count} tokens`);
+        }
+      });
+    });
+
     test('the same tokens from bytes, Blob, ranges and a server without ranges', async () => {
       const ranged = await faultServer(file);
       const whole = await faultServer(file, { status: 200 });
@@ -212,6 +305,27 @@ export function engineSuite(name, create) {
       assert.equal(await model.detokenize([BYTE + 0xe6, BYTE + 0x97]), '\ufffd', 'a cut character');
       await model.close();
     });
+
+    test('shares that leave the likeliest token alone, at any temperature; a repetition window of nothing and of everything', () =>
+      withSession(async (session) => {
+        const generate = async (/** @type {import('../../js/shared/types.js').GenerateOptions} */ options) =>
+          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).done()).ids;
+        const greedy = await generate({ temperature: 0 });
+        for (const options of [
+          { topP: 0 },
+          { topP: 0, topK: 0 },
+          { topP: 1e-300, topK: 7 },
+          { topK: 1 },
+          { minP: 1, topP: 1 },
+        ])
+          assert.deepEqual(await generate({ temperature: 1.5, ...options }), greedy, JSON.stringify(options));
+        const penalized = { temperature: 0, repeatPenalty: 1.5 };
+        assert.deepEqual(await generate({ ...penalized, repeatLast: 0 }), greedy);
+        const all = await generate({ ...penalized, repeatLast: 2 ** 32 - 1 });
+        assert.deepEqual(await generate({ ...penalized, repeatLast: 200 }), all);
+        assert.notDeepEqual(all, greedy);
+        await assert.rejects(generate({ repeatPenalty: 1e39 }), { code: 'ARGUMENT', message: /repeat_penalty/ });
+      }));
 
     test('generate: parts, text and ids belong together', () =>
       withSession(async (session, model) => {

@@ -199,6 +199,40 @@ test('another file at the address: the rest of the old one is not mixed with it'
   }
 });
 
+test('nodes of a network that name the same bytes differently: one answer is read to its end', async (t) => {
+  for (const from of [0, 2]) {
+    const { server, engine, source } = await opened(t);
+    server.faults = [({ n }) => ({ headers: { etag: n < from ? '"a"' : `"${n}"` }, expose: true })];
+    assert.equal(await idsOf(await engine.load(source, options)), EXPECTED);
+    server.faults = [{ refuse: true }];
+    assert.equal(await idsOf(await engine.load(source, options)), EXPECTED, 'it is kept');
+  }
+});
+
+test('replaced amid its download by a file with the same header and length, on a server that names no version: never a mixture', async (t) => {
+  const other = randomGguf(config, { seed: 2 });
+  assert.equal(other.length, file.length);
+  const expected = await idsOf(await plain.load(fromBytes(other), options));
+  assert.notEqual(expected, EXPECTED);
+  const { server, engine, source, asked } = await opened(t);
+  await engine.load(source, options).then((model) => model.close());
+  const ranges = asked().length;
+  assert.ok(ranges >= 4, `${ranges} ranges`);
+  let refused = 0;
+  for (let first = 1; first < ranges; first++) {
+    await engine.store?.clear();
+    let n = 0;
+    server.faults = [() => (n++ >= first ? { file: other } : undefined)];
+    const load = async () => idsOf(await engine.load(source, options));
+    // Where all weights came after the change, it is the other file.
+    const outcome = await load().catch((error) => error.code);
+    refused += Number(outcome === 'CHANGED');
+    assert.ok(['CHANGED', expected].includes(outcome), `from request ${first} on: ${outcome}`);
+    assert.equal(await load(), expected);
+  }
+  assert.ok(refused > 0);
+});
+
 test('a file that ends too early, a server without ranges, a header that lies', async (t) => {
   const { server, engine, source } = await opened(t);
   server.faults = [{ file: file.subarray(0, file.length - 100_000) }];

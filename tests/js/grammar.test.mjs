@@ -451,7 +451,7 @@ describe('schemas', () => {
     ],
     [{ type: 'number', minimum: '3' }, /minimum must be a number/],
     [{ properties: { a: 3 } }, /must be an object or a boolean/],
-    [{ type: 'strin' }, /type "strin" is none/],
+    [{ type: 'strin' }, /name of a type, found "strin"/],
     [
       { allOf: Array.from({ length: 12 }, () => ({ anyOf: [{ minimum: 1 }, { minLength: 1 }, { minItems: 1 }] })) },
       /too many states/,

@@ -91,8 +91,8 @@ test('what is no head is refused, and says why', () => {
   const good = writeHead(HEAD, { type: 'f32' });
   const nan = writeHead({ ...HEAD, weights: HEAD.weights.map(() => NaN) }, { type: 'f32' });
   for (const [file, says] of /** @type {[any, RegExp][]} */ ([
-    [null, /none/],
-    [{}, /none/],
+    [null, /no "format"/],
+    [{}, /no "format"/],
     [{ ...good, version: 2 }, /version 2/],
     [{ ...good, labels: ['a'] }, /labels/],
     [{ ...good, labels: 'ab' }, /labels/],

@@ -8,6 +8,8 @@ import { inspectForeign } from '../../bin/inspect-foreign.js';
 import { configOf } from '../../js/convert/hf-names.js';
 import { FAMILIES } from '../../js/convert/families/index.js';
 import { convert } from '../../js/convert/index.js';
+import { listSafetensors } from '../../js/convert/read/safetensors.js';
+import { openBytes } from '../../js/sources/bytes.js';
 import { testFolder } from './folders.mjs';
 
 const { fresh } = testFolder('hf-hostile');
@@ -54,6 +56,28 @@ const FOLDERS = {
     safetensors({ a: { dtype: 'F32', shape: [2 ** 40, 2 ** 40], data_offsets: [0, 4] } }),
     JSON.stringify(LLAMA),
   ],
+  'bytes in front of the first tensor': [
+    safetensors({ a: { dtype: 'F32', shape: [15], data_offsets: [4, 64] } }),
+    JSON.stringify(LLAMA),
+  ],
+  'bytes between two tensors': [
+    safetensors({
+      a: { dtype: 'F32', shape: [1], data_offsets: [0, 4] },
+      b: { dtype: 'F32', shape: [1], data_offsets: [60, 64] },
+    }),
+    JSON.stringify(LLAMA),
+  ],
+  'tensors that overlap': [
+    safetensors({
+      a: { dtype: 'F32', shape: [15], data_offsets: [0, 60] },
+      b: { dtype: 'F32', shape: [2], data_offsets: [56, 64] },
+    }),
+    JSON.stringify(LLAMA),
+  ],
+  'bytes behind the last tensor': [
+    safetensors({ a: { dtype: 'F32', shape: [15], data_offsets: [0, 60] } }),
+    JSON.stringify(LLAMA),
+  ],
   'a length beyond all': [Buffer.alloc(16, 255), '{}'],
   'no bytes': [Buffer.alloc(0), '{}'],
   'a configuration that is no JSON': [safetensors({}), '{'],
@@ -61,6 +85,18 @@ const FOLDERS = {
   'a model_type that is an object': [safetensors({}), '{"model_type":{}}'],
   'a model_type of all objects': [safetensors({}), '{"model_type":"__proto__"}'],
 };
+
+test('bytes of a safetensors file that belong to no tensor or to two: refused with the place', async () => {
+  /** @type {[string, RegExp][]} */
+  const cases = [
+    ['bytes in front of the first tensor', /4 bytes in front of tensor "a"/],
+    ['bytes between two tensors', /56 bytes in front of tensor "b"/],
+    ['tensors that overlap', /tensor "b" .*overlaps another by 4 bytes/],
+    ['bytes behind the last tensor', /4 bytes behind its last tensor/],
+  ];
+  for (const [what, message] of cases)
+    await assert.rejects(listSafetensors(openBytes(new Uint8Array(FOLDERS[what][0]))), { code: 'FORMAT', message });
+});
 
 for (const [what, [bytes, config]] of Object.entries(FOLDERS))
   test(`refused with a reason: ${what}`, async () => {

@@ -10,6 +10,7 @@ import { createSharedEngine } from '../../js/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { inTime } from '../waiting.mjs';
 import { random, tinyModel } from './fixture.mjs';
+import { interruptLeader } from './interrupt-leader.mjs';
 
 const bytes = await tinyModel({ config: { hidden: 64, heads: 4, ffn: 128, context: 512 } });
 /** As many as may have a session, and a reply, at once. */
@@ -33,12 +34,8 @@ for (const seed of [1, 2, 3])
     let done = 0;
     let restarted = 0;
 
-    /** The lock of whoever leads is taken from it. */
-    const rob = async () => {
-      const { held } = await navigator.locks.query();
-      const name = held?.find((lock) => lock.name?.endsWith(`${t.name} leader`))?.name;
-      if (name) await navigator.locks.request(name, { steal: true }, async () => {});
-    };
+    /** Something that is no tab leads the next term for a moment. */
+    const rob = () => interruptLeader(t.name);
 
     const tab = async () => {
       const engine = await createSharedEngine({ name: t.name, threads: 1, cache });

@@ -12,6 +12,7 @@ import { faultServer } from '../server/faults.mjs';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
+import { interruptLeader } from './interrupt-leader.mjs';
 
 const bytes = await tinyModel({ config: BIG, type: 'bq4' });
 const LOAD = { batch: 8 };
@@ -266,19 +267,32 @@ test('who comes while the leader is frozen waits as long as it is told, and lead
   assert.deepEqual(await leader.ask('reply', short), wanted.ids);
 });
 
-test('a lock that is taken away amid a reply: who has taken it leads, and the reply goes on', async (t) => {
+test('a leader of a higher term amid a reply: the lower one resigns, and the reply goes on with the same tokens', async (t) => {
   const here = await place(t);
   const engine = await here.tab();
   const model = await here.load(engine);
-  const name = (await navigator.locks.query()).held?.find((lock) => lock.name?.endsWith(`${t.name} leader`))?.name;
-  assert.ok(name);
   const wanted = (await alone(20)).ids;
   /** @type {number[]} */
   const ids = [];
   for await (const { id } of model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 }))
-    if (ids.push(id) === 3) await navigator.locks.request(name, { steal: true }, async () => {});
+    if (ids.push(id) === 3) await interruptLeader(t.name);
   assert.deepEqual(ids, wanted);
   assert.equal(here.workers.length, 2, 'it has begun anew');
+});
+
+test('a tab that waits for a lower term takes part in the higher one, and leads it in its turn', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  const models = [await here.load(one), await here.load(two)];
+  const before = await models[1].generate(short, { temperature: 0, maxTokens: 5 });
+  await interruptLeader(t.name);
+  for (const model of models)
+    assert.deepEqual((await model.generate(short, { temperature: 0, maxTokens: 5 })).ids, before.ids);
+  assert.deepEqual([one.info.leads, two.info.leads].sort(), [false, true], 'one leads');
+  const [leader, [model, other]] = one.info.leads ? [one, [models[1], two]] : [two, [models[0], one]];
+  await leader.close();
+  assert.deepEqual((await model.generate(short, { temperature: 0, maxTokens: 5 })).ids, before.ids);
+  assert.equal(other.info.leads, true);
 });
 
 test('the worker of the leader dies: the engine begins anew', async (t) => {

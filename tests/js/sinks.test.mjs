@@ -29,6 +29,41 @@ test('each build, with and without threads, however a prompt is cut: the same lo
   for (let i = 3; i < all.length; i++) assert.deepEqual(all[i], all[i % 3]);
 });
 
+test('a text that was cut where the window begins in another block of the cache: saved, restored and gone on with', async () => {
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromBytes(tiny), { ...sinking, sessions: 2 });
+  const sizes = [];
+  for (const length of [456, 457, 455, 454]) {
+    const [one, other] = [await model.createSession(), await model.createSession()];
+    await one.append(ids.slice(0, 450));
+    await one.generate(null, { ...endless, maxTokens: 30 }).done();
+    await one.truncate(length);
+    const saved = await one.save();
+    sizes.push(saved.length);
+    await other.restore(saved);
+    const options = { ...endless, maxTokens: 20, seed: length };
+    const next = await one.generate(null, options).done();
+    assert.deepEqual((await other.generate(null, options).done()).ids, next.ids);
+    await one.close();
+    await other.close();
+  }
+  assert.equal(sizes[0], sizes[1]); // one block of each layer
+  await engine.close();
+});
+
+test('vectors of texts that begin alike, each longer than the one before', async () => {
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const windowed = await tinyModel({ config: { context: 2048, window: 300, global_every: 2 } });
+  const model = await engine.load(fromBytes(windowed), { context: 2048 });
+  const text = Uint32Array.from({ length: 2000 }, (_, i) => (i * 7 + (i % 5)) % 40);
+  for (const n of [1200, 1600]) await model.embed([text.subarray(0, n)]);
+  const { vectors } = await model.embed([text]);
+  await model.close();
+  const fresh = await engine.load(fromBytes(windowed), { context: 2048 });
+  assert.deepEqual((await fresh.embed([text])).vectors, vectors);
+  await engine.close();
+});
+
 test('a text longer than the model was made for: kept, forked, saved and gone on with; its receipt can be checked', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const model = await engine.load(fromBytes(tiny), { ...sinking, forks: 1, sessions: 2 });

@@ -1,6 +1,7 @@
 // What every backend of the store must do, as plain functions that throw: run in Node by store.test.mjs, in browsers by
 // tests/browser/store.test.mjs.
 import { openStore } from '../../js/store/index.js';
+import { PREFIX } from '../../js/store/layout.js';
 
 /** @import { Store } from '../../js/store/index.js' */
 
@@ -31,6 +32,15 @@ export function digest(bytes) {
   return sum;
 }
 
+/** Stands for SHA-256 where a page has none, and the engine brings it: FNV-1a of all bytes, four times. */
+export const sha256 = globalThis.crypto?.subtle
+  ? undefined
+  : (/** @type {Uint8Array} */ bytes) => {
+      let sum = 0xcbf29ce484222325n;
+      for (const byte of bytes) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
+      return new Uint8Array(new BigUint64Array(4).fill(sum).buffer);
+    };
+
 /** @param {Uint8Array | null} a @param {Uint8Array} b */
 export const same = (a, b) => !!a && a.length === b.length && a.every((byte, i) => byte === b[i]);
 /** @param {boolean} good @param {string} what */
@@ -48,6 +58,7 @@ export function makeFile(seed, chunks) {
   const fileBytes = prefixBytes + data.reduce((sum, { length }) => sum + length, 0);
   const options = {
     url: `https://models.test/file-${seed}.bq4`,
+    prefix,
     fileId: `${seed}`.padStart(32, '0'),
     fileBytes,
     prefixBytes,
@@ -413,11 +424,83 @@ export const cases = {
       'one file',
     );
     equal((await store.find(old.options.url))?.fileId, young.options.fileId, 'found');
-    // The same file at another address is the same file.
-    const entry = await store.open({ ...young.options, url: 'https://mirror.test/m.bq4?token=1' });
+    // A new signature is in the query: the same place, so the same file.
+    const signed = `${old.options.url}?signature=2`;
+    const entry = await store.open({ ...young.options, url: signed });
     equal([entry.has(0), entry.has(1)], [true, false], 'there already');
     await entry.close();
-    equal((await store.find('https://mirror.test/m.bq4?token=1'))?.fileId, young.options.fileId, 'found by both');
+    equal((await store.find(signed))?.fileId, young.options.fileId, 'found by both');
+    await store.close();
+  },
+
+  async 'no file is taken for one at another place, whatever it says of itself'(open) {
+    const good = makeFile(17, 2);
+    const store = await open();
+    await keep(store, good);
+    const { prefix } = makeFile(18, 2);
+    const lookAlikes = {
+      'the same id and lengths': { ...good.options, prefix, url: 'https://other.test/a.bq4' },
+      'the same prefix too': { ...good.options, url: 'https://other.test/file-17.bq4' },
+      'the same path': { ...good.options, prefix, url: `${good.options.url}#b` },
+    };
+    for (const [what, options] of Object.entries(lookAlikes)) {
+      await store.pin((await store.list()).find(({ url }) => url === good.options.url)?.key ?? '');
+      const entry = await store.open(options);
+      equal([entry.problem, entry.has(0), entry.has(1), entry.has(PREFIX)], [null, false, false, false], what);
+      await entry.writePrefix(options.prefix);
+      await entry.write(0, noise(5, MIB));
+      await entry.close();
+    }
+    const entry = await store.open(good.options);
+    check(same(await entry.readPrefix(), good.prefix) && same(await entry.read(0), good.data[0]), 'still the good one');
+    await entry.close();
+    await store.close();
+  },
+
+  async 'a file whose prefix has SHA-256 hashes of all its chunks is the same at every address'(open) {
+    const file = makeFile(19, 2);
+    const store = await open();
+    await keep(store, { ...file, options: { ...file.options, sealed: true } });
+    const url = 'https://mirror.test/m.bq4?token=1';
+    const entry = await store.open({ ...file.options, sealed: true, url });
+    equal([entry.has(0), entry.has(1)], [true, true], 'there already');
+    await entry.close();
+    equal((await store.find(url))?.complete, true, 'found by both');
+    await store.close();
+  },
+
+  async 'keys that the store has not made are refused, and what they would reach is left alone'(open) {
+    const file = makeFile(21, 1);
+    const store = await open();
+    await keep(store, file);
+    const [{ key }] = await store.list();
+    const wrong = [
+      '',
+      '.',
+      '..',
+      '../..',
+      `../${key}`,
+      `${key}/..`,
+      `${key}/prefix`,
+      '\\',
+      'models',
+      key.slice(1),
+      `${key} `,
+      undefined,
+      {},
+    ];
+    for (const other of /** @type {any[]} */ (wrong)) {
+      equal(await codeOf(() => store.delete(other)), 'ARGUMENT', `delete ${JSON.stringify(other)}`);
+      equal(await codeOf(() => store.pin(other)), 'ARGUMENT', `pin ${JSON.stringify(other)}`);
+    }
+    const unknown = `0${key.slice(1)}` === key ? `1${key.slice(1)}` : `0${key.slice(1)}`;
+    equal(await codeOf(() => store.pin(unknown)), 'ARGUMENT', 'pin of a file that is not there');
+    await store.delete(unknown);
+    equal(
+      (await store.list()).map((kept) => [kept.key, kept.complete]),
+      [[key, true]],
+      'whole',
+    );
     await store.close();
   },
 
@@ -458,14 +541,14 @@ export async function run(name, options) {
   const scope = `test-${Object.keys(cases).indexOf(name)}-${Date.now()}`;
   try {
     await cases[name](async (more) => {
-      const store = await openStore({ ...options, ...more, name: scope, hash: digest });
+      const store = await openStore({ ...options, ...more, name: scope, hash: digest, sha256 });
       equal(store.backend, options.backend, 'backend');
       stores.push(store);
       return store;
     });
   } finally {
     for (const store of stores) await store.close();
-    const store = await openStore({ ...options, name: scope });
+    const store = await openStore({ ...options, name: scope, sha256 });
     await store.clear();
     await store.close();
   }

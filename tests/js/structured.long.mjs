@@ -74,7 +74,7 @@ test('what explodes is refused before it takes a heap of 256 MB', { timeout: 60_
     const { compile } = await import(workerData.from);
     const said = [];
     for (const format of workerData.formats)
-      said.push(await compile(format).then(({ length }) => length, ({ code, message }) => [code, message]));
+      said.push(await compile(format).then(({ bytes }) => bytes.length, ({ code, message }) => [code, message]));
     parentPort.postMessage(said);`;
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), {
     workerData: { from: new URL('../../js/grammar/index.js', import.meta.url).href, formats },

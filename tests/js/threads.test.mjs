@@ -11,6 +11,7 @@ import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';
 import { until } from '../waiting.mjs';
 import { pause, team } from './teams.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
 /** The whole ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
 const CYCLES = Number(process.env.BQ4_THREAD_CYCLES ?? 300);
@@ -169,8 +170,55 @@ async function withoutThreads(script, reason) {
 }
 
 test('workers that fail to start: one thread, and why', () => withoutThreads('broken.mjs', /this one is broken/));
-test('workers that never answer: one thread after a while, and why', () =>
-  withoutThreads('silent.mjs', /no answer within 3000 ms/));
+test('workers that never answer: one thread after a while, and why', (t) => {
+  setTimeouts(t, { threadStart: 1 });
+  return withoutThreads('silent.mjs', /no answer within 1 ms/);
+});
+
+const late = new URL('./threads/late.mjs', import.meta.url);
+
+test('threads that come after their time-out compute the models that are loaded then', async (t) => {
+  const restore = setTimeouts(t, { threadStart: 1 });
+  const gate = new BroadcastChannel('bq4 late thread');
+  t.after(() => gate.close());
+  const engine = await createEngine({ threads: 2, threadUrl: late });
+  t.after(() => engine.close());
+  assert.equal(engine.info.threads, 1);
+  assert.match(engine.info.threadsReason, /no answer within 1 ms/);
+  restore();
+  const changes = [];
+  engine.events.addEventListener('threads', (event) => changes.push(/** @type {any} */ (event).detail));
+  const bytes = fromBytes(await tinyModel());
+  await until('a model on two threads', async () => {
+    gate.postMessage('begin'); // again and again: it may not listen yet
+    const model = await engine.load(bytes);
+    const { threads } = model.info;
+    assert.equal(threads, engine.info.threads);
+    assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+    await model.close();
+    return threads === 2;
+  });
+  assert.equal(engine.info.threadsReason, '');
+  assert.deepEqual(changes, [{ threads: 2, threadsReason: '', timings: [] }]);
+});
+
+test('threads that come when their engine is closed end without an error', async (t) => {
+  setTimeouts(t, { threadStart: 1 });
+  const gate = new BroadcastChannel('bq4 late thread');
+  t.after(() => gate.close());
+  const failures = [];
+  const listen = (error) => failures.push(error);
+  process.on('unhandledRejection', listen);
+  t.after(() => process.off('unhandledRejection', listen));
+  for (const close of [true, false]) {
+    const engine = await createEngine({ threads: 3, threadUrl: late });
+    if (close) await engine.close();
+    gate.postMessage('begin');
+    if (!close) await engine.close();
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(failures, []);
+});
 
 test('a model whose threads do not come computes with one, in the heap that was planned', async (t) => {
   const engine = await createEngine({ threads: 2 });

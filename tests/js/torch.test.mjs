@@ -14,7 +14,7 @@ import { CONFIG, hfConfig, hfName, randomWeights } from './checkpoints.mjs';
 import { dequantize } from './encode.mjs';
 import { random } from './fixture.mjs';
 import { testFolder } from './folders.mjs';
-import { archive, torchZip } from './torch-writer.mjs';
+import { archive, torchPickle, torchZip } from './torch-writer.mjs';
 
 const MADE = fileURLToPath(new URL('../py/checkpoints/', import.meta.url));
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -158,6 +158,12 @@ test('a folder with shards of pytorch_model.bin, nested under "model"', async ()
 });
 
 const text = (/** @type {string} */ s) => Buffer.from(s, 'latin1');
+/** Tuples of two, each of the one before twice: 2^100 texts where they are written out. */
+const DOUBLED = `U\x01a${'2\x86'.repeat(100)}`;
+/** A dict of n entries of itself's value, k00000 and on. @param {number} n */
+const entries = (n) => Array.from({ length: n }, (_, i) => `U\x06k${String(i).padStart(5, '0')}N`).join('');
+/** n pairs of texts, as a list. @param {number} n */
+const pairs = (n) => `](${Array.from({ length: n }, (_, i) => `U\x05${String(i).padStart(5, '0')}N\x86`).join('')}e`;
 
 /** Pickles that do what no checkpoint does → what is said. @type {Record<string, [Buffer, RegExp]>} */
 const HOSTILE = {
@@ -180,7 +186,7 @@ const HOSTILE = {
   INST: [text("(S'id'\nios\nsystem\n."), /instruction 0x69/],
   OBJ: [text('(ccollections\nOrderedDict\no.'), /instruction 0x6f/],
   'an extension code': [text('\x80\x02\x82\x01.'), /instruction 0x82/],
-  'a call of what is no function': [text('\x80\x02K\x01)R.'), /no function/],
+  'a call of what is no function': [text('\x80\x02K\x01)R.'), /not a function/],
   'a call of a storage class': [text('\x80\x02ctorch\nFloatStorage\n)R.'), /a call of torch\.FloatStorage/],
   'a state for a function': [text('\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}b.'), /the state of torch/],
   'a text of 4 GB': [text('\x80\x02X\xff\xff\xff\xff.'), /announced/],
@@ -195,7 +201,7 @@ const HOSTILE = {
     Buffer.concat([text('\x80\x02'), Buffer.alloc(200000, ']'), Buffer.alloc(199999, 'a'), text('.')]),
     /no dict of tensors/,
   ],
-  'dicts that hold themselves': [text('\x80\x02}q\x00U\x01ah\x00s.'), /without end/],
+  'dicts that hold themselves': [text('\x80\x02}q\x00U\x01ah\x00s.'), /64 levels/],
   'dicts that double at each level': [
     Buffer.concat([
       text('\x80\x02}q\x00'),
@@ -212,11 +218,35 @@ const HOSTILE = {
       ),
       text('.'),
     ]),
-    /without end/,
+    /200000 entries/,
+  ],
+  'a module that is tuples of tuples, each used twice': [text(`\x80\x04${DOUBLED}U\x01b\x93.`), /a name is not a text/],
+  'a name that is tuples of tuples, each used twice': [text(`\x80\x04U\x01b${DOUBLED}\x93.`), /a name is not a text/],
+  'an OrderedDict of what is not pairs': [text('\x80\x02ccollections\nOrderedDict\n]K\x01a\x85R.'), /not a pair/],
+  'an OrderedDict of numbers in tuples': [text('\x80\x02ccollections\nOrderedDict\nK\x01\x85\x85R.'), /not a pair/],
+  'one list made an OrderedDict 10,000 times': [
+    text(`\x80\x02${pairs(9000)}q\x00ccollections\nOrderedDict\nq\x01${'h\x01h\x00\x85R'.repeat(10000)}.`),
+    /steps to read/,
+  ],
+  'one dict of 9,000 entries in 9,000 places': [
+    text(`\x80\x02}(${entries(9000)}uq\x00}(${entries(9000).replaceAll('N', 'h\x00')}u.`),
+    /200000 entries/,
+  ],
+  'names of a megabyte in dicts in dicts': [
+    Buffer.concat([
+      text('\x80\x02X\x00\x00\x10\x00'),
+      Buffer.alloc(1 << 20, 'n'),
+      text(`q\x00}q\x01h\x00Nsq\x01${Array.from({ length: 50 }, () => '}h\x00h\x01sq\x01').join('')}.`),
+    ]),
+    /characters of names/,
+  ],
+  'more bytes than a checkpoint has': [
+    Buffer.concat([text('\x80\x04('), text('C\x00'.repeat(300_000)), text('l.')]),
+    /steps to read/,
   ],
   'more instructions than a checkpoint has': [
     Buffer.concat([text('\x80\x02'), Buffer.alloc(3_000_000, '}'), text('.')]),
-    /instructions/,
+    /steps to read/,
   ],
   'no end': [text('\x80\x02}'), /announced/],
   'an empty stack': [text('\x80\x020.'), /stack is empty/],
@@ -286,6 +316,34 @@ test('archives that lie: compressed, doubled, too long, too many, without a pick
     [new Uint8Array(zip.subarray(0, 40)), 'FORMAT', /directory/],
   ];
   for (const [bytes, code, message] of cases) await assert.rejects(readTorch(openBytes(bytes)), { code, message });
+});
+
+test('a configuration of nested tuples, each used twice', async () => {
+  const model = torchPickle([['tok_embeddings.weight', { dims: [1], values: [0] }]]);
+  const args = text(`U\x0amodel_args}U\x03dim${DOUBLED}ss`);
+  const pickle = Buffer.concat([model.subarray(0, -1), args, text('.')]);
+  const folder = fresh();
+  writeFileSync(join(folder, 'model.pt'), archive([['a/data.pkl', pickle], ['a/data/0', Buffer.alloc(4)]])); // prettier-ignore
+  await assert.rejects(convert(join(folder, 'model.pt'), join(folder, 'out.bq4')), {
+    name: 'BqError',
+    code: 'FORMAT',
+    message: /model_args of .* has \[\[/,
+  });
+});
+
+test('a stream that lists one storage twice', async () => {
+  const tensors = torchPickle([['a', { dims: [1], values: [0] }]]);
+  const magic = Buffer.from('8a0a6cfc9c46f9206aa85019', 'hex');
+  const stream = (/** @type {string} */ keys) =>
+    Buffer.concat([
+      Buffer.concat([text('\x80\x02'), magic, text('.\x80\x02M\xe9\x03.\x80\x02}.')]),
+      tensors,
+      text(`\x80\x02](${keys}e.`),
+      Buffer.concat([Buffer.from([1, 0, 0, 0, 0, 0, 0, 0]), Buffer.alloc(4)]),
+    ]);
+  const read = (/** @type {string} */ keys) => readTorch(openBytes(new Uint8Array(stream(keys))));
+  assert.deepEqual([...(await read('U\x010')).tensors.keys()], ['a']);
+  await assert.rejects(read('U\x010q\x00h\x00'), { code: 'FORMAT', message: /list of storages/ });
 });
 
 test('damaged at random: read, or refused with a reason', async () => {

@@ -11,6 +11,7 @@ import { CREDITS } from '../../js/shared/protocol.js';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 import { soon, until as reached } from './soon.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
 /** Lets the worker go on until `reached`, without turns of this thread's event loop for it to rely on. */
 async function until(reached) {
@@ -114,6 +115,42 @@ test('a worker that cannot start, or ends, is an error of every call', async () 
   await assert.rejects(model.tokenize('x'), { code: 'NO_WORKER' });
   await engine.close();
 });
+
+for (const fail of ['loop', 'close', 'terminate']) {
+  test(`a worker that fails (${fail}) in the middle of calls: each ends, and so does what is asked later`, async (t) => {
+    const worker = new Worker(new URL('./threads/failing-worker.mjs', import.meta.url));
+    const engine = await createWorkerEngine({ worker, threads: 1 });
+    t.after(() => engine.close());
+    const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
+    const session = await model.createSession();
+    const parts = session.generate([1, 2, 3], { maxTokens: 200 })[Symbol.asyncIterator]();
+    if (fail !== 'loop') await parts.next();
+    const died = new Promise((resolve) => engine.events.addEventListener('died', resolve));
+    if (fail === 'terminate') void worker.terminate();
+    else worker.postMessage({ fail });
+    if (fail === 'loop') setTimeouts(t, { abort: 1, workerPing: 50 }); // nothing is asked before it loops
+    const controllers = [new AbortController(), new AbortController()];
+    const calls = [
+      model.tokenize('x'),
+      model.embed(['x'], { signal: controllers[0].signal }),
+      model.generate('x', { signal: controllers[1].signal }).done(),
+    ];
+    if (fail === 'loop') {
+      for (const controller of controllers) controller.abort();
+      for (const call of calls.splice(1))
+        await assert.rejects(soon(call, 'the end of a call that was aborted'), { name: 'AbortError' });
+    }
+    await soon(died, 'the event "died"');
+    for (const call of calls) await assert.rejects(call, { code: 'NO_WORKER' });
+    await assert.rejects(
+      async () => {
+        for (;;) if ((await parts.next()).done) break;
+      },
+      { code: 'NO_WORKER' },
+    );
+    await assert.rejects(model.createSession(), { code: 'NO_WORKER' });
+  });
+}
 
 test('the worker refuses a page of another version', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));

@@ -52,6 +52,7 @@ const bareRead = (reuse) => async () => {
 
 const source = {
   url: 'https://bench.test/model.bq4',
+  prefix,
   fileId: '1',
   fileBytes: PREFIX + CHUNKS * MIB,
   prefixBytes: PREFIX,

@@ -34,8 +34,18 @@ export class Report {
   #failures = [];
   /** @type {string[]} */
   #skips = [];
-  /** Suites. @type {string[]} */
+  /** What was not run, and why. @type {string[]} */
   #leftOut = [];
+  /** Jobs that failed and then passed, with what failed. @type {{ name: string, failures: readonly string[] }[]} */
+  #flaky = [];
+  /** What failed the first time, by job. @type {Map<string, import('./jobs.mjs').JobResult>} */
+  #retried = new Map();
+  #noteFlaky;
+
+  /** @param {(name: string) => boolean} [noteFlaky]  notes that a job was flaky; whether it was before, within a week */
+  constructor(noteFlaky = () => false) {
+    this.#noteFlaky = noteFlaky;
+  }
 
   /** @param {string} suite */
   heading(suite) {
@@ -45,10 +55,10 @@ export class Report {
   /**
    * @param {string} name
    * @param {Counts} counts
-   * @param {{output?: string, note?: string, failures?: readonly string[]}} [details]  `output` is shown when something failed,
-   *   `failures` once more at the end: who reads only the last lines knows what it was
+   * @param {{output?: string, note?: string, failures?: readonly string[], seconds?: number}} [details]  `output` is shown when
+   *   something failed, `failures` once more at the end, so that the last lines tell what it was
    */
-  add(name, counts, { output = '', note = '', failures = [] } = {}) {
+  add(name, counts, { output = '', note = '', failures = [], seconds } = {}) {
     for (const key of /** @type {const} */ (['passed', 'failed', 'skipped'])) this.#total[key] += counts[key];
     if (counts.failed) {
       if (output) console.log(output.trimEnd());
@@ -56,7 +66,29 @@ export class Report {
     }
     if (counts.skipped) this.#skips.push(`${name}: ${counts.skipped}`);
     const numbers = `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`;
-    console.log(`${counts.failed ? 'FAILED' : 'ok    '} ${name}: ${numbers}${note ? ` (${note})` : ''}`);
+    const time = seconds === undefined ? '' : `, ${seconds.toFixed(1)} s`;
+    console.log(`${counts.failed ? 'FAILED' : 'ok    '} ${name}: ${numbers}${time}${note ? ` (${note})` : ''}`);
+  }
+
+  /**
+   * A job that failed runs again.
+   * @param {import('./jobs.mjs').Job} job
+   * @param {import('./jobs.mjs').JobResult} result
+   */
+  willRetry({ name }, result) {
+    console.log(result.output.trimEnd());
+    console.log(`FAILED ${name}, runs once more, alone`);
+    this.#retried.set(name, result);
+  }
+
+  /**
+   * A job that failed has passed now: a fault of the test or of the product that shows itself by luck.
+   * @param {import('./jobs.mjs').Job} job
+   */
+  flaky({ name }) {
+    const { failures = [], note = '' } = this.#retried.get(name) ?? {};
+    if (this.#noteFlaky(name)) this.fail(name, 'FLAKY for the second time within a week');
+    this.#flaky.push({ name, failures: failures.length ? failures : [note] });
   }
 
   /**
@@ -79,12 +111,12 @@ export class Report {
   }
 
   /**
-   * A suite that was not run; no test of it counts.
+   * A suite or a job that was not run; no test of it counts.
    * @param {string} name
    * @param {string} why
    */
   leftOut(name, why) {
-    this.#leftOut.push(`npm test -- ${name} (${why})`);
+    this.#leftOut.push(`${name} (${why})`);
   }
 
   /**
@@ -102,6 +134,10 @@ export class Report {
       if (failures.length > SHOWN) console.log(`    and ${failures.length - SHOWN} more`);
     }
     if (this.#leftOut.length) console.log(`\nleft out: ${this.#leftOut.join(', ')}`);
+    for (const { name, failures } of this.#flaky) {
+      console.log(`\nFLAKY ${name}: failed, and passed alone`);
+      for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
+    }
     const { passed, failed, skipped } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
     return failed || !passed ? 1 : 0;

@@ -4,6 +4,7 @@
  * computed is known by the engine from the configuration; to add a family made of what it computes already is to add a row.
  */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/shown.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bert } from './bert.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
@@ -79,10 +80,12 @@ export const FAMILIES = {
 export function familyOf(hf) {
   const inner = hf.text_config;
   const text =
-    inner && Object.hasOwn(FAMILIES, inner.model_type) ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner } : hf;
+    typeof inner?.model_type === 'string' && Object.hasOwn(FAMILIES, inner.model_type)
+      ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner }
+      : hf;
   const type = text.model_type;
-  if (!Object.hasOwn(FAMILIES, type))
-    throw new BqError('UNSUPPORTED', `config.json says model_type "${type}"`, {
+  if (typeof type !== 'string' || !Object.hasOwn(FAMILIES, type))
+    throw new BqError('UNSUPPORTED', `config.json says model_type ${shown(type)}`, {
       hint: `convert reads ${Object.keys(FAMILIES).join(', ')} and our own "bq4"`,
     });
   return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...text } };

@@ -1,5 +1,6 @@
 /** What families have in common (index.js): the kinds of a row, sizes, activations, windows, and LLaMA's names. */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/shown.js';
 import { pick, range } from '../views.js';
 import { eachLayer, numbersOf, someLayers } from './layers.js';
 import { ropeOf } from './rope.js';
@@ -36,9 +37,9 @@ const ACTIVATIONS = {
 
 /** @param {string} name */
 export function activationOf(name) {
-  const activation = ACTIVATIONS[name];
+  const activation = Object.hasOwn(ACTIVATIONS, name) && ACTIVATIONS[name];
   if (!activation)
-    throw new BqError('UNSUPPORTED', `the activation is "${name}"`, {
+    throw new BqError('UNSUPPORTED', `the activation is ${shown(name)}`, {
       hint: `one of ${Object.keys(ACTIVATIONS).join(', ')}`,
     });
   return activation;

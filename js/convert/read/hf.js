@@ -1,6 +1,7 @@
 /** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
+import { shown } from '../../shared/shown.js';
 import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../hf-names.js';
 import { diskFolder, readJson, readText } from './folder.js';
 import { readSafetensors } from './safetensors.js';
@@ -19,9 +20,10 @@ async function shards(folder) {
   ])) {
     const index = await readJson(folder, `${whole}.index.json`);
     if (index) {
-      const listed = [...new Set(Object.values(index.weight_map ?? {}))].map(String);
-      const outside = listed.find((name) => /[/\\]/.test(name) || !ending.test(name));
-      if (outside) throw new BqError('FORMAT', `${whole}.index.json names "${outside}", outside its folder`);
+      const listed = [...new Set(Object.values(index.weight_map ?? {}))];
+      const outside = listed.find((name) => typeof name !== 'string' || /[/\\]/.test(name) || !ending.test(name));
+      if (outside !== undefined)
+        throw new BqError('FORMAT', `${whole}.index.json names ${shown(outside)}, not a file of its folder`);
       return listed;
     }
     if (names.includes(whole)) return [whole];

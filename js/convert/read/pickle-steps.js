@@ -16,7 +16,7 @@ function pushTuple(m, n) {
 }
 /** @param {Machine} m @param {any[]} pairs */
 function pushDict(m, pairs) {
-  const map = new Map();
+  const map = m.dict();
   m.setItems(map, pairs);
   push(m, map);
 }
@@ -25,12 +25,12 @@ function textInteger(m, line) {
   if (line === '00') return false;
   if (line === '01') return true;
   const digits = line.replace(/L$/, '');
-  if (!/^[+-]?\d{1,40}$/.test(digits)) throw m.damaged('a number is none');
+  if (!/^[+-]?\d{1,40}$/.test(digits)) throw m.damaged(`expected a number, found ${JSON.stringify(line.slice(0, 40))}`);
   return Number(digits);
 }
 /** 'text' or "text" without escapes. @param {Machine} m @param {string} line */
 function quoted(m, line) {
-  if (!/^(['"])[^\\]*\1$/.test(line)) throw m.damaged('a text in quotes is none');
+  if (!/^(['"])[^\\]*\1$/.test(line)) throw m.damaged('a text in quotes has no quotes, or has escapes');
   return line.slice(1, -1);
 }
 
@@ -69,7 +69,7 @@ const LETTERS = {
     m.global(module, m.line());
   },
   d: (m) => pushDict(m, m.marked()),
-  '}': (m) => push(m, new Map()),
+  '}': (m) => push(m, m.dict()),
   e: (m) => {
     const items = m.marked();
     m.append(m.top(), items);
@@ -97,8 +97,8 @@ const LETTERS = {
     m.take(8);
     push(m, m.view.getFloat64(m.at - 8, false));
   },
-  B: (m) => push(m, m.take(m.size(4))),
-  C: (m) => push(m, m.take(m.size(1))),
+  B: (m) => push(m, m.bytesOf(m.size(4))),
+  C: (m) => push(m, m.bytesOf(m.size(1))),
 };
 for (const [letter, step] of Object.entries(LETTERS)) STEPS[letter.charCodeAt(0)] = step;
 /** Protocols 2 to 5. @type {Record<number, (m: Machine) => void>} */
@@ -120,7 +120,7 @@ const LATER = {
   0x8b: (m) => push(m, m.integer(m.size(4))),
   0x8c: (m) => push(m, m.text(m.take(m.size(1)))),
   0x8d: (m) => push(m, m.text(m.take(m.size(8)))),
-  0x8e: (m) => push(m, m.take(m.size(8))),
+  0x8e: (m) => push(m, m.bytesOf(m.size(8))),
   0x8f: (m) => push(m, []),
   0x90: (m) => {
     const items = m.marked();
@@ -132,6 +132,6 @@ const LATER = {
   },
   0x94: (m) => m.put(m.memo.size),
   0x95: (m) => void m.take(8), // a frame: nothing but a hint
-  0x96: (m) => push(m, m.take(m.size(8))),
+  0x96: (m) => push(m, m.bytesOf(m.size(8))),
 };
 for (const [byte, step] of Object.entries(LATER)) STEPS[Number(byte)] = step;

@@ -1,22 +1,31 @@
 /**
  * Pickles, read without executing what they say. A pickle is a program for a stack machine; GLOBAL names any function of any
  * Python module and REDUCE calls it. Here a name is looked up in one closed table of stand-ins, the caller's; every other is
- * refused by its name, before anything is done with it. Work and memory are bounded by the pickle's length.
+ * refused by its name, before anything is done with it. Work and memory are bounded by the pickle's length and by MAX_WORK.
  */
 import { BqError } from '../../shared/errors.js';
 import { MARK, STEPS } from './pickle-steps.js';
 
-/** What a name may stand for. @typedef {{ call?: (args: any[]) => any, state?: (object: any, state: any) => void, value?: any }} StandIn */
+/**
+ * What a name may stand for. A call that does more than a bounded amount of work spends it from the machine's budget first.
+ * @typedef {{ call?: (args: any[], machine: Machine) => any, state?: (object: any, state: any) => void, value?: any }} StandIn
+ */
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** Of one pickle: a checkpoint has some ten for each tensor. */
-const MAX_STEPS = 2_000_000;
+/**
+ * Of one pickle, in instructions: torch.save writes some 35 for each tensor, and large checkpoints are split into files of some
+ * thousand. An object costs more than its instruction, so that the same bound holds its memory.
+ */
+const MAX_WORK = 4_000_000;
+/** Of a dict, and of bytes (a view), in instructions: both take some 150 bytes of memory. */
+const OBJECT_WORK = 16;
 /** Bytes of a text: a name. */
 const MAX_TEXT = 1 << 20;
-/** How deep dicts may hold each other, and how many entries they may have together. */
+/** How deep dicts may hold each other, how many entries they may have together, and how many characters the names of those. */
 const MAX_DEPTH = 64;
-const MAX_ENTRIES = 1_000_000;
+const MAX_ENTRIES = 200_000;
+const MAX_NAMES = 16 << 20;
 /** Bytes of a whole number: larger ones are no sizes. */
 const MAX_INTEGER = 32;
 
@@ -36,6 +45,7 @@ export class Machine {
   stack = [];
   /** @type {Map<number, any>} */
   memo = new Map();
+  work = 0;
 
   /** @param {Uint8Array} bytes @param {number} at @param {Options} options */
   constructor(bytes, at, { file, names, persistent }) {
@@ -65,6 +75,23 @@ export class Machine {
         hint: 'it was not executed; do not trust this file. A checkpoint of tensors only (torch.save(model.state_dict(), path)) or safetensors is read',
       },
     );
+  }
+
+  /** FORMAT beyond MAX_WORK. @param {number} work */
+  spend(work) {
+    if ((this.work += work) > MAX_WORK) throw this.damaged(`it takes more than ${MAX_WORK} steps to read`);
+  }
+
+  /** A dict that is empty. @returns {Map<any, any>} */
+  dict() {
+    this.spend(OBJECT_WORK);
+    return new Map();
+  }
+
+  /** Bytes as a value. @param {number} n */
+  bytesOf(n) {
+    this.spend(OBJECT_WORK);
+    return this.take(n);
   }
 
   /** @param {number} n @returns {Uint8Array} */
@@ -102,7 +129,7 @@ export class Machine {
     try {
       return decoder.decode(bytes);
     } catch {
-      throw this.damaged('a text is no UTF-8');
+      throw this.damaged('a text is not UTF-8');
     }
   }
 
@@ -125,13 +152,20 @@ export class Machine {
     return items;
   }
 
+  /** FORMAT. @param {number} index  of the memo */
+  checkIndex(index) {
+    if (!Number.isSafeInteger(index) || index < 0) throw this.damaged('the number of a memo is not a whole number');
+  }
+
   /** @param {number} index */
   put(index) {
+    this.checkIndex(index);
     this.memo.set(index, this.top());
   }
 
   /** @param {number} index */
   get(index) {
+    this.checkIndex(index);
     if (!this.memo.has(index)) throw this.damaged(`memo ${index} is used before it is set`);
     this.stack.push(this.memo.get(index));
   }
@@ -147,31 +181,30 @@ export class Machine {
 
   /** @param {unknown} module @param {unknown} name */
   global(module, name) {
+    if (typeof module !== 'string' || typeof name !== 'string') throw this.damaged('a name is not a text');
     const full = `${module}.${name}`;
-    const standIn =
-      typeof module === 'string' && typeof name === 'string' && Object.hasOwn(this.names, full)
-        ? this.names[full]
-        : null;
+    const standIn = Object.hasOwn(this.names, full) ? this.names[full] : null;
     if (!standIn) throw this.refused(full.slice(0, 200));
     this.stack.push(new Name(full, standIn));
   }
 
   /** Of a stand-in alone. @param {any} callee @param {any} args */
   call(callee, args) {
-    if (!(callee instanceof Name) || !Array.isArray(args)) throw this.damaged('it calls what is no function');
+    if (!(callee instanceof Name) || !Array.isArray(args)) throw this.damaged('it calls what is not a function');
     if (!callee.standIn.call) throw this.refused(`a call of ${callee.name}`);
-    this.stack.push(callee.standIn.call(args));
+    this.stack.push(callee.standIn.call(args, this));
   }
 
   /** @param {any} map @param {any[]} pairs */
   setItems(map, pairs) {
-    if (!(map instanceof Map) || pairs.length % 2) throw this.damaged('it sets items of what is no dict');
+    if (!(map instanceof Map)) throw this.damaged('it sets items of what is not a dict');
+    if (pairs.length % 2) throw this.damaged('a dict has a key without a value');
     for (let i = 0; i < pairs.length; i += 2) map.set(pairs[i], pairs[i + 1]);
   }
 
   /** @param {any} list @param {any[]} items */
   append(list, items) {
-    if (!Array.isArray(list) || Object.isFrozen(list)) throw this.damaged('it appends to what is no list');
+    if (!Array.isArray(list) || Object.isFrozen(list)) throw this.damaged('it appends to what is not a list');
     for (const item of items) list.push(item);
   }
 
@@ -186,14 +219,14 @@ export class Machine {
 
   /** @returns {any} */
   run() {
-    for (let steps = 0; steps < MAX_STEPS; steps++) {
+    for (;;) {
+      this.spend(1);
       const op = this.take(1)[0];
       if (op === 0x2e) return this.pop(); // STOP
       const step = STEPS[op];
       if (!step) throw this.refused(`instruction 0x${op.toString(16).padStart(2, '0')}`);
       step(this);
     }
-    throw this.damaged(`it has more than ${MAX_STEPS} instructions`);
   }
 }
 
@@ -215,12 +248,21 @@ export function unpickle(bytes, at, options) {
   return { value, end: machine.at };
 }
 
-/** Names in nested dicts, joined by dots; lists are not entered. FORMAT. @param {any} value @param {(name: string, value: any) => void} found */
+/**
+ * Names in nested dicts, joined by dots; lists are not entered. One dict may lie in several others, so the bound counts what is
+ * visited. FORMAT.
+ * @param {any} value @param {(name: string, value: any) => void} found
+ */
 export function walk(value, found) {
-  let entries = 0;
+  let [entries, characters] = [0, 0];
   const enter = (/** @type {any} */ inner, /** @type {string} */ name, /** @type {number} */ depth) => {
-    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES)
-      throw new BqError('FORMAT', 'the dicts of the pickle hold each other without end');
+    characters += name.length;
+    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES || characters > MAX_NAMES)
+      throw new BqError(
+        'FORMAT',
+        `the dicts of the pickle have more than ${MAX_ENTRIES} entries, ${MAX_NAMES} characters of names or ${MAX_DEPTH} levels`,
+        { hint: 'save the checkpoint again, best as safetensors' },
+      );
     if (!(inner instanceof Map)) return void found(name, inner);
     for (const [key, next] of inner) if (typeof key === 'string') enter(next, name ? `${name}.${key}` : key, depth + 1);
   };

@@ -31,6 +31,31 @@ async function readHeader(file) {
 const isSize = (v) => Number.isSafeInteger(v) && /** @type {number} */ (v) >= 0;
 
 /**
+ * Each byte behind the header belongs to one tensor, as the safetensors library has it: bytes between them could hide another
+ * file, and tensors that overlap could make a small file a large model. FORMAT.
+ * @param {ByteSource} file @param {{ name: string, from: number, to: number }[]} entries @param {number} start  where the header ends
+ */
+function checkPlaces(file, entries, start) {
+  let end = start;
+  for (const { name, from, to } of entries.toSorted((a, b) => a.from - b.from || a.to - b.to)) {
+    if (from !== end)
+      throw new BqError(
+        'FORMAT',
+        from > end
+          ? `${file.name} has ${from - end} bytes in front of tensor "${name}" that belong to no tensor`
+          : `tensor "${name}" of ${file.name} overlaps another by ${end - from} bytes`,
+        { offset: end, hint: 'save the file again' },
+      );
+    end = to;
+  }
+  if (end !== file.size)
+    throw new BqError('FORMAT', `${file.name} has ${file.size - end} bytes behind its last tensor`, {
+      offset: end,
+      hint: 'fetch or save the file again',
+    });
+}
+
+/**
  * What its header lists. FORMAT.
  * @param {ByteSource} file
  * @returns {Promise<{ entries: { name: string, dtype: string, shape: number[], from: number, to: number }[], metadata: Record<string, string> }>}  from, to: in the file
@@ -56,6 +81,7 @@ export async function listSafetensors(file) {
       if (from > to || start + to > file.size) throw fail(`lies at ${from}…${to}, outside the file`);
       return { name, dtype, shape, from: start + from, to: start + to };
     });
+  checkPlaces(file, entries, start);
   return { entries, metadata: header.__metadata__ ?? {} };
 }
 

@@ -1,5 +1,6 @@
 /** What a sentence-transformers folder says of how its vectors are made: modules.json and what it names. */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/shown.js';
 import { readJson } from './folder.js';
 
 /** Their names of pooling in ours. @type {Record<string, string>} */
@@ -11,8 +12,9 @@ function poolingOf(json) {
     .filter((key) => key.startsWith('pooling_mode_') && json[key])
     .map((key) => key.slice('pooling_mode_'.length));
   const modes = [json.pooling_mode ?? switched].flat();
-  if (modes.length === 1 && Object.hasOwn(POOLING, modes[0])) return POOLING[modes[0]];
-  throw new BqError('UNSUPPORTED', `vectors are pooled the "${modes.join(', ')}" way`, {
+  const [mode] = modes;
+  if (modes.length === 1 && typeof mode === 'string' && Object.hasOwn(POOLING, mode)) return POOLING[mode];
+  throw new BqError('UNSUPPORTED', `vectors are pooled in the way ${shown(json.pooling_mode ?? switched)}`, {
     hint: 'mean, cls or lasttoken alone are computed',
   });
 }
@@ -31,12 +33,15 @@ export async function sentenceConfig(folder, config) {
   if (!modules) return {};
   /** @type {Record<string, any>} */
   const found = {};
-  for (const { type, path = '' } of [modules].flat()) {
-    if (!/^[\w-]*$/.test(path)) throw new BqError('FORMAT', `modules.json names "${path}", outside its folder`);
-    const kind = String(type).split('.').pop();
+  for (const module of [modules].flat()) {
+    const { type, path = '' } = module ?? {};
+    if (typeof type !== 'string') throw new BqError('FORMAT', `modules.json has ${shown(module)}, not a module`);
+    if (typeof path !== 'string' || !/^[\w-]*$/.test(path))
+      throw new BqError('FORMAT', `modules.json names ${shown(path)}, not a folder in its own`);
+    const kind = type.split('.').pop();
     if (kind === 'Transformer') {
       const most = (await readJson(folder, within(path, 'sentence_bert_config.json')))?.max_seq_length;
-      if (most) found.text_tokens = Math.min(most, config.context);
+      if (most) found.text_tokens = typeof most === 'number' ? Math.min(most, config.context) : most;
     } else if (kind === 'Pooling') {
       found.pooling = poolingOf((await readJson(folder, within(path, 'config.json'))) ?? {});
     } else if (kind === 'Normalize') {

@@ -1,5 +1,6 @@
 /** Checkpoints of training scripts that tell their own configuration: llama2.c's and nanoGPT's `model_args`. */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/shown.js';
 import { pick, range } from '../views.js';
 import { readTorch } from './torch.js';
 
@@ -116,6 +117,11 @@ export async function readTorchModel(file) {
     if (!found) throw new BqError('SHAPE', `tensor "${name}" is missing`);
     return found.dims;
   };
+  const nested = [...args].find(([, item]) => typeof item === 'object' && item !== null);
+  if (nested)
+    throw new BqError('FORMAT', `model_args of ${file.name} has ${shown(nested[1])} for ${shown(nested[0])}`, {
+      hint: 'expected numbers, texts and switches; or put the config.json of its model beside it',
+    });
   const config = script.config(args, dims);
   const ours = new Map(
     [...tensors].flatMap(([name, tensor]) =>

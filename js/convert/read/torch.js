@@ -10,7 +10,7 @@ import { entryStart, readZip } from './zip.js';
 
 /** @import { ByteSource } from '../../sources/types.js' */
 /** @import { InTensor } from './tensors.js' */
-/** @import { StandIn } from './pickle.js' */
+/** @import { Machine, StandIn } from './pickle.js' */
 
 /** torch's storages: dtype as in safetensors, bytes of an element. @type {Record<string, [string, number]>} */
 const STORAGES = {
@@ -83,11 +83,22 @@ function rebuildTensor(file, [storage, start, dims, strides]) {
   return new Tensor(storage, start, [...dims], [...strides]);
 }
 
+/** Of no arguments, or of a list of pairs. @param {unknown} pairs @param {Machine} machine */
+function orderedDict(pairs, machine) {
+  const dict = machine.dict();
+  if (!Array.isArray(pairs)) return dict;
+  machine.spend(pairs.length);
+  if (!pairs.every((pair) => Array.isArray(pair) && pair.length === 2))
+    throw machine.damaged('an OrderedDict has an item that is not a pair');
+  for (const [key, value] of pairs) dict.set(key, value);
+  return dict;
+}
+
 /** Everything that a pickle may name. @param {string} file @returns {Record<string, StandIn>} */
 function namesFor(file) {
   const first = (/** @type {any[]} */ [value]) => value;
   return {
-    'collections.OrderedDict': { call: ([pairs]) => new Map(Array.isArray(pairs) ? pairs : []) },
+    'collections.OrderedDict': { call: ([pairs], machine) => orderedDict(pairs, machine) },
     'torch._utils._rebuild_tensor_v2': { call: (args) => rebuildTensor(file, args) },
     'torch._utils._rebuild_parameter': { call: first },
     'torch.Size': { call: ([sizes]) => sizes },
@@ -168,7 +179,11 @@ async function readStream(file) {
   const storages = new Map();
   const object = unpickle(head, system.end, { ...plain, persistent: storageOf(file.name, storages) });
   const keys = unpickle(head, object.end, plain);
-  if (!Array.isArray(keys.value) || !keys.value.every((key) => storages.has(key)))
+  if (
+    !Array.isArray(keys.value) ||
+    new Set(keys.value).size !== keys.value.length ||
+    !keys.value.every((key) => storages.has(key))
+  )
     throw malformed(file.name, 'the list of storages does not fit');
   let at = keys.end;
   for (const key of keys.value) {

@@ -1,4 +1,5 @@
 /** GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
+import { shown } from '../../shared/shown.js';
 import { fromAlphabet, utf8 } from './bytes.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
 import { KIND, malformed, NONE, TOKEN } from './section.js';
@@ -24,7 +25,7 @@ export function byId(entries, hole) {
   const tokens = [];
   let count = 0;
   for (const [id, token] of entries) {
-    if (!Number.isInteger(id) || id < 0) throw malformed(`${id} is no id`);
+    if (!Number.isInteger(id) || id < 0 || id >= 2 ** 31) throw malformed(`expected a token id, found ${shown(id)}`);
     if (tokens[id] !== undefined) throw malformed(`two tokens have the id ${id}`);
     tokens[id] = token;
     count++;
@@ -41,7 +42,9 @@ export function byId(entries, hole) {
  * @returns {Tokenizer}
  */
 export function parseGpt2(encoder, merges) {
-  const ids = new Map(Object.entries(/** @type {Record<string, number>} */ (parseJson(encoder, 'encoder.json'))));
+  const json = parseJson(encoder, 'encoder.json');
+  if (typeof json !== 'object' || json === null) throw malformed(`encoder.json is ${shown(json)}, not an object`);
+  const ids = new Map(Object.entries(/** @type {Record<string, number>} */ (json)));
   const end = ids.get(END_OF_TEXT);
   const lines = merges.split(/\r?\n/).filter((line, i) => line !== '' && !(i === 0 && line.startsWith('#version')));
   return {

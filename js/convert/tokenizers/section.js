@@ -1,5 +1,6 @@
 /** Writes a TOKN section (docs/FORMAT.md, "TOKN"): where every tokenizer that we read from elsewhere ends up. */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/shown.js';
 import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
 
 export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3, unigram: 4, wordpiece: 5 });
@@ -179,10 +180,10 @@ function check(t, { text, ends, scores, kinds, merges }) {
     throw malformed(`its way to cut text, ${JSON.stringify(split)}, is unknown`);
   if (!count) throw malformed('it has no tokens');
   for (const [name, id] of Object.entries({ bos: t.bos, eos: t.eos, unk: t.unk, pad: t.pad })) {
-    if (id !== NONE && !isId(id)) throw malformed(`${name} is ${id}, but there are ${count} tokens`);
+    if (id !== NONE && !isId(id)) throw malformed(`${name} is ${shown(id)}, but there are ${count} tokens`);
   }
   const ender = t.eog.find((id) => !isId(id));
-  if (ender !== undefined) throw malformed(`${ender} ends generation, but there are ${count} tokens`);
+  if (ender !== undefined) throw malformed(`${shown(ender)} ends generation, but there are ${count} tokens`);
   for (let id = 0; id < count; id++) {
     if (Number.isNaN(scores[id])) throw malformed(`the score of token ${id} is no number`);
     if (kinds[id] > TOKEN.byte) throw badKind(id, kinds[id]);

@@ -1,5 +1,6 @@
 /** tiktoken's files: a line for each token, base64 and rank; the rank is the id. */
-import { utf8 } from './bytes.js';
+import { shown } from '../../shared/shown.js';
+import { fromBase64, utf8 } from './bytes.js';
 import { byId, HOLE } from './gpt2.js';
 import { stage } from './hf-split.js';
 import { mergesFromRanks } from './merges.js';
@@ -127,7 +128,11 @@ const entry = (id, bytes, kind) => [id, { bytes, score: 0, kind }];
 function parseLine(line) {
   const [base64, rank, ...rest] = line.split(' ');
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || !/^\d+$/.test(rank ?? '') || rest.length) {
-    throw malformed(`${JSON.stringify(line)} is no line of base64 and rank`);
+    throw malformed(`expected a line of base64 and rank, found ${shown(line)}`);
   }
-  return [Number(rank), Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))];
+  try {
+    return [Number(rank), fromBase64(base64)];
+  } catch {
+    throw malformed(`expected base64, found ${shown(base64)}`);
+  }
 }

@@ -24,6 +24,17 @@ export const alignUp = (n, unit) => Math.ceil(n / unit) * unit;
  * @property {boolean} [required]
  */
 
+/** FORMAT: it is nested too deeply to be written. @param {string} tag @param {object} value */
+function jsonOf(tag, value) {
+  try {
+    return JSON.stringify(value);
+  } catch (cause) {
+    throw new BqError('FORMAT', `the section ${tag} can't be written: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+    });
+  }
+}
+
 /**
  * @param {string} tag
  * @param {string | object | Uint8Array | null | undefined} payload  text and JSON become UTF-8
@@ -35,7 +46,7 @@ export function section(tag, payload, required = false) {
   const bytes =
     payload instanceof Uint8Array
       ? payload
-      : encoder.encode(typeof payload === 'string' ? payload : JSON.stringify(payload));
+      : encoder.encode(typeof payload === 'string' ? payload : jsonOf(tag, payload));
   return [{ tag, payload: bytes, required }];
 }
 

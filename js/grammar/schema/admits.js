@@ -1,6 +1,5 @@
 /** Whether a value is of a shape: what an enum or const lists is written only if the rest of its schema holds of it. */
 import { matches } from '../dfa.js';
-import { patternDfa } from './keywords.js';
 import { numberAdmits } from './numbers.js';
 import { canonical, TRUE, typeOf } from './shapes.js';
 
@@ -10,8 +9,6 @@ import { canonical, TRUE, typeOf } from './shapes.js';
 
 export class Admission {
   #compiler;
-  /** @type {Map<string, Dfa>} */
-  #patterns = new Map();
 
   /** @param {Compiler} compiler */
   constructor(compiler) {
@@ -20,9 +17,7 @@ export class Admission {
 
   /** @param {string} pattern @returns {Dfa} */
   pattern(pattern) {
-    const known = this.#patterns.get(pattern) ?? patternDfa(pattern);
-    this.#patterns.set(pattern, known);
-    return known;
+    return this.#compiler.pattern(pattern);
   }
 
   /** @param {Sub} sub @param {any} value @returns {boolean} */

@@ -1,6 +1,6 @@
 /** Arrays of a shape, as rules. */
 import { ofTexts } from '../dfa.js';
-import { refused } from '../failure.js';
+import { refused, tooLarge } from '../failure.js';
 import { MARK } from '../ir.js';
 import { jsonOf, stringDfa } from './scalars.js';
 import { andSub, canonical, TRUE } from './shapes.js';
@@ -13,6 +13,8 @@ const MOST_TUPLES = 4096;
 /** Items of a list of different strings, at most, and at least where it must have some. */
 const MOST_DIFFERENT = 1000;
 const MOST_NEEDED = 16;
+/** States of lists whose items are counted by kinds. */
+const MOST_COUNTED = 40_000;
 
 /** All values of a schema; null: too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
 function allOf(compiler, sub) {
@@ -27,55 +29,71 @@ function allOf(compiler, sub) {
   return found.size <= MOST_LISTED ? [...found.values()] : null;
 }
 
-/** Where what `contains` asks for may lie: ways to say it by items. @param {Shape['array']} array @returns {Shape['array'][]} */
-function spelled({ contains: [first, ...others], ...array }) {
-  if (!first) return [{ ...array, contains: [] }];
-  const { sub, min, max } = first;
-  const no = max < Infinity;
-  /** Items that are none of those asked for. @type {(item: Sub) => Sub} */
-  const other = (item) =>
-    no && sub.pos.length === 1 && !sub.neg.length ? andSub(item, { pos: [], neg: sub.pos }) : item;
-  if (no && (sub.pos.length !== 1 || sub.neg.length))
-    throw refused('contains with a limit and a schema that is always true is not supported');
-  if (max < min) return [];
-  const prefix = array.prefix.map(other);
-  const rest = other(array.rest);
-  const wanted = Array.from({ length: min }, () => andSub(array.rest, sub));
-  const ways = [
-    { ...array, prefix: [...prefix, ...wanted], rest, min: Math.max(array.min, prefix.length + min), contains: others },
-  ];
-  if (min === 1)
-    array.prefix.forEach((item, i) =>
-      ways.push({
-        ...array,
-        prefix: prefix.with(i, andSub(item, sub)),
-        rest,
-        min: Math.max(array.min, i + 1),
-        contains: others,
-      }),
-    );
-  return ways.flatMap(spelled);
+/**
+ * What `contains` asks of a list, where it says something: schemas of items, and how many items they must hold of. One that always holds
+ * is a limit of length. Null: no list is so.
+ * @param {Shape['array']} array @returns {Shape['array'] | null}
+ */
+function contained({ contains, ...array }) {
+  let { min, max } = array;
+  const counted = [];
+  for (const one of contains) {
+    if (one.min > one.max) return null;
+    if (one.sub.pos.length || one.sub.neg.length) {
+      if (one.min > 0 || one.max < Infinity) counted.push(one);
+    } else [min, max] = [Math.max(min, one.min), Math.min(max, one.max)];
+  }
+  // As many items as it needs; of more than the list may have nothing must be said.
+  for (const one of counted) min = Math.max(min, one.min);
+  return min > max ? null : { ...array, min, max, contains: counted };
 }
 
+/** How far items of each kind are counted: to the least, or to one less than too many. @param {Shape['array']['contains']} contains */
+const countsOf = (contains) => contains.map(({ min, max }) => (max < Infinity ? max : min));
+
 /** Lists of values in the order they are listed in, each once. @param {Compiler} compiler @param {any[]} values @param {Shape['array']} array @param {number} from @param {number} to */
-function writeInOrder({ rules }, values, { min, max }, from, to) {
+function writeInOrder({ rules, admission }, values, { min, max, contains }, from, to) {
   const most = Math.min(max, values.length);
-  /** Behind value i, with n before it. @type {Map<string, number>} */
+  const limits = countsOf(contains);
+  /** Of each value, which schemas of `contains` hold. */
+  const holds = values.map((value) => contains.map(({ sub }) => admission.satisfies(sub, value)));
+  /** Before value i, with n before it, and so many that each schema of `contains` holds of. @type {Map<string, number>} */
   const states = new Map();
-  const state = (/** @type {number} */ i, /** @type {number} */ n) => {
-    const key = `${i} ${n}`;
-    const known = states.get(key) ?? rules.state();
-    states.set(key, known);
+  /** @type {{ i: number, n: number, counts: number[], state: number }[]} */
+  const todo = [];
+  const state = (/** @type {number} */ i, /** @type {number} */ n, /** @type {number[]} */ counts) => {
+    const key = `${i} ${n} ${counts}`;
+    let known = states.get(key);
+    if (known === undefined) {
+      known = rules.state();
+      states.set(key, known);
+      todo.push({ i, n, counts, state: known });
+    }
     return known;
   };
-  rules.literal(from, '[', state(0, 0));
-  for (let i = 0; i <= values.length; i++)
-    for (let n = 0; n <= Math.min(i, most); n++) {
-      if (n >= min) rules.literal(state(i, n), ']', to);
-      if (i === values.length) continue;
-      rules.skip(state(i, n), state(i + 1, n));
-      if (n < most) rules.literal(state(i, n), `${n ? ', ' : ''}${jsonOf(values[i])}`, state(i + 1, n + 1));
-    }
+  rules.literal(
+    from,
+    '[',
+    state(
+      0,
+      0,
+      limits.map(() => 0),
+    ),
+  );
+  for (const { i, n, counts, state: at } of todo) {
+    if (n >= min && contains.every((one, k) => counts[k] >= one.min)) rules.literal(at, ']', to);
+    if (i === values.length) continue;
+    rules.skip(at, state(i + 1, n, counts));
+    if (n === most) continue;
+    const next = counts.map((count, k) => count + (holds[i][k] ? 1 : 0));
+    if (contains.some((one, k) => next[k] > one.max)) continue;
+    const target = state(
+      i + 1,
+      n + 1,
+      next.map((count, k) => Math.min(count, limits[k])),
+    );
+    rules.literal(at, `${n ? ', ' : ''}${jsonOf(values[i])}`, target);
+  }
 }
 
 /** The one shape of items that are strings which can always become longer. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
@@ -115,7 +133,12 @@ function writeUnique(compiler, array, from, to) {
   const { prefix, rest, min, max } = array;
   const values = prefix.length ? null : allOf(compiler, rest);
   if (values) return writeInOrder(compiler, values, array, from, to);
-  if (max <= 1) return writeItems(compiler, array, from, to);
+  if (max <= 1) return writeSome(compiler, array, from, to);
+  if (array.contains.length)
+    throw refused(
+      'contains beside uniqueItems is supported where items are of an enum, or at most one',
+      'give the items an enum, or leave one of the two out',
+    );
   const strings = prefix.length || min > MOST_NEEDED ? null : endless(compiler, rest);
   if (strings) return writeDifferent(compiler, strings, array, from, to);
   const each = prefix.map((sub) => allOf(compiler, sub));
@@ -165,6 +188,73 @@ function writeItems(compiler, { prefix, rest, min, max }, from, to) {
   rules.call(first, more, close, Math.max(0, min - had), max - had);
 }
 
+/**
+ * Items of which so many must keep to a schema, wherever they lie: an item is taken as one that counts, or as any (one that doesn't,
+ * where too many may come).
+ * @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to
+ */
+function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) {
+  const { rules } = compiler;
+  const limits = countsOf(contains);
+  // Behind so many items all are alike.
+  const last = max < Infinity ? max : Math.max(min, prefix.length, 1);
+  const most = (last + 1) * limits.reduce((product, limit) => product * (limit + 1), 1) * 2 ** contains.length;
+  if (most > MOST_COUNTED) throw tooLarge('contains beside limits of the number of items');
+  /** What an item is if it counts for some and not for others; null: nothing is. @param {Sub} item @param {boolean[]} counts @returns {Sub | null} */
+  const itemOf = (item, counts) => {
+    const sub = contains.reduce((all, one, k) => {
+      if (counts[k]) return andSub(all, one.sub);
+      return one.max < Infinity ? andSub(all, { pos: one.sub.neg, neg: one.sub.pos }) : all;
+    }, item);
+    return compiler.hasShape(sub) ? sub : null;
+  };
+  const ways = Array.from({ length: 2 ** contains.length }, (_, bits) =>
+    contains.map((_one, k) => ((bits >> k) & 1) === 1),
+  );
+  const close = rules.state();
+  rules.literal(close, ']', to);
+  /** Behind n items, with such counts. @type {Map<string, number>} */
+  const states = new Map();
+  /** @type {{ n: number, counts: number[], state: number }[]} */
+  const todo = [];
+  const state = (/** @type {number} */ n, /** @type {number[]} */ counts) => {
+    const key = `${n} ${counts}`;
+    let known = states.get(key);
+    if (known === undefined) {
+      known = rules.state();
+      states.set(key, known);
+      todo.push({ n, counts, state: known });
+    }
+    return known;
+  };
+  rules.literal(
+    from,
+    '[',
+    state(
+      0,
+      limits.map(() => 0),
+    ),
+  );
+  for (const { n, counts, state: at } of todo) {
+    if (n >= min && contains.every((one, k) => counts[k] >= one.min)) rules.skip(at, close);
+    if (n === max) continue;
+    const before = n ? rules.literal(at, ', ') : at;
+    for (const way of ways) {
+      const next = counts.map((count, k) => count + (way[k] ? 1 : 0));
+      // More than the least is counted only where there is a most.
+      if (next.some((count, k) => count > limits[k])) continue;
+      const sub = itemOf(prefix[n] ?? rest, way);
+      if (sub) rules.call(before, compiler.rule(sub), state(Math.min(n + 1, last), next));
+    }
+  }
+}
+
+/** @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+function writeSome(compiler, array, from, to) {
+  if (array.contains.length) writeCounted(compiler, array, from, to);
+  else writeItems(compiler, array, from, to);
+}
+
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 export function writeArray(compiler, s, from, to) {
   // An array that is excluded: none is written, as there is something else.
@@ -184,9 +274,7 @@ export function writeArray(compiler, s, from, to) {
     compiler.writer.dfa(from, ofTexts((values ?? [0, null, true]).map((v) => jsonOf([v, v]))), to, false);
     return;
   }
-  for (const array of spelled(s.array)) {
-    if (array.min > array.max) continue;
-    if (array.unique) writeUnique(compiler, array, from, to);
-    else writeItems(compiler, array, from, to);
-  }
+  const array = s.array.min <= s.array.max ? contained(s.array) : null;
+  if (array?.unique) writeUnique(compiler, array, from, to);
+  else if (array) writeSome(compiler, array, from, to);
 }

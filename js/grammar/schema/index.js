@@ -2,7 +2,7 @@
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
 import { characterRule, spelledRule, Writer } from '../text.js';
-import { isSilent, KEYWORDS, UNEVALUATED, unevaluated } from './keywords.js';
+import { ASSERTIONS, isSilent, KEYWORDS, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
 import { andSub, ANYTHING, cross, keyOfSub, merge, shape } from './shapes.js';
@@ -10,6 +10,7 @@ import { writeArray } from './arrays.js';
 import { writeObject } from './objects.js';
 import { writeScalars } from './scalars.js';
 
+/** @import { Dfa } from '../dfa.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 /** @import { Context } from './keywords.js' */
 
@@ -26,17 +27,29 @@ export class Compiler {
   #made = new Map();
   /** Rules that are not written yet. @type {[number, Sub][]} */
   #todo = [];
+  /** @type {Map<string, Dfa>} */
+  #patterns = new Map();
   #character = -1;
   #spelled = -1;
 
-  /** @param {any} schema */
-  constructor(schema) {
-    this.#registry = new Registry(schema);
-    const text = JSON.stringify(schema) ?? '';
+  /** What of the schema was passed over. @type {Set<string>} */
+  warnings = new Set();
+
+  /** @param {any} schema @param {any[]} parts */
+  constructor(schema, parts) {
+    this.#registry = new Registry(schema, parts);
+    const text = JSON.stringify([schema, parts]);
     this.#context.unevaluated = [...UNEVALUATED.keys()].some((name) => text.includes(`"${name}"`));
     this.#context.containsEvaluates = !text.includes('2019-09');
     this.root = this.sub(schema);
     this.admission = new Admission(this);
+  }
+
+  /** Texts of a pattern. @param {any} pattern @returns {Dfa} */
+  pattern(pattern) {
+    const known = this.#patterns.get(pattern) ?? patternDfa(pattern);
+    this.#patterns.set(pattern, known);
+    return known;
   }
 
   /** Whether `yes` of a schema may be less than holds. */
@@ -52,6 +65,8 @@ export class Compiler {
     notSub: (schema) => ({ pos: [], neg: [this.#registry.number(schema)] }),
     target: (ref, from) => this.#registry.schemas[this.#registry.target(ref, from)],
     dynamicTarget: (ref, from) => this.#registry.schemas[this.#registry.dynamicTarget(ref, from)],
+    pattern: (pattern) => this.pattern(pattern),
+    warn: (warning) => this.warnings.add(warning),
     unevaluated: false,
     containsEvaluates: true,
   };
@@ -84,8 +99,9 @@ export class Compiler {
     const said = [];
     for (const [name, value] of Object.entries(schema)) {
       const keyword = KEYWORDS.get(name);
+      if (ASSERTIONS.has(name)) throw refused(`the keyword "${name}" is not supported`);
       if (!keyword && !isSilent(name) && !UNEVALUATED.has(name))
-        throw refused(`the keyword "${name}" is not supported`);
+        this.warnings.add(`"${name}" is not a keyword of JSON Schema: it was passed over`);
       if (keyword && value !== undefined) said.push({ keyword, value });
     }
     return said;
@@ -115,6 +131,11 @@ export class Compiler {
     const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
       list.map((n) => this.#of(this.#registry.schemas[n], holds));
     return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
+  }
+
+  /** Whether there may be such a value, as far as is seen at once. @param {Sub} sub */
+  hasShape(sub) {
+    return this.shapesOf(sub).length > 0;
   }
 
   /** Shapes of one schema by its number. @param {number} number */
@@ -171,5 +192,13 @@ export class Compiler {
   all = (...subs) => subs.reduce(andSub);
 }
 
-/** GRAMMAR: a keyword isn't supported, or wrong; nothing satisfies it; it is too large. @param {any} schema @returns {Uint8Array<ArrayBuffer>} */
-export const compileSchema = (schema) => new Compiler(schema).write();
+/**
+ * GRAMMAR: a keyword isn't supported, or wrong; nothing satisfies it; it is too large.
+ * @param {any} schema @param {any[]} [parts]  schemas whose references are their own @returns {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }}
+ */
+export function compileSchema(schema, parts = []) {
+  if (!Array.isArray(parts)) throw refused('parts must be a list of schemas');
+  const compiler = new Compiler(schema, parts);
+  const bytes = compiler.write();
+  return { bytes, warnings: [...compiler.warnings] };
+}

@@ -3,12 +3,14 @@
  * schema holds where all of its keywords do, and doesn't where one of them doesn't.
  */
 import { ANY, ofRegex, ofTree, without } from '../dfa.js';
-import { refused } from '../failure.js';
+import { refused, tooLarge } from '../failure.js';
+import { shown } from '../../shared/shown.js';
 import { parseRegex } from '../regex.js';
-import { formatTree, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
+import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
 import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
+/** @import { Dfa } from '../dfa.js' */
 /** @import { Known, Shape, Sub } from './shapes.js' */
 
 /**
@@ -20,6 +22,8 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
  * @property {(schema: any) => Sub} notSub
  * @property {(ref: string, from: any) => any} target  schema
  * @property {(ref: string, from: any) => any} dynamicTarget
+ * @property {(pattern: any) => Dfa} pattern  texts of it
+ * @property {(warning: string) => void} warn  of what is passed over
  * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere: what `yes` tells of a schema may be less than holds
  * @property {boolean} containsEvaluates  not in draft 2019-09
  */
@@ -42,6 +46,25 @@ const isNumber = (/** @type {any} */ v) => typeof v === 'number' && Number.isFin
 const isCount = (/** @type {any} */ v) => isNumber(v) && v >= 0 && v % 1 === 0;
 const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => typeof name === 'string');
 const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
+
+/** From here on a limit is none: no text comes to it. */
+const BEYOND = 2 ** 32 - 1;
+/** A count that is at most so much: Infinity beyond what can be counted. @param {number} v */
+const most = (v) => (v < BEYOND ? v : Infinity);
+/** GRAMMAR: nothing is so long. @param {string} name @param {number} v */
+function least(name, v) {
+  if (v >= BEYOND) throw tooLarge(`${name} ${v}`);
+  return v;
+}
+
+/** A count on one type: at most so many, or at least. @param {string} name @param {'string' | 'array' | 'object'} type @returns {[string, { yes: Side, no: Side }]} */
+const count = (name, type) =>
+  limit(
+    name,
+    type,
+    name.startsWith('max') ? (s, v) => (s[type].max = most(v)) : (s, v) => (s[type].min = least(name, v)),
+    name.startsWith('max') ? (s, v) => (s[type].min = least(name, v) + 1) : (s, v) => (s[type].max = most(v) - 1),
+  );
 
 /** A number on one type. @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [is] @returns {[string, { yes: Side, no: Side }]} */
 const limit = (name, type, yes, no, is = isCount) => [
@@ -101,7 +124,8 @@ const typesOf = (type, schema) => (schema.nullable === true ? [type, 'null'].fla
 /** Shapes of named types. @param {any} names @param {boolean} not */
 function ofTypes(names, not) {
   const all = [names].flat();
-  for (const name of all) if (![...TYPES, 'integer'].includes(name)) throw refused(`type "${name}" is none`);
+  for (const name of all)
+    if (![...TYPES, 'integer'].includes(name)) throw refused(`expected the name of a type, found ${shown(name)}`);
   const plain = TYPES.filter(
     (type) => all.includes(type) !== not && !(not && type === 'number' && all.includes('integer')),
   );
@@ -145,6 +169,13 @@ function notItems(value, context, schema, part) {
     ['array'],
     (s) => ([s.array.prefix, s.array.min] = [[...tuple.map(() => TRUE), context.notSub(value)], tuple.length + 1]),
   );
+}
+
+/** How many items what `contains` says must hold of. @param {any} schema */
+function timesOf({ minContains = 1, maxContains = BEYOND }) {
+  must('minContains', minContains, isCount, 'a whole number, not negative');
+  must('maxContains', maxContains, isCount, 'a whole number, not negative');
+  return { min: least('minContains', minContains), max: most(maxContains) };
 }
 
 /** @param {any} schema */
@@ -259,36 +290,32 @@ export const KEYWORDS = new Map([
   ),
   ...bound('maximum', 'exclusiveMaximum', { in: 'max', out: 'below' }, { in: 'min', out: 'above' }),
   ...bound('minimum', 'exclusiveMinimum', { in: 'min', out: 'above' }, { in: 'max', out: 'below' }),
-  limit(
-    'maxLength',
-    'string',
-    (s, v) => (s.string.max = v),
-    (s, v) => (s.string.min = v + 1),
-  ),
-  limit(
-    'minLength',
-    'string',
-    (s, v) => (s.string.min = v),
-    (s, v) => (s.string.max = v - 1),
-  ),
+  count('maxLength', 'string'),
+  count('minLength', 'string'),
   [
     'pattern',
     {
-      yes: (v) => one(undefined, (s) => (s.string.dfa = patternDfa(v))),
-      no: (v) => one(['string'], (s) => (s.string.dfa = without(ANY, patternDfa(v)))),
+      yes: (v, c) => one(undefined, (s) => (s.string.dfa = c.pattern(v))),
+      no: (v, c) => one(['string'], (s) => (s.string.dfa = without(ANY, c.pattern(v)))),
     },
   ],
   [
     'format',
     {
-      yes: (v) =>
+      yes: (v, c) =>
         one(undefined, (s) => {
+          must('format', v, (name) => typeof name === 'string', 'a text');
           const range = NUMBER_FORMATS.get(v);
           if (range) [s.number.integer, s.number.min, s.number.max] = [true, ...range];
-          else if (range === undefined && !SHOWN_FORMATS.has(v)) s.string.dfa = ofTree(formatTree(v));
+          const texts = formatTexts(v);
+          if (texts) [s.string.dfa, s.string.max] = [texts.dfa, texts.max];
+          else if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
         }),
-      no: (v) => {
-        throw refused(`not with format "${v}" is not supported`);
+      no: (v, c) => {
+        // What is passed over always holds.
+        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`not with format "${v}" is not supported`);
+        if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
+        return [];
       },
     },
   ],
@@ -313,18 +340,8 @@ export const KEYWORDS = new Map([
       no: (v, c, schema) => (Array.isArray(schema.items) ? notItems(v, c, schema, 'rest') : []),
     },
   ],
-  limit(
-    'maxItems',
-    'array',
-    (s, v) => (s.array.max = v),
-    (s, v) => (s.array.min = v + 1),
-  ),
-  limit(
-    'minItems',
-    'array',
-    (s, v) => (s.array.min = v),
-    (s, v) => (s.array.max = v - 1),
-  ),
+  count('maxItems', 'array'),
+  count('minItems', 'array'),
   [
     'uniqueItems',
     {
@@ -335,34 +352,23 @@ export const KEYWORDS = new Map([
   [
     'contains',
     {
-      yes: (v, c, { minContains = 1, maxContains = Infinity }) =>
+      yes: (v, c, schema) =>
         one(undefined, (s) => {
-          s.array.contains = [{ sub: c.sub(v), min: minContains, max: maxContains }];
+          const { min, max } = timesOf(schema);
+          s.array.contains = [{ sub: c.sub(v), min, max }];
           // (With a minimum of 0 for some validators it has evaluated nothing.)
-          if (c.containsEvaluates && minContains > 0) s.array.evaluated.contains = [v];
+          if (c.containsEvaluates && min > 0) s.array.evaluated.contains = [v];
         }),
-      no: (v, c, { minContains = 1, maxContains = Infinity }) => [
-        ...(minContains > 0
-          ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: 0, max: minContains - 1 }]))
-          : []),
-        ...(maxContains < Infinity
-          ? one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: maxContains + 1, max: Infinity }]))
-          : []),
-      ],
+      no: (v, c, schema) => {
+        const { min, max } = timesOf(schema);
+        const times = (/** @type {number} */ from, /** @type {number} */ to) =>
+          one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), min: from, max: to }]));
+        return [...(min > 0 ? times(0, min - 1) : []), ...(max < Infinity ? times(max + 1, Infinity) : [])];
+      },
     },
   ],
-  limit(
-    'maxProperties',
-    'object',
-    (s, v) => (s.object.max = v),
-    (s, v) => (s.object.min = v + 1),
-  ),
-  limit(
-    'minProperties',
-    'object',
-    (s, v) => (s.object.min = v),
-    (s, v) => (s.object.max = v - 1),
-  ),
+  count('maxProperties', 'object'),
+  count('minProperties', 'object'),
   [
     'required',
     {
@@ -526,6 +532,9 @@ export const UNEVALUATED = new Map([
     },
   ],
 ]);
+
+/** Keywords of other drafts that say something of values, and aren't supported. */
+export const ASSERTIONS = new Set(['disallow', 'divisibleBy', 'extends', 'propertyDependencies']);
 
 /** What says nothing of values, or is read with another keyword. */
 const SILENT = new Set([

@@ -3,18 +3,21 @@
  * than the shortest decimal of a limit is read as no larger than the limit, as reading rounds and keeps the order. Where a
  * limit itself must not be met, digits are so few that different texts are different doubles.
  */
-import { both, either, explore, isNone, ofTexts, ofTree, without } from '../dfa.js';
+import { both, either, explore, isNone, ofTree, without } from '../dfa.js';
 import { refused } from '../failure.js';
 import { parseRegex } from '../regex.js';
 
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Shape } from './shapes.js' */
 
-/** Digits before and behind the point; fewer where a limit is excluded; multiples are counted up to so many. */
+/** Digits before and behind the point; fewer where a limit is excluded. */
 const DIGITS = { whole: 15, part: 15 };
 const FEW = { whole: 9, part: 5 };
-const MOST_MULTIPLES = 1000;
-const MOST_STATES = 4096;
+/** Remainders from which on digits aren't counted by the automaton, and how many characters its numbers have then at most. */
+const MANY_REMAINDERS = 32;
+const MOST_CHARACTERS = 14;
+/** Remainders that multiples are told by, times the digits behind the point. */
+const MOST_REMAINDERS = 4096;
 
 /** @param {string} source */
 const dfa = (source) => ofTree(parseRegex(source).tree);
@@ -32,6 +35,12 @@ function digitsOf(x) {
   const part = point >= 0 ? all.slice(point) : '0'.repeat(-point) + all;
   return { whole: whole.replace(/^0+(?=\d)/, ''), part: part.replace(/0+$/, '') };
 }
+
+/** So many digits. @param {number} least @param {number} most  Infinity: no limit */
+const digitsBetween = (least, most) => `\\d{${least},${most === Infinity ? '' : most}}`;
+
+/** At most so many digits, of which one isn't 0. @param {number} most */
+const notZero = (most) => `(${Array.from({ length: most }, (_, i) => `0{${i}}[1-9]\\d{0,${most - 1 - i}}`).join('|')})`;
 
 /** One digit of some, or nothing. @param {number} low @param {number} high */
 const digit = (low, high) => (low <= high ? `[${low}-${high}]` : '[^\\s\\S]');
@@ -53,7 +62,7 @@ function wholeBeside(whole, larger, most) {
   const n = whole.length;
   const others = larger
     ? n < most
-      ? [`[1-9]\\d{${n},${most - 1}}`]
+      ? [`[1-9]${digitsBetween(n, most - 1)}`]
       : []
     : n > 2
       ? ['0', `[1-9]\\d{0,${n - 2}}`]
@@ -65,7 +74,7 @@ function wholeBeside(whole, larger, most) {
 
 /** Numbers, not negative, on one side of a limit. @param {number} limit @param {boolean} larger @param {boolean} open  the limit itself isn't one @param {{ whole: number, part: number }} digits @returns {Dfa} */
 function half(limit, larger, open, { whole: most, part: parts }) {
-  if (limit === Infinity) return larger ? NONE : dfa(`(0|[1-9]\\d{0,${most - 1}})(\\.\\d{1,${parts}})?`);
+  if (limit === Infinity) return larger ? NONE : dfa(`(0|[1-9]${digitsBetween(0, most - 1)})(\\.\\d{1,${parts}})?`);
   const { whole, part } = digitsOf(limit);
   const width = Math.max(most, whole.length);
   const rest = `(\\.\\d{1,${Math.max(parts, part.length + 1)}})?`;
@@ -74,11 +83,11 @@ function half(limit, larger, open, { whole: most, part: parts }) {
   if (larger) {
     // Equal before the point: what follows is larger, or as large with more behind it.
     if (!part && !open) sides.push(`${whole}${rest}`);
-    if (!part && open) sides.push(`${whole}\\.\\d{0,${parts - 1}}[1-9]`);
+    if (!part && open) sides.push(`${whole}\\.${notZero(parts)}`);
     if (part)
       sides.push(
         ...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(Number(c) + 1, 9)}\\d{0,${parts}}`),
-        `${whole}\\.${part}${open ? `\\d{0,${spare}}[1-9]` : `\\d{0,${spare}}`}`,
+        `${whole}\\.${part}${open ? notZero(spare) : `\\d{0,${spare}}`}`,
       );
   } else {
     if (!part && !open) sides.push(`${whole}(\\.0{1,${parts}})?`);
@@ -98,7 +107,11 @@ const compared = (before, limit, n, digit) => (n < limit.length ? before || Math
 /** Whole numbers from low to high, of at most so many digits. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {number} most @returns {Dfa} */
 function wholes(low, high, most) {
   const least = digitsOf(Math.max(low.limit, 0));
-  const { whole, part } = high.limit < Infinity ? digitsOf(high.limit) : { whole: '9'.repeat(most), part: '' };
+  const endless = high.limit === Infinity && most === Infinity;
+  // Behind so many digits all are alike.
+  const last = endless ? least.whole.length + 1 : Infinity;
+  const { whole, part } =
+    high.limit < Infinity ? digitsOf(high.limit) : { whole: '9'.repeat(endless ? last + 1 : most), part: '' };
   // A limit that isn't whole is more than its digits before the point.
   const above = low.limit >= 0 && (low.open || least.part) ? 1 : 0;
   const below = high.open && !part ? -1 : 0;
@@ -115,7 +128,7 @@ function wholes(low, high, most) {
         48 + digit,
         48 + digit,
         {
-          n: at.n + 1,
+          n: Math.min(at.n + 1, last),
           low: compared(at.low, least.whole, at.n, digit),
           high: compared(at.high, whole, at.n, digit),
           zero: at.n === 0 && digit === 0,
@@ -148,20 +161,73 @@ const negative = (of) => [
   })),
 ];
 
-/** Whole numbers, not negative, that are multiples of one. @param {number} m @param {boolean} not @returns {Dfa} */
-function multiples(m, not) {
-  if (m > MOST_STATES) throw refused(`multipleOf ${m} is larger than is supported`);
-  return Array.from({ length: m + 1 }, (_, i) => ({
-    accepts: i > 0 && (i - 1 === 0) !== not,
-    edges: Array.from(
-      { length: 10 },
-      (_d, d) => /** @type {[number, number, number]} */ ([48 + d, 48 + d, 1 + (((i ? i - 1 : 0) * 10 + d) % m)]),
-    ),
-  }));
+/** A positive decimal as digits × 10^-scale. @param {number} m */
+function decimalOf(m) {
+  const { whole, part } = digitsOf(m);
+  return { digits: BigInt(whole + part), scale: part.length };
 }
 
-/** As validators have it: what doubles say. @param {number} value @param {number} m */
-const isMultiple = (value, m) => value / m === parseInt(String(value / m), 10);
+/**
+ * Decimals, not negative, that are multiples of one: by the remainder of what was read. A divisor that ends in zeros asks for as many at
+ * the end, which are counted instead.
+ * @param {number} m @param {number} parts  digits behind the point at most; more may be zeros where it is Infinity @returns {Dfa}
+ */
+function multiples(m, parts) {
+  let { digits, scale } = decimalOf(m);
+  let zeros = 0;
+  for (; digits % 10n === 0n; zeros++) digits /= 10n;
+  const divisor = Number(digits);
+  if (digits * BigInt(scale + zeros + 1) > MOST_REMAINDERS)
+    throw refused(
+      `multipleOf ${m} takes too many states`,
+      `its digits are a number up to ${MOST_REMAINDERS}, less with more of them behind the point`,
+    );
+  const most = Math.min(scale, parts);
+  /** 10 to some power, of which only the remainder counts. @param {number} n */
+  const power = (n) => Number(10n ** BigInt(n) % digits);
+  /**
+   * `rest`: remainder of the digits but for `ended` zeros at the end; `part`: digits behind the point, -1: it has not come.
+   * @typedef {{ rest: number, ended: number, part: number, read: boolean }} Read
+   */
+  /** @param {Read} at @param {number} digit @returns {Read} */
+  const behind = ({ rest, ended, part }, digit) => {
+    const next = part < 0 ? part : part + 1;
+    if (digit === 0 && ended < zeros) return { rest, ended: ended + 1, part: next, read: true };
+    // Zeros that were enough are digits like others.
+    const tens = digit === 0 ? 1 : ended + 1;
+    return {
+      rest: (rest * power(tens) + digit) % divisor,
+      ended: digit === 0 || zeros === 0 ? ended : 0,
+      part: next,
+      read: true,
+    };
+  };
+  return explore(
+    `multipleOf ${m}`,
+    // Nothing but zeros is a multiple: as if enough had come.
+    /** @type {Read} */ ({ rest: 0, ended: zeros, part: -1, read: false }),
+    ({ rest, ended, part, read }) => `${rest} ${ended} ${part} ${read}`,
+    (at) => {
+      const { rest, ended, part, read } = at;
+      const left = Math.max(0, scale - Math.max(part, 0));
+      const accepts = read && part !== 0 && ended === zeros && (rest * power(left)) % divisor === 0;
+      /** @type {[number, number, Read][]} */
+      const edges = [];
+      if (read && part < 0 && (most > 0 || parts === Infinity)) edges.push([46, 46, { ...at, part: 0 }]);
+      if (part < most) for (let digit = 0; digit < 10; digit++) edges.push([48 + digit, 48 + digit, behind(at, digit)]);
+      else if (parts === Infinity) edges.push([48, 48, { ...at, part: Math.max(part, 1) }]);
+      return { accepts, edges };
+    },
+  );
+}
+
+/** Whether a decimal is a multiple of another, as they are written. @param {number} value @param {number} m */
+export function isMultiple(value, m) {
+  const [a, b] = [decimalOf(Math.abs(value)), decimalOf(m)];
+  const scale = Math.max(a.scale, b.scale);
+  const scaled = (/** @type {typeof a} */ x) => x.digits * 10n ** BigInt(scale - x.scale);
+  return scaled(a) % scaled(b) === 0n;
+}
 
 /** @param {Shape['number']} n @returns {(value: number) => boolean} */
 export const numberAdmits = (n) => (v) =>
@@ -174,45 +240,33 @@ export const numberAdmits = (n) => (v) =>
   n.multiples.every((m) => isMultiple(v, m)) &&
   n.notMultiples.every((m) => !isMultiple(v, m));
 
-/** Multiples of what isn't whole: so many, that are multiples in doubles too. @param {Shape['number']} n */
-function listed(n) {
-  const step = Math.max(...n.multiples);
-  const from = Math.max(n.min, n.above);
-  const to = Math.min(n.max, n.below);
-  const first =
-    from > -Infinity
-      ? Math.ceil(from / step)
-      : to < Infinity
-        ? Math.floor(to / step) - MOST_MULTIPLES
-        : -MOST_MULTIPLES / 2;
-  const admits = numberAdmits(n);
-  const values = [];
-  for (let i = 0; i <= MOST_MULTIPLES; i++) {
-    const { whole, part } = digitsOf(Math.abs((first + i) * step));
-    const text = `${first + i < 0 ? '-' : ''}${whole}${part ? `.${part.slice(0, 12)}` : ''}`
-      .replace(/(\.\d*?)0+$/, '$1')
-      .replace(/\.$/, '')
-      .replace(/^-0$/, '0');
-    if (admits(Number(text))) values.push(text);
-  }
-  return ofTexts(values);
-}
-
-/** Texts of a shape's numbers. @param {Shape['number']} n @param {number[]} excluded @returns {Dfa} */
-export function numberDfa(n, excluded) {
+/**
+ * Texts of a shape's numbers, and how many characters they may have: Infinity where the automaton says so itself.
+ * @param {Shape['number']} n @param {number[]} excluded @returns {{ texts: Dfa, max: number }}
+ */
+export function numberTexts(n, excluded) {
   const free = n.min === -Infinity && n.max === Infinity && n.above === -Infinity && n.below === Infinity;
   const plain = !n.multiples.length && !n.notMultiples.length && !n.integer && !n.fraction;
-  if (free && plain && !excluded.length) return dfa(ANY_NUMBER);
-  if (n.multiples.some((m) => m % 1 !== 0)) return listed(n);
-  const integer = n.integer || n.multiples.length > 0;
-  if (integer && n.fraction) return NONE;
+  if (free && plain && !excluded.length) return { texts: dfa(ANY_NUMBER), max: Infinity };
+  const scale = Math.min(...n.multiples.map((m) => decimalOf(m).scale));
+  const integer = n.integer || scale === 0;
+  if (integer && n.fraction) return { texts: NONE, max: Infinity };
   const few = n.above > -Infinity || n.below < Infinity || excluded.length || n.fraction;
-  const longest = Math.max(
-    ...[n.min, n.max, n.above, n.below].map((x) => (Number.isFinite(x) ? digitsOf(Math.abs(x)).whole.length : 0)),
-  );
-  const digits = { ...(few ? FEW : DIGITS), whole: Math.max(longest, (few ? FEW : DIGITS).whole) };
+  const limits = [n.min, n.max, n.above, n.below].filter(Number.isFinite).map((x) => digitsOf(Math.abs(x)));
+  const longest = Math.max(0, ...limits.map(({ whole }) => whole.length));
+  const digits = { ...(few ? FEW : DIGITS) };
+  // A multiple has as many digits behind the point as its divisor, and in all as many as doubles tell apart.
+  if (scale < Infinity) {
+    digits.part = Math.min(scale, DIGITS.part);
+    digits.whole = Math.min(digits.whole, Math.max(1, DIGITS.whole - digits.part));
+  }
+  digits.whole = Math.max(longest, digits.whole);
   const low = n.above >= n.min ? { limit: n.above, open: true } : { limit: n.min, open: false };
   const high = n.below <= n.max ? { limit: n.below, open: true } : { limit: n.max, open: false };
+  const remainders = [...n.multiples, ...n.notMultiples].reduce((all, m) => all * Number(decimalOf(m).digits), 1);
+  const counted = remainders > MANY_REMAINDERS && (low.limit === -Infinity || high.limit === Infinity);
+  const max = counted ? Math.max(MOST_CHARACTERS, longest + digits.part + 2) : Infinity;
+  if (counted) digits.whole = Infinity;
   const mirrored = { limit: -high.limit, open: high.open };
   let size = sizes(low, high, digits, integer);
   let minus = sizes(
@@ -221,18 +275,19 @@ export function numberDfa(n, excluded) {
     digits,
     integer,
   );
-  for (const m of n.multiples) [size, minus] = [both(size, multiples(m, false)), both(minus, multiples(m, false))];
-  if (n.notMultiples.some((m) => m % 1 !== 0))
-    throw refused(`not with multipleOf ${n.notMultiples.join(', ')} is not supported`);
-  for (const m of n.notMultiples) {
-    const others = integer ? multiples(m, true) : either(multiples(m, true), dfa('\\d+\\.\\d*[1-9]\\d*'));
-    [size, minus] = [both(size, others), both(minus, others)];
+  for (const m of n.multiples) {
+    const these = multiples(m, integer ? 0 : digits.part);
+    [size, minus] = [both(size, these), both(minus, these)];
   }
-  let out = isNone(minus) ? size : either(size, negative(minus));
-  if (n.fraction) out = both(out, dfa('-?\\d+\\.\\d*[1-9]\\d*'));
+  for (const m of n.notMultiples) {
+    const these = multiples(m, Infinity);
+    [size, minus] = [without(size, these), without(minus, these)];
+  }
+  let texts = isNone(minus) ? size : either(size, negative(minus));
+  if (n.fraction) texts = both(texts, dfa('-?\\d+\\.\\d*[1-9]\\d*'));
   for (const value of excluded) {
     const { whole, part } = digitsOf(Math.abs(value));
-    out = without(out, dfa(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`));
+    texts = without(texts, dfa(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`));
   }
-  return out;
+  return { texts, max };
 }

@@ -1,6 +1,7 @@
 /** Objects of a shape, as rules: properties in the order of the schema, then others where the schema speaks of them. */
-import { ANY, both, either, isNone, ofLength, ofTexts, without } from '../dfa.js';
+import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
 import { refused } from '../failure.js';
+import { MARK } from '../ir.js';
 import { stringDfa } from './scalars.js';
 import { andSub, TRUE } from './shapes.js';
 
@@ -8,7 +9,15 @@ import { andSub, TRUE } from './shapes.js';
 /** @import { Compiler } from './index.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 
+/** Properties that the schema doesn't name: their names (null: any), and what their values are. @typedef {{ names: Dfa | null, sub: Sub }} Others */
+
 const MOST_PATTERNS = 4;
+/** Names that are listed where the schema of names allows no others. */
+const MOST_NAMES = 64;
+/** Names that are told apart where an object must have so many. */
+const MOST_NEEDED = 16;
+/** Names that are told apart at most. */
+const MOST_DIFFERENT = 1000;
 
 /** Names that a schema of names allows. @param {Compiler} compiler @param {Sub[]} subs @returns {Dfa | null}  null: all */
 function namesDfa(compiler, subs) {
@@ -33,7 +42,7 @@ function namesDfa(compiler, subs) {
   return all;
 }
 
-/** What other properties there may be: names, and what they are. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {{ names: Dfa | null, sub: Sub }[]} */
+/** What other properties there may be. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {Others[]} */
 function others(compiler, o, declared) {
   const patterns = [...o.patterns.keys()];
   if (patterns.length > MOST_PATTERNS) throw refused(`patternProperties has more than ${MOST_PATTERNS} patterns`);
@@ -48,22 +57,24 @@ function others(compiler, o, declared) {
     if (taken.length) names = without(names ?? ANY, ofTexts(taken));
     if (names && isNone(names)) continue;
     const rest = o.additional.filter((a) => !a.patterns.some((p) => met.includes(p))).map(({ sub }) => sub);
-    found.push({ names, sub: compiler.all(TRUE, ...met.map((p) => o.patterns.get(p) ?? TRUE), ...rest) });
+    const sub = compiler.all(TRUE, ...met.map((p) => o.patterns.get(p) ?? TRUE), ...rest);
+    if (compiler.hasShape(sub)) found.push({ names, sub });
   }
   return found;
 }
 
-/** A name in quotes and what is behind it. @param {Compiler} compiler @param {Dfa | null} names @param {Sub} sub @param {number} from @param {number} to */
-function writeOther(compiler, names, sub, from, to) {
+/** A name in quotes and what is behind it. @param {Compiler} compiler @param {Others} other @param {boolean} distinct  from other such names @param {number} from @param {number} to */
+function writeOther(compiler, { names, sub }, distinct, from, to) {
   const { rules, writer } = compiler;
-  const inside = rules.literal(from, '"');
+  const inside = distinct ? rules.marked(from, '"', MARK.open) : rules.literal(from, '"');
   const end = rules.state();
   if (names) writer.dfa(inside, names, end, true);
-  else rules.call(inside, compiler.character(), end, 0, Infinity);
-  rules.call(rules.literal(end, '": '), compiler.rule(sub), to);
+  else rules.call(inside, distinct ? compiler.spelled() : compiler.character(), end, 0, Infinity);
+  const behind = distinct ? rules.marked(end, '"', MARK.close) : rules.literal(end, '"');
+  rules.call(rules.literal(behind, ': '), compiler.rule(sub), to);
 }
 
-/** A shape's object that must have some property of a kind: it is one of the others. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {{ names: Dfa | null, sub: Sub }[]} free */
+/** A shape's object that must have some property of a kind: it is one of the others. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free */
 function asked(compiler, { some: [one, ...more] }, declared, free) {
   if (!one) return null;
   if (more.length) throw refused('not with several properties that are left open is not supported');
@@ -78,21 +89,75 @@ function asked(compiler, { some: [one, ...more] }, declared, free) {
   return { ways, declared: declared.filter((name) => compiler.admission.isOther(one, name)), sub: one.sub };
 }
 
-/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {{ names: Dfa | null, sub: Sub }[]} free @param {{ names: Dfa, sub: Sub }[] | null} wanted  one of these comes in any case @param {number} from @param {number} to */
+/** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free @param {boolean} distinct */
+function restRule(compiler, free, distinct) {
+  const { rules } = compiler;
+  const rule = rules.rule('a property');
+  const [from, to] = [rules.literal(rules.start(rule), ', '), rules.state(true)];
+  for (const other of free) writeOther(compiler, other, distinct, from, to);
+  return rule;
+}
+
+/**
+ * Behind `n` properties that the schema names: as many others as there must and may be.
+ * @param {Compiler} compiler @param {Others[]} free @param {number} rest  their rule @param {{ n: number, min: number, max: number, distinct: boolean }} counts
+ * @param {number} from @param {number} close
+ */
+function writeRest(compiler, free, rest, { n, min, max, distinct }, from, close) {
+  const { rules } = compiler;
+  if (n >= min) rules.skip(from, close);
+  if (!free.length || n >= max) return;
+  const least = Math.max(0, min - n);
+  const first = n ? from : rules.state();
+  if (!n) for (const other of free) writeOther(compiler, other, distinct, from, first);
+  const had = n ? 0 : 1;
+  rules.call(first, rest, close, Math.max(0, least - had), max - n - had);
+}
+
+/** Whether a name that is another's can always become one of its own: longer, or by its last character, of which there are many. @param {Dfa} names */
+const canDiffer = (names) =>
+  names.every(({ edges }) =>
+    edges.every(([, , to]) => {
+      if (names[to].edges.length) return true;
+      return edges.reduce((n, [low, high, other]) => n + (other === to ? high - low + 1 : 0), 0) > MOST_DIFFERENT;
+    }),
+  );
+
+/**
+ * Whether names that the schema leaves open must be told apart: the same name twice is one property, and several must come. GRAMMAR: they
+ * can't be, as some text might have no end then.
+ * @param {Shape['object']} o @param {Others[]} free @param {Others[] | null} wanted
+ */
+function mustDiffer({ min, required }, free, wanted) {
+  const names = [...free, ...(wanted ?? [])];
+  if (!names.length || min - required.size <= 1) return false;
+  if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MOST_NEEDED)
+    throw refused(
+      `minProperties ${min} beside names that are left open is not supported`,
+      `it is where names may be of any length, up to ${MOST_NEEDED}; name the properties, or list their names in propertyNames`,
+    );
+  return true;
+}
+
+/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} wanted  one of these comes in any case @param {number} from @param {number} to */
 function writeProperties(compiler, o, declared, free, wanted, from, to) {
   const { rules, admission } = compiler;
-  const counted = o.min > 0 || o.max < Infinity;
-  const rows = Math.min(counted ? Math.max(o.min, o.max < Infinity ? o.max : 0) : 1, declared.length + o.min + 1);
-  const last = Math.max(rows, 1);
+  const most = declared.length + (wanted ? 1 : 0);
+  const distinct = mustDiffer(o, free, wanted);
+  const max = distinct ? Math.min(o.max, MOST_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
+  // Properties are counted as far as it matters, and whether there is one before: then there is a comma.
+  const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
-  rules.literal(from, '{', row[0]);
+  if (distinct) rules.marked(from, '{', MARK.list, row[0]);
+  else rules.literal(from, '{', row[0]);
+  if (distinct) rules.slack += 1 + o.min * o.min;
   const after = (/** @type {number} */ n) => Math.min(n + 1, last);
   const comma = (/** @type {number} */ at, /** @type {number} */ n) => (n ? rules.literal(at, ', ') : at);
   for (const name of declared) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
       if (!o.required.has(name)) rules.skip(at, next[n]);
-      if (n >= o.max || !admission.mayHave(o, name)) return;
+      if (n >= max || !admission.mayHave(o, name)) return;
       rules.call(
         rules.literal(comma(at, n), `${JSON.stringify(name)}: `),
         compiler.rule(admission.property(o, name)),
@@ -104,61 +169,43 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
   if (wanted) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
-      if (n < o.max)
-        for (const { names, sub } of wanted) writeOther(compiler, names, sub, comma(at, n), next[after(n)]);
+      if (n < max) for (const one of wanted) writeOther(compiler, one, distinct, comma(at, n), next[after(n)]);
     });
     row = next;
-    if (o.min <= last && !o.open) free = [];
   }
   const close = rules.state();
-  rules.literal(close, '}', to);
-  row.forEach((at, n) => {
-    if (n >= o.min) rules.skip(at, close);
-    if (n >= o.max) return;
-    // Fewer than there must be: names of different lengths, as equal ones would count once.
-    const short = n < o.min;
-    if (!short && !o.open) return;
-    for (const { names, sub } of free)
-      writeOther(
-        compiler,
-        short ? both(names ?? ANY, ofLength(8 * n + 1, 8 * n + 8)) : names,
-        sub,
-        comma(at, n),
-        row[after(n)],
-      );
-  });
+  if (distinct) rules.marked(close, '}', MARK.shut, to);
+  else rules.literal(close, '}', to);
+  const rest = restRule(compiler, free, distinct);
+  row.forEach((at, n) => writeRest(compiler, free, rest, { n, min: o.min, max, distinct }, at, close));
 }
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 export function writeObject(compiler, s, from, to) {
-  const o = { ...s.object, required: new Set(s.object.required) };
+  const o = s.object;
+  const { admission } = compiler;
   if ([...s.excluded.values()].some((v) => typeof v === 'object' && v && !Array.isArray(v))) {
     if (s.types.size === 1) throw refused('not with an object in const or enum is not supported');
     return;
   }
-  if (o.min > o.max || [...o.required].some((name) => !compiler.admission.mayHave(o, name))) return;
-  // What every object of JavaScript has counts as there for some validators: it is written, so that its schema holds.
-  for (const name of o.properties.keys()) if (name in {}) o.required.add(name);
-  const declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) =>
-    compiler.admission.mayHave(o, name),
-  );
+  if (o.min > o.max || [...o.required].some((name) => !admission.mayHave(o, name))) return;
+  let declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) => admission.mayHave(o, name));
   // Of others nothing was said, so any are allowed; they are written where there is nothing else, or must be some.
-  const free =
-    o.open || !o.properties.size || o.min > declared.length || o.some.length ? others(compiler, o, declared) : [];
-  const open = o.open || !o.properties.size;
+  const open = o.open || !o.properties.size || o.min > declared.length;
+  let free = open || o.some.length ? others(compiler, o, declared) : [];
+  // Names that are few are named, so that each comes once at most.
+  const few = free.map(({ names }) => names && textsOf(names, MOST_NAMES));
+  if (free.length && few.every(Boolean)) {
+    declared = [...declared, ...few.flatMap((names) => names ?? [])];
+    free = [];
+  }
   const wish = asked(compiler, o, declared, free);
-  if (!wish) return writeProperties(compiler, { ...o, open }, declared, free, null, from, to);
-  if (wish.ways.length) writeProperties(compiler, { ...o, open }, declared, free, wish.ways, from, to);
+  const more = open ? free : [];
+  if (!wish) return writeProperties(compiler, o, declared, more, null, from, to);
+  if (wish.ways.length) writeProperties(compiler, o, declared, more, wish.ways, from, to);
   for (const name of wish.declared) {
     const properties = new Map(o.properties).set(name, andSub(o.properties.get(name) ?? TRUE, wish.sub));
-    writeProperties(
-      compiler,
-      { ...o, open, properties, required: new Set([...o.required, name]) },
-      declared,
-      free,
-      null,
-      from,
-      to,
-    );
+    const required = new Set([...o.required, name]);
+    writeProperties(compiler, { ...o, properties, required }, declared, more, null, from, to);
   }
 }

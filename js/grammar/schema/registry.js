@@ -3,9 +3,15 @@ import { refused } from '../failure.js';
 
 /** Where a schema without `$id` lies. */
 const HERE = 'schema://here/';
-/** Values, not schemas. */
-const DATA = new Set(['enum', 'const', 'default', 'examples']);
+/** Keywords whose values are schemas or lists of them, and those with a schema by each name: `$id` and `$anchor` count only there. */
+const SCHEMAS = new Set([
+  ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'items', 'prefixItems', 'additionalItems', 'contains'],
+  ...['additionalProperties', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'],
+]);
+const MAPS = new Set(['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas']);
 const DEEPEST = 500;
+/** How a schema refers to one of the parts that it was given with. */
+const PART = /^part:(\d+)$/;
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
 export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -23,6 +29,22 @@ function saidBy(schema) {
   return alone ? JSON.stringify(said) : null;
 }
 
+/** A whole schema: its references are to what is inside it. */
+class Document {
+  /** Schemas by their address. @type {Map<string, any>} */
+  known = new Map();
+  /** How many schemas have a dynamic anchor, by its name. @type {Map<string, number>} */
+  dynamic = new Map();
+
+  /** @param {any} root */
+  constructor(root) {
+    this.root = root;
+    /** Draft 4, where `$id` is `id`. */
+    this.old = isObject(root) && /draft-0[34]/.test(String(root.$schema));
+    this.known.set(HERE, root);
+  }
+}
+
 export class Registry {
   /** Schemas by number. @type {any[]} */
   schemas = [];
@@ -30,42 +52,49 @@ export class Registry {
   #numbers = new Map();
   /** Numbers of schemas by what they say: those that say the same are one. @type {Map<string, number>} */
   #saying = new Map();
-  /** Addresses that the references in a schema are relative to. @type {Map<any, string>} */
-  #bases = new Map();
-  /** Schemas by their address. @type {Map<string, any>} */
-  #known = new Map();
-  /** How many schemas have a dynamic anchor, by its name. @type {Map<string, number>} */
-  #dynamic = new Map();
+  /** The document that a schema is in, and the address that its references are relative to. @type {Map<any, { document: Document, base: string }>} */
+  #places = new Map();
+  /** Schemas that the whole refers to as parts. @type {Document[]} */
+  #parts;
+  #whole;
 
-  /** Draft 4, where `$id` is `id`. */
-  #old;
-
-  /** @param {any} root */
-  constructor(root) {
-    this.#old = isObject(root) && /draft-0[34]/.test(String(root.$schema));
-    this.#known.set(HERE, root);
-    this.#visit(root, HERE, 0, true);
+  /** @param {any} root @param {any[]} parts */
+  constructor(root, parts) {
+    this.#whole = new Document(root);
+    // An object that lies in two of them has a place in each.
+    this.#parts = parts.map((part) => new Document(structuredClone(part)));
+    for (const document of [this.#whole, ...this.#parts]) this.#visit(document, document.root, HERE, 0, 'schema');
   }
 
-  /** @param {any} value @param {string} base @param {number} depth @param {boolean} schema  not a map of schemas */
-  #visit(value, base, depth, schema) {
+  /** @param {Document} document @param {any} value @param {string} base @param {number} depth @param {'schema' | 'map' | 'data'} kind  map: schemas by name; data: of an unknown keyword */
+  #visit(document, value, base, depth, kind) {
     if (depth > DEEPEST) throw refused('the schema is nested too deep');
-    if (Array.isArray(value)) return value.forEach((one) => this.#visit(one, base, depth + 1, true));
-    if (!isObject(value) || this.#bases.has(value)) return;
+    if (Array.isArray(value)) return value.forEach((one) => this.#visit(document, one, base, depth + 1, kind));
+    if (!isObject(value)) return;
+    const before = this.#places.get(value);
+    if (before) return;
     let own = base;
-    const id = value.$id ?? (this.#old ? value.id : undefined);
-    if (schema && typeof id === 'string') {
+    const id = value.$id ?? (document.old ? value.id : undefined);
+    if (kind === 'schema' && typeof id === 'string') {
       own = resolve(id, base);
-      this.#known.set(own.replace(/#$/, ''), value);
+      document.known.set(own.replace(/#$/, ''), value);
     }
-    this.#bases.set(value, own);
-    for (const name of ['$anchor', '$dynamicAnchor'])
-      if (schema && typeof value[name] === 'string') this.#known.set(`${own.replace(/#.*/, '')}#${value[name]}`, value);
-    if (schema && typeof value.$dynamicAnchor === 'string')
-      this.#dynamic.set(value.$dynamicAnchor, (this.#dynamic.get(value.$dynamicAnchor) ?? 0) + 1);
-    const maps = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas'];
-    for (const [name, part] of Object.entries(value))
-      if (!schema || !DATA.has(name)) this.#visit(part, own, depth + 1, !schema || !maps.includes(name));
+    this.#places.set(value, { document, base: own });
+    if (kind === 'schema') {
+      for (const name of ['$anchor', '$dynamicAnchor'])
+        if (typeof value[name] === 'string') document.known.set(`${own.replace(/#.*/, '')}#${value[name]}`, value);
+      const { $dynamicAnchor: anchor } = value;
+      if (typeof anchor === 'string') document.dynamic.set(anchor, (document.dynamic.get(anchor) ?? 0) + 1);
+    }
+    for (const [name, part] of Object.entries(value)) {
+      const within = kind === 'map' || SCHEMAS.has(name) ? 'schema' : MAPS.has(name) ? 'map' : 'data';
+      this.#visit(document, part, own, depth + 1, kind === 'data' ? 'data' : within);
+    }
+  }
+
+  /** @param {any} schema */
+  #placeOf(schema) {
+    return this.#places.get(schema) ?? { document: this.#whole, base: HERE };
   }
 
   /** GRAMMAR: it is neither an object nor a boolean. @param {any} schema @param {string} [where] @returns {number} */
@@ -83,11 +112,16 @@ export class Registry {
 
   /** GRAMMAR: there is nothing, or elsewhere. @param {string} ref @param {any} from  the schema it is in @param {string} [keyword]  whose it is @returns {number} */
   target(ref, from, keyword = '$ref') {
-    const address = resolve(ref, this.#bases.get(from) ?? HERE);
+    if (typeof ref !== 'string') throw refused(`${keyword} must be a text`);
+    const { document, base } = this.#placeOf(from);
+    const { known } = document;
+    const part = document === this.#whole ? PART.exec(ref) : null;
+    if (part && Number(part[1]) < this.#parts.length) return this.number(this.#parts[Number(part[1])].root);
+    const address = resolve(ref, base);
     const [file, fragment = ''] = address.split('#');
-    let found = this.#known.get(address.replace(/#$/, ''));
+    let found = known.get(address.replace(/#$/, ''));
     if (found === undefined) {
-      found = this.#known.get(file) ?? this.#known.get(`${file}#`);
+      found = known.get(file) ?? known.get(`${file}#`);
       if (found === undefined) throw refused(`${keyword} "${ref}": only what is inside the schema can be referred to`);
       if (fragment && !fragment.startsWith('/')) throw refused(`${keyword} "${ref}": there is no such anchor`);
       for (const step of decode(fragment, ref).split('/').slice(1)) {
@@ -107,8 +141,9 @@ export class Registry {
    */
   dynamicTarget(ref, from) {
     const number = this.target(ref, from, '$dynamicRef');
+    const { document } = this.#placeOf(from);
     const name = ref.slice(1);
-    if (this.schemas[number] !== this.#known.get(HERE) || (name && this.#dynamic.get(name) !== 1))
+    if (this.schemas[number] !== document.root || (name && document.dynamic.get(name) !== 1))
       throw refused(`$dynamicRef "${ref}" is supported to the whole schema only`, 'refer by $ref');
     return number;
   }

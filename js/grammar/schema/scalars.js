@@ -1,10 +1,15 @@
 /** Values that are listed, null, booleans, numbers and strings of a shape, as rules. */
-import { ANY, both, ofLength, ofTexts, without } from '../dfa.js';
-import { numberDfa } from './numbers.js';
+import { ANY, both, lengthsOf, ofLength, ofTexts, without } from '../dfa.js';
+import { missingOf } from '../text.js';
+import { numberTexts } from './numbers.js';
 import { typeOf } from './shapes.js';
 
+/** @import { Dfa } from '../dfa.js' */
 /** @import { Compiler } from './index.js' */
 /** @import { Shape } from './shapes.js' */
+
+/** Edges of a pattern times characters, up to which both together are one automaton. */
+const MOST_PRODUCT = 2000;
 
 /** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
 export function jsonOf(value) {
@@ -16,8 +21,16 @@ export function jsonOf(value) {
   return JSON.stringify(value);
 }
 
+/** A shape's strings without limits of length that their pattern has by itself. @param {Shape['string']} string */
+function limited({ min, max, dfa }) {
+  if (!dfa) return { min, max, dfa };
+  const { shortest, longest } = lengthsOf(dfa);
+  return { min: min <= shortest ? 0 : min, max: max >= longest ? Infinity : max, dfa };
+}
+
 /** Texts of a shape's strings; null: any of those lengths. @param {Shape} s */
-export function stringDfa({ string: { min, max, dfa }, excluded }) {
+export function stringDfa({ string, excluded }) {
+  const { min, max, dfa } = limited(string);
   const texts = [...excluded.values()].filter((v) => typeof v === 'string');
   let all = dfa;
   if (all && (min > 0 || max < Infinity)) all = both(all, ofLength(min, max));
@@ -25,14 +38,33 @@ export function stringDfa({ string: { min, max, dfa }, excluded }) {
   return all;
 }
 
+/** Texts of a shape's strings of any length, where that is better counted as they are written. @param {Shape} s */
+function countedDfa({ string, ...s }) {
+  const { min, max, dfa } = limited(string);
+  if (!dfa || (max === Infinity && !min)) return null;
+  const edges = dfa.reduce((sum, state) => sum + state.edges.length, 0);
+  if ((max < Infinity ? max : min) * edges <= MOST_PRODUCT) return null;
+  const texts = (/** @type {number} */ least) =>
+    /** @type {Dfa} */ (stringDfa({ ...s, string: { min: least, max: Infinity, dfa } }));
+  const all = texts(0);
+  const lacks = missingOf(all, true);
+  if (lacks) return { all, lacks, min, max };
+  // Else the least number is the automaton's part.
+  const long = texts(min);
+  const known = max < Infinity ? missingOf(long, false) : null;
+  return known && { all: long, lacks: known, min: 0, max };
+}
+
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 function writeString(compiler, s, from, to) {
   const { rules, writer } = compiler;
   if (s.string.min > s.string.max) return;
-  const dfa = stringDfa(s);
   const end = rules.state();
   rules.literal(end, '"', to);
   const inside = rules.literal(from, '"');
+  const counted = countedDfa(s);
+  if (counted) return writer.limited(inside, counted.all, counted.lacks, counted, end);
+  const dfa = stringDfa(s);
   if (dfa) writer.dfa(inside, dfa, end, true);
   else rules.call(inside, compiler.character(), end, s.string.min, s.string.max);
 }
@@ -48,15 +80,14 @@ export function writeScalars(compiler, s, from, to) {
   }
   const words = [null, true, false].filter((word) => s.types.has(typeOf(word)) && !excluded.includes(word));
   for (const word of words) rules.literal(from, String(word), to);
-  if (s.types.has('number'))
-    writer.dfa(
-      from,
-      numberDfa(
-        s.number,
-        excluded.filter((v) => typeof v === 'number'),
-      ),
-      to,
-      false,
+  if (s.types.has('number')) {
+    const { texts, max } = numberTexts(
+      s.number,
+      excluded.filter((v) => typeof v === 'number'),
     );
+    const lacks = max < Infinity ? missingOf(texts, false) : null;
+    if (lacks) writer.limited(from, texts, lacks, { min: 0, max }, to);
+    else writer.dfa(from, texts, to, false);
+  }
   if (s.types.has('string')) writeString(compiler, s, from, to);
 }

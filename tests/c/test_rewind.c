@@ -1,0 +1,301 @@
+/* Sessions that go back in their timeline and then save, restore, or go on: the same bits as a
+ * session that never went back, over every kind of window, eviction and KV type. Going back gives
+ * up blocks of the cache and keeps others (cache.c), so these tests go back to where a window's
+ * lower edge crosses from one block to the next. */
+#include <string.h>
+
+#include "check.h"
+#include "session/session.h"
+#include "timelines.h"
+#include "tiny_configs.h"
+#include "tiny_model.h"
+
+enum { CONTEXT = 720, LONG = 660, VOCAB = 61, ROWS = 32, AHEAD = 24 };
+
+static uint32_t prompt[CONTEXT];
+static float want[LONG][VOCAB]; /* logits of each position of `prompt`, computed token by token */
+
+/* A kind of session: which positions its layers keep. */
+typedef struct kind {
+  const char *name;
+  uint32_t window;    /* of layer 0, config.window; layer 1 has none */
+  uint32_t kv_window; /* of the session */
+  uint32_t sinks;
+  bq_evict evict;
+  uint32_t positions[4]; /* to go back to */
+} kind;
+
+/* A window of w positions begins in another block from position 256 k + w - 1 on. */
+static const kind kinds[] = {
+    {"no window", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 256, 513}},
+    {"window of a layer", 40, 0, 0, BQ_EVICT_OLDEST, {294, 295, 296, 551}},
+    {"long window of a layer", 300, 0, 0, BQ_EVICT_OLDEST, {299, 555, 556, 300}},
+    {"KV window", 0, 200, 0, BQ_EVICT_OLDEST, {455, 456, 454, 199}},
+    {"KV window and sinks", 0, 40, 3, BQ_EVICT_OLDEST, {295, 2, 551, 296}},
+    {"both windows", 40, 300, 3, BQ_EVICT_OLDEST, {295, 555, 299, 551}},
+    {"eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}},
+    {"eviction and a window of a layer", 40, 256, 3, BQ_EVICT_ATTENTION, {512, 551, 295, 514}},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds, POSITIONS = 4 };
+
+static bq_config config_of(const kind *k) {
+  bq_config c = {.layers = 2,
+                 .hidden = 16,
+                 .heads = 2,
+                 .kv_heads = 2,
+                 .head_dim = 4,
+                 .ffn = 16,
+                 .vocab = VOCAB,
+                 .context = CONTEXT,
+                 .gated = true,
+                 .tied = true};
+  return k->window ? tiny_windowed(c, k->window) : c;
+}
+
+static bq_session_options options_of(const kind *k, bq_kv_type kv) {
+  return (bq_session_options){
+      .kv_type = kv, .kv_window = k->kv_window, .sinks = k->sinks, .evict = k->evict, .rows = ROWS};
+}
+
+static void create_model(tiny_model *t, const kind *k) {
+  tiny_create(t, config_of(k), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
+  t->model.file_id[3] = 9;
+}
+
+/* Ways to go back from a longer timeline to position `at`, then forward to n = at + AHEAD / 2
+ * tokens, not yet run. */
+typedef enum way { BACK_TO_OTHER_TOKENS, BACK_TO_FEWER_TOKENS, BACK_FOR_RESULTS, WAYS } way;
+
+static uint32_t go_back(bq_session *s, way how, uint32_t at) {
+  uint32_t other[CONTEXT];
+  memcpy(other, prompt, sizeof other);
+  for (uint32_t i = at; i < CONTEXT; i++) other[i] ^= how == BACK_TO_OTHER_TOKENS;
+  sync_to(s, other, at + AHEAD);
+  if (how == BACK_FOR_RESULTS) {
+    CHECK_EQ(bq_session_results(s, at, NULL), BQ_OK);
+    return at + AHEAD;
+  }
+  const uint32_t n = how == BACK_TO_FEWER_TOKENS ? at : at + AHEAD / 2;
+  CHECK_EQ(bq_session_sync(s, prompt, n, NULL, NULL), BQ_OK);
+  return n;
+}
+
+static void check_goes_on(bq_session *s, uint32_t n) {
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  check_logits(s, want[n - 1]);
+  for (uint32_t i = n; i < n + 8; i++) append(s, prompt[i]);
+  check_logits(s, want[n + 7]);
+}
+
+static void check_way(const tiny_model *t, bq_session_options o, way how, uint32_t at) {
+  bq_session *a = filled_session(t, o), *b = filled_session(t, o);
+  const uint32_t n = go_back(a, how, at);
+  const saved_state saved = save_state(a, 5000);
+  sync_to(b, prompt + 1, 300);
+  CHECK_EQ(restore_state(b, &saved, 5000, NULL), BQ_OK);
+  const saved_state again = save_state(b, 1 << 20);
+  CHECK_EQ(again.n, saved.n);
+  if (again.n == saved.n) CHECK_MEM(again.bytes, saved.bytes, saved.n);
+  check_goes_on(a, n);
+  check_goes_on(b, n);
+  free(saved.bytes);
+  free(again.bytes);
+  bq_session_free(a);
+  bq_session_free(b);
+}
+
+static void check_kind(const kind *k, bq_kv_type kv) {
+  tiny_model t;
+  create_model(&t, k);
+  bq_session_options o = options_of(k, kv);
+  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  for (uint32_t i = 0; i < POSITIONS; i++)
+    for (int how = 0; how < WAYS; how++) {
+      o.window = (i + (uint32_t)how) % 2 ? 8 : 0;
+      const int failures = check_state.failures;
+      check_way(&t, o, (way)how, k->positions[i]);
+      if (check_state.failures > failures)
+        printf("%s, KV type %d, way %d, position %u\n", k->name, kv, how, k->positions[i]);
+    }
+  tiny_free(&t);
+}
+
+static void test_back_then_saved_and_on(void) {
+  for (uint32_t i = 0; i < KINDS; i++)
+    for (int kv = 0; kv < BQ_KV_COUNT; kv++)
+      if (i == 1 || i == 4 || kv == BQ_KV_F32 || kv == BQ_KV_I8)
+        check_kind(&kinds[i], (bq_kv_type)kv);
+}
+
+/* --- the same bytes as if it had never been further ----------------------------------------------
+ */
+
+/* Eviction is left out: it ends when a pass begins, so a session that went back has evicted more.
+ */
+static void test_saved_bytes_tell_nothing_of_the_past(void) {
+  for (uint32_t i = 0; i < KINDS; i++) {
+    const kind *k = &kinds[i];
+    if (k->evict) continue;
+    tiny_model t;
+    create_model(&t, k);
+    bq_session_options o = options_of(k, BQ_KV_I8);
+    o.window = 8;
+    const uint32_t at = k->positions[1];
+    bq_session *a = filled_session(&t, o), *b = filled_session(&t, o);
+    const uint32_t n = go_back(a, BACK_TO_OTHER_TOKENS, at);
+    sync_to(b, prompt, at);
+    CHECK_EQ(bq_session_sync(b, prompt, n, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_stats_get(b).computed, at);
+    CHECK_EQ(bq_session_stats_get(a).computed, at);
+    const saved_state gone = save_state(a, 1 << 20), fresh = save_state(b, 1 << 20);
+    if (CHECK_EQ(gone.n, fresh.n)) CHECK_MEM(gone.bytes, fresh.bytes, fresh.n);
+    free(gone.bytes);
+    free(fresh.bytes);
+    bq_session_free(a);
+    bq_session_free(b);
+    tiny_free(&t);
+  }
+}
+
+/* --- vectors and results from further back ------------------------------------------------------
+ */
+
+static void check_vector(const tiny_model *t, bq_session_options o, bq_session *s, uint32_t n) {
+  CHECK_EQ(bq_session_sync(s, prompt, n, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_pool(s, BQ_POOL_MEAN, true, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+  bq_session *own = filled_session(t, o);
+  CHECK_EQ(bq_session_sync(own, prompt, n, NULL, NULL), BQ_OK);
+  CHECK_EQ(bq_session_pool(own, BQ_POOL_MEAN, true, NULL), BQ_OK);
+  CHECK_EQ(bq_session_run(own, 0, NULL), BQ_OK);
+  const float *got = bq_session_vector(s, 0), *expected = bq_session_vector(own, 0);
+  if (CHECK(got && expected)) CHECK_MEM(got, expected, t->model.config.hidden * sizeof *got);
+  bq_session_free(own);
+}
+
+/* A longer text that begins as the one before, as bq_session_texts computes those that fill more
+ * than a window. */
+static void test_vectors_of_longer_texts(void) {
+  for (uint32_t i = 0; i < KINDS; i++) {
+    tiny_model t;
+    create_model(&t, &kinds[i]);
+    bq_session_options o = options_of(&kinds[i], BQ_KV_I8);
+    o.window = 100;
+    bq_session *s = filled_session(&t, o);
+    const int failures = check_state.failures;
+    static const uint32_t lengths[] = {400, 600, 640, 256, 512, 600, 130, 660};
+    for (uint32_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
+      check_vector(&t, o, s, lengths[j]);
+    if (check_state.failures > failures) printf("%s\n", kinds[i].name);
+    bq_session_free(s);
+    tiny_free(&t);
+  }
+}
+
+static void test_texts_that_fill_more_than_a_window(void) {
+  for (uint32_t i = 0; i < KINDS; i++) {
+    tiny_model t;
+    create_model(&t, &kinds[i]);
+    bq_session_options o = options_of(&kinds[i], BQ_KV_I8);
+    o.window = 100;
+    bq_session *s = filled_session(&t, o);
+    for (uint32_t n = 400; n <= 640; n += 80) {
+      size_t taken;
+      CHECK_EQ(bq_session_texts(s, prompt, &n, 1, BQ_POOL_MEAN, true, &taken, NULL), BQ_OK);
+      CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    }
+    bq_session_free(s);
+    tiny_free(&t);
+  }
+}
+
+/* --- at random ----------------------------------------------------------------------------------
+ */
+
+static uint32_t random_below(uint32_t *state, uint32_t n) {
+  *state = *state * 1664525u + 1013904223u;
+  return (*state >> 8) % n;
+}
+
+/* One of the things that people do to a session; its timeline is a beginning of `prompt`
+ * afterwards. */
+static void do_something(bq_session **s, bq_session **spare, uint32_t *random) {
+  uint32_t other[CONTEXT];
+  const uint32_t n = 1 + random_below(random, LONG - 1), at = random_below(random, n);
+  const uint32_t held = (uint32_t)bq_session_stats_get(*s).tokens;
+  switch (random_below(random, 8)) {
+    case 0:
+      CHECK_EQ(bq_session_sync(*s, prompt, n, NULL, NULL), BQ_OK);
+      break;
+    case 1:
+      if (held && held < LONG) CHECK_EQ(bq_session_append(*s, prompt[held], NULL), BQ_OK);
+      break;
+    case 2: /* a while of another timeline */
+      memcpy(other, prompt, sizeof other);
+      for (uint32_t i = at; i < n; i++) other[i] ^= 1;
+      CHECK_EQ(bq_session_sync(*s, other, n, NULL, NULL), BQ_OK);
+      CHECK(bq_session_run(*s, random_below(random, 60), NULL) >= 0);
+      CHECK_EQ(bq_session_sync(*s, prompt, n, NULL, NULL), BQ_OK);
+      break;
+    case 3: /* a few tokens back */
+      if (held > 30)
+        CHECK_EQ(bq_session_sync(*s, prompt, held - random_below(random, 30), NULL, NULL), BQ_OK);
+      break;
+    case 4:
+      if (held > ROWS)
+        CHECK_EQ(bq_session_results(*s, held - 1 - random_below(random, ROWS), NULL), BQ_OK);
+      break;
+    case 5:
+      if (held) CHECK_EQ(bq_session_pool(*s, BQ_POOL_MEAN, false, NULL), BQ_OK);
+      break;
+    case 6:
+      if (held) CHECK(bq_session_run(*s, 1 + random_below(random, 20), NULL) >= 0);
+      break;
+    default: { /* saved, and restored in another session, which was left anywhere */
+      const saved_state saved = save_state(*s, 1 << 20);
+      CHECK_EQ(restore_state(*spare, &saved, 4000, NULL), BQ_OK);
+      free(saved.bytes);
+      bq_session *before = *s;
+      *s = *spare;
+      *spare = before;
+    }
+  }
+}
+
+static void check_random(const kind *k, bq_kv_type kv, uint32_t seed) {
+  tiny_model t;
+  create_model(&t, k);
+  bq_session_options o = options_of(k, kv);
+  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  o.window = seed % 2 ? 20 : 0;
+  bq_session *s = filled_session(&t, o), *spare = filled_session(&t, o);
+  uint32_t random = seed;
+  for (uint32_t i = 0; i < 60; i++) {
+    do_something(&s, &spare, &random);
+    const uint32_t n = (uint32_t)bq_session_stats_get(s).tokens;
+    if (n == 0 || random_below(&random, 3) == 0) continue;
+    if (!CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK)) break;
+    if (bq_session_logits(s) &&
+        !CHECK(memcmp(bq_session_logits(s), want[n - 1], sizeof want[0]) == 0))
+      printf("%s, seed %u, step %u\n", k->name, seed, i);
+  }
+  bq_session_free(s);
+  bq_session_free(spare);
+  tiny_free(&t);
+}
+
+static void test_at_random(void) {
+  for (uint32_t i = 0; i < KINDS; i++)
+    for (uint32_t seed = 1; seed <= 3; seed++)
+      check_random(&kinds[i], (bq_kv_type)((i + seed) % BQ_KV_COUNT), seed);
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
+  RUN(test_back_then_saved_and_on);
+  RUN(test_saved_bytes_tell_nothing_of_the_past);
+  RUN(test_vectors_of_longer_texts);
+  RUN(test_texts_that_fill_more_than_a_window);
+  RUN(test_at_random);
+  return check_summary();
+}

@@ -1,0 +1,53 @@
+// What the demo reads of files and of its storage: bounded, and what is dropped is said.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { conversationOf } from '../../demo/store.js';
+import { pathTo } from '../../demo/tree.js';
+
+globalThis.document = /** @type {any} */ ({ getElementById: () => null, createElement: () => ({}) });
+const { asJson, fromFile } = await import('../../demo/exchange.js');
+
+/** @param {number} count */
+const entries = (count) =>
+  Array.from({ length: count }, (_, i) => ({
+    id: `m${i}`,
+    parent: i ? `m${i - 1}` : null,
+    role: i % 2 ? 'assistant' : 'user',
+    content: 'x',
+    note: '',
+  }));
+/** @param {any} value @param {string} [name] */
+const file = (value, name = 'chats.json') =>
+  new File([typeof value === 'string' ? value : JSON.stringify({ conversations: [value] })], name);
+
+test('a conversation of too many messages is refused by name, as JSON and as Markdown', async () => {
+  const long = { entries: entries(60_000), leaf: 'm59999' };
+  await assert.rejects(fromFile(file(long)), { code: 'TOO_LONG', message: /60000 messages: at most 2000/ });
+  const markdown = '## You\n\nHi\n\n## Model\n\nHo\n\n'.repeat(30_000);
+  await assert.rejects(fromFile(file(markdown, 'a.md')), { code: 'TOO_LONG' });
+  const [kept] = await fromFile(file({ entries: entries(2000), leaf: 'm1999' }));
+  assert.equal(pathTo(kept.entries, kept.leaf).length, 2000);
+});
+
+test('a stored path of 60,000 messages is found in one walk; circles end', () => {
+  let reads = 0;
+  const counted = entries(60_000).map((entry) => ({
+    ...entry,
+    get parent() {
+      reads++;
+      return entry.parent;
+    },
+  }));
+  assert.equal(pathTo(/** @type {any} */ (counted), 'm59999').length, 60_000);
+  assert.equal(reads, 60_000);
+  const circle = entries(3).map((entry, i) => ({ ...entry, parent: `m${(i + 1) % 3}` }));
+  assert.equal(pathTo(/** @type {any} */ (circle), 'm0').length, 3);
+});
+
+test('settings that are lists or objects are no settings; the conversation stays and can be written', async () => {
+  const nested = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`);
+  const read = conversationOf({ entries: entries(2), leaf: 'm1', sampling: { temperature: 0.5, topP: nested } });
+  assert.deepEqual(read?.sampling, { temperature: 0.5 });
+  assert.equal(conversationOf({ entries: entries(2), leaf: 'm1', sampling: nested })?.sampling, null);
+  assert.ok(asJson([/** @type {any} */ (read)]).includes('0.5'));
+});

@@ -1,0 +1,620 @@
+// Mutants of what the parsers in JavaScript read. A round is named by its parser and its seed, and is the same each time.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { conversationOf } from '../../demo/store.js';
+import { pathTo } from '../../demo/tree.js';
+import { completeConfig, encodeConfig } from '../../js/convert/config.js';
+import { convert } from '../../js/convert/index.js';
+import { matchTensors } from '../../js/convert/names.js';
+import { chatFormat, tokenizerOf } from '../../js/convert/parts.js';
+import { readBullet } from '../../js/convert/read/bullet.js';
+import { openHfFolder } from '../../js/convert/read/hf.js';
+import { readLlama2c } from '../../js/convert/read/llama2c.js';
+import { readQsf } from '../../js/convert/read/qsf.js';
+import { readSafetensors } from '../../js/convert/read/safetensors.js';
+import { readTorchModel } from '../../js/convert/read/torch-models.js';
+import { readTorch } from '../../js/convert/read/torch.js';
+import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
+import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
+import { parseLlama2c } from '../../js/convert/tokenizers/llama2c.js';
+import { encodeTokenizer } from '../../js/convert/tokenizers/section.js';
+import { parseSentencePiece } from '../../js/convert/tokenizers/sentencepiece.js';
+import { parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
+import { parseVocabTxt } from '../../js/convert/tokenizers/wordlist.js';
+import { matrixOf } from '../../js/convert/write/v2.js';
+import { writeQsf } from '../../js/convert/write/qsf.js';
+import { memorySink } from '../../js/convert/write/output.js';
+import { fromBytes } from '../../js/engine.js';
+import { openGguf } from '../../js/gguf/open.js';
+import { compile } from '../../js/grammar/index.js';
+import { chat, completions } from '../../js/openai/index.js';
+import { readHead } from '../../js/heads/index.js';
+import { readPeft } from '../../js/lora/peft.js';
+import { readReceipt } from '../../js/receipts/index.js';
+import { parseCompanion } from '../../js/plan/companion.js';
+import { encodeManifest } from '../../js/plan/manifest.js';
+import { openBytes } from '../../js/sources/bytes.js';
+import { inspect } from '../../bin/inspect.js';
+import {
+  CONFIG,
+  hfConfig,
+  hfFolder,
+  hfName,
+  llama2c,
+  randomWeights,
+  safetensors,
+  tokenizerBin,
+} from './checkpoints.mjs';
+import { join } from 'node:path';
+import { drawFrom } from './draw.mjs';
+import { CHAT, tinyModel } from './fixture.mjs';
+import { testFolder } from './folders.mjs';
+import { bytesTokenizer, gguf, ggufTensor, llamaMetadata } from './gguf-writer.mjs';
+import { reseal } from './reseal.mjs';
+import { archive, torchPickle, torchZip } from './torch-writer.mjs';
+import { v1 } from './v1.mjs';
+
+/** @import { Draw } from './draw.mjs' */
+/** What a parser reads: bytes, or JSON as a value. @typedef {{ name: string, inputs: () => Promise<any[]>, read: (input: any, draw: Draw) => any, rounds?: number, wording?: false }} Target  `wording`: whether messages are looked at */
+
+const golden = (/** @type {string} */ name) =>
+  readFileSync(fileURLToPath(new URL(`../golden/${name}`, import.meta.url)));
+const goldenJson = (/** @type {string} */ name) => JSON.parse(golden(name).toString());
+const utf8 = (/** @type {string} */ text) => new TextEncoder().encode(text);
+/** In a mutant: lists in lists, deeper than a stack. As text alone, for what would write it out can't. */
+const DEEP = '(deep)';
+/** @param {any} json */
+const textOf = (json) =>
+  (JSON.stringify(json) ?? '').replaceAll(JSON.stringify(DEEP), () => `${'['.repeat(20_000)}${']'.repeat(20_000)}`);
+const bytesOf = (/** @type {any} */ json) => utf8(textOf(json));
+/** As a reader has it. @param {any} json */
+const valueOf = (json) => (json === undefined ? undefined : JSON.parse(textOf(json)));
+
+const NUMBERS = [0, -1, 1, 2, 7, 63, 64, 255, 256, 65535, 65536, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53];
+/** What may stand anywhere in JSON. @type {(() => any)[]} */
+const VALUES = [
+  ...NUMBERS.map((n) => () => n),
+  () => 0.5,
+  () => -1e308,
+  () => 1e-320,
+  () => null,
+  () => true,
+  () => false,
+  () => '',
+  () => 'x',
+  () => '__proto__',
+  () => 'constructor',
+  () => '\ud800',
+  () => 'é\u0000\n',
+  () => '('.repeat(300),
+  () => 'a'.repeat(70_000),
+  () => [],
+  () => [null],
+  () => [[]],
+  () => [1, 'a', {}],
+  () => ({}),
+  () => ({ toString: 1, valueOf: null }),
+  () => ({ length: -1 }),
+  () => JSON.parse('{"__proto__":{"a":1},"constructor":0}'),
+  () => Array.from({ length: 300 }, (_, i) => i),
+  () => DEEP,
+];
+
+/** All places of a JSON value: what holds each, and its key. @param {any} value @param {[any, string | number][]} found */
+function places(value, found = []) {
+  if (value === null || typeof value !== 'object' || found.length > 20_000) return found;
+  for (const key of Object.keys(value)) {
+    found.push([value, Array.isArray(value) ? Number(key) : key]);
+    places(value[key], found);
+  }
+  return found;
+}
+
+/** @param {any} json @param {Draw} draw */
+function mutateJson(json, draw) {
+  let copy = structuredClone(json);
+  for (let i = draw(3); i >= 0; i--) {
+    if (!draw(60)) copy = VALUES[draw(VALUES.length)]();
+    const all = places(copy);
+    if (!all.length) return copy;
+    const [holder, key] = all[draw(all.length)];
+    const [other, otherKey] = all[draw(all.length)];
+    const edits = [
+      () => (holder[key] = VALUES[draw(VALUES.length)]()),
+      () => (holder[key] = VALUES[draw(VALUES.length)]()),
+      () => (Array.isArray(holder) ? holder.splice(Number(key), 1) : delete holder[key]),
+      () => (holder[key] = structuredClone(other[otherKey])),
+      () => Array.isArray(holder) && holder.push(structuredClone(holder[key])),
+      () => (holder[key] = [holder[key]]),
+      () => typeof holder[key] === 'string' && (holder[key] += VALUES[16 + draw(12)]() ?? ''),
+      () => typeof holder[key] === 'number' && (holder[key] += draw(2) ? 1 : -1),
+      () => Array.isArray(holder) || (holder[['__proto__', 'toString', 'x', ''][draw(4)]] = holder[key]),
+    ];
+    edits[draw(edits.length)]();
+  }
+  return copy;
+}
+
+/** @param {Uint8Array} bytes @param {Draw} draw @param {number} [within]  only in the first bytes */
+function mutateBytes(bytes, draw, within = bytes.length) {
+  let out = bytes.slice();
+  const at = () => draw(Math.max(1, Math.min(within, out.length)));
+  for (let i = draw(4); i >= 0; i--) {
+    const place = at();
+    const edits = [
+      () => out.length && (out[place] = draw(256)),
+      () => out.length && (out[place] ^= 1 << draw(8)),
+      () => out.length && (out[place] = [0, 1, 127, 128, 255][draw(5)]),
+      () => {
+        const value = NUMBERS[draw(NUMBERS.length)];
+        if (place + 4 <= out.length) new DataView(out.buffer).setUint32(place, value >>> 0, true);
+      },
+      () => {
+        const value = [0n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 1n, BigInt(draw(1000))][draw(5)];
+        if (place + 8 <= out.length) new DataView(out.buffer).setBigUint64(place, value, true);
+      },
+      () => (out = out.slice(0, place)),
+      () => (out = new Uint8Array(Buffer.concat([out.subarray(0, place), out.subarray(at(), place + 20), out.subarray(place)]))), // prettier-ignore
+      () => out.copyWithin(place, at(), at()),
+    ];
+    edits[draw(edits.length)]();
+  }
+  return out;
+}
+
+/** One of the inputs, changed. @param {any[]} inputs @param {Draw} draw */
+export function mutate(inputs, draw) {
+  const input = inputs[draw(inputs.length)];
+  return input instanceof Uint8Array ? mutateBytes(input, draw) : mutateJson(input, draw);
+}
+
+/** A folder in memory. @param {Record<string, any>} files  bytes, or JSON @returns {any} */
+export const folderOf = (files) => ({
+  path: 'folder',
+  names: Object.keys(files),
+  has: (/** @type {string} */ name) => Object.hasOwn(files, name),
+  open: async (/** @type {string} */ name) =>
+    openBytes(files[name] instanceof Uint8Array ? files[name] : bytesOf(files[name])),
+  stamp: () => '',
+});
+
+/** All that a checkpoint is asked for. @param {any} checkpoint */
+async function use(checkpoint) {
+  encodeConfig(completeConfig(checkpoint.config));
+  const matches = matchTensors(checkpoint.config, checkpoint.tensors);
+  for (const { tensor } of /** @type {any[]} */ (matches).slice(0, 4))
+    if (matrixOf(tensor.dims).cols < 1e6) await tensor.read(0, 1);
+}
+
+/** @param {Map<string, any>} tensors */
+async function readRows(tensors) {
+  for (const tensor of tensors.values()) if (tensor && matrixOf(tensor.dims).cols < 1e6) await tensor.read(0, 1);
+}
+
+/** @param {Map<string, { dims: number[], values: Float32Array }>} weights */
+const readable = (weights) =>
+  new Map(
+    [...weights].map(([name, { dims, values }]) => {
+      const { cols } = matrixOf(dims);
+      const read = async (/** @type {number} */ row, /** @type {number} */ rows) =>
+        values.slice(row * cols, (row + rows) * cols);
+      return [name, { dims, read }];
+    }),
+  );
+
+const { fresh } = testFolder('fuzz');
+const WEIGHTS = randomWeights();
+const NAMED = [...WEIGHTS].map(([name, tensor]) => /** @type {[string, any]} */ ([hfName(name), tensor]));
+
+const TOKENIZERS = [
+  {
+    added_tokens: [
+      { id: 3, content: '<s>', special: true },
+      { id: 4, content: '<tag>', special: false, lstrip: false, rstrip: true, normalized: true },
+    ],
+    normalizer: {
+      type: 'Sequence',
+      normalizers: [
+        { type: 'NFC' },
+        { type: 'Replace', pattern: { String: ' ' }, content: '▁' },
+        { type: 'Prepend', prepend: '▁' },
+        { type: 'Lowercase' },
+      ],
+    },
+    pre_tokenizer: {
+      type: 'Sequence',
+      pretokenizers: [
+        { type: 'Split', pattern: { Regex: '\\p{L}+| ?[^\\s\\p{L}]{1,3}|\\s+(?!\\S)' }, behavior: 'Isolated', invert: false },
+        { type: 'Digits', individual_digits: true },
+        { type: 'ByteLevel', add_prefix_space: false, use_regex: false },
+      ],
+    },
+    post_processor: {
+      type: 'TemplateProcessing',
+      single: [{ SpecialToken: { id: '<s>', type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+      pair: [],
+      special_tokens: { '<s>': { id: '<s>', ids: [3], tokens: ['<s>'] } },
+    },
+    decoder: { type: 'ByteLevel' },
+    model: { type: 'BPE', vocab: { a: 0, b: 1, ab: 2, '<s>': 3 }, merges: [['a', 'b']], unk_token: null, byte_fallback: false, ignore_merges: true },
+  }, // prettier-ignore
+  {
+    added_tokens: [{ id: 0, content: '<unk>', special: true }],
+    normalizer: { type: 'Precompiled', precompiled_charsmap: 'BAAAAAAAAAA=' },
+    pre_tokenizer: { type: 'Metaspace', replacement: '▁', add_prefix_space: true, prepend_scheme: 'always' },
+    post_processor: null,
+    model: { type: 'Unigram', unk_id: 0, vocab: [['<unk>', 0], ['▁a', -1.5], ['b', -2]], byte_fallback: true }, // prettier-ignore
+  },
+  {
+    added_tokens: [{ id: 1, content: '[CLS]', special: true }],
+    normalizer: { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, strip_accents: null, lowercase: true }, // prettier-ignore
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: { type: 'BertProcessing', sep: ['[SEP]', 2], cls: ['[CLS]', 1] },
+    model: { type: 'WordPiece', unk_token: '[UNK]', continuing_subword_prefix: '##', max_input_chars_per_word: 100, vocab: { '[UNK]': 0, '[CLS]': 1, '[SEP]': 2, a: 3, '##b': 4 } }, // prettier-ignore
+  },
+];
+
+/** A field of a protocol buffer: bytes. @param {number} field @param {Uint8Array} data */
+const field = (field, data) => Buffer.concat([Buffer.from([(field << 3) | 2, data.length]), data]);
+function sentencePiece() {
+  const piece = (/** @type {string} */ text, /** @type {number} */ score, /** @type {number} */ type) => {
+    const number = Buffer.alloc(5);
+    number[0] = (2 << 3) | 5;
+    number.writeFloatLE(score, 1);
+    return field(1, Buffer.concat([field(1, utf8(text)), number, Buffer.from([3 << 3, type])]));
+  };
+  const bytes = Array.from({ length: 256 }, (_, i) => piece(`<0x${i.toString(16).toUpperCase().padStart(2, '0')}>`, 0, 6)); // prettier-ignore
+  return new Uint8Array(
+    Buffer.concat([
+      piece('<unk>', 0, 2),
+      piece('<s>', 0, 3),
+      piece('</s>', 0, 3),
+      ...bytes,
+      piece('▁a', -1, 1),
+      piece('b', -2, 1),
+      field(2, Buffer.from([3 << 3, 2, ((35 << 3) & 127) | 128, 2, 1])), // model type BPE, byte fallback
+      field(3, Buffer.concat([field(1, utf8('identity')), Buffer.from([3 << 3, 1])])),
+    ]),
+  );
+}
+
+/** Ranks of GPT-2's number: a file of another number is of no family. */
+const ranks = () =>
+  utf8(Array.from({ length: 50256 }, (_, i) => `${btoa(i < 256 ? String.fromCharCode(i) : `<${i}>`)} ${i}\n`).join(''));
+
+const LLAMA = { ...CONFIG, vocab: 120, layers: 1 };
+
+/** @type {Target[]} */
+export const TARGETS = [
+  {
+    name: 'bq4',
+    inputs: async () => [(await tinyModel({ config: { layers: 1 } })).slice(0), golden('v2/words.bq4')].map((b) => new Uint8Array(b)), // prettier-ignore
+    async read(bytes, draw) {
+      const prefix = Number(bytes.length > 32 ? new DataView(bytes.buffer).getBigUint64(24, true) : 0n);
+      // Half of them keep their sums, or nothing behind these is ever looked at.
+      if (draw(2) && prefix < bytes.length && prefix > 88) {
+        try {
+          reseal(bytes);
+        } catch {
+          // It has no sums any more.
+        }
+      }
+      await inspect(openBytes(bytes));
+    },
+  },
+  {
+    name: 'companion',
+    inputs: async () => [(await v1({ ...CONFIG, layers: 1 })).json],
+    read: (json) => encodeManifest({ ...parseCompanion(bytesOf(json), 'companion'), tensors: [] }),
+  },
+  {
+    name: 'gguf',
+    inputs: async () => [
+      new Uint8Array(
+        gguf({ ...llamaMetadata(LLAMA), ...bytesTokenizer(LLAMA.vocab) }, [...randomWeights(LLAMA)].map(([name, tensor]) => ggufTensor(name, tensor, 'q8_0'))), // prettier-ignore
+      ),
+      ...['bert', 'gemma3', 'mixtral'].map((name) => new Uint8Array(golden(`gguf/${name}.gguf`))),
+    ],
+    async read(bytes, draw) {
+      await openGguf(openBytes(draw(3) ? mutateBytes(bytes, draw, 3000) : bytes), bytes.subarray(0, 4096));
+    },
+  },
+  {
+    name: 'safetensors',
+    inputs: async () => [new Uint8Array(safetensors(NAMED))],
+    async read(bytes, draw) {
+      await readRows((await readSafetensors(openBytes(draw(2) ? mutateBytes(bytes, draw, 600) : bytes))).tensors);
+    },
+  },
+  {
+    name: 'safetensors-header',
+    inputs: async () => [{ __metadata__: { format: 'pt' }, a: { dtype: 'F32', shape: [2, 2], data_offsets: [0, 16] }, b: { dtype: 'BF16', shape: [4], data_offsets: [16, 24] } }], // prettier-ignore
+    async read(json) {
+      const header = bytesOf(json);
+      const bytes = new Uint8Array(8 + header.length + 24);
+      new DataView(bytes.buffer).setBigUint64(0, BigInt(header.length), true);
+      bytes.set(header, 8);
+      await readRows((await readSafetensors(openBytes(bytes))).tensors);
+    },
+  },
+  {
+    name: 'torch',
+    inputs: async () => [
+      new Uint8Array(torchZip(NAMED)),
+      new Uint8Array(archive([['a/data.pkl', torchPickle([['tok_embeddings.weight', { dims: [1], values: [0] }]])], ['a/data/0', Buffer.alloc(4)]])), // prettier-ignore
+    ],
+    async read(bytes, draw) {
+      await readRows((await readTorch(openBytes(draw(2) ? mutateBytes(bytes, draw, 900) : bytes))).tensors);
+    },
+  },
+  {
+    name: 'pickle',
+    inputs: async () => [new Uint8Array(torchPickle([['tok_embeddings.weight', { dims: [2, 2], values: [0, 0, 0, 0] }]]))], // prettier-ignore
+    async read(pickle) {
+      const file = openBytes(new Uint8Array(archive([['a/data.pkl', Buffer.from(pickle)], ['a/data/0', Buffer.alloc(16)]]))); // prettier-ignore
+      await readRows((await readTorch(file)).tensors);
+      await use(await readTorchModel(file));
+    },
+  },
+  {
+    name: 'tokenizer.json',
+    wording: false,
+    inputs: async () => TOKENIZERS,
+    read: (json) => encodeTokenizer(parseHfTokenizer(textOf(json), { bos: 'a', eos: 1, eog: [1] })),
+  },
+  {
+    name: 'vocab.json',
+    wording: false,
+    inputs: async () => [{ vocab: { a: 0, b: 1, ab: 2, '<|endoftext|>': 3 }, merges: '#version: 0.2\na b\n' }],
+    read: (/** @type {any} */ input) =>
+      encodeTokenizer(parseGpt2(textOf(input?.vocab), typeof input?.merges === 'string' ? input.merges : 'a b')),
+  },
+  {
+    name: 'tiktoken',
+    rounds: 0.05,
+    inputs: async () => [ranks()],
+    read: (bytes) => encodeTokenizer(parseTiktoken(new TextDecoder().decode(bytes))),
+  },
+  {
+    name: 'sentencepiece',
+    inputs: async () => [sentencePiece()],
+    read: (bytes) => encodeTokenizer(parseSentencePiece(bytes)),
+  },
+  {
+    name: 'vocab.txt',
+    inputs: async () => [utf8('[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\n')],
+    read: (bytes) => encodeTokenizer(parseVocabTxt(new TextDecoder().decode(bytes))),
+  },
+  {
+    name: 'tokenizer.bin',
+    inputs: async () => [new Uint8Array(tokenizerBin(300))],
+    read: (bytes) => encodeTokenizer(parseLlama2c(bytes, 300)),
+  },
+  {
+    name: 'folder',
+    wording: false,
+    inputs: async () => [
+      {
+        'config.json': hfConfig(),
+        'generation_config.json': { eos_token_id: [1, 2], bos_token_id: 0 },
+        'tokenizer_config.json': { chat_template: [{ name: 'default', template: '{{ messages }}' }], add_bos_token: true, bos_token: { content: 'a' } }, // prettier-ignore
+        'special_tokens_map.json': { eos_token: { content: 'b' }, pad_token: 'a' },
+        'model.safetensors.index.json': { weight_map: { a: 'model.safetensors' } },
+        'tokenizer.json': TOKENIZERS[0],
+      },
+      {
+        'config.json': hfConfig(),
+        'modules.json': [
+          { idx: 0, name: '0', path: '', type: 'sentence_transformers.models.Transformer' },
+          { idx: 1, name: '1', path: '1_Pooling', type: 'sentence_transformers.models.Pooling' },
+        ],
+        'sentence_bert_config.json': { max_seq_length: 256, do_lower_case: false },
+        '1_Pooling/config.json': { word_embedding_dimension: 16, pooling_mode_mean_tokens: true },
+      },
+    ],
+    async read(files) {
+      const weights = new Uint8Array(safetensors(NAMED));
+      if (!files || typeof files !== 'object') return;
+      const folder = folderOf({ ...files, 'model.safetensors': weights });
+      const checkpoint = await openHfFolder(folder, null, 'folder');
+      await use(checkpoint);
+      await chatFormat(await tokenizerOf(checkpoint), checkpoint.template);
+    },
+  },
+  {
+    name: 'config',
+    inputs: async () => [CONFIG, { ...CONFIG, arch: 'bullet', global_layers: [0], window: 4, position: 'alibi' }],
+    read: (json) => encodeConfig(valueOf(json) ?? {}),
+  },
+  {
+    name: 'peft',
+    inputs: async () => [goldenJson('adapters/llama-gqa/adapter_config.json')],
+    async read(settings) {
+      const file = openBytes(new Uint8Array(golden('adapters/llama-gqa/adapter_model.safetensors')));
+      const { list } = await readPeft(file, valueOf(settings), { ...CONFIG, arch: 'llama' });
+      for (const { a, b } of list) await Promise.all([a.read(0, 1), b.read(0, 1)]);
+    },
+  },
+  {
+    name: 'qsf',
+    inputs: async () => {
+      const sink = memorySink();
+      const options = { compress: 'lz4' };
+      await writeQsf(sink, matchTensors(CONFIG, readable(WEIGHTS)), /** @type {any} */ (options), /** @type {any} */ ({ config: CONFIG, tokenizer: null })); // prettier-ignore
+      return [new Uint8Array(sink.bytes)];
+    },
+    async read(bytes, draw) {
+      await use(await readQsf(openBytes(draw(2) ? mutateBytes(bytes, draw, 400) : bytes)));
+    },
+  },
+  {
+    name: 'bullet',
+    inputs: async () => {
+      const [from, to] = [fresh(), join(fresh(), 'a.bullet')];
+      hfFolder(from, WEIGHTS);
+      await convert(from, to);
+      return [new Uint8Array(readFileSync(to))];
+    },
+    async read(bytes, draw) {
+      await use(await readBullet(openBytes(draw(2) ? mutateBytes(bytes, draw, 1500) : bytes)));
+    },
+  },
+  {
+    name: 'llama2c',
+    inputs: async () => [new Uint8Array(llama2c(WEIGHTS, 'legacy')), new Uint8Array(llama2c(WEIGHTS, 'v1'))],
+    async read(bytes, draw) {
+      await use(await readLlama2c(openBytes(draw(2) ? mutateBytes(bytes, draw, 64) : bytes)));
+    },
+  },
+  {
+    name: 'receipt',
+    inputs: async () => [goldenJson('receipt.json')],
+    read: (json) => readReceipt(valueOf(json)),
+  },
+  {
+    name: 'head',
+    inputs: async () => [
+      { format: 'bq4-head', version: 1, name: 'a', labels: ['a', 'b'], width: 2, pooling: 'mean', normalize: true, type: 'f32', weights: btoa('\0'.repeat(16)), bias: [0, 1] }, // prettier-ignore
+      { format: 'bq4-head', version: 1, name: 'a', labels: ['a', 'b'], width: 2, pooling: 'cls', normalize: false, type: 'bq4', weights: btoa('\0'.repeat(40)), bias: [0, 1] }, // prettier-ignore
+    ],
+    read: (json) => readHead(valueOf(json)),
+  },
+  {
+    name: 'schema',
+    wording: false,
+    inputs: async () => [
+      {
+        type: 'object',
+        properties: {
+          a: { $ref: '#/$defs/b' },
+          c: { type: 'array', items: { type: 'integer', minimum: 1 }, maxItems: 3 },
+          d: { type: 'string', pattern: '^[a-c]+$', minLength: 1, maxLength: 4 },
+          e: { enum: [1, 'a', null] },
+          f: { anyOf: [{ type: 'boolean' }, { const: 1 }] },
+        },
+        required: ['a'],
+        additionalProperties: false,
+        $defs: { b: { type: 'string', format: 'date' } },
+      },
+    ],
+    read: (schema) => compile({ type: 'json_schema', schema: valueOf(schema) }),
+  },
+  {
+    name: 'regex',
+    wording: false,
+    inputs: async () => [['^[a-c\\d]{1,3}(x|yz)?\\u0041[^"]*$'], ['(a|b){2,4}\\p{L}+']],
+    read: (pattern) => compile({ type: 'regex', pattern: valueOf(pattern)?.[0] }),
+  },
+  {
+    name: 'conversation',
+    inputs: async () => [
+      {
+        id: 'c',
+        title: 'T',
+        at: 1,
+        entries: [
+          { id: 'a', parent: null, role: 'user', content: 'Hi', note: '' },
+          { id: 'b', parent: 'a', role: 'assistant', content: 'Hello', note: 'x', reasoning: 'r' },
+        ],
+        leaf: 'b',
+        from: 'a',
+        summaries: [{ upTo: 'a', text: 's' }],
+        forget: true,
+        system: 's',
+        sampling: { temperature: 1 },
+      },
+    ],
+    read(json) {
+      const conversation = conversationOf(valueOf(json));
+      if (conversation) pathTo(conversation.entries, conversation.leaf);
+    },
+  },
+];
+
+/** Those that need a model. @param {import('../../js/shared/types.js').Engine} engine @returns {Promise<Target[]>} */
+export async function modelTargets(engine) {
+  const file = await tinyModel({ config: { layers: 1 }, chat: CHAT });
+  const model = await engine.load(fromBytes(file));
+  const { promptState } = model;
+  return [
+    {
+      name: 'plan',
+      inputs: async () => [new Uint8Array(file)],
+      read: (bytes, draw) => engine.plan(fromBytes(draw(2) ? mutateBytes(bytes, draw, 2000) : bytes)),
+    },
+    {
+      name: 'prompt-state',
+      inputs: async () => [await promptState([{ role: 'user', content: 'Hi' }])],
+      read: (bytes, draw) => model.loadPromptState(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
+    },
+    {
+      name: 'format',
+      inputs: async () => [{ ...CHAT, start: 's', prompt: 'p', trim: true, think: ['<think>', '</think>'] }],
+      read: (format) => model.countTokens([{ role: 'user', content: 'Hi' }], { format: valueOf(format) }),
+    },
+    {
+      name: 'messages',
+      inputs: async () => [
+        [
+          { role: 'system', content: 'S' },
+          { role: 'user', content: 'Hi' },
+          { role: 'assistant', content: '', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: { a: 1 } } }] }, // prettier-ignore
+          { role: 'tool', content: '1', tool_call_id: 'a', name: 'f' },
+        ],
+      ],
+      read: (messages) => model.countTokens(valueOf(messages)),
+    },
+    {
+      name: 'chat-request',
+      inputs: async () => [
+        {
+          messages: [
+            { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
+            { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }, // prettier-ignore
+            { role: 'tool', content: '1', tool_call_id: 'a' },
+          ],
+          tools: [{ type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object', properties: { a: { type: 'integer' } } } } }], // prettier-ignore
+          tool_choice: 'auto',
+          max_tokens: 1,
+          logit_bias: { 7: 1 },
+          stop: ['x'],
+          stream: false,
+          stream_options: null,
+        },
+        {
+          messages: [{ role: 'user', content: 'Hi' }],
+          max_tokens: 1,
+          response_format: { type: 'json_schema', json_schema: { name: 's', schema: { type: 'boolean' } } },
+          modalities: ['text'],
+          metadata: { a: 'b' },
+          store: false,
+        },
+      ],
+      read: (body) => chat(model, { ...valueOf(body), n: 1, max_tokens: 1, max_completion_tokens: undefined, stream: false }, {}), // prettier-ignore
+    },
+    {
+      name: 'completion-request',
+      inputs: async () => [
+        { prompt: ['a', 'b'], max_tokens: 1, echo: false, best_of: 1, logprobs: 2, seed: 1, temperature: 0 },
+        { prompt: [[7, 8], [9]], max_tokens: 1 },
+      ],
+      read: (body) => completions(model, { ...valueOf(body), n: 1, max_tokens: 1, stream: false }, {}),
+    },
+  ];
+}
+
+/**
+ * One round. The error where one came that is no BqError, or a BqError without sense.
+ * @param {Target} target @param {any[]} inputs @param {number} seed @returns {Promise<unknown>}
+ */
+export async function round({ read, wording }, inputs, seed) {
+  const draw = drawFrom(seed);
+  const input = mutate(inputs, draw);
+  try {
+    await read(input, draw);
+    return null;
+  } catch (/** @type {any} */ error) {
+    const typed = error?.name === 'BqError' && error.code && error.message && (wording === false || !/\[object |undefined|NaN/.test(error.message)); // prettier-ignore
+    return typed ? null : error;
+  }
+}

@@ -1,0 +1,264 @@
+// Random schemas beside ajv: what a compiled schema writes is valid, what is valid it takes, and what isn't it refuses. Each schema is made
+// with a way to make values, most of which it holds of, in the order and the spelling that docs/API.md promises to write.
+import { compile } from '../../js/grammar/index.js';
+import { random } from './fixture.mjs';
+import { grammarMachine, pickerOf } from './picker.mjs';
+import { validator } from './validator.mjs';
+
+/** A schema, and values of which it holds or nearly does. @typedef {{ schema: any, value: () => any }} Model */
+
+/** One line, a space behind commas and colons. @param {any} value @returns {string} */
+function textOf(value) {
+  if (Array.isArray(value)) return `[${value.map(textOf).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([name, one]) => `${JSON.stringify(name)}: ${textOf(one)}`)
+    .join(', ')}}`;
+}
+
+// (ajv takes an object without the property '' where it is required, and no properties named __proto__.)
+const NAMES = ['a', 'b', 'kind', 'constructor', 'isPrototypeOf', 'hasOwnProperty', 'é"\\', ' ', 'x1', 'x2'];
+const PATTERNS = {
+  '^x': ['x', 'x1', 'xyz', 'ax'],
+  'b$': ['b', 'ab', 'bc', 'xb'],
+  '^[a-c]{2,4}$': ['ab', 'abca', 'a', 'abcab'],
+  '^(?!no)[a-z]+$': ['yes', 'no', 'nope', 'on'],
+  '\\d': ['a1', '7', 'x', '2b'],
+  '^"?\\\\*$': ['"', '\\', '"\\\\', 'a'],
+};
+const TEXTS = {
+  date: ['2020-02-29', '2023-02-29', '2000-02-29', '1900-02-29', '2030-12-31', '0000-01-01', '2024-13-01'],
+  'date-time': ['2020-03-15T10:00:00Z', '1990-12-31t23:59:60z', '2020-01-01T24:00:00Z', '2016-12-31T22:59:60.5-01:00'],
+  time: ['10:00:00+14:30', '23:59:60Z', '23:59:59', '00:59:60+01:00', '12:61:00Z'],
+  duration: ['P1Y2M3DT4H5M6S', 'PT36H', 'P4W', 'P', 'PT', 'P1D2W'],
+  email: ['joe.bloggs@example.co.uk', "o'hara+x@a-b.io", '.a@b.c', 'a@b', 'a@-b.com', 'a..b@c.de'],
+  // (ajv takes a dot at the end too, where RFC 1123 has a letter or digit.)
+  hostname: ['localhost', 'www.bbc.co.uk', 'a-b.example', '-a', 'a_b', 'a..b'],
+  ipv4: ['127.0.0.1', '256.1.1.1', '1.2.3', '01.2.3.4'],
+  ipv6: ['::1', '2001:db8::8a2e:370:7334', '::ffff:192.0.2.128', '1::2::3', '12345::', 'fe80::1%eth0'],
+  uri: ['https://www.bbc.co.uk/news?a=%20#b', 'http://localhost:11434', 'mailto:a@b.c', 'urn:isbn:1', 'a b:c', '//x', 'x'],
+  // (ajv takes //host:abc/p too, where RFC 3986 has a port of digits.)
+  'uri-reference': ['//example.com:80/p', '../a?b#c', '', 'a:b', '#%zz', '/a//b'],
+  uuid: ['2EB8AA08-aa98-11ea-b4aa-73b441d16380', '2eb8aa08-aa98-11ea-b4aa-73b441d1638', 'x'],
+  'json-pointer': ['', '/a~1b/~0', 'a', '/~2'],
+  'relative-json-pointer': ['0', '12/a', '1#', '01', '-1'],
+  'uri-template': ['http://a/{+x,y:3}{?z*}', '{', '{a b}', 'é'],
+  regex: ['^a(b|[c_]+)?$', '(', 'a{2,}', '[\\d.]+|x', '*'],
+};
+
+/** @param {number} seed */
+export function models(seed) {
+  // Seeds that lie side by side begin alike.
+  const next = random(Math.imul(seed, 0x9e3779b1) >>> 0);
+  for (let i = 0; i < 8; i++) next();
+  const draw = () => (next() + 1) / 2;
+  const below = (/** @type {number} */ n) => Math.floor(draw() * n);
+  /** @template T @param {readonly T[]} list @returns {T} */
+  const pick = (list) => list[below(list.length)];
+  const chance = (/** @type {number} */ p) => draw() < p;
+  /** @param {number} n @param {readonly string[]} from */
+  const some = (n, from) => from.filter(() => chance(n / from.length));
+
+  const plain = () => pick([null, true, false, 0, 7, -3, 1.5, 'a', 'xb', '', 'é"', [], [1], {}, { a: 1 }]);
+
+  /** @returns {Model} */
+  function numbers() {
+    const type = pick(['integer', 'number']);
+    /** @type {any} */
+    const schema = { type };
+    const step = pick([1, 2, 3, 7, 10, 25, 100, 0.5, 0.25, 0.1, 0.01, 1.5, 2.5, 0.001]);
+    if (chance(0.5)) schema.multipleOf = step;
+    const low = below(60) - 30 + pick([0, 0, 0.5, 0.25]);
+    if (chance(0.4)) schema[pick(['minimum', 'exclusiveMinimum'])] = low;
+    if (chance(0.4)) schema[pick(['maximum', 'exclusiveMaximum'])] = low + below(50) + pick([0, 0, 0.5]);
+    if (chance(0.1)) schema.not = pick([{ multipleOf: 5 }, { const: 0 }, { minimum: 10 }, { type: 'integer' }]);
+    const value = () => {
+      const n = pick([low, low + below(20), below(2000) - 1000, low + below(100) * step, below(9) * step * 1000]);
+      return Number(n.toFixed(pick([0, 1, 3])));
+    };
+    return { schema, value };
+  }
+
+  /** @returns {Model} */
+  function strings() {
+    /** @type {any} */
+    const schema = { type: 'string' };
+    /** @type {readonly string[]} */
+    let texts = ['', 'a', 'ab', 'é"\\', 'xyz', 'abcdef', '𝄞𝄞', 'a'.repeat(40)];
+    if (chance(0.35)) {
+      schema.format = pick(Object.keys(TEXTS));
+      texts = TEXTS[/** @type {keyof typeof TEXTS} */ (schema.format)];
+    } else if (chance(0.5)) {
+      schema.pattern = pick(Object.keys(PATTERNS));
+      texts = PATTERNS[/** @type {keyof typeof PATTERNS} */ (schema.pattern)];
+    }
+    if (chance(0.3)) schema.minLength = below(3);
+    if (chance(0.3)) schema.maxLength = pick([2, 3, 10, 40, 2083, 2 ** 40]);
+    if (chance(0.1)) schema.not = { enum: ['', 'a', 'ab'] };
+    return { schema, value: () => pick(texts) };
+  }
+
+  /** @returns {Model} */
+  function listed() {
+    const values = Array.from({ length: 1 + below(4) }, plain);
+    return chance(0.5)
+      ? { schema: { const: values[0] }, value: () => (chance(0.8) ? values[0] : plain()) }
+      : { schema: { enum: [...new Map(values.map((v) => [textOf(v), v])).values()] }, value: () => pick(values) };
+  }
+
+  /** @param {number} depth @returns {Model} */
+  function arrays(depth) {
+    /** @type {any} */
+    const schema = { type: 'array' };
+    if (chance(0.2)) {
+      const values = [1, 2, 'a', null].slice(0, 2 + below(3));
+      Object.assign(schema, { items: { enum: values }, uniqueItems: true });
+      if (chance(0.4)) Object.assign(schema, { contains: { enum: [1] }, minItems: 1 + below(2) });
+      else if (chance(0.4)) schema.minItems = below(3);
+      return { schema, value: () => (chance(0.9) ? values.filter(() => chance(0.6)) : [1, 1]) };
+    }
+    const prefix = chance(0.4) ? [model(depth - 1), model(depth - 1)].slice(below(2)) : [];
+    const rest = model(depth - 1);
+    if (prefix.length) schema.prefixItems = prefix.map((one) => one.schema);
+    if (chance(0.6)) schema.items = rest.schema;
+    // (Of arrays and objects none is written where one of them must not come.)
+    const scalars = [null, true, 0, 7, -3, 'a', 'xb'].filter(() => chance(0.4));
+    const asked = { schema: { enum: scalars.length ? scalars : [1] }, value: () => pick(scalars.length ? scalars : [1]) };
+    if (chance(0.35)) {
+      schema.contains = asked.schema;
+      if (chance(0.5)) schema.minContains = below(3);
+      if (chance(0.5)) schema.maxContains = (schema.minContains ?? 1) + below(2);
+    }
+    // (Beside items, ajv takes an empty list whatever it must contain.)
+    if (schema.contains || chance(0.3)) schema.minItems = (schema.contains ? 1 : 0) + below(3);
+    if (chance(0.3)) schema.maxItems = 1 + below(5);
+    const item = (/** @type {number} */ i) => (prefix[i] ?? (schema.items ? rest : { value: plain })).value();
+    const value = () =>
+      Array.from({ length: below(6) }, (_, i) => (schema.contains && chance(0.3) ? asked.value() : item(i)));
+    return { schema, value };
+  }
+
+  /** @param {number} depth @returns {Model} */
+  function objects(depth) {
+    /** @type {any} */
+    const schema = { type: 'object' };
+    const names = some(3, NAMES);
+    const parts = new Map(names.map((name) => [name, model(depth - 1)]));
+    if (names.length) {
+      schema.properties = Object.fromEntries([...parts].map(([name, one]) => [name, one.schema]));
+      schema.required = some(1, names);
+    }
+    const rest = model(depth - 1);
+    const pattern = pick(['^x', 'b$', '^[a-c]{2,4}$']);
+    const patterned = model(depth - 1);
+    if (chance(0.25)) schema.patternProperties = { [pattern]: patterned.schema };
+    if (chance(0.5)) schema.additionalProperties = pick([false, true, rest.schema]);
+    if (chance(0.25)) schema.minProperties = below(4);
+    if (chance(0.25)) schema.maxProperties = below(5);
+    if (chance(0.15)) schema.propertyNames = pick([{ enum: ['a', 'b', 'x1'] }, { maxLength: 4 }, { pattern: '^[a-z]' }]);
+    if (chance(0.15) && names.length > 1) schema.dependentRequired = { [names[0]]: [names[1]] };
+    if (chance(0.1) && names.length > 1)
+      schema.dependentSchemas = { [names[1]]: { properties: { [names[0]]: listed().schema } } };
+    if (chance(0.1) && names.length > 1)
+      Object.assign(schema, {
+        if: { properties: { [names[0]]: listed().schema } },
+        then: { required: [names[1]] },
+      });
+    // Others come where the schema speaks of them, or names none.
+    const open = Boolean(schema.patternProperties || schema.additionalProperties || !schema.properties);
+    const listedNames = schema.propertyNames?.enum;
+    const value = () => {
+      const found = new Map(
+        names
+          .filter((name) => schema.required.includes(name) || chance(0.6))
+          .map((name) => [name, parts.get(name)?.value()]),
+      );
+      const others = !open ? [] : (listedNames ?? ['x', 'y', 'ab', 'abc', 'hometown_x', 'xb', 'éé', 'b']);
+      for (const name of some(1.5, others))
+        if (!found.has(name)) {
+          const way = schema.patternProperties && new RegExp(pattern, 'u').test(name) ? patterned : rest;
+          found.set(name, (chance(0.8) ? way.value : plain)());
+        }
+      return Object.fromEntries(found);
+    };
+    return { schema, value };
+  }
+
+  /** @param {number} depth @returns {Model} */
+  function combined(depth) {
+    const [a, b] = [model(depth - 1), model(depth - 1)];
+    const either = () => pick([a, b]).value();
+    return pick([
+      { schema: { anyOf: [a.schema, b.schema] }, value: either },
+      { schema: { oneOf: [a.schema, b.schema] }, value: either },
+      { schema: { anyOf: [{ allOf: [a.schema] }, b.schema] }, value: either },
+      { schema: { ...a.schema, anyOf: [{ type: ['integer', 'object', 'array'] }, { type: 'string' }] }, value: a.value },
+      { schema: { not: { type: ['object', 'array', 'string', 'number'] } }, value: plain },
+    ]);
+  }
+
+  /** @param {number} depth @returns {Model} */
+  function model(depth) {
+    const simple = [numbers, strings, listed, () => ({ schema: { type: ['boolean', 'null'] }, value: plain })];
+    return depth <= 0 ? pick(simple)() : pick([...simple, arrays, objects, objects, combined])(depth);
+  }
+
+  return () => {
+    const { schema, value } = model(3);
+    return { schema: { $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema }, value };
+  };
+}
+
+/**
+ * Compares so many schemas, with a seed each. What differs is told by `differences`, with its seed.
+ * @param {number} from @param {number} count @param {{ texts?: number, values?: number }} [options]
+ */
+export async function compareModels(from, count, { texts = 6, values = 20 } = {}) {
+  const machine = await grammarMachine();
+  const pick = pickerOf(machine, from);
+  const found = {
+    compiled: 0,
+    texts: 0,
+    valid: 0,
+    invalid: 0,
+    refused: /** @type {string[]} */ ([]),
+    differences: /** @type {string[]} */ ([]),
+  };
+  for (let seed = from; seed < from + count; seed++) {
+    const { schema, value } = models(seed)();
+    const differ = (/** @type {string} */ what) =>
+      found.differences.push(`seed ${seed}: ${what}\n  ${JSON.stringify(schema)}`);
+    const validate = validator(schema);
+    const format = { type: 'json_schema', schema };
+    const samples = Array.from({ length: values }, () => JSON.parse(JSON.stringify(value())));
+    /** @type {any} */
+    let compiled;
+    try {
+      compiled = await compile(format);
+    } catch (error) {
+      const { code, message } = /** @type {any} */ (error);
+      if (code !== 'GRAMMAR') throw error;
+      found.refused.push(`seed ${seed}: ${message}`);
+      const holds = /nothing can satisfy/.test(message) && samples.find((one) => validate(one));
+      if (holds !== false && holds !== undefined) differ(`refused, though ${textOf(holds)} is valid`);
+      continue;
+    }
+    found.compiled++;
+    for (let i = 0; i < texts; i++) {
+      found.texts++;
+      try {
+        const text = await pick(format, 2 + 5 * i, compiled);
+        if (!validate(JSON.parse(text))) differ(`writes ${text}, which is not valid`);
+      } catch (error) {
+        differ(String(error));
+      }
+    }
+    for (const one of samples) {
+      const valid = validate(one);
+      found[valid ? 'valid' : 'invalid']++;
+      if (valid !== (await pick.takes(format, textOf(one), compiled)))
+        differ(`${valid ? 'refuses' : 'takes'} ${textOf(one)}, which is ${valid ? '' : 'not '}valid`);
+    }
+  }
+  return found;
+}
