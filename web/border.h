@@ -199,11 +199,16 @@ uint32_t bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t
 
 /* STATE: the model has no tokenizer. */
 uint32_t bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out);
-/* text: UTF-8. flags: 1 add special, 2 parse special. Scratch is taken from the heap for the call.
- * STATE: no tokenizer; NOMEM: no room for the scratch; ARGUMENT: more than `capacity` ids, *count
- * says how many. */
+/* text: UTF-8. flags: 1 add special, 2 parse special, 4 the text continues another. plain:
+ * [n_plain][2] bytes' begin and end, rising, where no special token is looked for. Scratch is taken
+ * from the heap for the call. STATE: no tokenizer; NOMEM: no room for the scratch; ARGUMENT: more
+ * than `capacity` ids, *count says how many. */
 uint32_t bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags,
-                      uint32_t *ids, uint32_t capacity, uint32_t *count);
+                      uint32_t *ids, uint32_t capacity, uint32_t *count, const uint32_t *plain,
+                      uint32_t n_plain);
+/* Address of a token's text, special tokens included; *bytes = its length, 0 without a tokenizer.
+ */
+uint32_t bqw_token_text(uint32_t model, uint32_t id, uint32_t *bytes);
 /* The id, or 0xFFFFFFFF. */
 uint32_t bqw_token_find(uint32_t model, const char *text, uint32_t bytes);
 /* 1 ends generation, 2 special. */

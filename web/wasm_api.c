@@ -377,11 +377,16 @@ static bq_status tokenize(const bq_tokenizer *t, const char *text, uint32_t byte
 
 BQW(uint32_t)
 bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, uint32_t *ids,
-             uint32_t capacity, uint32_t *count) {
+             uint32_t capacity, uint32_t *count, const uint32_t *plain, uint32_t n_plain) {
   const bq_tokenizer *t = tokenizer_of(model);
   if (!t) return engine.error.status;
   size_t n = 0;
-  bq_tokenize_options o = {(flags & 1) != 0, (flags & 2) != 0, true};
+  bq_tokenize_options o = {(flags & 1) != 0,
+                           (flags & 2) != 0,
+                           true,
+                           (flags & 4) != 0,
+                           (const bq_text_range *)plain,
+                           n_plain};
   bq_status status = tokenize(t, text, bytes, o, ids, capacity, &n);
   o.usual = false;
   if (status == BQ_NOMEM) status = tokenize(t, text, bytes, o, ids, capacity, &n);
@@ -395,6 +400,16 @@ bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags, u
 BQW(uint32_t) bqw_token_find(uint32_t model, const char *text, uint32_t bytes) {
   const bq_tokenizer *t = tokenizer_of(model);
   return t ? bq_token_find(t, text, bytes) : BQ_TOKEN_NONE;
+}
+
+BQW(uint32_t) bqw_token_text(uint32_t model, uint32_t id, uint32_t *bytes) {
+  const bq_tokenizer *t = tokenizer_of(model);
+  *bytes = 0;
+  if (!t) return 0;
+  size_t n;
+  const uint8_t *text = bq_token_text(t, id, &n);
+  *bytes = (uint32_t)n;
+  return (uint32_t)(uintptr_t)text;
 }
 
 BQW(uint32_t) bqw_token_flags(uint32_t model, uint32_t id) {

@@ -70,6 +70,8 @@ typedef struct encoder {
   uint32_t slots;  /* of them, for the text between special tokens that is under way */
   uint8_t *memory; /* behind the words */
   uint32_t kinds; /* of tokens that are looked for */
+  const bq_text_range *plain; /* [n_plain]: where no hidden token is looked for */
+  uint32_t n_plain;
   bool no_room;   /* some text was larger than usual */
   bq_ids ids;
 } encoder;
@@ -148,11 +150,38 @@ static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                          bool normalized);
 
+/* The first plain range that ends behind `at`; its place is n_plain where there is none. */
+static uint32_t plain_from(const encoder *e, size_t at) {
+  uint32_t low = 0, high = e->n_plain;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (e->plain[middle].end > at) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/* A normalized text in which normalized tokens are looked for. Its places are no longer those of
+ * the plain ranges: where it has plain bytes, hidden tokens have been looked for before. */
+static void encode_normalized(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+                              bool has_plain) {
+  const uint32_t kinds = e->kinds, n_plain = e->n_plain;
+  if (has_plain) e->kinds &= ~(uint32_t)BQ_KINDS_HIDDEN;
+  e->n_plain = 0;
+  encode_parts(e, text, bytes, where, true);
+  e->kinds = kinds;
+  e->n_plain = n_plain;
+}
+
 /* before_user: a user-defined token follows, which is part of the text: so a space stands in front
  * even where there is nothing else. */
-static void encode_text(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t end, uint32_t where,
                         bool before_user) {
   const bq_tokenizer *t = e->t;
+  const uint32_t range = plain_from(e, begin);
+  const bool has_plain = range < e->n_plain && e->plain[range].begin < end;
+  size_t bytes = end - begin;
+  text += begin;
   uint8_t *const spaced = e->memory + e->layout.arrays;
   uint8_t *const free = spaced + e->layout.spaced + e->layout.seen;
   uint8_t *const buffers[] = {free, free + e->layout.text};
@@ -167,7 +196,7 @@ static void encode_text(encoder *e, const uint8_t *text, size_t bytes, uint32_t 
     bytes = bq_spell_spaces(text, bytes, add && (bytes || before_user), spaced);
     text = spaced;
   }
-  if (t->any_normalized && t->n_steps) encode_parts(e, text, bytes, where, true);
+  if (t->any_normalized && t->n_steps) encode_normalized(e, text, bytes, where, has_plain);
   else encode_pieces(e, text, bytes);
 }
 
@@ -246,21 +275,39 @@ static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t
   return BQ_TOKEN_NONE;
 }
 
+/* The longest token that the text has at `at`; hidden ones lie outside of plain ranges. range:
+ * moves on to the first plain range that ends behind `at`. */
+static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_t bytes,
+                         uint32_t *range, uint32_t *length) {
+  const uint32_t shown = e->kinds & ~(uint32_t)BQ_KINDS_HIDDEN;
+  while (*range < e->n_plain && e->plain[*range].end <= at) ++*range;
+  if (*range == e->n_plain || e->plain[*range].begin >= bytes)
+    return bq_vocab_match(e->t, text + at, bytes - at, e->kinds, length);
+  uint32_t id = bq_vocab_match(e->t, text + at, bytes - at, shown, length), outside = 0;
+  if (e->plain[*range].begin <= at) return id;
+  const size_t room = e->plain[*range].begin - at;
+  const uint32_t whole = bq_vocab_match(e->t, text + at, room, e->kinds, &outside);
+  if (whole == BQ_TOKEN_NONE || (id != BQ_TOKEN_NONE && *length > outside)) return id;
+  *length = outside;
+  return whole;
+}
+
 /* A text that begins a text, and one behind a control token, gets a space in front where the
  * tokenizer adds one; user-defined tokens are part of a text. */
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                          bool normalized) {
   const bool two_passes = e->t->any_normalized && e->t->n_steps;
-  uint32_t here = where & ~(uint32_t)BQ_TEXT_ENDS;
+  uint32_t here = where & ~(uint32_t)BQ_TEXT_ENDS, range = 0;
   size_t done = 0;
   for (size_t at = 0; at < bytes;) {
-    uint32_t length = 0, id = bq_vocab_match(e->t, text + at, bytes - at, e->kinds, &length);
+    uint32_t length = 0, id = match_at(e, text, at, bytes, &range, &length);
     if (id == BQ_TOKEN_NONE && e->t->any_written && !normalized)
       id = match_written(e->t, text + at, bytes - at, &length);
     uint32_t rules = id == BQ_TOKEN_NONE ? 0 : rules_of(e->t, id);
     size_t begin = at, end = at + length;
     bool found = id != BQ_TOKEN_NONE;
-    if (two_passes) found &= normalized == ((rules & BQ_RULE_NORMALIZED) != 0);
+    const bool early = e->n_plain && found && bq_token_special(e->t, id);
+    if (two_passes && !early) found &= normalized == ((rules & BQ_RULE_NORMALIZED) != 0);
     if (!found || !obeys(text, bytes, rules, done, &begin, &end)) {
       at++;
       continue;
@@ -268,13 +315,13 @@ static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t
     bool control = bq_token_special(e->t, id);
     if (normalized) encode_pieces(e, text + done, begin - done);
     else if (begin > done || !control)
-      encode_text(e, text + done, begin - done, control ? here | BQ_TEXT_ENDS : here, !control);
+      encode_text(e, text, done, begin, control ? here | BQ_TEXT_ENDS : here, !control);
     bq_ids_put(&e->ids, id);
     here = control ? BQ_TEXT_BEGINS : 0;
     done = at = end;
   }
   if (normalized) encode_pieces(e, text + done, bytes - done);
-  else if (bytes > done) encode_text(e, text + done, bytes - done, here | BQ_TEXT_ENDS, false);
+  else if (bytes > done) encode_text(e, text, done, bytes, here | BQ_TEXT_ENDS, false);
 }
 
 bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
@@ -286,8 +333,11 @@ bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
   e.memory = scratch ? (uint8_t *)scratch + e.layout.words : NULL;
   e.ids = (bq_ids){ids, capacity, 0};
   e.kinds = BQ_KIND(BQ_TOKEN_USER) | (options->parse_special ? BQ_KINDS_HIDDEN : 0);
+  e.plain = options->plain;
+  e.n_plain = options->parse_special ? options->n_plain : 0;
   if (options->add_special && t->info.add_bos) bq_ids_put(&e.ids, t->info.bos);
-  encode_parts(&e, (const uint8_t *)text, bytes, BQ_TEXT_BEGINS | BQ_TEXT_FIRST, false);
+  encode_parts(&e, (const uint8_t *)text, bytes,
+               options->continues ? 0 : BQ_TEXT_BEGINS | BQ_TEXT_FIRST, false);
   if (options->add_special && t->info.add_eos) bq_ids_put(&e.ids, t->info.eos);
   if (e.no_room) return BQ_NOMEM;
   *count = e.ids.count;

@@ -253,6 +253,13 @@ bool bq_token_special(const bq_tokenizer *t, uint32_t id) {
   return id < t->info.tokens && BQ_KIND(bq_vocab_kind(t, id)) & BQ_KINDS_HIDDEN;
 }
 
+const uint8_t *bq_token_text(const bq_tokenizer *t, uint32_t id, size_t *bytes) {
+  uint32_t n = 0;
+  const uint8_t *text = id < t->info.tokens ? bq_vocab_text(t, id, &n) : t->text;
+  *bytes = n;
+  return text;
+}
+
 const uint8_t *bq_token_bytes(const bq_tokenizer *t, uint32_t id, size_t *bytes) {
   uint32_t n = 0;
   const uint8_t *text = t->text;

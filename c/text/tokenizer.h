@@ -47,10 +47,20 @@ bq_tokenizer_info bq_tokenizer_info_get(const bq_tokenizer *t);
 bool bq_token_ends(const bq_tokenizer *t, uint32_t id);   /* stops generation (eos and its like) */
 bool bq_token_special(const bq_tokenizer *t, uint32_t id); /* control, unknown: not shown as text */
 
+/* Bytes [begin, end) of a text. */
+typedef struct bq_text_range {
+  uint32_t begin, end;
+} bq_text_range;
+
 typedef struct bq_tokenize_options {
   bool add_special;   /* BOS/EOS as the model's tokenizer adds them */
   bool parse_special; /* "<|user|>" in the text becomes the token; off for what people type */
   bool usual;         /* the work space is the usual one */
+  bool continues;     /* other text stands before this one: nothing is put in front */
+  /* [n_plain] ranges, rising and apart: no special token is looked for in them, nor across their
+   * ends, though parse_special is on */
+  const bq_text_range *plain;
+  uint32_t n_plain;
 } bq_tokenize_options;
 
 /* Work space for texts up to `text_bytes`; bytes. UINT64_MAX on overflow. Normalizing may make a
@@ -68,6 +78,8 @@ bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,
 /* Raw bytes of one token, in place; *bytes 0 for control and unknown tokens and for ids out of
  * range. */
 const uint8_t *bq_token_bytes(const bq_tokenizer *t, uint32_t id, size_t *bytes);
+/* The text of one token, special ones included, in place; *bytes 0 for ids out of range. */
+const uint8_t *bq_token_text(const bq_tokenizer *t, uint32_t id, size_t *bytes);
 /* The id whose text is exactly this, special tokens included; BQ_TOKEN_NONE. */
 uint32_t bq_token_find(const bq_tokenizer *t, const char *text, size_t bytes);
 

@@ -43,7 +43,7 @@ export class Chat {
 
   /** The conversation so far, a copy; a reply under way is its last message. @returns {readonly Readonly<Message>[]} */
   get messages() {
-    const all = this.#messages.map(({ role, content }) => Object.freeze({ role, content }));
+    const all = this.#messages.map(({ tokens, ...message }) => Object.freeze(structuredClone(message)));
     if (this.#reply !== null) all.push(Object.freeze({ role: 'assistant', content: this.#reply }));
     return Object.freeze(all);
   }

@@ -5,7 +5,7 @@ import { checkOptions, wrong } from '../shared/options.js';
 /** @import { Message } from '../shared/types.js' */
 
 /** A message's text: itself, or all of its parts. ARGUMENT: a part that is no text. @param {any} content @returns {string} */
-function textOf(content) {
+export function textOf(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) throw wrong('content', content, 'a text or a list of text parts');
   return content

@@ -2,8 +2,8 @@
 import { BqError, onDemand } from '../shared/errors.js';
 import { wrong } from '../shared/options.js';
 import { callForm, knowsTools } from '../templates/call-form.js';
-import { BOS, EOS } from '../templates/guard.js';
 import { compile } from '../templates/jinja.js';
+import { BOS, EOS } from '../templates/texts.js';
 import { ENDS, SPECIAL } from '../wasm/border.js';
 import { CallWriter, TOLD } from './calls.js';
 import { plainly } from './plainly.js';

@@ -20,7 +20,7 @@ export function until(time, { sleepers }, signal, promise) {
     wake = () => resolve(undefined);
     sleepers.add(wake);
     timer = setTimeout(wake, Math.min(time - performance.now(), LONGEST_MS));
-    promise?.then(wake);
+    void promise?.then(wake);
   });
   return unlessAborted(slept, signal).finally(() => {
     clearTimeout(timer);

@@ -209,7 +209,7 @@ export class LocalModel {
   /**
    * `tokenize` at once.
    * @param {string | Uint8Array} text
-   * @param {TokenizeOptions} [options]
+   * @param {import('./encode-text.js').EncodeOptions} [options]
    */
   encode(text, options) {
     return encodeText(this.#wasm, this.handle, text, options, this.info.context);
@@ -250,6 +250,16 @@ export class LocalModel {
       const { at, length } = wasm.put(take, text);
       const id = wasm.call('bqw_token_find', this.handle, at, length);
       return id === NONE ? null : id;
+    });
+  }
+
+  /** Text of a token, a special one's as it is written. @param {number} id */
+  tokenText(id) {
+    const wasm = this.#wasm;
+    return wasm.scope((take) => {
+      const bytes = take(4);
+      const at = wasm.call('bqw_token_text', this.handle, id, bytes);
+      return wasm.text(at, wasm.u32(bytes, 1)[0]);
     });
   }
 

@@ -34,7 +34,8 @@ export async function append(session, model, given) {
   } = checkCall(TABLE.session.append, given);
   await session.alone(({ timeline, fit }) => {
     const addSpecial = !timeline.ids.length && timeline.next === null;
-    const ids = typeof more === 'string' ? model.encode(more, { addSpecial, parseSpecial }) : more;
+    const ids =
+      typeof more === 'string' ? model.encode(more, { addSpecial, parseSpecial, continues: !addSpecial }) : more;
     return timeline.prefill({ signal }, onProgress, fit([...timeline.all(), ...ids]));
   });
   return session.stats();

@@ -1,6 +1,6 @@
 /**
- * Messages become a prompt: turns wrapped by the model's chat format, or its template rendered, as tokens. Texts that were
- * turned into tokens once are remembered, so that a turn costs what is new of it.
+ * Messages become a prompt: turns wrapped by the model's chat format, or its template rendered, as tokens. The text becomes
+ * tokens as a whole: no tokenizer gives the same for its pieces.
  */
 import { BqError, onDemand } from '../shared/errors.js';
 import { compact } from '../templates/compact.js';
@@ -8,9 +8,6 @@ import { compact } from '../templates/compact.js';
 /** @import { LocalModel } from './model.js' */
 /** @import { ChatFormat, Message, PromptOptions } from '../shared/types.js' */
 /** @import { Piece } from '../templates/compact.js' */
-
-/** Characters of texts that are remembered: some conversations. */
-const REMEMBERED = 2 ** 20;
 
 /** @param {any} format  of the model's file, or given @returns {ChatFormat} */
 function checkFormat(format) {
@@ -35,11 +32,10 @@ function checkFormat(format) {
 /** Of a message that has more than a text only the model's template knows what becomes. @param {Message} message */
 const isPlain = ({ role, content, tokens, ...more }) => !Object.keys(more).length;
 
+const encoder = new TextEncoder();
+
 export class Prompts {
   #model;
-  /** Tokens by text, the last used last. @type {Map<string, number[]>} */
-  #known = new Map();
-  #characters = 0;
   /** The model's template, parsed. @type {import('./rendered.js').Rendered | null} */
   #template = null;
 
@@ -52,16 +48,18 @@ export class Prompts {
    * The prompt for a reply to these messages, and what ends the reply. NO_CHAT, FORMAT, ARGUMENT, TEMPLATE, CONTEXT_FULL.
    * @param {Message[]} messages
    * @param {PromptOptions & { prefix?: string }} [options]
-   * @returns {Promise<{ tokens: number[], stop: string[], stopTokens: number[], end: string }>}  `end`: the prompt's last text
+   * @returns {Promise<{ tokens: number[], stop: string[], stopTokens: number[], end: string }>}
+   *   `end`: what the format writes behind the last message
    */
-  async make(messages, { prefix, ...options } = {}) {
-    const made = await this.#made(messages, options);
-    if (!prefix) return made;
-    return { ...made, tokens: [...made.tokens, ...this.#ids(prefix, true)], end: made.end + prefix };
+  async make(messages, { prefix = '', ...options } = {}) {
+    const { pieces, stop, end } = await this.#pieces(messages, options);
+    const stopTokens = stop.map((text) => this.#model.findToken(text)).filter((id) => id !== null);
+    const tokens = this.#ids(prefix ? [...pieces, { text: prefix, special: true }] : pieces);
+    return { tokens, stop, stopTokens, end: end + prefix };
   }
 
-  /** @param {Message[]} messages @param {PromptOptions} options */
-  async #made(messages, { format: given, tools, variables }) {
+  /** @param {Message[]} messages @param {PromptOptions} options @returns {Promise<{ pieces: Piece[], stop: string[], end: string }>} */
+  async #pieces(messages, { format: given, tools, variables }) {
     const { chat, template } = this.#model.info;
     const format = given
       ? await (await onDemand(import('./given-format.js'))).checkGiven(given, checkFormat)
@@ -75,42 +73,73 @@ export class Prompts {
   }
 
   /** @param {ChatFormat} format @param {Piece[]} pieces */
-  #wrapped({ bos, stop: ends = [] }, pieces) {
-    const { tokenizer } = this.#model.info;
-    const stop = [ends].flat();
-    /** @type {number[]} */
-    const tokens = bos && tokenizer?.bos != null ? [tokenizer.bos] : [];
-    for (const { text, special, tokens: own } of pieces)
-      for (const id of own ?? this.#ids(text, special)) tokens.push(id);
-    const stopTokens = stop.map((text) => this.#model.findToken(text)).filter((id) => id !== null);
-    return { tokens, stop, stopTokens, end: pieces.at(-1)?.text ?? '' };
+  #wrapped({ bos, stop = [] }, pieces) {
+    const last = pieces.at(-1);
+    return {
+      pieces: bos ? [this.#token(this.#model.info.tokenizer?.bos), ...pieces] : pieces,
+      stop: [stop].flat(),
+      end: last?.special ? last.text : '',
+    };
   }
 
   /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
   async #rendered(messages, tools, variables) {
     const { Rendered } = await onDemand(import('./rendered.js'));
-    this.#template ??= new Rendered(this.#model, (text, parseSpecial) => this.#ids(text, parseSpecial));
+    const { tokenizer } = this.#model.info;
+    this.#template ??= new Rendered(this.#model, this.#token(tokenizer?.bos), this.#token(tokenizer?.eos));
     return this.#template.make(messages, tools, variables);
   }
 
+  /** A token as a piece of a prompt: its text, or itself where that is not read as the token. @param {number | null | undefined} id @returns {Piece} */
+  #token(id) {
+    if (id == null) return { text: '', special: true };
+    const text = this.#model.tokenText(id);
+    const ids = this.#model.encode(text, { addSpecial: false, parseSpecial: true });
+    return ids.length === 1 && ids[0] === id ? { text, special: true } : { text: '', special: true, tokens: [id] };
+  }
+
   /**
-   * What wraps a turn may be special tokens; in what a person or the model wrote they are mere text.
-   * @param {string} text
-   * @param {boolean} parseSpecial
+   * Tokens of the whole text. What wraps a turn may be special tokens; in what a person or the model wrote they are mere
+   * text. Replies that are there as tokens stay those.
+   * @param {Piece[]} pieces
    */
-  #ids(text, parseSpecial) {
-    const key = `${parseSpecial ? 's' : 't'}${text}`;
-    const known = this.#known.get(key);
-    const ids = known ?? this.#model.encode(text, { addSpecial: false, parseSpecial });
-    if (known) this.#known.delete(key);
-    else this.#characters += key.length;
-    this.#known.set(key, ids);
-    for (const oldest of this.#known.keys()) {
-      if (this.#characters <= REMEMBERED) break;
-      this.#known.delete(oldest);
-      this.#characters -= oldest.length;
+  #ids(pieces) {
+    /** @type {number[]} */
+    const ids = [];
+    /** @type {Piece[]} */
+    let run = [];
+    let continues = false;
+    const encode = () => {
+      for (const id of this.#encode(run, continues)) ids.push(id);
+      run = [];
+    };
+    for (const piece of pieces) {
+      if (!piece.tokens) {
+        run.push(piece);
+        continue;
+      }
+      encode();
+      for (const id of piece.tokens) ids.push(id);
+      continues = piece.text !== '';
     }
+    encode();
     return ids;
+  }
+
+  /** @param {Piece[]} pieces  without tokens @param {boolean} continues  they stand behind other text */
+  #encode(pieces, continues) {
+    const parts = pieces.map(({ text }) => encoder.encode(text));
+    const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+    /** @type {number[]} */
+    const plain = [];
+    let at = 0;
+    for (const [i, part] of parts.entries()) {
+      bytes.set(part, at);
+      if (!pieces[i].special && part.length) plain.push(at, at + part.length);
+      at += part.length;
+    }
+    if (!at) return [];
+    return this.#model.encode(bytes, { addSpecial: false, parseSpecial: true, continues, plain });
   }
 }
 

@@ -40,7 +40,7 @@ export class Replies {
    */
   async take(tokens, adapter = null, signal) {
     const session = this.#waiting.length ? null : this.#pool.take(tokens, adapter);
-    return this.#prepared(session ?? (await this.#turn(tokens, adapter, signal)), adapter);
+    return this.#prepared(session ?? (await this.#waitForSession(tokens, adapter, signal)), adapter);
   }
 
   /** As `take`, for a call that others may be waiting for. @param {ArrayLike<number>} tokens */
@@ -51,7 +51,7 @@ export class Replies {
   }
 
   /** @param {ArrayLike<number>} tokens @param {string | null} adapter @param {AbortSignal} [signal] */
-  async #turn(tokens, adapter, signal) {
+  async #waitForSession(tokens, adapter, signal) {
     if (this.#waiting.length >= MOST_WAITING)
       throw new BqError('NO_SESSION', `${MOST_WAITING} calls wait for a session already`);
     const turn = { wake: () => {} };
@@ -149,8 +149,17 @@ export class Replies {
    * @param {(result: Result) => void} end @param {Hold} hold
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#reply({ args: [checked], options: all, signal, onProgress }, aborted, end, hold) {
-    const { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options } = all;
+  async *#reply(
+    {
+      args: [checked],
+      options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
+      signal,
+      onProgress,
+    },
+    aborted,
+    end,
+    hold,
+  ) {
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
     const choice = { format, tools: offered, toolChoice };

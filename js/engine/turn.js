@@ -229,7 +229,7 @@ export class Turn {
   #held = '';
   /** Whether the answer's text can be no bare call any more: until then all of it is held. */
   #begun = false;
-  /** What each part has. @type {Omit<Part, 'id'>[]} */
+  /** What was shown, by parts. @type {Omit<Part, 'id'>[]} */
   #parts = [];
   #reserved = 0;
   /** Whether the reasoning has just ended: white space may follow. */
@@ -458,10 +458,13 @@ export class Turn {
     for await (const { id, text, logprobs } of run) {
       last = id;
       const read = await this.#read(id, text);
+      this.#parts.push(read);
       yield { id, ...read, ...(logprobs && !this.#hidden && { logprobs }) };
     }
     const rest = this.#rest();
-    if (rest.text || rest.reasoning) yield { id: last, ...rest };
+    if (!rest.text && !rest.reasoning) return;
+    this.#parts.push(rest);
+    yield { id: last, ...rest };
   }
 
   /** What is left when the text has ended. @returns {Omit<Part, 'id'>} */
@@ -469,9 +472,7 @@ export class Turn {
     const { text, reasoning } = this.#thinking?.push('', true) ?? { text: '', reasoning: '' };
     const all = this.#held + text;
     this.#held = '';
-    const part = { text: all, ...(reasoning && { reasoning }) };
-    this.#parts.push(part);
-    return part;
+    return { text: all, ...(reasoning && { reasoning }) };
   }
 
   /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'id'>>} */
@@ -487,9 +488,7 @@ export class Turn {
     if (this.#place === 'between' && !this.#offered.length && !this.#unread) await this.#offer();
     const calls = this.#unread ? [] : this.#calls.slice(this.#told);
     this.#told += calls.length;
-    const part = { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { calls }) };
-    this.#parts.push(part);
-    return part;
+    return { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { calls }) };
   }
 
   /** @param {string} text @param {number} id */
@@ -570,15 +569,15 @@ export class Turn {
     this.#offered = this.#writer?.after ? [strict] : [strict, await this.#call(0, true)];
   }
 
-  /** @param {Result} result  of the whole reply @param {number} read  parts that were read @returns {Result} */
-  result(result, read) {
-    const parts = this.#parts.slice(0, read);
+  /** @param {Result} result  of the whole reply @param {number} count  parts that were read @returns {Result} */
+  result(result, count) {
+    const parts = this.#parts.slice(0, count);
     const reasoning = parts.map((part) => part.reasoning ?? '').join('');
     return {
       ...result,
-      text: parts.map((part) => part.text).join(''),
-      ...(this.#thinking && { reasoning }),
-      ...(this.#writer && { calls: parts.flatMap((part) => part.calls ?? []) }),
+      text: parts.map(({ text }) => text).join(''),
+      ...(reasoning && { reasoning }),
+      ...(this.#writer && { calls: parts.flatMap(({ calls = [] }) => calls) }),
     };
   }
 

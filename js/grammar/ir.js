@@ -149,8 +149,7 @@ export class Rules {
       queued[found] = 0;
       countSteps(1 + before.begin[found + 1] - before.begin[found], 'the grammar');
       for (let b = 3 * before.begin[found]; b < 3 * before.begin[found + 1]; b += 3) {
-        /** @type {number} */
-        const s = before.rows[b + 1];
+        const s = /** @type {number} */ (before.rows[b + 1]);
         const call = before.rows[b + 2];
         let n = 1 + least[found];
         if (call) {

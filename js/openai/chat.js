@@ -1,4 +1,5 @@
 /** `model.chat.completions.create`: OpenAI's chat completions. */
+import { textOf } from '../chat/messages.js';
 import { follow } from '../shared/async.js';
 import { checkOptions } from '../shared/options.js';
 import { refuse, withoutNulls } from './members.js';
@@ -14,7 +15,7 @@ import { headOf, logprobsOf, usageOf } from './usage.js';
 
 /** A request, understood; `most` of its choices at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
-/** Messages as the engine takes them: null is not given, developers speak for the system. @param {any[]} messages @returns {MessageLike[]} */
+/** Messages as the engine takes them: null is not given, developers speak for the system, parts are one text. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
 const said = (messages) =>
   messages.map((message) => {
     // What an answer has besides, of OpenAI's and of its client, when it comes back in a conversation.
@@ -22,7 +23,7 @@ const said = (messages) =>
     const calls = tool_calls && callsIn(tool_calls);
     return {
       role: role === 'developer' ? 'system' : role,
-      content: content ?? '',
+      content: textOf(content ?? ''),
       ...more,
       ...(calls?.length && { tool_calls: calls }),
     };

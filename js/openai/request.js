@@ -130,9 +130,9 @@ const UNSUPPORTED = [
  */
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
-  const given = withoutNulls(/** @type {object} */ (body));
-  const deep = Object.keys(given).find((name) => isNestedTooDeeply(given[name]));
+  const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
   if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MOST_NESTED} levels are read`);
+  const given = withoutNulls(/** @type {object} */ (body));
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
   return checkBy(KNOWN[call], call, given);

@@ -103,9 +103,9 @@ export class Generation {
     /** @type {UnderlyingDefaultSource<string>} */
     const source = {
       async pull(sink) {
-        const { done, value } = await parts.next();
-        if (done) sink.close();
-        else sink.enqueue(value.text);
+        const next = await parts.next();
+        if (next.done) sink.close();
+        else sink.enqueue(/** @type {Part} */ (next.value).text);
       },
       cancel: async () => void (await parts.return()),
     };

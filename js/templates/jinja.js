@@ -1,15 +1,14 @@
-/**
- * Renders a model's own chat template as Python's jinja2 does with transformers' settings. The grammar is a library's
- * (@huggingface/jinja); its evaluator differs from jinja2 in equality, in what undefined and None do, in how values
- * print, and has no bound: ours is in evaluate.js.
- */
-import { parse, tokenize } from '../../node_modules/@huggingface/jinja/dist/index.js';
+/** Renders a model's own chat template as Python's jinja2 does with transformers' settings. */
 import { BqError } from '../shared/errors.js';
 import { Evaluator } from './evaluate.js';
-import { fromJson, Meter, Namespace, str, templateError } from './values.js';
+import { parseTemplate } from './parse.js';
+import { plain } from './texts.js';
+import { Callable, Dict, elements, fromJson, Meter, Namespace, needWhole, str, templateError, View } from './values.js';
 
 /** Longest template, in characters; the longest in use have 30,000. */
 const LONGEST = 2 ** 18;
+/** Longest range, as jinja2's sandbox has it. */
+const LONGEST_RANGE = 100_000;
 
 const MONTHS = [
   'January',
@@ -61,36 +60,57 @@ function strftime(format, date) {
 
 /** @typedef {import('./methods.js').Args} Args */
 
-/** @param {Meter} meter @param {Date} now @returns {Record<string, any>} */
-const globals = (meter, now) => ({
-  true: true,
-  false: false,
-  none: null,
-  True: true,
-  False: false,
-  None: null,
-  raise_exception(/** @type {Args} */ { at: [message] }) {
+/** What `dict` and `namespace` are made of. @param {Args} args @param {Meter} meter */
+function dictOf({ at, named }, meter) {
+  if (at.length > 1) throw templateError('a dict of several values');
+  const dict = new Dict();
+  const [from] = at;
+  if (from instanceof Dict) dict.given = from.given;
+  else if (from !== undefined && !(from instanceof Map))
+    throw templateError('a dict of what is none, which is not supported');
+  meter.items(8 * (from?.size ?? 0));
+  for (const [key, value] of [...(from ?? []), ...named]) dict.set(key, value);
+  return dict;
+}
+
+/** @param {Meter} meter @param {Date} now @returns {Record<string, (args: Args) => any>} */
+const functions = (meter, now) => ({
+  raise_exception({ at: [message] }) {
     throw templateError(str(message, meter));
   },
-  strftime_now: (/** @type {Args} */ { at: [format] }) => strftime(str(format, meter), now),
-  range(/** @type {Args} */ { at }) {
-    const [start, stop, step] = at.length === 1 ? [0, at[0], 1] : [at[0], at[1], at[2] ?? 1];
-    if (!at.every(Number.isInteger) || !step) throw templateError('a range of what is no number');
+  strftime_now: ({ at: [format] }) => strftime(str(format, meter), now),
+  range({ at, named }) {
+    if (!at.length || at.length > 3 || named.size) throw templateError('a range takes one to three whole numbers');
+    const numbers = at.map(needWhole);
+    const [start, stop, step] = at.length === 1 ? [0, numbers[0], 1] : [numbers[0], numbers[1], numbers[2] ?? 1];
+    if (!step) throw templateError('a range in steps of nothing');
     const length = Math.max(0, Math.ceil((stop - start) / step));
-    meter.room(length * 8);
-    return Array.from({ length }, (_, i) => start + i * step);
+    if (length > LONGEST_RANGE) throw templateError(`a range of ${length.toLocaleString('en')} numbers`);
+    meter.items(length);
+    const shown = `range(${start}, ${stop}${step === 1 ? '' : `, ${step}`})`;
+    return View.make(
+      Array.from({ length }, (_, i) => start + i * step),
+      'range',
+      shown,
+    );
   },
-  dict: (/** @type {Args} */ { at, named }) => new Map([...(at[0] ?? []), ...named]),
-  namespace: (/** @type {Args} */ { at, named }) => new Namespace(new Map([...(at[0] ?? []), ...named])),
-  joiner(/** @type {Args} */ { at: [text = ', '] }) {
+  dict: (args) => dictOf(args, meter),
+  namespace: (args) => new Namespace(dictOf(args, meter)),
+  joiner({ at: [text = ', '] }) {
     let used = false;
-    return () => (used ? text : ((used = true), ''));
+    return new Callable('joiner', () => (used ? text : ((used = true), '')));
   },
-  cycler(/** @type {Args} */ { at }) {
+  cycler({ at }) {
+    if (!at.length) throw templateError('at least one item has to be provided to a cycler');
     let i = 0;
-    /** @type {Record<string, () => any>} */
-    const members = { next: () => at[i++ % at.length], reset: () => ((i = 0), null) };
-    return new Map(Object.entries(members));
+    const members = new Map([
+      ['next', new Callable('next', () => at[i++ % at.length])],
+      ['reset', new Callable('reset', () => ((i = 0), null))],
+    ]);
+    return new Callable('cycler', () => elements(null, meter), members);
+  },
+  lipsum() {
+    throw templateError('lipsum is not supported');
   },
 });
 
@@ -111,22 +131,26 @@ function guarded(what, work) {
  * A template, ready to be rendered. TEMPLATE: it can't be parsed; of rendering: it refuses the messages, needs what is
  * missing, goes on without end.
  * @param {string} source
- * @returns {(context: Record<string, any>, now?: Date) => string}  plain values by name, as of JSON
+ * @returns {(own: Record<string, any>, given: Record<string, any>, now?: Date) => string | import('./texts.js').Text}
+ *   `own`, `given`: plain values by name, as of JSON; texts of those given are marked as such in what comes of it
  */
-export function compile(source) {
+export function prepare(source) {
   if (source.length > LONGEST) throw templateError(`it has ${source.length.toLocaleString('en')} characters`);
-  // A run of white space costs the parser its square.
-  if (/\s{2000}/.test(source)) throw templateError('it has thousands of spaces in a row');
-  const text = source.replace(/\r\n?/g, '\n');
-  const program = guarded('it can not be parsed', () =>
-    parse(tokenize(text, { lstrip_blocks: true, trim_blocks: true })),
-  );
-  return (context, now = new Date()) => {
-    const meter = new Meter();
-    const names = {
-      ...globals(meter, now),
-      ...Object.fromEntries(Object.entries(context).map(([name, value]) => [name, fromJson(value)])),
-    };
-    return guarded('it can not be rendered', () => new Evaluator(meter).run(program, names));
-  };
+  const program = guarded('it can not be parsed', () => parseTemplate(source));
+  return (own, given, now = new Date()) =>
+    guarded('it can not be rendered', () => {
+      const meter = new Meter();
+      /** @type {Map<string, any>} */
+      const names = new Map();
+      for (const [name, call] of Object.entries(functions(meter, now))) names.set(name, new Callable(name, call));
+      for (const [name, value] of Object.entries(given)) names.set(name, fromJson(value, false));
+      for (const [name, value] of Object.entries(own)) names.set(name, fromJson(value, true));
+      return new Evaluator(meter).run(program, names);
+    });
+}
+
+/** The same where nothing is told apart. @param {string} source @returns {(context: Record<string, any>, now?: Date) => string} */
+export function compile(source) {
+  const render = prepare(source);
+  return (context, now) => plain(render(context, {}, now));
 }

@@ -213,7 +213,7 @@ static void test_capacity(void) {
   REQUIRE(o.t);
   uint32_t scratch[64], ids[4] = {7, 7, 7, 7};
   size_t count = 99;
-  bq_tokenize_options options = {true, false, false};
+  bq_tokenize_options options = {.add_special = true};
   CHECK(bq_tokenize_scratch(o.t, 3, false) <= sizeof scratch);
   CHECK_EQ(bq_tokenize(o.t, "cba", 3, &options, scratch, ids, 2, &count), BQ_ARGUMENT);
   CHECK_EQ(count, 4);
@@ -225,6 +225,52 @@ static void test_capacity(void) {
   CHECK_EQ(bq_tokenize(o.t, NULL, 0, &options, NULL, NULL, 0, &count), BQ_ARGUMENT);
   CHECK_EQ(count, 1);
   CHECK(bq_tokenize_scratch(o.t, 1ull << 40, false) == UINT64_MAX);
+  tokn_close(&o);
+}
+
+/* Of a text with one plain range; *first and *last: its outer ids. */
+static size_t ids_beside(const bq_tokenizer *t, const char *text, bq_text_range plain,
+                         bool continues, uint32_t *first, uint32_t *last) {
+  bq_tokenize_options options = {false, true, false, continues, &plain, plain.end > plain.begin};
+  const size_t bytes = strlen(text);
+  void *scratch = malloc((size_t)bq_tokenize_scratch(t, bytes, false));
+  uint32_t ids[64];
+  size_t count = 0;
+  CHECK_EQ(bq_tokenize(t, text, bytes, &options, scratch, ids, 64, &count), BQ_OK);
+  free(scratch);
+  *first = count ? ids[0] : BQ_TOKEN_NONE;
+  *last = count ? ids[count - 1] : BQ_TOKEN_NONE;
+  return count;
+}
+
+static void test_plain_ranges(void) {
+  spm v = make_spm(TOKN_ADD_SPACE);
+  tokn_open o = tokn_opened(&v.d);
+  REQUIRE(o.t);
+  uint32_t first, last;
+  const bq_text_range none = {0, 0}, behind = {3, 8}, before = {0, 4};
+  const bq_text_range edge = {7, 8}, inside = {4, 5};
+  ids_beside(o.t, "<s>a</s>", none, false, &first, &last);
+  CHECK(first == v.bos && last == v.eos);
+  ids_beside(o.t, "<s>a</s>", behind, false, &first, &last);
+  CHECK(first == v.bos && last != v.eos);
+  ids_beside(o.t, "<s>a</s>", before, false, &first, &last);
+  CHECK(first != v.bos && last == v.eos);
+  /* no special token lies across a range's end */
+  ids_beside(o.t, "<s>a</s>", edge, false, &first, &last);
+  CHECK(first == v.bos && last != v.eos);
+  ids_beside(o.t, "<s>a</s>", inside, false, &first, &last);
+  CHECK(first == v.bos && last != v.eos);
+  /* a text that continues another has no space in front */
+  CHECK_EQ(ids_beside(o.t, "a", none, true, &first, &last), 1);
+  CHECK_EQ(first, v.a);
+  ids_beside(o.t, "a", none, false, &first, &last);
+  CHECK(first != v.a);
+  size_t n;
+  CHECK_EQ(*(const char *)bq_token_text(o.t, v.bos, &n), '<');
+  CHECK_EQ(n, 3);
+  bq_token_text(o.t, 100000, &n);
+  CHECK_EQ(n, 0);
   tokn_close(&o);
 }
 
@@ -461,7 +507,7 @@ static void test_words_that_come_again(void) {
   const size_t room = count / 2;
   void *scratch = malloc((size_t)bq_tokenize_scratch(o.t, n, false));
   memset(got, 0xff, N * sizeof *got);
-  bq_tokenize_options options = {false, false, false};
+  bq_tokenize_options options = {0};
   CHECK_EQ(bq_tokenize(o.t, (char *)text, n, &options, scratch, got, room, &found), BQ_ARGUMENT);
   CHECK_EQ(found, count);
   CHECK_MEM(got, want, room * sizeof *got);
@@ -667,6 +713,7 @@ int main(void) {
   RUN(test_special_tokens_overlap);
   RUN(test_bos_and_eos);
   RUN(test_capacity);
+  RUN(test_plain_ranges);
   RUN(test_gpt2_words);
   RUN(test_bpe_merges_by_rank);
   RUN(test_bpe_never_merges_into_control);

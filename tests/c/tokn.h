@@ -185,7 +185,7 @@ static inline void tokn_trie_free(tokn_trie *o) {
 /* Ids of a text; scratch and output are exactly as large as promised. To be freed. */
 static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t bytes,
                                  bool add_special, bool parse_special, size_t *count) {
-  bq_tokenize_options options = {add_special, parse_special, false};
+  bq_tokenize_options options = {.add_special = add_special, .parse_special = parse_special};
   void *scratch = malloc((size_t)bq_tokenize_scratch(t, bytes, false));
   if (bq_tokenize(t, text, bytes, &options, scratch, NULL, 0, count) > BQ_ARGUMENT) abort();
   size_t n = *count;

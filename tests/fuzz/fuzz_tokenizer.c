@@ -91,7 +91,8 @@ static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
 }
 
 static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, uint8_t mode) {
-  bq_tokenize_options options = {mode & 8, mode & 16, false};
+  const bq_text_range plain[] = {{0, (uint32_t)bytes / 3}, {(uint32_t)bytes / 2, (uint32_t)bytes}};
+  bq_tokenize_options options = {mode & 8, mode & 16, false, bytes & 1, plain, bytes % 3};
   uint64_t need = bq_tokenize_scratch(t, bytes, false);
   void *scratch = malloc((size_t)need);
   size_t count = 0, capacity = 3 * bytes + 4, again; /* SPM adds spaces after control tokens */

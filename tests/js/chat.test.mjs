@@ -173,6 +173,28 @@ for (const [name, create] of /** @type {const} */ ([
         assert.deepEqual(chat.messages, []);
       }));
 
+    test('chat.messages has all of a message, as a copy, and a chat takes it up', async () => {
+      const calls = [{ id: 'abcdefghi', type: 'function', function: { name: 'f', arguments: { a: [1] } } }];
+      const messages = [
+        { role: 'user', content: 'What is it?' },
+        { role: 'assistant', content: '', tool_calls: calls, reasoning_content: 'Hm.' },
+        { role: 'tool', content: '5', tool_call_id: 'abcdefghi', name: 'f' },
+      ];
+      const turns = '{% for m in messages %}{{ m | tojson }}{% endfor %}';
+      const own = await engine.load(
+        fromBytes(await tinyModel({ chat: null, template: turns, config: { context: 512 } })),
+      );
+      const chat = await own.createChat(/** @type {any} */ ({ messages }));
+      assert.deepEqual(chat.messages, messages);
+      assert.ok(Object.isFrozen(chat.messages) && chat.messages.every((message) => Object.isFrozen(message)));
+      /** @type {any} */ (chat.messages[1]).tool_calls[0].id = 'x';
+      assert.deepEqual(chat.messages, messages);
+      assert.ok(!Object.isFrozen(calls));
+      const again = await own.createChat({ messages: JSON.parse(JSON.stringify(chat.messages)) });
+      assert.deepEqual(again.messages, messages);
+      await own.close();
+    });
+
     test('what is said may be parts or messages; what cannot be read is refused', () =>
       chatting(async (chat) => {
         const any = (said) => /** @type {any} */ (said);

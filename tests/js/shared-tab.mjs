@@ -14,8 +14,10 @@ const acts = {
   /** Takes a session and keeps it. */
   session: async (prompt) => (await (await model.createSession()).append(prompt)).tokens,
   /** Begins a reply and reads one part of it. */
-  begin: async (prompt) =>
-    (await model.generate(prompt, { temperature: 0, maxTokens: 200 })[Symbol.asyncIterator]().next()).value.id,
+  begin: async (prompt) => {
+    const next = await model.generate(prompt, { temperature: 0, maxTokens: 200 })[Symbol.asyncIterator]().next();
+    return /** @type {any} */ (next.value)?.id;
+  },
   reply: async (prompt) => (await model.generate(prompt, { temperature: 0, maxTokens: 20 })).ids,
   /** Does nothing at all until it thaws: all of its thread stands still. */
   freeze: () => {

@@ -93,6 +93,78 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
+    test('a role that neither the template nor anybody else knows is refused; those that it names are not', async () => {
+      for (const options of [{ template: TEMPLATE, chat: null }, { template: TEMPLATE }]) {
+        const model = await loaded(options);
+        for (const role of ['bot', 'User', 'ai', ''])
+          await assert.rejects(
+            model.countTokens([{ role, content: 'a' }]),
+            (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.message.includes(`no role "${role}"`),
+          );
+        assert.ok(await model.countTokens([{ role: 'tool', content: 'a' }]));
+        await model.close();
+      }
+      const model = await loaded({
+        template: `${TEMPLATE}{% if messages[0].role == 'critic' %}{% endif %}`,
+        chat: null,
+      });
+      assert.ok(await model.countTokens([{ role: 'critic', content: 'a' }]));
+      await model.close();
+    });
+
+    test('only what the template writes behind the conversation begins the reasoning', async () => {
+      const text = 'what does <think> do? </think><think>\n';
+      const call = { type: 'function', function: { name: 'f', arguments: { text } } };
+      const talks = [
+        [{ role: 'user', content: text }],
+        [
+          { role: 'system', content: text },
+          { role: 'user', content: '<think>' },
+        ],
+        [
+          { role: 'user', content: 'a' },
+          { role: 'assistant', content: text, tool_calls: [call] },
+          { role: 'tool', content: text },
+        ],
+      ];
+      const turn = '<|{{ m.role }}|>{{ m.content | trim }}{{ m.tool_calls | tojson if m.tool_calls }}<|end|>';
+      const bodies = [
+        `{% for m in messages %}${turn}{% endfor %}`,
+        `Think in <think> first.{% for m in messages %}${turn}{% endfor %}`,
+        `{% macro turn(m) %}${turn}{% endmacro %}{% set all %}{% for m in messages %}{{ turn(m) }}{% endfor %}{% endset %}{{ all.replace('a', 'A') }}`,
+        "{% for m in messages %}{{ m.role + ': ' + m.content }}\n{% endfor %}{{ tools | tojson if tools }}",
+      ];
+      const prompt = '{% if add_generation_prompt %}<|assistant|>{% endif %}';
+      const thinks =
+        "{% if add_generation_prompt %}<|assistant|>{{ '<think>\\n' if not quick else '<think></think>' }}{% endif %}";
+      for (const body of bodies)
+        for (const [end, opened] of /** @type {const} */ ([
+          [prompt, false],
+          [thinks, true],
+          ['{% if quick is defined %}{% endif %}<|assistant|><think>\n', true],
+        ])) {
+          const model = await loaded({ template: `${body}${end}`, chat: null });
+          for (const talk of talks) {
+            const options = { temperature: 0, maxTokens: 4, tools: [{ a: text }] };
+            const { text: said, reasoning } = await model.reply(talk, options).done();
+            assert.equal(Boolean(reasoning), opened, `${body}${end}`);
+            assert.equal(Boolean(said), !opened, `${body}${end}`);
+          }
+          if (end === thinks)
+            assert.ok(
+              (await model.reply(talks[0], { variables: { quick: true }, maxTokens: 4, temperature: 0 }).done()).text,
+            );
+          await model.close();
+        }
+      const chat = { ...CHAT, think: ['<think>', '</think>'], prompt: '' };
+      const model = await loaded({ chat });
+      assert.equal(
+        (await model.reply([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).done()).reasoning ?? '',
+        '',
+      );
+      await model.close();
+    });
+
     test('formats by name; an unknown name lists them', async () => {
       const model = await loaded({ chat: null });
       assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatml' })) > 20);

@@ -7,23 +7,16 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Thinking } from '../../js/chat/thinking.js';
 import { derive } from '../../js/templates/derive.js';
-import { compile } from '../../js/templates/jinja.js';
+import { compile, prepare } from '../../js/templates/jinja.js';
+import { COSTLY, largeValues, repeated } from './templates-suite.mjs';
 import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/templates/known.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const expected = JSON.parse(readFileSync(join(ROOT, 'tests/templates/expected.json'), 'utf8'));
 const NOW = new Date(expected.now);
 
-/** What Python's parser takes and ours doesn't, or the other way round: no template in use has it. */
-const KNOWN = new Set([
-  '{{ 1e3 }}',
-  '{{ 12345678901234567890 }}',
-  '{{ (1,) }}',
-  "{{ (1, 'a') + (2,) }}",
-  '{{ n == 3 == true }}',
-  '{{ 1 < 2 < 3 }}',
-  '{{ dict.items() }}',
-]);
+/** What jinja2 takes and ours refuses by name. */
+const REFUSED = new Set(['{{ 12345678901234567890 }}']);
 
 /** @param {string} source @param {Record<string, any>} context @returns {string | null} null: refused, as it must be by a typed error */
 function rendered(source, context) {
@@ -39,7 +32,7 @@ test(`${expected.cases.length} templates of our own give what jinja2 ${expected.
   const wrong = [];
   for (const { template, text, error } of expected.cases) {
     const ours = rendered(template, expected.context);
-    if (ours !== (text ?? null) && !KNOWN.has(template)) wrong.push({ template, ours, python: text ?? error });
+    if (ours !== (REFUSED.has(template) ? null : (text ?? null))) wrong.push({ template, ours, python: text ?? error });
   }
   assert.deepEqual(wrong, []);
 });
@@ -88,6 +81,52 @@ test('a template without end, or without measure, is refused by count', () => {
   for (const source of endless) assert.equal(rendered(source, { x: 1 }), null, source.slice(0, 100));
 });
 
+test('what an operation costs is counted: on large values, again and again, it is refused', () => {
+  const values = largeValues();
+  for (const operation of COSTLY.filter((_, i) => i % 6 === 0))
+    assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
+});
+
+test("what a caller wrote is marked as such, whatever a template does with it; the template's own text is not", () => {
+  const given = {
+    t: '<|a|>',
+    list: ['<|a|>', 'b'],
+    dict: { '<|a|>': '<|b|>' },
+    message: { role: 'user', content: ' <|a|> ' },
+  };
+  /** With what is a caller's in brackets. @param {string} source */
+  const shown = (source) => {
+    const made = prepare(source)({ own: '<|own|>' }, given, NOW);
+    if (typeof made === 'string') return made;
+    let [text, at] = ['', 0];
+    for (let i = 0; i < made.given.length; i += 2) {
+      text += `${made.value.slice(at, made.given[i])}«${made.value.slice(made.given[i], made.given[i + 1])}»`;
+      at = made.given[i + 1];
+    }
+    return text + made.value.slice(at);
+  };
+  for (const [source, wanted] of Object.entries({
+    '<|x|>{{ t }}<|y|>': '<|x|>«<|a|>»<|y|>',
+    "{{ '<|x|>' + t + own }}": '<|x|>«<|a|>»<|own|>',
+    "{{ '<|' ~ message.role ~ '|>' ~ message.content.strip() }}": '<|user|>«<|a|>»',
+    "{% set x = '<|x|>' ~ t ~ ' ' %}{{ (x * 2) | trim }}": '<|x|>«<|a|>» <|x|>«<|a|>»',
+    "{% macro m(v) %}<|x|>{{ v | upper }}{% endmacro %}{{ m(t).replace('x', 'y').lower() }}": '<|y|>«<|a|>»',
+    "{% set b %}<|x|>{{ t[1:] }}{% endset %}{{ b.split('|>')[0] ~ b[4:] }}": '<|x>«|a|>»',
+    '{{ list | join(own) }}': '«<|a|>»<|own|>«b»',
+    '{{ dict }}{{ dict | tojson }}{{ list }}': "«{'<|a|>': '<|b|>'}{\"<|a|>\": \"<|b|>\"}['<|a|>', 'b']»",
+    '{% for k, v in dict.items() %}{{ k }},{{ v }}{% endfor %}{{ dict | list | first }}': '«<|a|>»,«<|b|><|a|>»',
+    "{{ '%s<|x|>%s' % (t, own) }}{{ '<|x|>{}'.format(t) }}": '«<|a|>»<|x|><|own|><|x|>«<|a|>»',
+    '{% for c in t %}{{ c }}-{% endfor %}{{ t | reverse }}': '«<»-«|»-«a»-«|»-«>»-«>|a|<»',
+    "{{ {'<|x|>': t} | tojson }}{{ ['<|x|>'] | tojson }}": '«{"<|x|>": "<|a|>"}»["<|x|>"]',
+    "{{ t | escape }}{{ t | indent(2, true) }}{{ t.center(7, '-') }}": '«&lt;|a|&gt;»  «<|a|>»-«<|a|>»-',
+    "{{ 'a number in [0, 1)' | tojson(ensure_ascii=true) }}{{ t | tojson(ensure_ascii=true) }}":
+      '"a number in [0, 1)"«"<|a|>"»',
+    '{{ t | length }}{{ t == "<|a|>" }}{{ "|" in t }}{{ t is string }}': '5TrueTrueTrue',
+    '{{ {t: 1} }}{% set d = {t: own} %}{% for k in d %}{{ k }}{{ d[k] }}{% endfor %}': "«{'<|a|>': 1}<|a|>»<|own|>",
+  }))
+    assert.equal(shown(source), wanted, source);
+});
+
 test('what a template refuses, or misses, is said', () => {
   const said = (/** @type {string} */ source, /** @type {RegExp} */ text) =>
     assert.throws(() => compile(source)({}), text);
@@ -98,7 +137,16 @@ test('what a template refuses, or misses, is said', () => {
   said('{% include "/etc/passwd" %}', /can not be parsed/);
   said("{{ ''.__class__.__mro__ }}", /undefined/);
   said('{{ [].constructor.constructor("return 1")() }}', /undefined/);
-  said('{{ range.constructor }}{{ range.constructor("x")() }}', /undefined/);
+  said(
+    '{{ range.constructor }}{{ range.constructor("x")() }}',
+    /the member "constructor" of a function is not supported/,
+  );
+  said('a\n{{ b', /line 2: expected the end of the tag, found the template's end/);
+  said('{% for a in b %}', /expected {% endfor %} or {% else %}, found the template's end/);
+  said("{% extends 'a' %}", /{% extends %} is not supported/);
+  said('{{ 9007199254740993 }}', /beyond 2\^53/);
+  said("{{ 'a'.encode() }}", /str.encode is not supported/);
+  said('{{ [1] | random }}', /"random"/);
 });
 
 /** Of templates of others that are known: their BOS and what ends a turn. */
@@ -166,7 +214,7 @@ async function thought(thinking, texts) {
     told.text += text;
     told.reasoning += reasoning;
   }
-  const { text, reasoning } = /** @type {Thinking} */ (thinking).result(/** @type {any} */ ({}));
+  const { text, reasoning } = /** @type {Thinking} */ (thinking).result(/** @type {any} */ ({}), Infinity);
   assert.deepEqual({ text, reasoning }, told);
   return [told.reasoning, told.text];
 }

@@ -8,6 +8,7 @@ import { after, test } from 'node:test';
 import { tokenizerFromJson, tokenizerToJson } from '../../js/convert/companion-json.js';
 import { ALPHABET } from '../../js/convert/tokenizers/bytes.js';
 import { tokenizerFromGguf } from '../../js/convert/tokenizers/gguf-vocab.js';
+import { patternNamed } from '../../js/convert/tokenizers/patterns.js';
 import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
 import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
 import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
@@ -353,6 +354,94 @@ const SPM = {
   [`${GGML}unknown_token_id`]: 0,
 };
 
+test('a token of ranks costs what its bytes do; one that is longer than any is refused', () => {
+  const bytes = Array.from({ length: 256 }, (_, i) => /** @type {const} */ ([i, Uint8Array.of(i)]));
+  const family = { special: {}, end: '', pattern: 'gpt-2' };
+  const long = (/** @type {number} */ n, /** @type {number} */ at = 256) =>
+    /** @type {const} */ ([at, new Uint8Array(n).fill(97)]);
+  const powers = Array.from({ length: 10 }, (_, i) => long(2 ** (i + 1), 256 + i));
+  const { merges } = ofRanks([...bytes, ...powers, long(1000, 266)], /** @type {any} */ (family));
+  assert.deepEqual(merges[0], [97, 97, 256]);
+  assert.deepEqual(merges.at(-1), [264, 264, 265]);
+  assert.equal(merges.length, 10);
+  assert.throws(
+    () => ofRanks([...bytes, long(16384)], /** @type {any} */ (family)),
+    fails('FORMAT', /token 256 has 16384 bytes/),
+  );
+});
+
+test("deepseek-llm's words have the letters that its own tokenizer lists", () => {
+  const expression = patternNamed('deepseek-llm')?.stages?.[1];
+  const letters = new RegExp(`^${expression}$`, 'u');
+  const are = (/** @type {string} */ text) =>
+    Array.from(text)
+      .filter((c) => letters.test(c))
+      .join('');
+  // Armenian's capitals and not its small letters, Georgian's capitals of 2018, Cherokee's small ones, old Hungarian, Adlam.
+  assert.equal(are('aZµªӾԱՖաֆև ႠაᲐꭰꮿჽ ᴀᴬ ℂℓK℀ ꞎꞏꞐ ﬁﬓ Ａ𐐀𐲀𞤀𞥄'), 'aZµӾԱՖႠᲐꭰꮿᴀℂℓKꞎﬁﬓＡ𐐀𐲀𞤀');
+  let count = 0;
+  for (let code = 0; code < 0x20000; code++)
+    if ((code < 0xd800 || code > 0xdfff) && letters.test(String.fromCodePoint(code))) count++;
+  assert.equal(count, 2729);
+});
+
+test('GPT-NeoX without a way to split text composes characters', async () => {
+  const neox = {
+    'general.architecture': 'gptneox',
+    [`${GGML}model`]: 'gpt2',
+    [`${GGML}tokens`]: ['a', 'b'],
+    [`${GGML}merges`]: [],
+  };
+  const [with_, without] = [await ofGguf(gguf(neox)), await ofGguf(gguf({ ...neox, 'general.architecture': 'gpt2' }))];
+  assert.deepEqual(with_.parts, (await ofGguf(gguf({ ...neox, [`${GGML}pre`]: 'olmo' }))).parts);
+  assert.ok(with_.parts?.length);
+  assert.equal(without.parts, undefined);
+});
+
+test('a GGUF file that names no special tokens has the defaults of its kind; what it can not do without is missed by name', async () => {
+  const ids = async (/** @type {any} */ metadata) => {
+    const { bos, eos, unk, eog, flags } = await ofGguf(gguf(metadata));
+    return { bos, eos, unk, eog, addBos: (flags & FLAG.addBos) !== 0, addEos: (flags & FLAG.addEos) !== 0 };
+  };
+  const without = (/** @type {any} */ metadata, /** @type {string[]} */ ...keys) =>
+    Object.fromEntries(Object.entries(metadata).filter(([key]) => !keys.includes(key.replace(GGML, ''))));
+  const words = Array.from({ length: 12 }, (_, i) => `w${i}`);
+  const llama = {
+    [`${GGML}model`]: 'llama',
+    [`${GGML}tokens`]: ['<unk>', '<s>', '</s>', '▁a'],
+    [`${GGML}scores`]: [0, 0, 0, -1],
+  };
+  const found = { bos: 1, eos: 2, unk: 0, eog: [2], addBos: true, addEos: false };
+  assert.deepEqual(await ids(llama), found);
+  assert.deepEqual(await ids({ ...llama, [`${GGML}token_type`]: [2, 3, 3, 1] }), found);
+  assert.deepEqual(await ids({ ...llama, [`${GGML}bos_token_id`]: 99, [`${GGML}eos_token_id`]: 4 }), found);
+  assert.deepEqual(await ids({ ...llama, [`${GGML}bos_token_id`]: 3 }), { ...found, bos: 3 });
+  assert.deepEqual(await ids({ ...llama, [`${GGML}add_bos_token`]: false }), { ...found, addBos: false });
+  const two = { ...llama, [`${GGML}tokens`]: ['<unk>', '<s>'], [`${GGML}scores`]: [0, 0] };
+  assert.deepEqual(await ids(two), { ...found, eos: NONE, eog: [] });
+  assert.deepEqual(await ids({ ...llama, [`${GGML}model`]: 't5' }), {
+    ...found,
+    bos: NONE,
+    eos: 1,
+    unk: 2,
+    eog: [1],
+    addBos: false,
+    addEos: true,
+  });
+  const gpt2 = { [`${GGML}model`]: 'gpt2', [`${GGML}pre`]: 'gpt-2', [`${GGML}tokens`]: words, [`${GGML}merges`]: [] };
+  const none = { bos: NONE, eos: NONE, unk: NONE, eog: [], addBos: false, addEos: false };
+  assert.deepEqual(await ids(gpt2), none);
+  const types = words.map((_, i) => (i === 11 ? 3 : 1));
+  assert.deepEqual(await ids({ ...gpt2, [`${GGML}token_type`]: types }), { ...none, bos: 11, eos: 11, eog: [11] });
+  for (const model of ['gpt2', 'gemma4'])
+    await assert.rejects(
+      ofGguf(gguf({ ...without(gpt2, 'merges'), [`${GGML}model`]: model })),
+      fails('FORMAT', /no merges \(tokenizer\.ggml\.merges\)/),
+    );
+  await assert.rejects(ofGguf(gguf(without(llama, 'tokens'))), fails('FORMAT', /no tokens/));
+  await assert.rejects(ofGguf(gguf(without(llama, 'model'))), fails('UNSUPPORTED', /tokenizer is/));
+});
+
 test('the vocabulary of a GGUF file', async () => {
   const t = await ofGguf(gguf(SPM));
   assert.deepEqual(
@@ -365,7 +454,7 @@ test('the vocabulary of a GGUF file', async () => {
   );
   assert.deepEqual(
     [t.kind, t.flags, t.bos, t.unk, t.eos, t.eog],
-    [KIND.spm, FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, 1, 0, NONE, [5]],
+    [KIND.spm, FLAG.addBos | FLAG.addSpace | FLAG.byteFallback, 1, 0, 2, [2, 5]],
   );
   assert.equal((await ofGguf(gguf({ ...SPM, [`${GGML}add_space_prefix`]: false }, 2))).flags & FLAG.addSpace, 0);
   const bpe = {

@@ -61,6 +61,40 @@ for (const [name, create] of /** @type {const} */ ([
       else assert.equal(call.function.name, 'time');
     }
 
+    for (const style of ['none', 'hermes']) {
+      test(`${style}: content in parts is their text, in any message; what is no text is refused by name`, async () => {
+        const parts = (/** @type {string[]} */ ...texts) => texts.map((text) => ({ type: 'text', text }));
+        const call = { id: 'abcdefghi', type: 'function', function: { name: 'time', arguments: '{}' } };
+        const talk = (/** @type {(text: string) => any} */ content) => [
+          { role: 'system', content: content('Be brief') },
+          { role: 'user', content: content('What time is it?') },
+          { role: 'assistant', content: content('Let me see.'), tool_calls: [call] },
+          { role: 'tool', tool_call_id: call.id, content: content('12:30') },
+        ];
+        const ask = (/** @type {any} */ messages) =>
+          models[style].chat.completions.create({
+            messages,
+            tools: TOOLS,
+            tool_choice: 'none',
+            max_tokens: 1,
+            seed: 1,
+          });
+        const [whole, cut] = [
+          await ask(talk((text) => text)),
+          await ask(talk((text) => parts(text.slice(0, 3), text.slice(3)))),
+        ];
+        assert.equal(cut.usage?.prompt_tokens, whole.usage?.prompt_tokens);
+        assert.deepEqual(cut.choices[0].message, whole.choices[0].message);
+        for (const role of ['system', 'user', 'tool'])
+          for (const part of [{ type: 'image_url', image_url: { url: 'x' } }, { type: 'input_audio' }, {}, 5, null])
+            await assert.rejects(
+              ask([{ role, content: [...parts('a'), part] }]),
+              (/** @type {any} */ error) => error.code === 'ARGUMENT' && /can't be read/.test(error.message),
+            );
+        await assert.rejects(ask([{ role: 'user', content: { text: 'a' } }]), { code: 'ARGUMENT' });
+      });
+    }
+
     for (const style of Object.keys(TEMPLATES)) {
       test(`${style}: a call that must be; its arguments keep to the schema`, async () => {
         const request = { messages, tools: TOOLS, temperature: 1, seed: 3, max_tokens: 120 };

@@ -130,6 +130,7 @@ for (const fail of ['loop', 'close', 'terminate']) {
     else worker.postMessage({ fail });
     if (fail === 'loop') setTimeouts(t, { abort: 1, workerPing: 50 }); // nothing is asked before it loops
     const controllers = [new AbortController(), new AbortController()];
+    /** @type {Promise<unknown>[]} */
     const calls = [
       model.tokenize('x'),
       model.embed(['x'], { signal: controllers[0].signal }),

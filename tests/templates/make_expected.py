@@ -157,4 +157,5 @@ def main():
     print(len(cases), "cases,", len(shared), "of the folder")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -27,6 +27,7 @@ const SPLITS = {
   qwen2moe: 'qwen2',
   falcon: 'falcon',
   bloom: 'bloom',
+  gptneox: 'olmo',
   mpt: 'mpt',
   starcoder: 'starcoder',
   starcoder2: 'starcoder',
@@ -34,6 +35,18 @@ const SPLITS = {
 };
 
 /** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
+
+/**
+ * Ids that hold where the metadata names none, or one that isn't there: as llama.cpp has them, but that a byte-level
+ * vocabulary's (both 11) need be control tokens, for other than there they are words of most vocabularies.
+ * @type {Record<string, Record<string, number>>}
+ */
+const DEFAULTS = {
+  llama: { bos: 1, eos: 2, unknown: 0 },
+  t5: { eos: 1, unknown: 2, padding: 0 },
+  bert: { bos: 101, eos: 102, unknown: 100, padding: 0 },
+  gpt2: { bos: 11, eos: 11 },
+};
 
 /** @param {(key: string) => any} get @param {string} architecture @returns {Kind} */
 function byteLevel(get, architecture) {
@@ -66,10 +79,10 @@ const sentencePiece = (get) => ({
 /** @param {(key: string) => any} get @returns {Kind} */
 function unigram(get) {
   const map = get('precompiled_charsmap');
-  const rows = get('remove_extra_whitespaces') ?? true;
+  const rows = get('remove_extra_whitespaces') ?? false;
   return {
     kind: KIND.unigram,
-    flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0,
+    flags: get('add_space_prefix') ? FLAG.addSpace : 0,
     eos: true,
     write: writePiece,
     parts: [
@@ -130,9 +143,15 @@ export function tokenizerFromGguf(metadata) {
     throw malformed('tokens, types and scores differ in number');
   const vocabulary = packedTokens(texts, types, scores, write);
   const { kinds } = vocabulary;
+  const otherwise = (/** @type {string} */ name) => {
+    const own = DEFAULTS[model]?.[name];
+    return model === 'gpt2' && kinds[own] !== TOKEN.control ? undefined : own;
+  };
   // Some files name tokens that they don't have.
   const id = (/** @type {string[]} */ ...names) =>
-    names.map((name) => get(`${name}_token_id`)).find((one) => one >= 0 && one < texts.length) ?? NONE;
+    [...names.map((name) => get(`${name}_token_id`)), ...names.map(otherwise)].find(
+      (one) => one >= 0 && one < texts.length,
+    ) ?? NONE;
   const [bos, eos] =
     model === 'bert' ? [id('cls', 'bos'), id('seperator', 'separator', 'eos')] : [id('bos'), id('eos')];
   const ends = [
@@ -145,6 +164,8 @@ export function tokenizerFromGguf(metadata) {
     (get(key) ?? otherwise) ? bit : 0;
   const fallback = kinds.includes(TOKEN.byte) ? FLAG.byteFallback : 0;
   const lines = get('merges') ?? [];
+  if (kind.kind === KIND.bpe && get('merges') === undefined)
+    throw malformed('the GGUF file has no merges (tokenizer.ggml.merges), without which its words can not be encoded');
   // An empty list may be one of numbers.
   if (!(lines instanceof Texts) && lines.length !== 0) throw malformed('its merges are no list of texts');
   const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
@@ -153,7 +174,11 @@ export function tokenizerFromGguf(metadata) {
   return {
     ...kind,
     ...(parts.length ? { parts } : {}),
-    flags: flags | flag('add_bos_token', FLAG.addBos, addsBos) | flag('add_eos_token', FLAG.addEos, addsEos) | fallback,
+    flags:
+      flags |
+      flag('add_bos_token', FLAG.addBos, addsBos) |
+      flag(model === 'bert' ? 'add_sep_token' : 'add_eos_token', FLAG.addEos, addsEos) |
+      fallback,
     bos,
     eos,
     pad: id('padding'),

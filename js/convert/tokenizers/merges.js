@@ -43,6 +43,9 @@ export function splitMerge(line) {
   return [line.slice(0, at), line.slice(at + 1)];
 }
 
+/** Bytes of a token whose merges are found; the longest of those in use have 128. */
+const LONGEST = 1024;
+
 /**
  * Vocabularies that name no merges but ranks (tiktoken): merging the bytes of a token by the tokens below it leaves
  * the two parts that it was made of. A token that doesn't come down to two parts can't arise from merging.
@@ -53,6 +56,8 @@ export function mergesFromRanks(tokens) {
   /** @type {Map<string, number>} */
   const ranks = new Map();
   tokens.forEach((bytes, rank) => {
+    if (bytes.length > LONGEST)
+      throw malformed(`its token ${rank} has ${bytes.length} bytes; tokens of ranks have at most ${LONGEST}`);
     const key = keyOf(bytes);
     if (!ranks.has(key)) ranks.set(key, rank);
   });
@@ -67,7 +72,8 @@ export function mergesFromRanks(tokens) {
 }
 
 /**
- * Ids of what is left when `text` is merged, best rank first, by ranks under `limit`.
+ * Ids of what is left when `text` is merged, best rank first, by ranks under `limit`. Texts of pairs are looked up where they
+ * are new, so that a token costs as many look-ups as it has bytes, and their square in comparing numbers.
  * @param {string} text
  * @param {number} limit
  * @param {ReadonlyMap<string, number>} ranks
@@ -75,15 +81,19 @@ export function mergesFromRanks(tokens) {
  */
 function partsBelow(text, limit, ranks) {
   const parts = [...text];
+  const rankAt = (/** @type {number} */ i) => {
+    const rank = i >= 0 && i + 1 < parts.length ? ranks.get(parts[i] + parts[i + 1]) : undefined;
+    return rank === undefined || rank >= limit ? Infinity : rank;
+  };
+  const pairs = parts.map((_, i) => rankAt(i));
   for (;;) {
-    let best = limit;
-    let at = -1;
-    for (let i = 0; i + 1 < parts.length; i++) {
-      const rank = ranks.get(parts[i] + parts[i + 1]);
-      if (rank !== undefined && rank < best) [best, at] = [rank, i];
-    }
-    if (at < 0) break;
+    let at = 0;
+    for (let i = 1; i < pairs.length; i++) if (pairs[i] < pairs[at]) at = i;
+    if (pairs[at] === Infinity) break;
     parts.splice(at, 2, parts[at] + parts[at + 1]);
+    pairs.splice(at, 1);
+    pairs[at] = rankAt(at);
+    if (at) pairs[at - 1] = rankAt(at - 1);
   }
   const ids = parts.map((part) => ranks.get(part) ?? -1);
   return ids.includes(-1) ? undefined : ids;

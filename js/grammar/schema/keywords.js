@@ -2,7 +2,7 @@
  * Each keyword of JSON Schema by itself: the shapes of values that keep to it (`yes`) and of those that don't (`no`). A
  * schema holds where all of its keywords do, and doesn't where one of them doesn't.
  */
-import { ANY, ofRegex, ofTree, without } from '../dfa.js';
+import { ANY, ofRegex, without } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { shown } from '../../shared/shown.js';
 import { parseRegex } from '../regex.js';

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/templates/call-form.js';
-import { EOS } from '../../js/templates/guard.js';
+import { EOS } from '../../js/templates/texts.js';
 import { compile } from '../../js/templates/jinja.js';
 import { tinyModel } from './fixture.mjs';
 import { modelWith, writes } from './scripted.mjs';

@@ -1,0 +1,24 @@
+// As templates-python.test.mjs, with templates of other seeds each time: the seed is printed, and BQ4_SEED makes them again.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { compare, COSTLY, hasJinja, largeValues, repeated } from './templates-suite.mjs';
+
+const SEED = Number(process.env.BQ4_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+
+test(
+  '200,000 random templates give what jinja2 gives, or are refused',
+  { skip: hasJinja ? false : 'Python has no jinja2' },
+  (t) => {
+    for (let i = 0; i < 20; i++) {
+      const { equal, refused, both, wrong } = compare(SEED + i, 10_000);
+      t.diagnostic(`seed ${SEED + i}: ${equal} equal, ${both} refused by both, ${refused} by ours alone`);
+      assert.deepEqual(wrong, [], `BQ4_SEED=${SEED + i} makes these again`);
+    }
+  },
+);
+
+test('each operation on large values, again and again, is refused', () => {
+  const values = largeValues();
+  for (const operation of COSTLY)
+    assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
+});
