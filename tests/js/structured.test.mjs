@@ -223,9 +223,9 @@ test('in a worker', async () => {
     maxTokens: 8,
   });
   assert.match(text, /^(yes|no)!{1,3}$/);
-  await assert.rejects(model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { minimun: 1 } } }).done(), {
+  await assert.rejects(model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { $ref: '#/no' } } }).done(), {
     code: 'GRAMMAR',
-    message: /minimun/,
+    message: /there is nothing there/,
   });
   await engine.close();
 });
