@@ -1,13 +1,12 @@
 /** What a reply that may call tools is made from: messages as the model's template takes them, and the form of its calls. Loaded when first asked for. */
-import { plainly } from '../openai/tools.js';
-import { BqError } from '../shared/errors.js';
+import { BqError, onDemand } from '../shared/errors.js';
 import { wrong } from '../shared/options.js';
 import { callForm, knowsTools } from '../templates/call-form.js';
 import { compile } from '../templates/jinja.js';
 import { BOS, EOS } from '../templates/texts.js';
 import { ENDS, SPECIAL } from '../wasm/border.js';
 import { CallWriter, TOLD } from './calls.js';
-import { vocabulary } from './picking.js';
+import { plainly } from './plainly.js';
 import { Turn } from './turn.js';
 
 /** @import { LocalModel } from './model.js' */
@@ -23,13 +22,14 @@ const spoken = new WeakMap();
 /** A template that tells of calls as JSON in `<tool_call>`, but writes none itself. */
 const TELLS = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
 
-/** @param {LocalModel} model @returns {Spoken} */
-function spokenBy(model) {
+/** @param {LocalModel} model @returns {Promise<Spoken>} */
+async function spokenBy(model) {
   const known = spoken.get(model);
   if (known) return known;
   const { template, vocab } = model.info;
   const render = compile(template);
   const all = (/** @type {any} */ context) => render({ documents: null, bos_token: BOS, eos_token: EOS, ...context });
+  const { vocabulary } = await onDemand(import('./more.js'));
   const bytesOf = vocabulary(model.bytes('TOKN'));
   const ends = Array.from({ length: vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
   const texts = ends.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
@@ -79,9 +79,9 @@ function chosen(tools, choice) {
  * writes calls in a way that is not understood.
  * @param {LocalModel} model @param {Message[]} messages
  * @param {Pick<CompleteOptions, 'format' | 'toolChoice'> & { tools?: any[] }} options
- * @returns {{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] }}
+ * @returns {Promise<{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] }>}
  */
-export function calling(model, messages, { format, tools = [], toolChoice }) {
+export async function calling(model, messages, { format, tools = [], toolChoice }) {
   for (const tool of tools)
     if (typeof tool.function?.name !== 'string' || !tool.function.name)
       throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
@@ -92,7 +92,7 @@ export function calling(model, messages, { format, tools = [], toolChoice }) {
   const has = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   if (!given.length && !has) return { messages, tools: undefined, form: null, callable };
   const template = format ? null : model.info.template;
-  const { knows, form } = template ? spokenBy(model) : { knows: false, form: null };
+  const { knows, form } = template ? await spokenBy(model) : { knows: false, form: null };
   if (!knows) return { messages: plainly(written(messages, TOLD), given), tools: undefined, form: TOLD, callable };
   if (!form)
     throw new BqError('UNSUPPORTED', "how the model's chat template writes calls of tools is not understood", {

@@ -1,5 +1,4 @@
 /** Calls of tools in the form of a model's template: what they are held to, and what is read out of them. Loaded when a reply may call. */
-import { rootOf } from '../grammar/sequence.js';
 import { BqError } from '../shared/errors.js';
 import { ARGUMENTS, COUNT, ID, NAME } from '../templates/call-form.js';
 
@@ -51,9 +50,6 @@ const objectOf = (parameters = {}) =>
     ? { ...parameters, type: 'object' }
     : parameters;
 
-/** A parameter with what its references lead to. @param {any} root @param {any} schema */
-const partOf = (root, schema) => (typeof schema === 'object' && schema ? { ...rootOf(root), ...schema } : schema);
-
 /** Arguments as names and values, in the order of the schema. GRAMMAR: it asks for what such a call isn't held to. @param {Tool} tool @param {Fields} fields @returns {Node} */
 function fieldsNode({ name: tool, parameters = {} }, { open, between, close, words }) {
   const strange = Object.keys(parameters).find(
@@ -69,7 +65,7 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between, close, wor
     );
   const required = new Set(parameters.required ?? []);
   return Object.entries(parameters.properties ?? {}).map(([name, schema]) => {
-    const node = [open + name + between, { value: partOf(parameters, schema), end: close, words }, close];
+    const node = [open + name + between, { value: schema, root: parameters, end: close, words }, close];
     return required.has(name) ? node : { maybe: node };
   });
 }

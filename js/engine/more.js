@@ -5,7 +5,7 @@ import * as state from './state.js';
 
 export { choose as chooseIn, next as choose } from './choose.js';
 export { Draft } from './draft.js';
-export { Picking } from './picking.js';
+export { Picking, vocabulary } from './picking.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from './session.js' */

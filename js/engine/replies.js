@@ -163,7 +163,7 @@ export class Replies {
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
     const choice = { format, tools: offered, toolChoice };
-    const calls = toolChoice && (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice);
+    const calls = toolChoice && (await (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice));
     const asked = calls ? calls.messages : checked;
     const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
     const { contextPolicy = 'error', receipt } = options;
@@ -176,19 +176,17 @@ export class Replies {
     const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
     const thinking = await this.#thinking(format, last);
     const holds = { ...options, toolChoice, parallelCalls };
-    const turn = await this.#turn(holds, thinking, calls);
+    const turn = await this.#turnOf(holds, thinking, calls);
     const shown = turn ?? thinking;
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const { parts, close, session } = await this.#run(
-      tokens,
-      { ...options, ...fitted?.more, ...ends, signal, onProgress },
-      aborted,
-      hold,
-      turn,
-    );
+    const given = { ...options, ...fitted?.more, ...ends, signal, onProgress };
+    const { parts, close, session } = await this.#run(tokens, given, aborted, hold, turn).catch((error) => {
+      turn?.close();
+      throw error;
+    });
     try {
       yield* shown ? shown.parts(parts) : parts;
     } finally {
@@ -228,9 +226,9 @@ export class Replies {
   /**
    * What holds a reply to its parts; null: it has one.
    * @param {CompleteOptions} options @param {import('../chat/thinking.js').Thinking | null} thinking
-   * @param {Pick<ReturnType<typeof import('./calling.js').calling>, 'form' | 'callable'> | undefined} calls
+   * @param {Pick<Awaited<ReturnType<typeof import('./calling.js').calling>>, 'form' | 'callable'> | undefined} calls
    */
-  async #turn(options, thinking, calls) {
+  async #turnOf(options, thinking, calls) {
     const { type = 'text' } = options.responseFormat ?? {};
     if (!calls?.callable.length && (!thinking || type === 'text')) return null;
     const { turnOf } = await onDemand(import('./calling.js'));

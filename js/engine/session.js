@@ -242,11 +242,8 @@ export class LocalSession {
       const guessing = wanted ? onDemand(import('./guesses.js')).catch(() => null) : null;
       if (speculate.model)
         draft = (await onDemand(import('./more.js'))).Draft.open(this.#model, speculate.model, this.#timeline, tokens);
-      if (!guide) {
-        const held = await this.#model.guide(options);
-        if (held?.warnings.length) result.warnings = [...held.warnings];
-        guide = held;
-      }
+      guide ??= await this.#model.guide(options);
+      if (guide?.warnings.length) result.warnings = [...guide.warnings];
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
       if (this.#options.quality?.head)

@@ -262,6 +262,11 @@ export class Turn {
     if (marks) this.#blank = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
   }
 
+  /** What of the format was passed over. @returns {string[]} */
+  get warnings() {
+    return this.#format?.warnings ?? [];
+  }
+
   /** Whether the answer is free text. */
   get free() {
     return !this.#format && !this.#must;

@@ -118,10 +118,10 @@ export async function compile(format) {
   }
 }
 
-/** Of a text that is made of parts, as engines compose them. GRAMMAR. @param {import('./sequence.js').Node} node */
+/** Of a text that is made of parts, as engines compose them. GRAMMAR. @param {import('./sequence.js').Node} node @returns {Promise<Compiled>} */
 export async function compileParts(node) {
   const { compileSequence } = await onDemand(import('./sequence.js'));
-  return withStepBound(() => ({ bytes: compileSequence(node), warnings: [] }));
+  return withStepBound(() => compileSequence(node));
 }
 
 /** A format's identity: equal texts are equal formats. GRAMMAR: it is no JSON. @param {any} format */

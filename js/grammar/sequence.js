@@ -12,9 +12,9 @@ import { Writer } from './text.js';
 
 /**
  * What a text is made of: a fixed text; things one after the other; one of several; what may be left out; what a regular
- * expression says; JSON of a schema, each with references of its own; a value of a schema whose texts are written as they are, without
+ * expression says; JSON of a schema, each with references of its own; a value of a schema, a part of another, whose texts are written as they are, without
  * `end` in them, and its words (true, false, null) as `words` says.
- * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, end: string, words: Record<string, string> }} Node
+ * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, root: any, end: string, words: Record<string, string> }} Node
  */
 
 /** Texts of a shape's strings; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
@@ -39,19 +39,23 @@ const hasWord = (compiler, shape, word) =>
 const containing = (text) => ofRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
 
 /** What references in a part of a schema lead to. @param {any} schema @returns {object} */
-export const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
-
-/** @param {any} schema @param {Rules} [rules]  that its own are written to */
-function compilerOf(schema, rules) {
-  const compiler = new Compiler(schema, []);
-  if (rules) compiler.rules = rules;
-  if (rules) compiler.writer = new Writer(rules);
-  return compiler;
-}
+const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
 
 class Sequence {
   rules = new Rules();
   #writer = new Writer(this.rules);
+  /** What of the schemas was passed over. @type {Set<string>} */
+  #warnings = new Set();
+
+  /** @param {any} schema @param {boolean} [apart]  it writes no rules */
+  #compiler(schema, apart = false) {
+    const compiler = new Compiler(schema, []);
+    compiler.warnings = this.#warnings;
+    if (apart) return compiler;
+    compiler.rules = this.rules;
+    compiler.writer = this.#writer;
+    return compiler;
+  }
 
   /** @param {Node} node @param {number} from @param {number} to */
   write(node, from, to) {
@@ -62,20 +66,21 @@ class Sequence {
       this.rules.skip(from, to);
       this.write(node.maybe, this.#state(from), to);
     } else if ('pattern' in node) this.#writer.dfa(from, ofRegex(parseRegex(node.pattern)), to, false);
-    else if ('schema' in node) this.rules.call(from, compilerOf(node.schema, this.rules).writeValue(), to);
+    else if ('schema' in node) this.rules.call(from, this.#compiler(node.schema).writeValue(), to);
     else this.#value(node, from, to);
   }
 
-  /** @param {{ value: any, end: string, words: Record<string, string> }} node @param {number} from @param {number} to */
-  #value({ value, end, words }, from, to) {
-    const compiler = compilerOf(value);
+  /** @param {{ value: any, root: any, end: string, words: Record<string, string> }} node @param {number} from @param {number} to */
+  #value({ value: part, root, end, words }, from, to) {
+    const value = typeof part === 'object' && part ? { ...rootOf(root), ...part } : part;
+    const compiler = this.#compiler(value, true);
     for (const shape of compiler.shapesOf(compiler.root)) {
       const texts = stringsOf(compiler, shape);
       if (texts) this.#writer.dfa(this.#state(from), without(texts, containing(end)), to, false);
       for (const word of [true, false, null])
         if (hasWord(compiler, shape, word)) this.write(words[String(word)], this.#state(from), to);
     }
-    this.write({ schema: { ...rootOf(value), allOf: [value, { type: ['number', 'array', 'object'] }] } }, from, to);
+    this.write({ schema: { ...rootOf(root), allOf: [value, { type: ['number', 'array', 'object'] }] } }, from, to);
   }
 
   /** @param {Node[]} nodes @param {number} from @param {number} to */
@@ -96,13 +101,13 @@ class Sequence {
     return state;
   }
 
-  /** @param {Node} node */
-  encode(node) {
+  /** @param {Node} node @returns {import('./index.js').Compiled} */
+  compile(node) {
     const root = this.rules.rule('text');
     this.write(node, this.rules.start(root), this.rules.state(true));
-    return this.rules.encode(root);
+    return { bytes: this.rules.encode(root), warnings: [...this.#warnings] };
   }
 }
 
-/** GRAMMAR: a schema is wrong or not supported; it is too large. @param {Node} node @returns {Uint8Array<ArrayBuffer>} */
-export const compileSequence = (node) => new Sequence().encode(node);
+/** GRAMMAR: a schema is wrong or not supported; it is too large. @param {Node} node */
+export const compileSequence = (node) => new Sequence().compile(node);

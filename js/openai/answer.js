@@ -13,11 +13,12 @@ import { finished } from './usage.js';
  * @returns {AsyncGenerator<Piece, End>}
  */
 export async function* answer(model, fields, messages, index, signal) {
-  const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, parallel_tool_calls: parallelCalls } = fields;
+  const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, tools } = fields;
+  // Most conversations know nothing of tools, and need nothing that is loaded for these.
+  const asks = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   const run = model.reply(messages, {
     ...generateOptions(fields, index),
-    ...toolsOf(fields),
-    parallelCalls,
+    ...(asks && { ...toolsOf(fields), parallelCalls: fields.parallel_tool_calls }),
     logprobs: logprobs ? top_logprobs : undefined,
     variables,
     signal,

@@ -65,6 +65,8 @@ function find(name, models) {
  * @param {string} path @param {any} name @param {Served[]} models
  */
 export function modelFor(path, name, models) {
+  if (name !== undefined && name !== null && typeof name !== 'string')
+    throw new Refusal(400, 'invalid_value', 'model is not a text');
   if (name !== undefined && name !== null && name !== '') return find(name, models);
   const encodes = path === '/v1/embeddings';
   return models.find(({ model: { info } }) => info.generates !== encodes) ?? models[0];

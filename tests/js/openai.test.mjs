@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import * as calls from '../../js/openai/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
 
@@ -440,15 +441,10 @@ for (const [name, create] of /** @type {const} */ ([
 }
 
 test('an encoder writes no text: it says what it does instead', async () => {
-  const minilm = realModel('minilm');
-  if (!minilm) return;
-  const engine = await createEngine({ threads: 1 });
-  const encoder = await engine.load(fromFile(minilm));
-  const wrong = { code: 'UNSUPPORTED', message: /is an encoder: it writes no text/ };
-  await assert.rejects(encoder.chat.completions.create({ messages }), wrong);
-  await assert.rejects(encoder.completions.create({ prompt: 'x' }), wrong);
-  await assert.rejects(encoder.reply(messages).done(), wrong);
-  await engine.close();
+  const encoder = /** @type {any} */ ({ info: { generates: false, sessions: 1 } });
+  const wrong = { code: 'UNSUPPORTED', message: /is an encoder: it writes no text/, hint: /embeddings/ };
+  await assert.rejects(calls.chat(encoder, { messages }), wrong);
+  await assert.rejects(calls.completions(encoder, { prompt: 'x' }), wrong);
 });
 
 const real = realModel('smollm2');

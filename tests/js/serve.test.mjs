@@ -524,6 +524,7 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/completions', { body: '{"prompt":["a",1]}' }, 400, 'invalid_value'],
     ['/v1/embeddings', { body: JSON.stringify({ input: Array(2049).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, stop: Array(129).fill('a') }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, model: ['chat'] }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, adapter: ANOTHER }) }, 400, 'invalid_value'],
     [
       '/v1/chat/completions',

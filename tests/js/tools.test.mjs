@@ -89,7 +89,8 @@ for (const [name, create] of /** @type {const} */ ([
           for (const part of [{ type: 'image_url', image_url: { url: 'x' } }, { type: 'input_audio' }, {}, 5, null])
             await assert.rejects(
               ask([{ role, content: [...parts('a'), part] }]),
-              (/** @type {any} */ error) => error.code === 'ARGUMENT' && /can't be read/.test(error.message),
+              (/** @type {any} */ error) =>
+                error.code === 'ARGUMENT' && /a part of content is .*, not { type: 'text'/.test(error.message),
             );
         await assert.rejects(ask([{ role: 'user', content: { text: 'a' } }]), { code: 'ARGUMENT' });
       });
