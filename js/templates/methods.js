@@ -101,7 +101,7 @@ export function characterOf(text, i, meter) {
   if (at < 0) return undefined;
   const begin = placeIn(value, at, meter);
   if (begin >= value.length) return undefined;
-  return cut(text, begin, begin + /** @type {number} */ ((value.codePointAt(begin)) > 0xffff ? 2 : 1));
+  return cut(text, begin, begin + /** @type {number} */ (value.codePointAt(begin) > 0xffff ? 2 : 1));
 }
 
 /** @param {AnyText} text @param {any} set  characters; None: white space @param {Meter} meter @param {'both' | 'left' | 'right'} [side] */
