@@ -112,6 +112,9 @@ const functions = (meter, now) => ({
   lipsum() {
     throw templateError('lipsum is not supported');
   },
+  self() {
+    throw templateError('self is not supported');
+  },
 });
 
 /** @param {string} what @param {() => any} work  whatever goes wrong in it is a template's fault */

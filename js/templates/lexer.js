@@ -80,8 +80,10 @@ export function tokenize(given) {
   /** @type {Token[]} */
   const tokens = [];
   let [at, line, lineBegins] = [0, 1, true];
+  const nextLine = (/** @type {number} */ from) => (source.indexOf('\n', from) + 1 || Infinity) - 1;
+  let newline = nextLine(0);
   const take = (/** @type {number} */ end) => {
-    for (let i = source.indexOf('\n', at); i >= 0 && i < end; i = source.indexOf('\n', i + 1)) line++;
+    for (; newline < end; newline = nextLine(newline + 1)) line++;
     if (end > at) lineBegins = source[end - 1] === '\n';
     at = end;
   };

@@ -602,16 +602,20 @@ const OTHERS = {
   dict_values: ['mapping'],
 };
 OTHERS.bool = OTHERS.int;
+/** Of these what is no method. */
+const VALUES = names('denominator imag mapping numerator real start step stop gi_code gi_frame gi_running');
 
 /** A method, bound to its value. @param {any} value @param {any} given  its name @returns {((args: Args, meter: Meter) => any) | undefined} */
 export function method(value, given) {
   const name = plain(given);
   if (typeof name !== 'string') return undefined;
   const type = typeOf(value);
-  if (Object.hasOwn(OTHERS, type) && OTHERS[type].includes(name))
-    return () => {
+  if (Object.hasOwn(OTHERS, type) && OTHERS[type].includes(name)) {
+    const refuse = () => {
       throw templateError(`${type}.${name} is not supported in a chat template`);
     };
+    return VALUES.includes(name) ? refuse() : refuse;
+  }
   const what = `${type}.${name}`;
   if (type === 'str') {
     if (name === 'format') return (args, meter) => (unsafe(value, what), meter.text(format(value, args, meter)));

@@ -4,7 +4,11 @@
  */
 
 /** @typedef {import('./parse.js').Node} Node */
-/** How a name begins: 'missing' as undefined, 'other' as whatever is outside. @typedef {{ names: Map<string, 'missing' | 'other'>, stored: Set<string>, outer: Frame | null }} Frame */
+/**
+ * What is known of a scope so far, or of a branch of an `if` in it beside that. `names`: how one begins, 'missing' as
+ * undefined, 'other' as whatever is outside.
+ * @typedef {{ names: Map<string, 'missing' | 'other'>, stored: Set<string>, outer: Frame | null, branch?: boolean }} Frame
+ */
 
 /** @param {Frame | null} frame @param {string} name @returns {boolean} */
 const knows = (frame, name) => frame !== null && (frame.names.has(name) || knows(frame.outer, name));
@@ -12,10 +16,17 @@ const knows = (frame, name) => frame !== null && (frame.names.has(name) || knows
 /** @param {Frame} frame @param {string} name */
 const load = (frame, name) => void (knows(frame, name) || frame.names.set(name, 'other'));
 
+/** @param {Frame} frame @returns {Frame} the scope that a branch is of */
+const scopeOf = (frame) => (frame.branch ? scopeOf(/** @type {Frame} */ (frame.outer)) : frame);
+
+/** Whether the scope itself has the name, or a value for it. @param {Frame} frame @param {'names' | 'stored'} what @param {string} name @returns {boolean} */
+const has = (frame, what, name) =>
+  frame[what].has(name) || (frame.branch === true && has(/** @type {Frame} */ (frame.outer), what, name));
+
 /** @param {Frame} frame @param {string} name */
 function store(frame, name) {
   frame.stored.add(name);
-  if (!frame.names.has(name)) frame.names.set(name, knows(frame.outer, name) ? 'other' : 'missing');
+  if (!has(frame, 'names', name)) frame.names.set(name, knows(scopeOf(frame).outer, name) ? 'other' : 'missing');
 }
 
 /** Names that an expression reads. @param {any} value @param {Frame} frame */
@@ -36,22 +47,22 @@ function give(target, frame) {
 
 /** @param {Node[][]} branches @param {Frame} frame */
 function branch(branches, frame) {
-  const before = new Set(frame.stored);
-  const copies = branches.map((body) => {
-    const copy = { ...frame, names: new Map(frame.names), stored: new Set(frame.stored) };
-    visit(body, copy);
-    return copy;
+  /** @type {Frame[]} */
+  const found = branches.map((body) => {
+    /** @type {Frame} */
+    const one = { names: new Map(), stored: new Set(), outer: frame, branch: true };
+    visit(body, one);
+    return one;
   });
   /** @type {Map<string, number>} */
   const counts = new Map();
-  for (const { names, stored } of copies) {
+  for (const { stored } of found)
+    for (const name of stored) if (!has(frame, 'stored', name)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const { names, stored } of found) {
     for (const [name, how] of names) frame.names.set(name, how);
-    for (const name of stored) {
-      frame.stored.add(name);
-      if (!before.has(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
-    }
+    for (const name of stored) frame.stored.add(name);
   }
-  for (const [name, count] of counts) if (count < copies.length) frame.names.set(name, 'other');
+  for (const [name, count] of counts) if (count < branches.length) frame.names.set(name, 'other');
 }
 
 /** Statements of one scope, without those inside. @param {Node[]} body @param {Frame} frame */

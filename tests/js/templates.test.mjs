@@ -147,6 +147,8 @@ test('what a template refuses, or misses, is said', () => {
   said('{{ 9007199254740993 }}', /beyond 2\^53/);
   said("{{ 'a'.encode() }}", /str.encode is not supported/);
   said('{{ [1] | random }}', /"random"/);
+  said('{{ 5 .real == 5 }}', /int.real is not supported/);
+  said('{{ self }}', /a function is no text/);
 });
 
 /** Of templates of others that are known: their BOS and what ends a turn. */
