@@ -3,7 +3,7 @@
  * written so that the library takes minutes for it (its work grows with the square of some texts), so the work is counted before
  * it is done, and a text beyond the bound is one plain paragraph. Has no document: it runs in Node, too.
  */
-// @ts-ignore: its types are under its name alone, and tests look at it without a part of the checks
+// @ts-ignore: its types are under its name alone, and tests have them
 import { Lexer, Tokenizer } from '../node_modules/marked/lib/marked.esm.js';
 
 /** @typedef {import('marked').MarkedToken} Token */

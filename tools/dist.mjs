@@ -157,5 +157,7 @@ function noticeOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   return `${name} ${version} (${license})\n\n${readFileSync(join(folder, 'LICENSE'), 'utf8').trim()}\n`;
 }
+// None, where nothing of others is bundled.
 const notices = [...packages].sort().map(noticeOf);
-writeFileSync(join(DIST, 'NOTICES.txt'), `Files of this folder contain:\n\n${notices.join('\n\n')}`);
+if (notices.length)
+  writeFileSync(join(DIST, 'NOTICES.txt'), `Files of this folder contain:\n\n${notices.join('\n\n')}`);

@@ -22,7 +22,7 @@ function refuse(what) {
 }
 
 /** @param {unknown} value */
-const kindOf = (value) => (typeof value === 'string' || typeof value === 'number' ? value : typeof value);
+const kindOf = (value) => (typeof value === 'string' || typeof value === 'number' ? value : 'none');
 
 /** @param {unknown} value @param {number} most */
 const isCount = (value, most) => Number.isInteger(value) && Number(value) > 0 && Number(value) <= most;

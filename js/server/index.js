@@ -2,6 +2,7 @@
  * Loaded models as a server with OpenAI's interface: for development, on this machine. Everything that a client sends is bounded and
  * checked; a client that goes away ends what was computed for it.
  */
+import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { tell } from '../shared/openai-errors.js';
 import { Body, Room } from './body.js';
@@ -50,6 +51,7 @@ export async function serveModels(
   const rules = { token, origins, hosts: [host, ...hosts] };
   const room = new Room(maxBody);
   const ending = new AbortController();
+  setMaxListeners(0, ending.signal); // one for each request under way
   /** @type {Set<Promise<void>>} */
   const running = new Set();
   const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {

@@ -272,7 +272,8 @@ export class Wasm {
     const code = /** @type {import('../shared/types.js').ErrorCode} */ (
       this.text(this.call('bqw_status_name', status))
     );
-    const hint = this.text(this.call('bqw_status_hint', status));
+    // C's caller is this package; whoever reads this has chosen the argument.
+    const hint = code === 'ARGUMENT' ? undefined : this.text(this.call('bqw_status_hint', status));
     return new BqError(code, detail || `${name} failed`, {
       offset: recorded === status && offset >= 0 ? offset : null,
       hint,
