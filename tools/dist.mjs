@@ -49,7 +49,7 @@ const GRAMMAR = /js[\\/]grammar[\\/]/;
 const TEMPLATES = /js[\\/]templates[\\/](?!compact)|@huggingface[\\/]jinja/;
 /** What few pages need, and is small. */
 const SELDOM =
-  /js[\\/](wasm[\\/]sha256|sources[\\/](bytes|file|local|split|texts)|engine[\\/](estimate|picking|probabilities)|shared[\\/]shown)\.js/;
+  /js[\\/](wasm[\\/]sha256|sources[\\/](bytes|file|local|split|texts)|engine[\\/](picking|probabilities)|shared[\\/]shown)\.js/;
 /** What tells the engine of files that are no v2 files, and of adapters. */
 const DESCRIPTIONS = /js[\\/](convert[\\/]|gguf[\\/]|plan[\\/]manifest|sources[\\/]gguf-header)/;
 

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 
 /** Gzipped bytes of all JavaScript of a page, and of what its own thread loads. */
-export const SCRIPT_LIMIT = 53_800;
-export const THREAD_LIMIT = 10_000;
+export const SCRIPT_LIMIT = 55_000;
+export const THREAD_LIMIT = 10_600;
 
 /** Gzipped bytes of an adapter. */
-export const ADAPTER_LIMIT = 4_096;
+export const ADAPTER_LIMIT = 4_400;
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
 /** Of the entries that are none: what a page takes instead of `bq4` (`connect`, `shared`) or beside it. @type {Record<string, number>} */
