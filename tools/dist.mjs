@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minify } from 'terser';
 import { moveAddresses } from './addresses.mjs';
+import { wasmHashes } from './size.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DIST = join(ROOT, 'dist');
@@ -161,3 +162,4 @@ function noticeOf(folder) {
 const notices = [...packages].sort().map(noticeOf);
 if (notices.length)
   writeFileSync(join(DIST, 'NOTICES.txt'), `Files of this folder contain:\n\n${notices.join('\n\n')}`);
+writeFileSync(join(DIST, 'SHA256SUMS'), wasmHashes());

@@ -6,7 +6,7 @@
 // Each file, each C test program and each check is a job. All jobs of a tier share the machine's cores, the longest first; one
 // that fails runs once more, alone: when it passes it is FLAKY, which the last lines say, and the second time within a week a
 // failure. build/reports has how long each took, and what the failed ones printed.
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
@@ -423,7 +423,7 @@ const SUITES = {
   'js-long': {
     long: true,
     needs: ['wasm', 'dist', 'types'],
-    jobs: (tools) => nodeTests(tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'), { budgets: true }),
+    jobs: (tools) => nodeTests(tools, 'js-long', filesOf(/\.long\.mjs$/, 'gates', 'js'), { budgets: true }),
     run: modelsDocument,
   },
   // Every bundler, a model of the 135M shape, twenty loads, restarts; what a person does on the demo, in every browser.
@@ -500,6 +500,7 @@ await command(async () => {
     console.log(error.message);
     report.fail('set-up', 'see above');
   }
+  for (const old of ['failed', 'tap']) rmSync(join(REPORTS, old), { recursive: true, force: true });
   const durations = new Durations(join(REPORTS, 'durations.json'));
   const passed = new Passed(join(REPORTS, 'passed.json'));
   const took = (/** @type {string} */ what, /** @type {number} */ since) =>

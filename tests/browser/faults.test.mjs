@@ -252,8 +252,13 @@ const CASES = [
     ends: 'CHANGED',
   },
   {
-    what: 'an ETag tells of another version',
+    what: 'the same bytes by another ETag',
     faults: [{ expose: true, headers: { etag: '"a"' } }, ...later({ headers: { etag: '"b"' } })],
+  },
+  {
+    what: 'other bytes by another ETag',
+    on: 2,
+    faults: [{ expose: true, headers: { etag: '"a"' } }, ...later({ file: '/other.bq4', headers: { etag: '"b"' } })],
     ends: 'CHANGED',
   },
 

@@ -218,11 +218,12 @@ test('js/: a module that is loaded on demand fails as BqError, and bundlers see 
   assert.ok(found > 15);
 });
 
-test('tests/README.md: the tests that it names exist', () => {
+test('tests/README.md and SECURITY.md: the tests that they name exist', () => {
   let found = 0;
-  for (const row of readFileSync(join(root, 'tests/README.md'), 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && /\.(mjs|c)` "/.test(line))) {
+  const documents = ['tests/README.md', 'SECURITY.md'].map((path) => readFileSync(join(root, path), 'utf8'));
+  for (const row of documents
+    .flatMap((text) => text.split(/\n(?=\||\n)/))
+    .filter((line) => /\.(mjs|c)` "/.test(line))) {
     for (const [, file, names] of row.matchAll(/`([^`]+\.(?:mjs|c))`((?: "[^"]+",?)+)/g)) {
       const text = readFileSync(join(root, 'tests', file), 'utf8').replaceAll("\\'", "'");
       for (const [, name] of names.matchAll(/"([^"]+)"/g)) {
