@@ -494,7 +494,7 @@ await command(async () => {
   /** @type {Tools | undefined} */
   let tools;
   try {
-    tools = await setUp({ tests: true });
+    tools = await setUp({ tests: true, long: thorough || named.some((name) => SUITES[name].long) });
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     console.log(error.message);

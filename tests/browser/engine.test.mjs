@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { convert } from '../../js/convert/index.js';
 import { BROWSERS } from './browsers.mjs';
-import { everyBrowser, start } from './every.mjs';
+import { chromiumFirst, start } from './every.mjs';
 import { goldenRun } from './golden.mjs';
 import { host, ISOLATED } from './host.mjs';
 import { ROOT } from './site.mjs';
@@ -31,7 +31,7 @@ async function converted(from, options) {
   return readFileSync(to);
 }
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   const builds = BROWSERS[name].relaxed ? ['relaxed', 'relaxed16', 'simd128'] : ['simd128'];
   /** @type {import('./browsers.mjs').Browser} */
   let browser;

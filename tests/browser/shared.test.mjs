@@ -6,7 +6,7 @@ import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { inTime } from '../waiting.mjs';
 import { BROWSERS } from './browsers.mjs';
-import { everyBrowser, oneSite } from './every.mjs';
+import { chromiumFirst, oneSite } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 import { launch, missing } from './launch.mjs';
 import { newPage } from './site.mjs';
@@ -96,7 +96,7 @@ async function sourcesOfAnother({ url, handles }) {
   return all;
 }
 
-await everyBrowser((name) => {
+await chromiumFirst((name) => {
   const here = oneSite(name);
   test('a Blob, bytes of megabytes, files of the browser and saved sessions go from one frame to another', async (t) => {
     const server = await faultServer(bytes);

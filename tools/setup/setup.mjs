@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Sets up all that building and testing need. `npm start` and `npm test` call it by themselves.
-// By hand: node tools/setup/setup.mjs [--tests] [--print emcc]
+// By hand: node tools/setup/setup.mjs [--tests] [--long] [--print emcc]
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -28,14 +28,14 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
 /**
  * Idempotent; fast when there is nothing to do.
- * @param {{tests?: boolean}} [options]
+ * @param {{tests?: boolean, long?: boolean}} [options]  `long`: for the long tests, too
  * @returns {Promise<Tools>}
  */
-export async function setUp({ tests = false } = {}) {
+export async function setUp({ tests = false, long = false } = {}) {
   if (compareVersions(process.versions.node, '20.16') < 0) {
     throw new SetupError(`Node 20.16 or newer is needed, this is ${process.version}`);
   }
-  const system = await provideSystem({ tests });
+  const system = await provideSystem({ tests, long });
   const env = { ...process.env, EMSDK_PYTHON: system.python, BQ4_NODE: process.execPath };
   const emcc = await provideEmcc(env);
   /** @type {Tools} */
@@ -74,8 +74,10 @@ export async function command(main) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await command(async () => {
-    const { values } = parseArgs({ options: { tests: { type: 'boolean' }, print: { type: 'string' } } });
-    const tools = await setUp({ tests: values.tests });
+    const { values } = parseArgs({
+      options: { tests: { type: 'boolean' }, long: { type: 'boolean' }, print: { type: 'string' } },
+    });
+    const tools = await setUp({ tests: values.tests, long: values.long });
     if (values.print) console.log(tools[/** @type {keyof Tools} */ (values.print)]);
   });
 }

@@ -29,7 +29,7 @@ const NOTES = () => join(cacheRoot(), 'system.json');
 /**
  * Finds what the system has, installs what it lacks when that is possible, and throws a message with
  * everything that is missing when it is not.
- * @param {{tests: boolean}} wanted
+ * @param {{tests: boolean, long?: boolean}} wanted  `long`: what only long tests need, too
  * @returns {Promise<System>}
  */
 export async function provideSystem(wanted) {
@@ -57,7 +57,7 @@ export async function provideSystem(wanted) {
 }
 
 /**
- * @param {{tests: boolean}} wanted
+ * @param {{tests: boolean, long?: boolean}} wanted
  * @returns {{found: System, needs: Need[]}}
  */
 function look(wanted) {
@@ -96,6 +96,8 @@ function look(wanted) {
         what: 'Chromium (or Chrome; CHROME_PATH may say where it is)',
         packages: ['chromium', 'fonts-liberation'],
       });
+  }
+  if (wanted.tests && wanted.long) {
     if (!findFirefox()) needs.push({ what: 'Firefox', packages: ['firefox-esr'], optional: true });
     if (lacksWebkit().length)
       needs.push({
