@@ -172,11 +172,14 @@ export class Pager {
   /** Reads under way. */
   #open = 0;
   #closed = false;
-  /** Sessions that wait for pages. Only the first asks for any, so that they don't take each other's. @type {number[]} */
-  #line = [];
+  /**
+   * Sessions that wait for pages, each with the count of reads that had begun when it came. Only the first asks for any, so that they
+   * don't take each other's. @type {Map<number, number>}
+   */
+  #line = new Map();
   /** Resolved, and replaced, whenever something has changed. @type {Gate<void>} */
   #gate = gate();
-  /** Counts what begins: reads, and waits for them. */
+  /** Counts reads that begin. */
   #begun = 0;
   /** The last read that failed. @type {{ begun: number, error: unknown } | null} */
   #failure = null;
@@ -196,7 +199,7 @@ export class Pager {
 
   /** After every slice: starts to read what the session will need. @param {number} session  its handle */
   ahead(session) {
-    if (this.#line.length && this.#line[0] !== session) return;
+    if (this.#line.size && !this.#isFirst(session)) return;
     const list = this.#block + 8;
     this.#wasm.check('bqw_session_pages', session, list, PAGES, this.#block);
     const [count] = this.#wasm.u32(this.#block, 1);
@@ -229,16 +232,16 @@ export class Pager {
 
   /**
    * Waits until something has changed for a session whose slice found no page. False: no read is under way, what it
-   * lacks is something else. Throws what a read threw that began after this wait: an earlier one, for another generation or
+   * lacks is something else. Throws what a read threw that began while it waits: an earlier one, for another generation or
    * ahead of need, is tried again first.
    * @param {number} session
    * @param {AbortSignal} [signal]
    */
   async wait(session, signal) {
-    if (!this.#line.includes(session)) this.#line.push(session);
-    const since = this.#begun;
+    const since = this.#line.get(session) ?? this.#begun;
+    this.#line.set(session, since);
     this.ahead(session);
-    if (!this.#open && this.#line[0] === session) return false;
+    if (!this.#open && this.#isFirst(session)) return false;
     await unlessAborted(this.#gate.promise, signal);
     if (this.#failure && this.#failure.begun > since) throw this.#failure.error;
     return true;
@@ -246,10 +249,12 @@ export class Pager {
 
   /** The session has what it waited for, or waits no more. @param {number} session */
   leave(session) {
-    const at = this.#line.indexOf(session);
-    if (at < 0) return;
-    this.#line.splice(at, 1);
-    this.#wake();
+    if (this.#line.delete(session)) this.#wake();
+  }
+
+  /** @param {number} session */
+  #isFirst(session) {
+    return this.#line.keys().next().value === session;
   }
 
   async close() {
