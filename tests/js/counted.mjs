@@ -10,7 +10,7 @@ export const prompt = Array.from({ length: 900 }, (_, i) => 5 + (i % 250));
 export async function counted(t) {
   const counters = new Int32Array(new SharedArrayBuffer(8));
   const worker = new Worker(new URL('./counting-worker.mjs', import.meta.url), { workerData: { counters } });
-  const engine = await createWorkerEngine({ worker });
+  const engine = await createWorkerEngine({ build: 'relaxed', threads: 1, worker });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
   const read = () => ({ slices: Atomics.load(counters, 0), samples: Atomics.load(counters, 1) });

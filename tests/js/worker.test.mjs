@@ -100,7 +100,7 @@ test('a worker that cannot start, or ends, is an error of every call', async () 
     (/** @type {any} */ e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message),
   );
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
-  const engine = await createWorkerEngine({ worker });
+  const engine = await createWorkerEngine({ build: 'relaxed', threads: 1, worker });
   const model = await engine.load(fromBytes(await tinyModel()));
   const session = await model.createSession();
   const run = session.generate([1, 2, 3], { maxTokens: 200 })[Symbol.asyncIterator]();
