@@ -3,6 +3,7 @@
  * The probes are whole modules of one function; `WebAssembly.validate` accepts them where the instruction exists.
  */
 import { BqError } from '../shared/errors.js';
+import { now as clock } from '../shared/timeouts.js';
 
 const header = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]; // "\0asm", version 1
 const type = [1, 5, 1, 0x60, 0, 1, 0x7b]; //            section 1: one type, () -> v128
@@ -95,7 +96,7 @@ function tickOf(now) {
  * @param {() => number} [now]
  * @returns {Build}
  */
-export function fastestBuild(multiply, now = () => performance.now()) {
+export function fastestBuild(multiply, now = clock) {
   const since = now();
   const sample = Math.max(SAMPLE_MS, TICKS * Math.min(tickOf(now), tickOf(now)));
   /** Milliseconds of a call. @param {number} table */

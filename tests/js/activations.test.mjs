@@ -11,7 +11,7 @@ const file = realModel('smollm2');
 
 /** The reply, by the model's own template with its own system line. @param {import('../../js/shared/types.js').LoadOptions} options */
 async function capital(options) {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   try {
     const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 128, ...options });
     assert.equal(model.info.activations, options.activations ?? 'i16');

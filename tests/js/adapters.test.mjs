@@ -114,7 +114,7 @@ const greedy = async (model, options) =>
 
 for (const far of [false, true])
   test(`two adapters and none in turn, ${far ? 'behind a port' : 'in this thread'}: each its own words, and nothing of another's cache`, async () => {
-    const own = await createEngine();
+    const own = await createEngine({ build: 'relaxed', threads: 1 });
     const engine = far ? await connectEngine(await own.openPort()) : own;
     const model = await engine.load(await converted('llama-gqa'), {
       kv: 'f32',
@@ -158,7 +158,7 @@ for (const far of [false, true])
 
 for (const far of [false, true])
   test(`OpenAI's calls with an adapter, ${far ? 'behind a port' : 'in this thread'}`, async (t) => {
-    const own = await createEngine();
+    const own = await createEngine({ build: 'relaxed', threads: 1 });
     const engine = far ? await connectEngine(await own.openPort()) : own;
     t.after(async () => {
       await engine.close();
@@ -192,7 +192,7 @@ for (const far of [false, true])
   });
 
 test('a saved session goes on with its adapter only', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
   const [a, b] = [await model.loadAdapter(peft('llama-gqa')), await model.loadAdapter(peft('llama-gqa-some'))];
   const session = await model.createSession({ adapter: a });
@@ -214,7 +214,7 @@ test('a saved session goes on with its adapter only', async () => {
 
 for (const far of [false, true])
   test(`what an adapter changed has no receipt, ${far ? 'behind a port' : 'in this thread'}`, async (t) => {
-    const own = await createEngine();
+    const own = await createEngine({ build: 'relaxed', threads: 1 });
     const engine = far ? await connectEngine(await own.openPort()) : own;
     t.after(async () => {
       await engine.close();
@@ -259,7 +259,7 @@ test('from an address: in ranges, or of a server that has none in one go', async
   const server = await faultServer(
     Object.fromEntries(names.map((name) => [`/${name}`, readFileSync(join(ADAPTERS, 'llama-gqa', name))])),
   );
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(async () => {
     await engine.close();
     await server.close();
@@ -283,7 +283,7 @@ test('from an address: in ranges, or of a server that has none in one go', async
 });
 
 test('the plan keeps room for adapters; too little is refused with the bytes that are needed', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const source = await converted('llama-gqa');
   const [none, some] = [await engine.plan(source), await engine.plan(source, { adapterBytes: ROOM })];
   assert.equal(some.heapBytes - none.heapBytes, ROOM);
@@ -382,7 +382,7 @@ function rename(tensors, from, to) {
 }
 
 test('what does not fit is refused by name, and leaves all room', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { adapterBytes: 60000 });
   const { used } = await model.memory();
   await (await model.loadAdapter(changed(() => {}))).close();
@@ -402,7 +402,7 @@ test('what does not fit is refused by name, and leaves all room', async () => {
 });
 
 test('files cut short or with other bytes end in a typed error', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { adapterBytes: ROOM });
   for (const name of ['adapter_model.safetensors', 'adapter.gguf']) {
     const whole = readFileSync(join(ADAPTERS, 'llama-gqa', name));

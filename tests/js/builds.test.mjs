@@ -8,6 +8,7 @@ import { resolveBuilds } from '../../js/shared/builds.js';
 import { fastestBuild, TABLES } from '../../js/wasm/features.js';
 import { fasterBuild } from '../../js/wasm/wasm.js';
 import { tinyModel } from './fixture.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
 const BUILDS = /** @type {any} */ (resolveBuilds(undefined));
 /** @param {Uint8Array} bytes */
@@ -107,6 +108,19 @@ function wrongBuild(url) {
   return address(bytes);
 }
 
+/**
+ * Builds are measured by what this thread computes, and threads have all the time that they need: a busy machine takes the core away
+ * for longer than the probe may take.
+ * @param {import('node:test').TestContext} t
+ */
+function countCpuTime(t) {
+  const now = () => {
+    const { user, system } = /** @type {any} */ (process).threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  setTimeouts(t, { now, threadStart: Infinity, threadsReady: Infinity });
+}
+
 /** What an engine is and says. @param {import('../../js/shared/types.js').EngineOptions} options */
 async function run(options) {
   const engine = await createEngine(options);
@@ -160,11 +174,7 @@ test('what else the machine does, and a first call that is slow, turn no choice'
 
 for (const threads of [1, 2])
   test(`the fastest build is loaded, ${threads} thread(s), with the same tokens`, async (t) => {
-    // What this thread computed: a busy machine takes the core away for longer than the probe may take.
-    t.mock.method(performance, 'now', () => {
-      const { user, system } = /** @type {any} */ (process).threadCpuUsage();
-      return (user + system) / 1000;
-    });
+    countCpuTime(t);
     const relaxed = await run({ threads, wasmUrl: { ...BUILDS, probe: probeWhereFast('relaxed') } });
     assert.deepEqual([relaxed.info.build, relaxed.info.reason], ['relaxed', 'relaxed SIMD is available']);
     for (const build of /** @type {const} */ (['simd128', 'relaxed16'])) {
@@ -177,7 +187,8 @@ for (const threads of [1, 2])
   });
 
 for (const threads of [1, 2])
-  test(`a build that fails its self test gives way to the other, ${threads} thread(s)`, async () => {
+  test(`a build that fails its self test gives way to the other, ${threads} thread(s)`, async (t) => {
+    countCpuTime(t);
     const wrong = { relaxed: wrongBuild(BUILDS.relaxed), 'relaxed-threads': wrongBuild(BUILDS['relaxed-threads']) };
     const probe = probeWhereFast('relaxed');
     for (const build of /** @type {const} */ ([undefined, 'relaxed'])) {
@@ -203,7 +214,8 @@ test('no build that fails its self test runs', async () => {
   );
 });
 
-test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async () => {
+test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async (t) => {
+  countCpuTime(t);
   const slow = { ...BUILDS, probe: probeWhereFast('simd128') };
   assert.equal(await fasterBuild({ wasmUrl: slow }), 'simd128');
   for (const build of TABLES) {
@@ -217,7 +229,8 @@ test('a build that was asked for is not measured, and without a probe relaxed SI
   assert.equal(await fasterBuild({ wasmUrl: { ...BUILDS, probe: nothing } }), undefined);
 });
 
-test('wasmUrl may be a folder, where all modules lie by their names', async () => {
+test('wasmUrl may be a folder, where all modules lie by their names', async (t) => {
+  setTimeouts(t, { threadStart: Infinity, threadsReady: Infinity });
   const folder = new URL('../../build/wasm/', import.meta.url);
   for (const named of [resolveBuilds(folder), resolveBuilds(folder.href)]) {
     const { length } = Object.keys(named).filter((name) => name.endsWith('-rare') && delete named[name]);

@@ -52,7 +52,7 @@ function mapCache() {
 
 async function setUp(t, faults = {}) {
   const cache = mapCache();
-  const engine = await createEngine({ build: 'simd128', cache });
+  const engine = await createEngine({ build: 'simd128', threads: 1, cache });
   const server = await faultServer(bytes, faults);
   t.after(() => engine.close());
   t.after(server.close);

@@ -211,7 +211,7 @@ test('run --json: one object with what the engine gives', async () => {
   );
   assert.equal(status, 0);
   const out = JSON.parse(stdout);
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromBytes(file));
   const expected = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
   assert.deepEqual(out.ids, expected.ids);
@@ -257,7 +257,7 @@ test('run: an address, an empty prompt, a seed, a stop string, a chat turn', asy
 });
 
 test('chat: replies to lines, /new, /again', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const chat = await (await engine.load(fromBytes(file))).createChat();
   const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).done();
   await engine.close();

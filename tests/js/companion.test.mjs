@@ -55,7 +55,7 @@ const run = async (engine, source) => {
 test('a v1 file with its companion gives the tokens of the v2 file with the same weights', async () => {
   const { file, json, loose } = await v1(wide);
   assert.deepEqual(loose, []);
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const expected = await run(engine, fromBytes(await v2(wide)));
   const got = await run(engine, fromBytes(file, { companion: fromBytes(encode(json)) }));
   assert.deepEqual(got.ids, expected.ids);
@@ -96,7 +96,7 @@ test('the companion is found beside a path and beside an address, or named; in a
 
 test('a companion that is missing or wrong', async () => {
   const { file, json } = await v1(odd);
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const server = await faultServer({ '/model.bq4': file });
   const lonely = join(folder, 'lonely.bq4');
   writeFileSync(lonely, file);

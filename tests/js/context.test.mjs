@@ -131,7 +131,7 @@ for (const [name, path] of /** @type {const} */ ([
   ['SmolLM2', real],
 ]))
   test(`${name}: a reply outgrows its context, and goes on`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
     const model = await engine.load(fromFile(/** @type {string} */ (path)), { context: 96 });
     const options = { temperature: 0, contextPolicy: /** @type {const} */ ('shift'), maxTokens: 120 };
@@ -249,7 +249,7 @@ for (const [name, path, context] of /** @type {const} */ ([
   ['SmolLM2', real, 512],
 ]))
   test(`${name}: older turns are summed up by it`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
     const model = await engine.load(fromFile(/** @type {string} */ (path)), { context, sessions: 2 });
     const facts = ['a dog named Rex', 'a red boat', 'a house on a hill', 'a friend named Lily', 'a blue hat'];

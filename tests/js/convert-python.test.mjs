@@ -59,7 +59,7 @@ test('v2 in every type, and v1, from the same checkpoint', async () => {
 });
 
 test('what Python exports from PyTorch checkpoints runs', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   for (const name of ['llama2c.pt', 'nanogpt.pt']) {
     for (const version of [[], ['--v1']]) {
       python(join(ROOT, 'tests/py/checkpoints', name), at('out.bq4'), ...version);

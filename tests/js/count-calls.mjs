@@ -1,19 +1,45 @@
 // Counters in shared memory for a worker's engine: how many slices were run and tokens sampled so far, readable from
-// another thread at any moment.
+// another thread at any moment; and a gate, where the worker stops when it has run so many slices.
 import { Wasm } from '../../js/wasm/wasm.js';
 
-/** Call it before an engine runs. @param {Int32Array} counters  [slices, samples] */
+/** Words of the counters' memory. `LIMIT`: slices at which the worker waits, 0 for never; `WAITING`: 1 while it does. */
+export const [SLICES, SAMPLES, LIMIT, WAITING, WORDS] = [0, 1, 2, 3, 4];
+
+/** Call it before an engine runs. @param {Int32Array} counters  WORDS of shared memory */
 export function countCalls(counters) {
   const { call, stop } = Wasm.prototype;
+  const slice = () => {
+    const slices = Atomics.add(counters, SLICES, 1) + 1;
+    for (let limit; (limit = Atomics.load(counters, LIMIT)) && slices >= limit;) {
+      Atomics.store(counters, WAITING, 1);
+      Atomics.wait(counters, LIMIT, limit);
+    }
+    Atomics.store(counters, WAITING, 0);
+  };
   Wasm.prototype.stop = function () {
     const ends = stop.call(this);
-    if (!ends) Atomics.add(counters, 0, 1); // a slice is done, and this call goes on
+    if (!ends) slice(); // it is done, and this call goes on
     return ends;
   };
   Wasm.prototype.call = function (name, ...args) {
     const result = call.call(this, name, ...args);
-    if (name === 'bqw_session_run') Atomics.add(counters, 0, 1);
-    if (name === 'bqw_session_sample') Atomics.add(counters, 1, 1);
+    if (name === 'bqw_session_run') slice();
+    if (name === 'bqw_session_sample') Atomics.add(counters, SAMPLES, 1);
     return result;
   };
 }
+
+/** A gate as other threads set it. @param {Int32Array} counters */
+export const gateOf = (counters) => {
+  const set = (/** @type {number} */ limit) => {
+    Atomics.store(counters, LIMIT, limit);
+    Atomics.notify(counters, LIMIT);
+  };
+  return {
+    /** The worker waits once it has run so many more slices. @param {number} slices */
+    closeAfter: (slices) => set(Atomics.load(counters, SLICES) + slices),
+    /** Whether it waits there: it has run exactly those. */
+    reached: () => Atomics.load(counters, WAITING) === 1,
+    open: () => set(0),
+  };
+};

@@ -14,7 +14,7 @@ const bytes = await tinyModel({ config: SIZES });
 const other = await tinyModel({ config: SIZES, seed: 2 });
 const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
 const chunks = Math.ceil((bytes.length - prefix) / MiB);
-const engine = await createEngine({ build: 'simd128' });
+const engine = await createEngine({ build: 'simd128', threads: 1 });
 after(() => engine.close());
 const QUICK = { retries: 3, retryDelay: 1, timeout: 60_000 };
 

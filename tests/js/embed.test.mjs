@@ -58,7 +58,7 @@ const [FIRST, POOLED, NORMALIZED] = ['.Transformer', '1_Pooling.Pooling', '2_Nor
 });
 
 test('a sentence-transformers folder says how its vectors are made', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   /** @param {string} name @param {object[]} modules @param {object} pooling */
   const said = async (name, modules, pooling) => {
     const to = join(folder, `${name}.bq4`);
@@ -109,7 +109,7 @@ test('bq4 embed: a line of JSON for each text', async () => {
       cwd: fileURLToPath(new URL('../../', import.meta.url)),
       encoding: 'utf8',
     });
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromFile(file));
   const { vectors } = await model.embed(['the you', 'x'], { pooling: 'last' });
   await engine.close();

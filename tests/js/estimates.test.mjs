@@ -8,7 +8,7 @@ import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
 import { faultServer } from '../server/faults.mjs';
 import { tinyModel } from './fixture.mjs';
 
-const engine = await createEngine({ build: 'simd128' });
+const engine = await createEngine({ build: 'simd128', threads: 1 });
 after(() => engine.close());
 
 /** @param {number} said @param {number} came @param {string} what */

@@ -9,7 +9,7 @@ import { tinyModel } from './fixture.mjs';
 import { reseal } from './reseal.mjs';
 import { faultServer } from '../server/faults.mjs';
 
-const engine = await createEngine({ build: 'simd128' });
+const engine = await createEngine({ build: 'simd128', threads: 1 });
 after(() => engine.close());
 const QUICK = { retries: 1, retryDelay: 1 };
 const config = { layers: 3, hidden: 192, ffn: 512 };

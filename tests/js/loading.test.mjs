@@ -79,7 +79,7 @@ test('the source is closed after a failure and after an abort', async () => {
 });
 
 test('abort in this thread: no slice and no token after the call', async (t) => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(bytes), { batch: 1 });
   const session = await model.createSession();
@@ -115,7 +115,7 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
 });
 
 test('abort by a flag amid a token, which is one call of the engine: no slice after it', async (t) => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(bytes));
   const session = await model.createSession();
@@ -147,7 +147,7 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
 });
 
 test('a session that is closed while it generates gives its memory back', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromBytes(bytes));
   const { used } = await model.memory();
   for (let round = 0; round < 3; round++) {
@@ -162,7 +162,7 @@ test('a session that is closed while it generates gives its memory back', async 
 });
 
 test('20 times loaded, used and closed: no memory is kept', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const seen = [];
   const { create } = Wasm;
   Wasm.create = async (...args) => {

@@ -24,7 +24,7 @@ for (const shape of Object.keys(SHAPES)) {
   test(`${shape}: whole, and loads; logits are alive`, async () => {
     // The large ones with two layers and a small vocabulary, which leaves their matrices as they are.
     const small = shape.startsWith('tiny') ? {} : { layers: 2, vocab: 1024, context: 64 };
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     for (const quant of shape === '135m' ? ['bq4', 'bq4h', 'bq8', 'bq4_16', 'bq4_64', 'f16'] : ['bq4']) {
       const bytes = await made(shape, { quant }, small);
       const { hashes } = await inspect(openBytes(bytes));

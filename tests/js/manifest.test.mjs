@@ -159,7 +159,7 @@ test('over the network, in an engine: described by the manifest, the same tokens
   const file = safetensors([...weights].map(([name, tensor]) => [hfName(name), tensor]));
   const manifest = manifestOf(file, hfConfig(config));
   const server = await faultServer({ '/model.safetensors': file });
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const seen = [];
   for (const source of [
     fromUrl(new URL('/model.safetensors', server.url), { manifest }),
@@ -182,7 +182,7 @@ test('over the network, in an engine: described by the manifest, the same tokens
 
 test('what a manifest may not say, and what can not be paged', async () => {
   const { file, listed } = await ggufLike('q8_0', 'bq8');
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   /** @param {any[]} tensors @param {any} more */
   const source = (tensors, more = {}) => fromBytes(file, { manifest: encodeManifest({ config, tensors, ...more }) });
   const refused = (/** @type {any} */ from, /** @type {string} */ code, /** @type {RegExp} */ says, options = {}) =>

@@ -452,7 +452,7 @@ test(
   'SmolLM2: a conversation that grows computes only what is new of it',
   { skip: real ? false : NO_REAL_MODEL },
   async () => {
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
     /** @type {{ role: string, content: string }[]} */
     const talk = [{ role: 'user', content: 'Name three colours.' }];

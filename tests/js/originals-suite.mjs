@@ -106,7 +106,7 @@ export function originalsSuite(strings, told = false) {
  */
 export async function compare(path, cases, parseSpecial = true) {
   const tokens = await readTokenizerFile(path, { vocab: 0 });
-  const engine = await createEngine();
+  const engine = await createEngine({ threads: 1 });
   try {
     const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length };
     const context = cases.reduce((most, { text }) => Math.max(most, text.length), 256);

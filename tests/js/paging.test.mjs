@@ -166,7 +166,7 @@ if (isNode) {
 
   describe('reads', () => {
     test('a token reads what the plan says', async () => {
-      const engine = await createEngine();
+      const engine = await createEngine({ threads: 1 });
       const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), {
@@ -189,7 +189,7 @@ if (isNode) {
     });
 
     test('a read that fails ends the generation, not the session', async () => {
-      const engine = await createEngine();
+      const engine = await createEngine({ threads: 1 });
       const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), {
@@ -214,7 +214,7 @@ if (isNode) {
     });
 
     test('a file that was cut off', async () => {
-      const engine = await createWorkerEngine();
+      const engine = await createWorkerEngine({ threads: 1 });
       const bytes = await tinyModel(SHAPE);
       const cut = `${dir}/cut.bq4`;
       await writeFile(cut, bytes);

@@ -10,7 +10,7 @@ import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 
-const engine = await createEngine({ build: 'simd128' });
+const engine = await createEngine({ build: 'simd128', threads: 1 });
 after(() => engine.close());
 const bytes = await tinyModel({ config: { context: 16384, hidden: 64, heads: 4, kv_heads: 4 } });
 const source = fromBytes(bytes);

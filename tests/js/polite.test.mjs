@@ -55,7 +55,7 @@ test('one generation is paused, another goes on', async (t) => {
 });
 
 test('what is paused can be aborted and closed', async (t) => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
   await engine.pause();
@@ -181,7 +181,7 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
 });
 
 test('what happens to an engine is told, over every port', async (t) => {
-  const engine = await createWorkerEngine();
+  const engine = await createWorkerEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   /** @type {string[]} */
   const told = [];
@@ -199,7 +199,7 @@ test('what happens to an engine is told, over every port', async (t) => {
 
 test('an engine whose worker is killed says that it died, once; one that is closed says nothing', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
-  const engine = await createWorkerEngine({ worker });
+  const engine = await createWorkerEngine({ build: 'relaxed', threads: 1, worker });
   /** @type {any[]} */
   const told = [];
   engine.events.addEventListener('died', (/** @type {any} */ { detail }) => told.push(detail.error.code));
@@ -208,7 +208,7 @@ test('an engine whose worker is killed says that it died, once; one that is clos
   await assert.rejects(engine.plan(fromBytes(await tinyModel())), { code: 'NO_WORKER' });
   assert.deepEqual(told, ['NO_WORKER']);
   await engine.close();
-  const other = await createWorkerEngine();
+  const other = await createWorkerEngine({ build: 'relaxed', threads: 1 });
   other.events.addEventListener('died', () => told.push('again'));
   await other.close();
   assert.equal(told.length, 1);

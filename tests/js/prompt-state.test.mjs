@@ -128,7 +128,7 @@ test(
     const words = ['prompt-state', String(real), out, '--system', system, '--context', '256'];
     const made = spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
     assert.equal(made.status, 0, made.stderr);
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     const asked = [
       { role: 'system', content: system },
       { role: 'user', content: 'What is sold?' },

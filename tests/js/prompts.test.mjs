@@ -35,7 +35,7 @@ describe('the tokens of a prompt', () => {
   /** @type {import('../../js/shared/types.js').Engine} */
   let engine;
   before(async () => {
-    engine = await createEngine();
+    engine = await createEngine({ build: 'relaxed', threads: 1 });
   });
   after(() => engine.close());
 

@@ -480,7 +480,7 @@ async function idsOf(engine, path) {
 }
 
 test('convert: to .qsf and on to .bq4, the model says the same, pairs that are adjacent too', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   for (const adjacent of [false, true]) {
     const config = { ...CONFIG, tied: false };
     const weights = halves(config);

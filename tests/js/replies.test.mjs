@@ -18,7 +18,7 @@ let engine;
 /** @type {Awaited<ReturnType<typeof engine.load>>} */
 let model;
 before(async () => {
-  engine = await createEngine();
+  engine = await createEngine({ build: 'relaxed', threads: 1 });
   model = await engine.load(fromFile(FILE));
 });
 after(() => engine.close());

@@ -93,7 +93,7 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
     /steps of activations\n {2}h\.0\.attn\.q +0\.0123\n/,
   );
 
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const at = found.sections.find(({ tag }) => tag === 'ACTQ')?.offset ?? 0;
   /** @param {(payload: DataView) => void} change */
   const refused = async (change) => {
@@ -135,7 +135,7 @@ test('a sparse tensor (BQ4S) is refused by its name; inspect shows it', async ()
   assert.equal(bytes[at], 1); // tiled
   bytes[at] = 3;
   reseal(bytes);
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   await assert.rejects(engine.load(fromBytes(bytes)), {
     code: 'UNSUPPORTED',
     message: /"h\.0\.attn\.q\.weight" is stored sparse \(BQ4S\)/,

@@ -149,7 +149,7 @@ test('a tool that nobody has, as a server may ask for it: the model is told whic
 
 const real = realModel('smollm2');
 test('SmolLM2: asks for the weather and answers', { skip: real ? false : NO_REAL_MODEL }, async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
   /** @type {any[]} */
   const given = [];

@@ -10,7 +10,7 @@ test(
   { skip: real ? false : NO_REAL_MODEL },
   async () => {
     const file = fromFile(/** @type {string} */ (real));
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     const model = await engine.load(file, { context: 512, forks: 1, forkTokens: 64 });
     const session = await model.createSession();
     const system = '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n';

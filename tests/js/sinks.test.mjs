@@ -99,7 +99,7 @@ test('a text longer than the model was made for: kept, forked, saved and gone on
 });
 
 test('a plan counts the window, not the context', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const plan = (/** @type {object} */ more) => engine.plan(fromBytes(tiny), { kv: 'i8', ...more });
   const [whole, some, far] = [
     await plan({ context: TRAINED }),
@@ -163,7 +163,7 @@ test('what gets the least attention leaves: the same logits in every build, kept
   assert.equal((await replay(model, read)).equal, true);
   await engine.close();
 
-  const planner = await createEngine();
+  const planner = await createEngine({ build: 'relaxed', threads: 1 });
   const [near, far] = await Promise.all(
     [600, 800].map((context) => planner.plan(fromBytes(longer), { ...evicting, context, kv: 'i8' })),
   );
@@ -178,7 +178,7 @@ test('what gets the least attention leaves: the same logits in every build, kept
 });
 
 test('what cannot be is refused, with what to do', async () => {
-  const engine = await createEngine();
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const fails = (/** @type {object} */ options, /** @type {RegExp} */ message) =>
     assert.rejects(engine.load(fromBytes(tiny), options), { code: 'ARGUMENT', message });
   await fails({ context: 600 }, /context 600 is larger than the model's own, 512/);

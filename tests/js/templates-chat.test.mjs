@@ -210,7 +210,7 @@ test(
   'SmolLM2: its template is known, and rendered it gives the same prompt',
   { skip: realModel('smollm2') ? false : NO_REAL_MODEL },
   async () => {
-    const engine = await createEngine();
+    const engine = await createEngine({ build: 'relaxed', threads: 1 });
     const model = await engine.load(fromFile(/** @type {string} */ (realModel('smollm2'))), { context: 512 });
     const { chat } = model.info;
     assert.match(/** @type {any} */ (chat).start, /named SmolLM/);

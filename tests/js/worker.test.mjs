@@ -13,26 +13,25 @@ import { tinyModel } from './fixture.mjs';
 import { soon, until as reached } from './soon.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
-/** Lets the worker go on until `reached`, without turns of this thread's event loop for it to rely on. */
-async function until(reached) {
-  while (!reached()) await new Promise((resolve) => setTimeout(resolve, 1));
-}
-
+/** Layers, and what comes before and behind them. */
+const SLICES_PER_TOKEN = BIG.layers + 2;
 const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
 
 test('abort in the prompt: at most one more slice', async (t) => {
-  const { session, read } = await counted(t);
+  const { session, read, gate } = await counted(t);
   for (let round = 0; round < 5; round++) {
     const start = read().slices;
     const controller = new AbortController();
+    gate.closeAfter(20 + round);
     const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
     const ended = assert.rejects(run.done(), { name: 'AbortError' });
-    await until(() => read().slices > start + 20);
+    await reached(gate.reached, 'the slices before the abort');
     controller.abort();
     const before = read();
+    assert.equal(before.slices - start, 20 + round);
+    gate.open();
     await ended;
     const after = read();
-    assert.ok(before.slices - start < sliced(prompt.length), 'the prompt was not finished yet');
     assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
     assert.equal(after.samples, before.samples);
     assert.equal(run.result?.reason, 'abort');
@@ -40,9 +39,10 @@ test('abort in the prompt: at most one more slice', async (t) => {
 });
 
 test('abort between tokens: at most one more token and one more slice', async (t) => {
-  const { session, read } = await counted(t);
+  const { session, read, gate } = await counted(t);
   for (let round = 0; round < 5; round++) {
     const controller = new AbortController();
+    gate.closeAfter(SLICES_PER_TOKEN * (4 + round) + round); // amid a token behind those that are read, and not more ahead than it may be
     const run = session.generate([1, 2, 3], { temperature: 1, seed: round, signal: controller.signal });
     let before = read();
     let n = 0;
@@ -50,8 +50,10 @@ test('abort between tokens: at most one more token and one more slice', async (t
       async () => {
         for await (const part of run) {
           if (part.id < 0 || ++n !== 3 + round) continue;
+          await reached(gate.reached, 'the slices before the abort');
           controller.abort();
           before = read();
+          gate.open();
         }
       },
       { name: 'AbortError' },
@@ -64,32 +66,31 @@ test('abort between tokens: at most one more token and one more slice', async (t
 });
 
 test('abort without shared memory: by message, within the prompt', async (t) => {
-  const { session, read } = await counted(t);
+  const { session, read, gate } = await counted(t);
   const shared = globalThis.SharedArrayBuffer;
   t.after(() => (globalThis.SharedArrayBuffer = shared));
   delete (/** @type {any} */ (globalThis).SharedArrayBuffer);
   const controller = new AbortController();
+  gate.closeAfter(20);
   const ended = assert.rejects(session.generate(prompt, { signal: controller.signal }).done(), { name: 'AbortError' });
-  await until(() => read().slices > 20);
+  await reached(gate.reached, 'the slices before the abort');
   controller.abort();
+  gate.open();
   await ended;
   assert.ok(read().slices < sliced(prompt.length), `${read().slices} slices: the prompt was computed to its end`);
 });
 
 test('a slow reader slows the worker down: it is never more than the credits ahead', async (t) => {
-  const { session, read } = await counted(t);
+  const { session, read, roundTrips } = await counted(t);
   const run = session.generate([1, 2, 3], { temperature: 1, seed: 1, maxTokens: 60 })[Symbol.asyncIterator]();
-  let taken = 0;
-  for (; taken < 30; taken++) {
+  for (let taken = 1; taken <= 30; taken++) {
     await run.next();
     if (taken % 10) continue;
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    assert.ok(read().samples - (taken + 1) <= CREDITS, `${read().samples} made, ${taken + 1} taken`);
+    for (let before = NaN; before !== (before = read().slices);) await roundTrips();
+    const { samples } = read();
+    assert.ok(samples - taken <= CREDITS, `${samples} tokens computed, ${taken} read`);
+    assert.ok(samples > taken, 'it computes ahead');
   }
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  const { slices } = read();
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  assert.equal(read().slices, slices, 'it waits');
   await run.return?.();
 });
 
@@ -100,7 +101,7 @@ test('a worker that cannot start, or ends, is an error of every call', async () 
     (/** @type {any} */ e) => e.code === 'NO_WORKER' && /no such engine/.test(e.message),
   );
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
-  const engine = await createWorkerEngine({ worker });
+  const engine = await createWorkerEngine({ build: 'relaxed', threads: 1, worker });
   const model = await engine.load(fromBytes(await tinyModel()));
   const session = await model.createSession();
   const run = session.generate([1, 2, 3], { maxTokens: 200 })[Symbol.asyncIterator]();
