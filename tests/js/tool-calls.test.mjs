@@ -256,6 +256,37 @@ for (const marks of [true, false])
     });
   });
 
+for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts', 'none']))
+  test(`${name}: a chat keeps calls, goes on behind them, and can be taken up from its messages`, async (t) => {
+    const engine = await createEngine({ threads: 1 });
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name])));
+    const [text] = REPLIES.filter(([of, , , , calls]) => of === name && calls.length === 1).map(([, all]) => all);
+    const call = text ?? `[TOOL_CALLS][{"name": "weather", "arguments": ${OSLO}, "id": "abcdefghi"}]`;
+    const request = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
+    const chat = await model.createChat({ tools: TOOLS });
+    writes(t, name === 'texts' ? `<function=weather>${OSLO}</function>` : call);
+    const { calls: [found] = [], text: said } = await chat.send('Hi', request);
+    t.mock.restoreAll();
+    const { id, ...called } = found;
+    const message = { role: 'assistant', content: said };
+    assert.deepEqual(chat.messages.at(-1), {
+      ...message,
+      tool_calls: [{ type: 'function', ...(id && { id }), function: called }],
+    });
+    const answer = { role: 'tool', content: 'cold', ...(id && { tool_call_id: id }) };
+    // Whether the next reply may call or not, the prompt has the call as the template writes it.
+    const asked = [...messages, chat.messages.at(-1), answer];
+    const { timings } = await chat.send(answer, { ...request, maxTokens: 1, receipt: true });
+    const wanted = await model.reply(/** @type {any} */ (asked), { tools: TOOLS, ...request, maxTokens: 0 });
+    assert.equal(timings.promptTokens, wanted.timings.promptTokens);
+    const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });
+    const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true });
+    const prompt = await model.detokenize(origin?.prompt ?? []);
+    assert.ok(!prompt.includes('\\"'), prompt);
+    assert.match(prompt, /weather[^]*Oslo[^]*cold[^]*And now\?/);
+    await engine.close();
+  });
+
 test('a template whose calls are not understood, or are lost, is refused by name', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const ask = async (/** @type {string} */ template) => {
