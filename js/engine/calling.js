@@ -98,6 +98,14 @@ export async function calling(model, messages, { format, tools = [], toolChoice 
   const callable = chosen(tools, toolChoice);
   if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
     throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
+  // Calls are written around the name as it is: it must be the same in JSON, in a tag and alone.
+  const strange = callable.find(({ function: { name } }) => /["\\<>\p{Cc}\p{Co}]/u.test(name));
+  if (strange)
+    throw wrong(
+      'the name of a tool',
+      strange.function.name,
+      'one without quotes, backslashes, < >, control characters',
+    );
   const given = callable.length ? tools : [];
   const has = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   if (!given.length && !has) return { messages, tools: undefined, form: null, callable };

@@ -287,6 +287,49 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     await engine.close();
   });
 
+test('what of parameters was passed over is named, in a reply and in the last chunk of a stream', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const city = { type: 'string', format: 'town' };
+  const strange = { type: 'object', properties: { city }, required: ['city'], minimun: 1 };
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'weather', parameters: strange } }];
+  const request = { messages, tools, max_tokens: 400 };
+  for (const more of /** @type {any[]} */ ([{}, must, { response_format: { type: 'json_schema', schema: strange } }])) {
+    writes(t, ONE);
+    const { warnings } = /** @type {any} */ (await model.chat.completions.create({ ...request, ...more }));
+    assert.equal(warnings.length, 2);
+    assert.match(warnings.join(), /minimun[^]*town|town[^]*minimun/);
+    t.mock.restoreAll();
+    writes(t, ONE);
+    const chunks = [];
+    for await (const chunk of await model.chat.completions.create({ ...request, ...more, stream: true }))
+      chunks.push(chunk);
+    assert.deepEqual(chunks.pop().warnings, warnings);
+    assert.ok(chunks.every((chunk) => !('warnings' in chunk)));
+    t.mock.restoreAll();
+  }
+  await engine.close();
+});
+
+test('a tool is called by its name as it is; one that can not be written so is refused', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const ask = (/** @type {string} */ name) => {
+    const tools = [{ type: /** @type {const} */ ('function'), function: { name } }];
+    return model.chat.completions.create({ messages, tools, max_tokens: 400, tool_choice: 'required' });
+  };
+  for (const name of ['a$$b', "$&$'", 'files/read.v2', 'größe']) {
+    const { refused } = writes(t, ONE.replace('weather', () => name).replace(OSLO, '{}'));
+    const [{ message }] = (await ask(name)).choices;
+    assert.equal(message.tool_calls?.[0].function.name, name);
+    assert.deepEqual(refused, []);
+    t.mock.restoreAll();
+  }
+  for (const name of ['a"b', 'a\\b', 'a<b', 'a\n', '\u{f0005}'])
+    await assert.rejects(ask(name), { code: 'ARGUMENT', message: /the name of a tool/ });
+  await engine.close();
+});
+
 test('a template whose calls are not understood, or are lost, is refused by name', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const ask = async (/** @type {string} */ template) => {
