@@ -113,7 +113,7 @@ export async function calling(model, messages, { format, tools = [], toolChoice 
   if (!knows) return { messages: plainly(written(messages, TOLD), given), tools: undefined, form: TOLD, callable };
   if (!form)
     throw new BqError('UNSUPPORTED', "how the model's chat template writes calls of tools is not understood", {
-      hint: 'leave tools out, or pass a format by its name: tools are told in a message of the system then',
+      hint: 'leave tools out, or pass a format by its name: the system message describes the tools then',
     });
   return { messages: written(messages, form), tools: given.length ? given : undefined, form, callable };
 }
