@@ -146,14 +146,13 @@ export class Chat {
   }
 
   /** A reply into the conversation, unless nothing came of it, not even an end. @param {Result} result */
-  #keep({ ids, text, reasoning, stop, timings }) {
+  #keep({ ids, text, reasoning, calls = [], stop, timings }) {
     this.#tokens = timings.promptTokens + Math.max(ids.length - 1, 0);
     if (!ids.length) return;
     // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
     const tokens = stop === null ? ids : ids.slice(0, -1);
-    this.#messages = [
-      ...this.#messages,
-      { role: 'assistant', content: text, ...(typeof stop !== 'string' && !reasoning && { tokens }) },
-    ];
+    const tool_calls = calls.map(({ id, ...called }) => ({ type: 'function', ...(id && { id }), function: called }));
+    const said = tool_calls.length ? { tool_calls } : typeof stop !== 'string' && !reasoning && { tokens };
+    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...said }];
   }
 }

@@ -40,6 +40,10 @@ async function spokenBy(model) {
   return found;
 }
 
+/** Of a given format, and of a model without a template, nothing. @param {LocalModel} model @param {CompleteOptions['format']} format @returns {Promise<Spoken>} */
+const spokenIn = async (model, format) =>
+  format || !model.info.template ? { knows: false, form: null } : spokenBy(model);
+
 /** Calls in a conversation, with arguments as the template takes them. @param {Message[]} messages @param {CallForm} form @returns {any[]} */
 const written = (messages, { texts, none }) =>
   messages.map((message) => {
@@ -75,7 +79,8 @@ function chosen(tools, choice) {
 }
 
 /**
- * Messages and tools for the prompt, and the form of calls; null: no tool may be called. ARGUMENT, TEMPLATE, UNSUPPORTED: the template
+ * Messages and tools for the prompt, and the form of calls; null: no tool may be called. Without `toolChoice` the template is told of tools,
+ * none may be called, and calls in messages are written as far as its form is understood. ARGUMENT, TEMPLATE, UNSUPPORTED: the template
  * writes calls in a way that is not understood.
  * @param {LocalModel} model @param {Message[]} messages
  * @param {Pick<CompleteOptions, 'format' | 'toolChoice'> & { tools?: any[] }} options
@@ -85,18 +90,30 @@ export async function calling(model, messages, { format, tools = [], toolChoice 
   for (const tool of tools)
     if (typeof tool.function?.name !== 'string' || !tool.function.name)
       throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
+  if (toolChoice === undefined) {
+    const { knows, form } = await spokenIn(model, format);
+    const all = knows ? (form ? written(messages, form) : messages) : plainly(written(messages, TOLD), []);
+    return { messages: all, tools: tools.length ? tools : undefined, form: null, callable: [] };
+  }
   const callable = chosen(tools, toolChoice);
   if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
     throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
+  // Calls are written around the name as it is: it must be the same in JSON, in a tag and alone.
+  const strange = callable.find(({ function: { name } }) => /["\\<>\p{Cc}\p{Co}]/u.test(name));
+  if (strange)
+    throw wrong(
+      'the name of a tool',
+      strange.function.name,
+      'one without quotes, backslashes, < >, control characters',
+    );
   const given = callable.length ? tools : [];
   const has = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   if (!given.length && !has) return { messages, tools: undefined, form: null, callable };
-  const template = format ? null : model.info.template;
-  const { knows, form } = template ? await spokenBy(model) : { knows: false, form: null };
+  const { knows, form } = await spokenIn(model, format);
   if (!knows) return { messages: plainly(written(messages, TOLD), given), tools: undefined, form: TOLD, callable };
   if (!form)
     throw new BqError('UNSUPPORTED', "how the model's chat template writes calls of tools is not understood", {
-      hint: 'leave tools out, or pass a format by its name: tools are told in a message of the system then',
+      hint: 'leave tools out, or pass a format by its name: the system message describes the tools then',
     });
   return { messages: written(messages, form), tools: given.length ? given : undefined, form, callable };
 }

@@ -164,7 +164,7 @@ export class CallWriter {
       nodes = [];
       pattern = '';
     };
-    const text = form.replace(NAME, tool.name).replace(COUNT, String(count));
+    const text = form.replace(NAME, () => tool.name).replace(COUNT, String(count));
     for (const part of text.split(MARKS)) {
       if (part === ARGUMENTS) {
         const { fields } = this.#form;

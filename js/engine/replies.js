@@ -111,7 +111,15 @@ export class Replies {
 
   /** The prompt for a reply. @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
   async tokens(messages, options) {
-    return (await this.#prompts.make(/** @type {any} */ (messages), options)).tokens;
+    const all = /** @type {any} */ (messages);
+    const calls = await this.#calling(all, { format: options?.format, tools: options?.tools });
+    return (await this.#prompts.make(calls?.messages ?? all, options)).tokens;
+  }
+
+  /** What a reply that may call, or a conversation with calls, is made from; undefined: there are none. @param {import('../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'format' | 'tools' | 'toolChoice'>} options */
+  async #calling(messages, options) {
+    if (!options.toolChoice && !messages.some(({ tool_calls }) => tool_calls)) return undefined;
+    return (await onDemand(import('./calling.js'))).calling(this.#model, messages, options);
   }
 
   /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
@@ -162,8 +170,7 @@ export class Replies {
   ) {
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
-    const choice = { format, tools: offered, toolChoice };
-    const calls = toolChoice && (await (await onDemand(import('./calling.js'))).calling(this.#model, checked, choice));
+    const calls = await this.#calling(checked, { format, tools: offered, toolChoice });
     const asked = calls ? calls.messages : checked;
     const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
     const { contextPolicy = 'error', receipt } = options;

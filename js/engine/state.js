@@ -26,6 +26,20 @@ export function save(wasm, session) {
   return saved;
 }
 
+/** @param {Wasm} wasm @param {number} session @param {number} at @param {number} length */
+function restorePart(wasm, session, at, length) {
+  try {
+    return wasm.check('bqw_session_restore', session, at, length);
+  } catch (error) {
+    // The status's own hint is about files of models.
+    if (!(error instanceof BqError) || error.code !== 'UNSUPPORTED') throw error;
+    throw new BqError('UNSUPPORTED', error.message, {
+      offset: error.offset,
+      hint: 'compute and save the session with this version of bq4',
+    });
+  }
+}
+
 /**
  * The tokens of the session that goes on from there. FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL, TRUNCATED, NOMEM: the
  * session is empty then.
@@ -41,7 +55,7 @@ export function restore(wasm, session, saved) {
     for (let done = 0; done < saved.length; done += PIECE) {
       const part = saved.subarray(done, done + PIECE);
       wasm.bytes(at, part.length).set(part);
-      status = wasm.check('bqw_session_restore', session, at, part.length);
+      status = restorePart(wasm, session, at, part.length);
     }
     if (status === MORE)
       throw new BqError('TRUNCATED', `the saved session ends after ${saved.length} bytes`, { hint: 'save it again' });

@@ -70,6 +70,11 @@ class Writing {
     return this;
   }
 
+  /** What of the tools' parameters was passed over. */
+  get warnings() {
+    return [...this.#open.values()].flat().flatMap((guide) => guide?.warnings ?? []);
+  }
+
   get #piece() {
     return this.#branches[0].pieces[this.#at];
   }
@@ -237,6 +242,8 @@ export class Turn {
   /** Tokens of white space. @type {number[]} */
   #blank = [];
   #hidden = false;
+  /** @type {Set<string>} */
+  #warnings;
 
   /**
    * @param {object} parts
@@ -258,13 +265,14 @@ export class Turn {
     this.#writer = writer;
     this.#must = must;
     this.#many = many;
+    this.#warnings = new Set(format?.warnings);
     if (thinking?.place === 'inside') this.#place = 'reasoning';
     if (marks) this.#blank = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
   }
 
-  /** What of the format was passed over. @returns {string[]} */
+  /** What of the format was passed over, and of the parameters of calls that were compiled so far. @returns {string[]} */
   get warnings() {
-    return this.#format?.warnings ?? [];
+    return [...this.#warnings];
   }
 
   /** Whether the answer is free text. */
@@ -285,7 +293,14 @@ export class Turn {
   /** @param {number} count @param {boolean} strict */
   #call(count, strict) {
     const writer = /** @type {CallWriter} */ (this.#writer);
-    return new Writing(this.#guides, writer, writer.branches(count, strict)).prepare();
+    return this.#prepared(writer, writer.branches(count, strict));
+  }
+
+  /** @param {CallWriter} writer @param {Branch[]} branches */
+  async #prepared(writer, branches) {
+    const call = await new Writing(this.#guides, writer, branches).prepare();
+    for (const warning of call.warnings) this.#warnings.add(warning);
+    return call;
   }
 
   /** What the text so far must end with, in tokens. */
@@ -546,7 +561,7 @@ export class Turn {
   /** A bare call goes on as one, if it can. @param {string} text */
   async #bare(text) {
     const writer = /** @type {CallWriter} */ (this.#writer);
-    return this.#commit(await new Writing(this.#guides, writer, writer.bare()).prepare(), text, '');
+    return this.#commit(await this.#prepared(writer, writer.bare()), text, '');
   }
 
   /** A call has begun, if it can go on from its first words. @param {Writing} call @param {string} begun @param {string} before  what was said before @returns {string}  what is shown */
@@ -578,6 +593,7 @@ export class Turn {
       text: parts.map(({ text }) => text).join(''),
       ...(reasoning && { reasoning }),
       ...(this.#writer && { calls: parts.flatMap(({ calls = [] }) => calls) }),
+      ...(this.#warnings.size > 0 && { warnings: this.warnings }),
     };
   }
 

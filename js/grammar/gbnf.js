@@ -164,7 +164,7 @@ class Reader {
   /** The next character; an escaped one has a mark before it. */
   #char() {
     const found = this.#take(/\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([nrt\\"[\]^-]))|[^\\\n]/uy);
-    if (!found) throw this.#bad('ends inside quotes or brackets, or has an escape that is none');
+    if (!found) throw this.#bad('ends inside quotes or brackets, or has an unknown escape');
     const [all, x, u, U, short] = found;
     if (all[0] !== '\\') return all;
     if (short) return `\\${ESCAPES[short]}`;
@@ -186,7 +186,7 @@ class Reader {
       }
       const high = plain(this.#char());
       const range = /** @type {[number, number]} */ ([low.codePointAt(0), high.codePointAt(0)]);
-      if (range[0] > range[1]) throw this.#bad('has a range of characters that is none');
+      if (range[0] > range[1]) throw this.#bad('has a range of characters that ends before it begins');
       sets.push(setOf([range]));
     }
     const all = union(...sets);

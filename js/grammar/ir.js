@@ -89,7 +89,7 @@ export class Rules {
 
   /** A rule, so many times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
   call(from, rule, to, min = 1, max = 1) {
-    // A limit that no text comes to is none.
+    // A limit that no text can reach doesn't bound anything.
     if (max > 0) this.#calls.push(from, rule, min, Math.min(max, NONE), to);
     else this.skip(from, to);
   }

@@ -248,7 +248,7 @@ class Parser {
       this.#at++;
       const end = this.#classChar();
       if (set.length !== 2 || set[0] !== set[1] || end.length !== 2 || end[0] !== end[1] || end[0] < set[0])
-        throw this.#bad('has a range of characters that is none');
+        throw this.#bad('has an invalid range: expected two characters in ascending order around a hyphen');
       sets.push([set[0], end[0]]);
     }
     const all = unionOf(sets);

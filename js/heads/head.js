@@ -51,7 +51,10 @@ export function readHead(file) {
     labels.some((label) => typeof label !== 'string')
   )
     refuse(`has no list of 2 to ${MOST.labels} labels`);
-  if (!isCount(width, MOST.width) || labels.length * width > MOST.weights) refuse('has a width that is none');
+  if (!isCount(width, MOST.width) || labels.length * width > MOST.weights)
+    refuse(
+      `has the width ${kindOf(width)}: expected an integer from 1 to ${MOST.width}, at most ${MOST.weights} weights`,
+    );
   if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
     refuse('does not say how vectors are pooled and whether they are normalized');
   if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${kindOf(type)}: f32 and bq4 are read`);

@@ -70,7 +70,7 @@ export async function trainHead(
   const classes = Object.values(parts).map((part) => part.map(({ label }) => classOf.get(label) ?? -1));
   const strange = parts.train.concat(parts.test).find(({ label }) => !classOf.has(label));
   if (strange)
-    throw new BqError('ARGUMENT', `"${strange.label}" is none of the labels`, {
+    throw new BqError('ARGUMENT', `"${strange.label}" is not one of the labels`, {
       hint: `labels are ${labels.slice(0, 20).join(', ')}`,
     });
   const lacking = labels.find((_, i) => !classes[0].includes(i));

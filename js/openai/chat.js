@@ -51,6 +51,12 @@ export async function chat(model, body, options) {
   return new ChunkStream(chunks(asked, life), life.controller);
 }
 
+/** What was passed over, as a member of an answer. @param {Result[]} results */
+function warningsOf(results) {
+  const warnings = [...new Set(results.flatMap((one) => one.warnings ?? []))];
+  return warnings.length > 0 && { warnings };
+}
+
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
 async function whole({ model, fields, messages, head, most }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
@@ -72,10 +78,8 @@ async function whole({ model, fields, messages, head, most }, { signal, controll
       if (step.done) {
         const choices = step.value.map(({ finish }, index) => choiceOf(index, told[index], finish, logprobs));
         const usage = usageOf(step.value.map(({ results }) => results));
-        const warnings = [
-          ...new Set(step.value.flatMap(({ results }) => results.flatMap((one) => one.warnings ?? []))),
-        ];
-        return { ...head, object: 'chat.completion', choices, usage, ...(warnings.length > 0 && { warnings }) };
+        const warned = warningsOf(step.value.flatMap(({ results }) => results));
+        return { ...head, object: 'chat.completion', choices, usage, ...warned };
       }
       const [index, { part, calls }] = /** @type {[number, Piece]} */ (step.value);
       const one = told[index];
@@ -167,8 +171,9 @@ async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
       if (!begun) yield choice({ role: 'assistant', content: '' });
       begun = true;
       if (step.done) {
-        yield choice({}, step.value.finish);
-        return step.value.results;
+        const { results, finish } = step.value;
+        yield { ...choice({}, finish), ...warningsOf(results) };
+        return results;
       }
       const value = /** @type {Piece} */ (step.value);
       const { text, reasoning } = value.part;

@@ -30,6 +30,12 @@ function functionsOf(given) {
   return { functions, tools };
 }
 
+/** Which tools replies behind the first may call: whoever must call one has done so, but only some of them may be allowed. @param {any} choice */
+const laterChoice = (choice) =>
+  choice?.type === 'allowed_tools'
+    ? { tool_choice: { ...choice, allowed_tools: { ...choice.allowed_tools, mode: 'auto' } } }
+    : {};
+
 /** What a function gave, as the text of a message. @param {unknown} value */
 const contentOf = (value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
 
@@ -84,8 +90,7 @@ export async function runTools(create, body, options) {
   const completions = [];
   try {
     for (;;) {
-      // Who must call a tool has done so with the first reply: after it the model may answer.
-      const choice = completions.length ? {} : { tool_choice };
+      const choice = completions.length ? laterChoice(tool_choice) : { tool_choice };
       const completion = await create({ ...rest, ...choice, messages, tools }, { signal });
       completions.push(completion);
       const { message, finish_reason } = completion.choices[0];

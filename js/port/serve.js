@@ -173,7 +173,7 @@ export function serve(port, root) {
         if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       }
     } catch (error) {
-      if (!run.result) throw error;
+      if (!run.result || over) throw error;
     }
     return run.result;
   }

@@ -441,8 +441,8 @@
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {(Logprob & { top: Logprob[] })[]} [promptLogprobs]  with `promptLogprobs`: of each token of the prompt but the first
  * @property {number} seed
- * @property {string[]} [warnings]  what of `responseFormat` was passed over because it says nothing of texts: unknown keywords and formats of
- *   a schema; there if there is any
+ * @property {string[]} [warnings]  what of `responseFormat`, and of the parameters of tools, was passed over because it says nothing of texts:
+ *   unknown keywords and formats of a schema; there if there is any
  * @property {Timings} timings
  */
 
@@ -711,6 +711,7 @@
  * @property {string} model
  * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string, tool_calls?: (ToolCall & { index: number })[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason | null }[]} choices
  * @property {CompletionUsage | null} [usage]
+ * @property {string[]} [warnings]  of the chunk that has the `finish_reason`, as a ChatCompletion has it
  */
 
 /**
@@ -722,7 +723,7 @@
  * @property {string} model
  * @property {{ index: number, message: { role: 'assistant', content: string | null, refusal: null, reasoning_content?: string, tool_calls?: ToolCall[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
  * @property {CompletionUsage} usage
- * @property {string[]} [warnings]  what of `response_format` was passed over, as a Result has it
+ * @property {string[]} [warnings]  what of `response_format` and `tools` was passed over, as a Result has it
  */
 
 /**

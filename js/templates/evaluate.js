@@ -228,7 +228,7 @@ export class Evaluator {
       completed ||= !signal;
       if (signal === 'break') break;
     }
-    // As jinja2 has it: a round that was left early is none.
+    // As in jinja2: a round that was left early counts for nothing.
     if (!completed) return this.#statements(otherwise, new Scope(outer, node.otherwiseMissing), out);
     return undefined;
   }

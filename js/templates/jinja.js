@@ -67,7 +67,7 @@ function dictOf({ at, named }, meter) {
   const [from] = at;
   if (from instanceof Dict) dict.given = from.given;
   else if (from !== undefined && !(from instanceof Map))
-    throw templateError('a dict of what is none, which is not supported');
+    throw templateError('dict() of a value that is not a dict, which is not supported');
   meter.items(8 * (from?.size ?? 0));
   for (const [key, value] of [...(from ?? []), ...named]) dict.set(key, value);
   return dict;

@@ -653,7 +653,7 @@ export function sorted(list, meter, { by = (item) => item, sensitive = false, re
     throw templateError('sorting by what is undefined, which is not supported');
   const order = keyed.sort((a, b) => {
     const sign = reverse ? compare(b.key, a.key, meter) : compare(a.key, b.key, meter);
-    if (Number.isNaN(sign)) throw templateError('a list with a number that is none can not be sorted');
+    if (Number.isNaN(sign)) throw templateError('a list that holds NaN can not be sorted');
     return sign;
   });
   return order.map(({ item }) => item);
@@ -666,7 +666,7 @@ export const folding = (sensitive, meter) => (/** @type {any} */ key) => {
   return plain(key).toLowerCase();
 };
 
-/** Python's `int` as the filter has it; `otherwise` where it is none. @param {any} value @param {any} otherwise @param {Meter} meter */
+/** Python's `int` as the filter has it; `otherwise` where the value is not a number. @param {any} value @param {any} otherwise @param {Meter} meter */
 export function wholeOf(value, otherwise, meter) {
   if (typeof value === 'number') return value;
   if (typeof value === 'boolean') return Number(value);

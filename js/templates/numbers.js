@@ -65,7 +65,7 @@ export function rounded(x, digits) {
   return Math.sign(x) < 0 || Object.is(x, -0) ? -made : made;
 }
 
-/** What a text says as Python's `float` reads it; NaN with `known` false: it is none. @param {string} text @returns {{ known: boolean, value: number }} */
+/** What a text says as Python's `float` reads it; NaN with `known` false: it is not a number. @param {string} text @returns {{ known: boolean, value: number }} */
 export function floatOf(text) {
   const bare = text.trim().toLowerCase();
   if (/^[+-]?(?:(?:\d+_)*\d+\.?(?:(?:\d+_)*\d+)?|\.(?:\d+_)*\d+)(?:e[+-]?(?:\d+_)*\d+)?$/.test(bare))

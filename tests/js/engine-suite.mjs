@@ -781,8 +781,19 @@ export function engineSuite(name, create) {
       await assert.rejects(other.stats(), { code: 'CLOSED' });
       await assert.rejects(model.tokenize('x'), { code: 'CLOSED' });
       const own = await create();
-      const late = await own.load(fromBytes(file));
-      await own.close();
+      const late = await own.load(await endless);
+      const reply = late.generate(PROMPT, { maxTokens: 200 });
+      const parts = reply[Symbol.asyncIterator]();
+      await parts.next();
+      const closing = own.close();
+      await assert.rejects(
+        async () => {
+          for (;;) if ((await parts.next()).done) break;
+        },
+        { code: 'CLOSED' },
+        'a reply under way',
+      );
+      await closing;
       await own.close();
       await assert.rejects(late.tokenize('x'), { code: 'CLOSED' });
       await assert.rejects(own.load(fromBytes(file)), { code: 'CLOSED' });

@@ -203,7 +203,7 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   assert.match(stderr, /--activation-steps is not for GGUF files/);
 });
 
-test('convert: what the engine refuses becomes no file, and no file replaces itself or what is none', () => {
+test('convert: what the engine refuses becomes no file, and no file replaces itself or what is no file', () => {
   const [other, to] = [join(folder, 'refused.gguf'), join(folder, 'refused.bq4')];
   const refused = /** @type {[string, Buffer, RegExp][]} */ ([
     ['a tensor is missing', gguf(metadata, tensors.slice(0, -1)), /^bq4: SHAPE: tensor ".*" is missing/],

@@ -124,7 +124,7 @@ const openIn = (folder) =>
         .filter((path) => path.startsWith(folder))
     : [];
 
-test('files beside the weights: lists of templates without sense are none, and no refusal leaves weights open', async () => {
+test('files beside the weights: senseless lists of templates count as no template, and no refusal leaves weights open', async () => {
   const tiny = fileURLToPath(new URL('../golden/tiny/', import.meta.url));
   const refusals = {
     'tokenizer_config.json': '{ "chat_template": ',

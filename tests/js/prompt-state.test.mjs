@@ -77,6 +77,7 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
   await assert.rejects(model.loadPromptState(older), {
     code: 'UNSUPPORTED',
     message: /by another version .*: save it anew/,
+    hint: /save the session with this version/,
   });
   const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS);
   assert.deepEqual((await model.reply(ASKED, OPTIONS)).ids, plain.ids);

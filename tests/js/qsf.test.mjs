@@ -339,7 +339,7 @@ const BAD = {
   'an unknown architecture': {
     change: (b) => void (b[12] = 9),
     sealed: true,
-    error: { code: 'UNSUPPORTED', message: /architecture 9 is none of 0 GPT-2/ },
+    error: { code: 'UNSUPPORTED', message: /unknown architecture 9, expected one of 0 GPT-2/ },
   },
   'an unknown activation': {
     change: (b) => void (b[49] = 3),

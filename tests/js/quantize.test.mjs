@@ -280,7 +280,7 @@ test('quantize --plot: one mark for each matrix in each panel, in the order of t
   assert.deepEqual([over.status, /--plot would replace/.test(over.stderr)], [2, true]);
 });
 
-test('quantize --target-ppl: the smallest that was tried and grows no more, what is none is refused', async () => {
+test('quantize --target-ppl: the smallest that was tried and grows no more, targets without sense are refused', async () => {
   const folder = fresh();
   const text = join(folder, 'text.txt');
   writeFileSync(text, TEXT);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { runTools } from '../../js/openai/run-tools.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
 
@@ -129,8 +130,23 @@ for (const [name, create] of /** @type {const} */ ([
   });
 }
 
+test('allowed_tools: replies behind the first may call no other tool, and need call none', async () => {
+  /** @type {any[]} */
+  const choices = [];
+  const tool_calls = [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{}' } }];
+  const create = async (/** @type {any} */ { tool_choice }) => {
+    choices.push(tool_choice);
+    const message = { role: 'assistant', content: '', ...(choices.length < 3 && { tool_calls }) };
+    return /** @type {any} */ ({ choices: [{ message, finish_reason: 'stop' }] });
+  };
+  const tools = [{ type: 'function', function: { name: 'weather' } }];
+  const choice = (/** @type {string} */ mode) => ({ type: 'allowed_tools', allowed_tools: { mode, tools } });
+  const request = { ...fields, tools: weather(() => 'cold'), tool_choice: choice('required') };
+  await runTools(create, /** @type {any} */ (request));
+  assert.deepEqual(choices, [choice('required'), choice('auto'), choice('auto')]);
+});
+
 test('a tool that nobody has, as a server may ask for it: the model is told which there are', async () => {
-  const { runTools } = await import('../../js/openai/run-tools.js');
   /** @type {any[]} */
   const bodies = [];
   const call = { id: '1', type: 'function', function: { name: 'frob', arguments: '{}' } };

@@ -185,7 +185,7 @@ describe('the border, called amiss', () => {
     return { ...own, at, rows, part, expected };
   }
 
-  test('parts that are none, other handles, what is done twice', async () => {
+  test('indexes of parts out of range, unknown handles, what is done twice', async () => {
     const { wasm, session, at, rows, part, run, expected, close } = await waiting();
     assert.deepEqual([part(0, 0), part(2, 2), part(2 ** 32 - 1, 3)], [0, 0, 0]);
     assert.equal(wasm.call('bqw_session_spread', 12345, 0, 1, at, rows), 0);

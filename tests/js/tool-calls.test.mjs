@@ -256,6 +256,80 @@ for (const marks of [true, false])
     });
   });
 
+for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts', 'none']))
+  test(`${name}: a chat keeps calls, goes on behind them, and can be taken up from its messages`, async (t) => {
+    const engine = await createEngine({ threads: 1 });
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name])));
+    const [text] = REPLIES.filter(([of, , , , calls]) => of === name && calls.length === 1).map(([, all]) => all);
+    const call = text ?? `[TOOL_CALLS][{"name": "weather", "arguments": ${OSLO}, "id": "abcdefghi"}]`;
+    const request = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
+    const chat = await model.createChat({ tools: TOOLS });
+    writes(t, name === 'texts' ? `<function=weather>${OSLO}</function>` : call);
+    const { calls: [found] = [], text: said } = await chat.send('Hi', request);
+    t.mock.restoreAll();
+    const { id, ...called } = found;
+    const message = { role: 'assistant', content: said };
+    assert.deepEqual(chat.messages.at(-1), {
+      ...message,
+      tool_calls: [{ type: 'function', ...(id && { id }), function: called }],
+    });
+    const answer = { role: 'tool', content: 'cold', ...(id && { tool_call_id: id }) };
+    // Whether the next reply may call or not, the prompt has the call as the template writes it.
+    const asked = [...messages, chat.messages.at(-1), answer];
+    const { timings } = await chat.send(answer, { ...request, maxTokens: 1, receipt: true });
+    const wanted = await model.reply(/** @type {any} */ (asked), { tools: TOOLS, ...request, maxTokens: 0 });
+    assert.equal(timings.promptTokens, wanted.timings.promptTokens);
+    const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });
+    const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true });
+    const prompt = await model.detokenize(origin?.prompt ?? []);
+    assert.ok(!prompt.includes('\\"'), prompt);
+    assert.match(prompt, /weather[^]*Oslo[^]*cold[^]*And now\?/);
+    await engine.close();
+  });
+
+test('what of parameters was passed over is named, in a reply and in the last chunk of a stream', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const city = { type: 'string', format: 'town' };
+  const strange = { type: 'object', properties: { city }, required: ['city'], minimun: 1 };
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'weather', parameters: strange } }];
+  const request = { messages, tools, max_tokens: 400 };
+  for (const more of /** @type {any[]} */ ([{}, must, { response_format: { type: 'json_schema', schema: strange } }])) {
+    writes(t, ONE);
+    const { warnings } = /** @type {any} */ (await model.chat.completions.create({ ...request, ...more }));
+    assert.equal(warnings.length, 2);
+    assert.match(warnings.join(), /minimun[^]*town|town[^]*minimun/);
+    t.mock.restoreAll();
+    writes(t, ONE);
+    const chunks = [];
+    for await (const chunk of await model.chat.completions.create({ ...request, ...more, stream: true }))
+      chunks.push(chunk);
+    assert.deepEqual(chunks.pop().warnings, warnings);
+    assert.ok(chunks.every((chunk) => !('warnings' in chunk)));
+    t.mock.restoreAll();
+  }
+  await engine.close();
+});
+
+test('a tool is called by its name as it is; one that can not be written so is refused', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const ask = (/** @type {string} */ name) => {
+    const tools = [{ type: /** @type {const} */ ('function'), function: { name } }];
+    return model.chat.completions.create({ messages, tools, max_tokens: 400, tool_choice: 'required' });
+  };
+  for (const name of ['a$$b', "$&$'", 'files/read.v2', 'größe']) {
+    const { refused } = writes(t, ONE.replace('weather', () => name).replace(OSLO, '{}'));
+    const [{ message }] = (await ask(name)).choices;
+    assert.equal(message.tool_calls?.[0].function.name, name);
+    assert.deepEqual(refused, []);
+    t.mock.restoreAll();
+  }
+  for (const name of ['a"b', 'a\\b', 'a<b', 'a\n', '\u{f0005}'])
+    await assert.rejects(ask(name), { code: 'ARGUMENT', message: /the name of a tool/ });
+  await engine.close();
+});
+
 test('a template whose calls are not understood, or are lost, is refused by name', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const ask = async (/** @type {string} */ template) => {

@@ -88,7 +88,7 @@ function check(name, h, size) {
     if (value >= list.length)
       throw new BqError(
         'UNSUPPORTED',
-        `${name}: ${what} ${value} is none of ${list.map((text, i) => `${i} ${text}`).join(', ')}`,
+        `${name}: unknown ${what} ${value}, expected one of ${list.map((text, i) => `${i} ${text}`).join(', ')}`,
         { offset, hint: 'it was written by a later version' },
       );
   };
@@ -251,7 +251,7 @@ export function configOf(name, h, { gated, tied }) {
   };
 }
 
-/** The number of an architecture of ours: custom where it is none of theirs. @param {string} arch */
+/** The number of one of our architectures in .qsf files: custom where these have no number for it. @param {string} arch */
 export const archNumber = (arch) => (OURS.includes(arch) ? OURS.indexOf(arch) : OURS.indexOf('other'));
 
 /** Our choices as the header numbers them; -1: it has none. @param {{ norm: number, position: number, activation: number }} config  as completed */

@@ -39,7 +39,7 @@ async function findDirectory(file) {
   if (record > file.size - 56) throw damaged(file, 'its 64-bit directory lies outside', start + at);
   const end64 = viewOf(await readRange(file, record, record + 56));
   if (end64.byteLength < 56 || end64.getUint32(0, true) !== END64)
-    throw damaged(file, 'its 64-bit directory is none', record);
+    throw damaged(file, 'expected the end of a 64-bit directory', record);
   return {
     entries: Number(end64.getBigUint64(32, true)),
     bytes: Number(end64.getBigUint64(40, true)),
@@ -79,7 +79,7 @@ export async function readZip(file) {
   let at = 0;
   for (let i = 0; i < entries; i++) {
     if (at + ENTRY_BYTES > directory.length || view.getUint32(at, true) !== ENTRY)
-      throw damaged(file, `entry ${i} of its directory is none`, offset + at);
+      throw damaged(file, `expected entry ${i} of its directory`, offset + at);
     const [method, nameBytes, extraBytes, commentBytes] = [10, 28, 30, 32].map((o) => view.getUint16(at + o, true));
     const extra = at + ENTRY_BYTES + nameBytes;
     if (extra + extraBytes + commentBytes > directory.length)

@@ -133,7 +133,7 @@ export const SHOWN_FORMATS = new Set(['password', 'binary']);
 /** Texts of formats that were asked for. @type {Map<string, Dfa>} */
 const dfas = new Map();
 
-/** What texts a format has, and how long they are at most; null: it is none of these. @param {unknown} name @returns {{ dfa: Dfa, max: number } | null} */
+/** Texts of a format, and their greatest length; null: the format is not supported. @param {unknown} name @returns {{ dfa: Dfa, max: number } | null} */
 export function formatTexts(name) {
   const format = FORMATS.get(name);
   if (!format) return null;

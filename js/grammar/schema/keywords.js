@@ -47,7 +47,7 @@ const isCount = (/** @type {any} */ v) => isNumber(v) && v >= 0 && v % 1 === 0;
 const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => typeof name === 'string');
 const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
 
-/** From here on a limit is none: no text comes to it. */
+/** From here on a limit bounds nothing: no text can reach it. */
 const BEYOND = 2 ** 32 - 1;
 /** A count that is at most so much: Infinity beyond what can be counted. @param {number} v */
 const most = (v) => (v < BEYOND ? v : Infinity);
