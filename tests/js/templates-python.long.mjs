@@ -1,15 +1,15 @@
-// As templates-python.test.mjs, with templates of other seeds each time: the seed is printed, and BQ4_SEED makes them again.
+// As templates-python.test.mjs, with more templates: the same in each run, so that what fails is what was changed. BQ4_SEED makes others.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compare, COSTLY, hasJinja, largeValues, repeated } from './templates-suite.mjs';
 
-const SEED = Number(process.env.BQ4_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+const SEED = Number(process.env.BQ4_SEED ?? 1);
 
 test(
-  '200,000 random templates give what jinja2 gives, or are refused',
+  '40,000 random templates give what jinja2 gives, or are refused',
   { skip: hasJinja ? false : 'Python has no jinja2' },
   (t) => {
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < 4; i++) {
       const { equal, refused, both, wrong } = compare(SEED + i, 10_000);
       t.diagnostic(`seed ${SEED + i}: ${equal} equal, ${both} refused by both, ${refused} by ours alone`);
       assert.deepEqual(wrong, [], `BQ4_SEED=${SEED + i} makes these again`);
