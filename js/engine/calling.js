@@ -1,5 +1,6 @@
 /** What a reply that may call tools is made from: messages as the model's template takes them, and the form of its calls. Loaded when first asked for. */
 import { BqError, onDemand } from '../shared/errors.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
 import { wrong } from '../shared/options.js';
 import { callForm, knowsTools } from '../templates/call-form.js';
 import { compile } from '../templates/jinja.js';
@@ -55,16 +56,24 @@ const written = (messages, { texts, none }) =>
     return { ...message, content: message.content || (none ? null : ''), tool_calls: calls };
   });
 
+/** @param {string} problem */
+const wrongArguments = (problem) =>
+  new BqError('ARGUMENT', `the arguments of a call ${problem}`, { details: { param: 'messages' } });
+
 /** ARGUMENT. @param {any} given  a text of JSON, or what it says @param {boolean} texts */
 function argumentsOf(given, texts) {
-  if (texts) return typeof given === 'string' ? given || '{}' : JSON.stringify(given ?? {});
-  if (typeof given !== 'string') return given ?? {};
+  const value = typeof given === 'string' && !texts ? parsed(given || '{}') : (given ?? {});
+  if (isNestedTooDeeply(value)) throw wrongArguments(`are nested deeper than ${MOST_NESTED} levels`);
+  if (!texts) return value;
+  return typeof value === 'string' ? value || '{}' : JSON.stringify(value);
+}
+
+/** ARGUMENT. @param {string} text */
+function parsed(text) {
   try {
-    return JSON.parse(given || '{}');
+    return JSON.parse(text);
   } catch {
-    throw new BqError('ARGUMENT', `the arguments of a call are no JSON: ${given.slice(0, 100)}`, {
-      details: { param: 'messages' },
-    });
+    throw wrongArguments(`are not JSON: ${text.slice(0, 100)}`);
   }
 }
 
