@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/engine.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
 
 const MiB = 1 << 20;
 const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });
@@ -159,22 +160,26 @@ test('a cache that is full fails nothing, and says so', async (t) => {
 test('20 times loaded and closed, some aborted: memory, handles and cache as before', async (t) => {
   const { cache, engine, server, load } = await setUp(t);
   await load();
-  await new Promise((resolve) => setTimeout(resolve, 50));
   const count = () => process.getActiveResourcesInfo().filter((name) => name !== 'Timeout' && !/TCP/.test(name)).length;
-  const before = count();
+  let before = count();
+  for (let turn = 0; turn < 100; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    before = Math.min(before, count()); // what ends of itself
+  }
   for (let i = 0; i < 20; i++) {
     if (i % 4 === 3) {
       const controller = new AbortController();
-      const loading = engine.load(fromUrl(server.url, QUICK), { signal: controller.signal });
-      setTimeout(() => controller.abort(), i);
+      // Aborted at one event of its progress after the other, where it has so many.
+      let events = (i + 1) / 4;
+      const onProgress = () => --events === 0 && controller.abort();
+      const loading = engine.load(fromUrl(server.url, QUICK), { signal: controller.signal, onProgress });
       await loading.then(
         (m) => m.close(),
         (e) => assert.equal(e.name, 'AbortError'),
       );
     } else await load();
   }
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.ok(count() <= before, `${count()} handles, ${before} before`);
+  await until(`no more than ${before} handles`, () => count() <= before, { state: count });
   assert.equal(cache.open_, 0);
   assert.equal(cache.files.size, 1);
 });

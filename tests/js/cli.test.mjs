@@ -207,6 +207,8 @@ test('run --json: one object with what the engine gives', async () => {
     '12',
     '--temperature',
     '0',
+    '--build',
+    'relaxed',
     '--json',
   );
   assert.equal(status, 0);
