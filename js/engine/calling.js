@@ -68,6 +68,10 @@ function argumentsOf(given, texts) {
   }
 }
 
+/** Of the parameters of a tool; without any it takes any object. @param {unknown} value */
+const isSchema = (value) =>
+  value === undefined || (typeof value === 'object' && value !== null && !Array.isArray(value));
+
 /** @param {ChatCompletionTool[]} tools @param {CompleteOptions['toolChoice']} choice */
 function chosen(tools, choice) {
   if (choice === 'none') return [];
@@ -88,7 +92,7 @@ function chosen(tools, choice) {
  */
 export async function calling(model, messages, { format, tools = [], toolChoice }) {
   for (const tool of tools)
-    if (typeof tool.function?.name !== 'string' || !tool.function.name)
+    if (typeof tool.function?.name !== 'string' || !tool.function.name || !isSchema(tool.function.parameters))
       throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
   if (toolChoice === undefined) {
     const { knows, form } = await spokenIn(model, format);
