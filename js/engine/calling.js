@@ -1,5 +1,6 @@
 /** What a reply that may call tools is made from: messages as the model's template takes them, and the form of its calls. Loaded when first asked for. */
 import { BqError, onDemand } from '../shared/errors.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../shared/nested.js';
 import { wrong } from '../shared/options.js';
 import { callForm, knowsTools } from '../templates/call-form.js';
 import { compile } from '../templates/jinja.js';
@@ -57,16 +58,24 @@ const written = (messages, { texts, none }) =>
 
 /** ARGUMENT. @param {any} given  a text of JSON, or what it says @param {boolean} texts */
 function argumentsOf(given, texts) {
-  if (texts) return typeof given === 'string' ? given || '{}' : JSON.stringify(given ?? {});
-  if (typeof given !== 'string') return given ?? {};
+  const value = typeof given === 'string' ? parsed(given || '{}') : (given ?? {});
+  if (isNestedTooDeeply(value)) throw wrongArguments(`are nested deeper than ${MOST_NESTED} levels`);
+  if (!texts) return value;
+  return typeof given === 'string' ? given || '{}' : JSON.stringify(value);
+}
+
+/** ARGUMENT. @param {string} text */
+function parsed(text) {
   try {
-    return JSON.parse(given || '{}');
+    return JSON.parse(text);
   } catch {
-    throw new BqError('ARGUMENT', `the arguments of a call are no JSON: ${given.slice(0, 100)}`, {
-      details: { param: 'messages' },
-    });
+    throw wrongArguments(`are not JSON: ${text.slice(0, 100)}`);
   }
 }
+
+/** @param {string} why */
+const wrongArguments = (why) =>
+  new BqError('ARGUMENT', `the arguments of a call ${why}`, { details: { param: 'messages' } });
 
 /** Of the parameters of a tool; without any it takes any object. @param {unknown} value */
 const isSchema = (value) =>

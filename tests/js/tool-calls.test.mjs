@@ -405,6 +405,25 @@ test('calls that are names and values: required names without a schema, texts th
   await engine.close();
 });
 
+test('arguments in a conversation that are not JSON, or nested thousands deep, are refused', async () => {
+  const engine = await createEngine({ threads: 1 });
+  let deep = {};
+  for (let i = 0; i < 5000; i++) deep = { deep };
+  for (const name of /** @type {const} */ (['none', 'hermes', 'texts'])) {
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name])));
+    for (const given of ['['.repeat(5000) + ']'.repeat(5000), deep, '{']) {
+      const call = { type: /** @type {const} */ ('function'), id: 'a', function: { name: 'f', arguments: given } };
+      const asked = /** @type {any} */ ([...messages, { role: 'assistant', content: '', tool_calls: [call] }]);
+      const refusal = { code: 'ARGUMENT', message: /the arguments of a call are n/ };
+      for (const toolChoice of /** @type {const} */ ([undefined, 'none', 'auto']))
+        await assert.rejects(model.reply(asked, { toolChoice, maxTokens: 1 }).done(), refusal);
+      if (typeof given !== 'string') continue;
+      await assert.rejects(model.chat.completions.create({ messages: asked, max_tokens: 1 }), refusal);
+    }
+  }
+  await engine.close();
+});
+
 test('references in parameters are those of each tool: by pointer, $anchor and $id', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
