@@ -85,6 +85,15 @@ function checkAnswer(answer, url) {
   });
 }
 
+/** A whole answer, which has its list: callers read its first entry. @param {any} answer @param {string} url */
+function checkWhole(answer, url) {
+  const list = url.endsWith('/embeddings') ? 'data' : 'choices';
+  if (Array.isArray(checkAnswer(answer, url)[list]) && answer[list].length > 0) return answer;
+  throw new BqError('FORMAT', `${url}: expected "${list}" with at least one entry, found ${shown(answer[list])}`, {
+    details: { url },
+  });
+}
+
 /** @param {{ data: string, whole: boolean }} event @param {string} url */
 function chunkOf({ data, whole }, url) {
   let chunk;
@@ -179,7 +188,7 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
         const whole = { ...body, model: body.model ?? model ?? (await named(signal)) };
         const response = await ask(at, server, { method: 'POST', body: JSON.stringify(whole), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, life), life.controller);
-        const answer = checkAnswer(await answerOf(response, at, signal), at);
+        const answer = checkWhole(await answerOf(response, at, signal), at);
         return path === 'chat/completions' ? new ChunkReader().read(answer, 'message') : answer;
       } finally {
         if (!body.stream) life.release();

@@ -62,10 +62,10 @@ const wrongArguments = (problem) =>
 
 /** ARGUMENT. @param {any} given  a text of JSON, or what it says @param {boolean} texts */
 function argumentsOf(given, texts) {
-  const value = typeof given === 'string' && !texts ? parsed(given || '{}') : (given ?? {});
+  const value = typeof given === 'string' ? parsed(given || '{}') : (given ?? {});
   if (isNestedTooDeeply(value)) throw wrongArguments(`are nested deeper than ${MOST_NESTED} levels`);
   if (!texts) return value;
-  return typeof value === 'string' ? value || '{}' : JSON.stringify(value);
+  return typeof given === 'string' ? given || '{}' : JSON.stringify(value);
 }
 
 /** ARGUMENT. @param {string} text */
@@ -76,6 +76,14 @@ function parsed(text) {
     throw wrongArguments(`are not JSON: ${text.slice(0, 100)}`);
   }
 }
+
+/** @param {string} why */
+const wrongArguments = (why) =>
+  new BqError('ARGUMENT', `the arguments of a call ${why}`, { details: { param: 'messages' } });
+
+/** Of the parameters of a tool; without any it takes any object. @param {unknown} value */
+const isSchema = (value) =>
+  value === undefined || (typeof value === 'object' && value !== null && !Array.isArray(value));
 
 /** @param {ChatCompletionTool[]} tools @param {CompleteOptions['toolChoice']} choice */
 function chosen(tools, choice) {
@@ -97,7 +105,7 @@ function chosen(tools, choice) {
  */
 export async function calling(model, messages, { format, tools = [], toolChoice }) {
   for (const tool of tools)
-    if (typeof tool.function?.name !== 'string' || !tool.function.name)
+    if (typeof tool.function?.name !== 'string' || !tool.function.name || !isSchema(tool.function.parameters))
       throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
   if (toolChoice === undefined) {
     const { knows, form } = await spokenIn(model, format);

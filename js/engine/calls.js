@@ -1,5 +1,6 @@
 /** Calls of tools in the form of a model's template: what they are held to, and what is read out of them. Loaded when a reply may call. */
 import { BqError } from '../shared/errors.js';
+import { shown } from '../shared/shown.js';
 import { ARGUMENTS, COUNT, ID, NAME } from '../templates/call-form.js';
 
 /** @import { Node } from '../grammar/sequence.js' */
@@ -63,11 +64,23 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between, close, wor
         hint: 'the template writes arguments as names and values: leave it out, or put it into a property',
       },
     );
+  if (parameters.type !== undefined && ![parameters.type].flat().includes('object'))
+    throw new BqError('GRAMMAR', `the parameters of "${tool}" are of the type ${shown(parameters.type)}, not "object"`);
   const required = new Set(parameters.required ?? []);
-  return Object.entries(parameters.properties ?? {}).map(([name, schema]) => {
-    const node = [open + name + between, { value: schema, root: parameters, end: close, words }, close];
-    return required.has(name) ? node : { maybe: node };
-  });
+  const { properties = {}, additionalProperties: other = true } = parameters;
+  const unnamed = [...required].filter((name) => !Object.hasOwn(properties, name)).map((name) => [name, other]);
+  return Object.entries(properties)
+    .concat(/** @type {any} */ (unnamed))
+    .map(([name, schema]) => {
+      // A reader would take the rest of such a name for its value.
+      if (name.includes(between) || name.includes(close))
+        throw new BqError(
+          'GRAMMAR',
+          `the parameter ${shown(name)} of "${tool}" contains what ends a name in this model's calls`,
+        );
+      const node = [open + name + between, { value: schema, root: parameters, end: close, words }, close];
+      return required.has(name) ? node : { maybe: node };
+    });
 }
 
 /** Types that a schema names; null: any. @param {any} schema @param {any} root @param {number} [depth] @returns {Set<string> | null} */
@@ -82,12 +95,15 @@ function typesOf(schema, root, depth = 0) {
   return some?.every(Boolean) ? new Set(some.flatMap((/** @type {Set<string>} */ one) => [...one])) : null;
 }
 
-/** A value as its parameter has it: JSON, but for texts, which are as they are. @param {string} text @param {Set<string> | null} types @param {Fields['words']} words */
-function valueOf(text, types, words) {
+/** A value as its parameter has it: JSON, but for texts, which are as they are. @param {string} text @param {any} schema @param {any} root @param {Fields['words']} words */
+function valueOf(text, schema, root, words) {
+  const types = typesOf(schema, root);
   if (types?.size === 1 && types.has('string')) return text;
   const word = Object.entries(words).find(([, written]) => written === text)?.[0];
   try {
-    return JSON.parse(word ?? text);
+    const value = JSON.parse(word ?? text);
+    // Where a list has "1" and not 1, it is the text.
+    return schema?.enum?.includes(text) && !schema.enum.includes(value) ? text : value;
   } catch {
     return text;
   }
@@ -102,8 +118,8 @@ function readFields(text, { parameters = {} }, { open, between, close, words }) 
     const end = text.indexOf(close, name + between.length);
     if (!text.startsWith(open, at) || name < 0 || end < 0) throw new SyntaxError('no arguments');
     const key = text.slice(at + open.length, name);
-    const types = typesOf(parameters.properties?.[key], parameters);
-    values.push([key, valueOf(text.slice(name + between.length, end), types, words)]);
+    const schema = Object.hasOwn(parameters.properties ?? {}, key) ? parameters.properties[key] : undefined;
+    values.push([key, valueOf(text.slice(name + between.length, end), schema, parameters, words)]);
     at = end + close.length;
   }
   return JSON.stringify(Object.fromEntries(values));

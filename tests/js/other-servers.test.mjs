@@ -194,6 +194,29 @@ test('answers that are no objects, and streams that break off, are errors', asyn
   await assert.rejects(replyOf('', 'text/event-stream'), { code: 'NETWORK' });
 });
 
+test('whole answers without their list are errors', async () => {
+  for (const answer of [{ id: '1' }, { choices: [] }, { choices: null, data: [] }, { choices: 'x', data: {} }]) {
+    const body = JSON.stringify(answer);
+    const { chat, completions, embeddings } = connect('http://127.0.0.1/v1', {
+      model: 'm',
+      fetch: async () => new Response(body, { headers: { 'content-type': 'application/json' } }),
+    });
+    const messages = [{ role: 'user', content: 'x' }];
+    const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'f', function: () => 1 } }];
+    for (const call of [
+      chat.completions.create({ messages }),
+      chat.completions.runTools({ messages, tools }),
+      completions.create({ prompt: 'x' }),
+      embeddings.create({ input: 'x' }),
+    ])
+      await assert.rejects(
+        call,
+        { code: 'FORMAT', message: /expected "(choices|data)" with at least one entry/ },
+        body,
+      );
+  }
+});
+
 test('one who leaves while the list of models is fetched takes nobody along', async () => {
   /** @type {(answer: Response) => void} */
   let answer = () => {};
@@ -201,7 +224,8 @@ test('one who leaves while the list of models is fetched takes nobody along', as
   const model = connect('http://x/v1', {
     fetch: async (url, /** @type {RequestInit} */ { signal } = {}) => {
       asked.push(String(url));
-      if (!String(url).endsWith('/models')) return Response.json({ choices: [] });
+      if (!String(url).endsWith('/models'))
+        return Response.json({ choices: [{ index: 0, message: { content: 'x' } }] });
       return new Promise((resolve, reject) => {
         answer = resolve;
         signal?.addEventListener('abort', () => reject(signal.reason));

@@ -363,6 +363,67 @@ test('what calls that are names and values can not be held to is refused by name
   await engine.close();
 });
 
+test('calls that are names and values: required names without a schema, texts that look like numbers', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.fields)));
+  const ask = (/** @type {any} */ given) => {
+    const tools = /** @type {any} */ ([{ type: 'function', function: { name: 'f', parameters: given } }]);
+    return model.chat.completions.create({ messages, tools, tool_choice: 'required', max_tokens: 200 });
+  };
+  const call = (/** @type {[string, string][]} */ ...values) =>
+    `<tool_call>\n<function=f>\n${values.map(([k, v]) => `<parameter=${k}>\n${v}\n</parameter>\n`).join('')}</function>\n</tool_call>`;
+  for (const [given, text, expected] of /** @type {[object, string, object][]} */ ([
+    [{ properties: { a: { type: 'string' } }, required: ['a', 'z'] }, call(['a', 'x'], ['z', '7']), { a: 'x', z: 7 }],
+    [{ required: ['z'], additionalProperties: { type: 'integer' } }, call(['z', '7']), { z: 7 }],
+    [{ required: ['constructor'] }, call(['constructor', 'True']), { constructor: true }],
+    [{ properties: { a: { enum: ['1', true, 2] } }, required: ['a'] }, call(['a', '1']), { a: '1' }],
+    [{ properties: { a: { enum: ['1', true, 2] } }, required: ['a'] }, call(['a', '2']), { a: 2 }],
+    [{ properties: { a: { enum: ['x', 1] } }, required: ['a'] }, call(['a', '1']), { a: 1 }],
+  ])) {
+    const { refused } = writes(t, text);
+    const [{ message }] = (await ask({ type: 'object', ...given })).choices;
+    assert.deepEqual(JSON.parse(message.tool_calls?.[0].function.arguments ?? 'null'), expected);
+    assert.deepEqual(refused, []);
+    t.mock.restoreAll();
+  }
+  for (const [given, message] of /** @type {[object, RegExp][]} */ ([
+    [{ type: 'array' }, /of the type "array", not "object"/],
+    [{ properties: { 'a>\nb': {} } }, /contains what ends a name/],
+    [{ required: ['z'], additionalProperties: false }, /nothing can satisfy/],
+  ]))
+    await assert.rejects(ask(given), { code: 'GRAMMAR', message });
+  for (const given of [null, [], 'x', 5])
+    await assert.rejects(
+      model
+        .reply(messages, {
+          tools: [{ type: 'function', function: { name: 'f', parameters: given } }],
+          toolChoice: 'auto',
+        })
+        .done(),
+      { code: 'ARGUMENT', message: /a tool is/ },
+    );
+  await engine.close();
+});
+
+test('arguments in a conversation that are not JSON, or nested thousands deep, are refused', async () => {
+  const engine = await createEngine({ threads: 1 });
+  let deep = {};
+  for (let i = 0; i < 5000; i++) deep = { deep };
+  for (const name of /** @type {const} */ (['none', 'hermes', 'texts'])) {
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name])));
+    for (const given of ['['.repeat(5000) + ']'.repeat(5000), deep, '{']) {
+      const call = { type: /** @type {const} */ ('function'), id: 'a', function: { name: 'f', arguments: given } };
+      const asked = /** @type {any} */ ([...messages, { role: 'assistant', content: '', tool_calls: [call] }]);
+      const refusal = { code: 'ARGUMENT', message: /the arguments of a call are n/ };
+      for (const toolChoice of /** @type {const} */ ([undefined, 'none', 'auto']))
+        await assert.rejects(model.reply(asked, { toolChoice, maxTokens: 1 }).done(), refusal);
+      if (typeof given !== 'string') continue;
+      await assert.rejects(model.chat.completions.create({ messages: asked, max_tokens: 1 }), refusal);
+    }
+  }
+  await engine.close();
+});
+
 test('references in parameters are those of each tool: by pointer, $anchor and $id', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
