@@ -56,10 +56,6 @@ const written = (messages, { texts, none }) =>
     return { ...message, content: message.content || (none ? null : ''), tool_calls: calls };
   });
 
-/** @param {string} problem */
-const wrongArguments = (problem) =>
-  new BqError('ARGUMENT', `the arguments of a call ${problem}`, { details: { param: 'messages' } });
-
 /** ARGUMENT. @param {any} given  a text of JSON, or what it says @param {boolean} texts */
 function argumentsOf(given, texts) {
   const value = typeof given === 'string' ? parsed(given || '{}') : (given ?? {});

@@ -14,7 +14,13 @@ import { pause, team } from './teams.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
 // A busy machine lets threads come late, which is no fault: only tests of that say otherwise.
-beforeEach((t) => void setTimeouts(t, { threadStart: Infinity, threadsReady: Infinity }));
+beforeEach(
+  (t) =>
+    void setTimeouts(/** @type {import("node:test").TestContext} */ (t), {
+      threadStart: Infinity,
+      threadsReady: Infinity,
+    }),
+);
 
 /** The whole ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
 const CYCLES = Number(process.env.BQ4_THREAD_CYCLES ?? 300);
