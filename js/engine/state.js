@@ -4,8 +4,8 @@ import { BqError } from '../shared/errors.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-/** Bytes that cross at once. */
-const PIECE = 65536;
+/** Bytes that cross at once: what a heap has room for beside all that was planned. */
+const PIECE = 4096;
 /** The head, and where it says how many tokens there are, and how many of them are computed. */
 const HEAD = 128;
 const [TOKENS, COMPUTED] = [56, 60];

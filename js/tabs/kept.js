@@ -23,6 +23,7 @@ import { PROTOCOL } from '../shared/protocol.js';
  * @property {Hears} hears
  * @property {{ connection: Connection, id: number, on: number | string } | null} sent
  * @property {Part[]} parts   that have come of a generation
+ * @property {number} read    of these, when it was aborted
  * @property {number} losses  leaders that went away amid it
  * @property {boolean} held
  * @property {AbortController} life  of a generation: aborted when it is no longer wanted
@@ -64,7 +65,8 @@ const restarted = (why, { parts }) =>
   });
 
 /** What came of a generation that is no longer wanted while nobody computes it. @param {Call} call @returns {Result} */
-const leftOff = ({ parts, request }) => {
+const leftOff = ({ parts: received, read, request }) => {
+  const parts = received.slice(0, read);
   const reasoning = parts.map((part) => part.reasoning ?? '').join('');
   return {
     ids: parts.map(({ id }) => id),
@@ -231,6 +233,7 @@ export class Kept {
       hears,
       sent: null,
       parts: [],
+      read: Infinity,
       losses: 0,
       held: false,
       life: new AbortController(),
@@ -249,7 +252,9 @@ export class Kept {
     const call = this.#calls.get(id);
     if (!call) return;
     call.sent?.connection.tell({ id: call.sent.id, ...what });
-    if (what.abort) call.life.abort(unpackError(what.abort));
+    if (!what.abort) return;
+    call.read = what.read ?? Infinity;
+    call.life.abort(unpackError(what.abort));
   }
 
   /** @param {Request} request */
