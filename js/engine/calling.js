@@ -139,7 +139,9 @@ export async function calling(model, messages, { format, tools = [], toolChoice 
 export async function turnOf(model, { thinking, marks, options, form, callable }) {
   const { responseFormat, stopTokens = [], toolChoice, parallelCalls = true } = options;
   const guides = await model.guides();
-  const ids = (/** @type {string} */ text) => model.encode(text, { addSpecial: false, parseSpecial: true });
+  // Behind other text: vocabularies of SentencePiece put a space in front of one that begins.
+  const ids = (/** @type {string} */ text) =>
+    model.encode(text, { addSpecial: false, parseSpecial: true, continues: true });
   const special = (/** @type {number} */ id) =>
     model.flags(id) & SPECIAL ? decoder.decode(guides.machine.token(id)) || null : null;
   const tools = callable.map(({ function: called }) => called);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes } from '../../js/engine.js';
+import { FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
 import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/templates/call-form.js';
 import { EOS } from '../../js/templates/texts.js';
 import { compile } from '../../js/templates/jinja.js';
@@ -402,6 +403,49 @@ test('calls that are names and values: required names without a schema, texts th
         .done(),
       { code: 'ARGUMENT', message: /a tool is/ },
     );
+  await engine.close();
+});
+
+test('a vocabulary that puts a space in front of a text puts none in front of what ends reasoning and calls', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const bytesOf = (/** @type {string} */ text) => new TextEncoder().encode(text);
+  const tokens = {
+    kind: KIND.spm,
+    flags: FLAG.addSpace | FLAG.byteFallback,
+    ...{ bos: 1, eos: 2, unk: 0, pad: NONE, eog: [2], merges: [] },
+    tokens: [
+      ...['<unk>', '<s>', '</s>'].map((text, i) => ({
+        bytes: bytesOf(text),
+        score: 0,
+        kind: i ? TOKEN.control : TOKEN.unknown,
+      })),
+      ...Array.from({ length: 256 }, (_, byte) => ({ bytes: Uint8Array.of(byte), score: 0, kind: TOKEN.byte })),
+      ...[...' </think>[]{}:",'].map((text) => ({ bytes: bytesOf(text), score: -1, kind: TOKEN.normal })),
+    ],
+  };
+  const config = { context: 2048, vocab: tokens.tokens.length };
+  const load = async (/** @type {string} */ prompt) => {
+    const calls = each(`{{ '{"name": "' + f.name + '", "arguments": ' + ${args} + '}' }}`, {
+      before: '[',
+      after: ']',
+      between: ', ',
+    });
+    const template = `${told}{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}${calls}</s>{% endfor %}{% if add_generation_prompt %}${prompt}{% endif %}`;
+    return engine.load(fromBytes(await tinyModel({ tokens, config, template, chat: null })));
+  };
+  const schema = { type: 'object', properties: { a: { enum: [3] } }, required: ['a'], additionalProperties: false };
+  const thinks = await load('[assistant]<think>');
+  const held = { maxTokens: 60, seed: 1, responseFormat: /** @type {const} */ ({ type: 'json_schema', schema }) };
+  const { ids, text } = await thinks.reply(messages, held);
+  assert.equal(text, '{"a": 3}');
+  assert.match(await thinks.detokenize(ids), /[^ ]<\/think>\n*\{"a": 3\}$/);
+  const plain = await load('[assistant]');
+  const tools = [{ type: 'function', function: { name: 'f', parameters: schema } }];
+  for (let seed = 1; seed <= 3; seed++) {
+    const { ids: all } = await plain.reply(messages, { ...held, tools, toolChoice: 'auto', seed, maxTokens: 300 });
+    const written = await plain.detokenize(all);
+    assert.ok(!written.includes(' ]'), written);
+  }
   await engine.close();
 });
 
