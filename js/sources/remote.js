@@ -23,7 +23,9 @@ const wait = (ms, signal) =>
   new Promise((resolve, reject) => {
     const abort = () => (clearTimeout(timer), reject(signal?.reason));
     const timer = setTimeout(() => (signal?.removeEventListener('abort', abort), resolve()), ms);
-    signal?.addEventListener('abort', abort, { once: true });
+    // A listener of failures may have aborted already.
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
   });
 
 /** What to do about a policy that forbids an address; '' where none is known to. @param {string} url */

@@ -12,6 +12,8 @@ import { Wasm } from '../../js/wasm/wasm.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
 const TOKENS = 60;
 const model = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
@@ -129,13 +131,16 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
     [fromUrl(server.url), false],
   ])) {
     calls = {};
+    const restore = setTimeouts(t, { warmUp: source.kind === 'url' ? 1 : 60_000 }); // longer than all bytes need
     const loading = engine.load(source, { streaming });
     if (streaming) {
       const model = await loading;
-      await new Promise((resolve) => setTimeout(resolve, 300)); // longer than what begins a while later
+      // Behind this timer what begins a while later would have begun.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
       await model.close();
     } else if (source.kind === 'url') {
-      while (counted()[1] < 1) await new Promise((resolve) => setTimeout(resolve, 10));
+      await until('a slice of the prompt', () => counted()[1] > 0);
       release();
       await (await loading).close();
       const [made, ran, freed] = counted();
@@ -144,6 +149,7 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
       continue;
     }
     await loading;
+    restore();
     assert.deepEqual(counted(), [0, 0, 0]);
   }
 });
@@ -157,6 +163,7 @@ test('a prompt for warming up that cannot be computed, or whose model is closed,
     if (name === 'bqw_session_create') onCreate(this);
     return call.call(this, name, ...args);
   };
+  setTimeouts(t, { warmUp: 1 });
   /** Begins a load that waits for its last byte, until a session is made to warm up. @param {(wasm: Wasm, engine: import('../../js/shared/types.js').Engine) => void} then */
   const begin = async (then) => {
     const engine = await createEngine({ threads: 1 });
@@ -185,7 +192,7 @@ test('a prompt for warming up that cannot be computed, or whose model is closed,
   /** @type {(() => void)[]} */
   const free = [];
   const full = await begin((wasm) => free.push(...fill(wasm).map((block) => () => wasm.call('bqw_free', block))));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await new Promise((resolve) => setImmediate(resolve)); // it has found no memory
   for (const block of free) block();
   full.release();
   const session = await (await full.loading).createSession();

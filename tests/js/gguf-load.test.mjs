@@ -11,6 +11,7 @@ import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/e
 import { readHeader } from '../../js/sources/gguf-header.js';
 import { openBytes } from '../../js/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
 import { convertGguf } from '../../bin/convert-gguf.js';
 import { tensorTable } from '../../js/convert/names.js';
 import { q6kOfIq3s } from '../../js/gguf/iq3s.js';
@@ -135,16 +136,20 @@ test('a damaged chunk in the cache is noticed, and fetched again alone', async (
   assert.deepEqual(readFileSync(name)[1_500_000], bytes[1_500_000] ^ 16, 'it was repaired');
 });
 
+/** Until so many bytes of a download have been kept. @param {import('../../js/shared/types.js').Engine} engine @param {number} bytes */
+function untilKept(engine, bytes) {
+  const kept = async () => (await engine.store?.list())?.[0]?.cachedBytes ?? 0;
+  return until(`${bytes} bytes to be kept`, async () => (await kept()) > bytes, { state: kept });
+}
+
 test('a download that breaks goes on where it was', async (t) => {
   const { server, engine, source, asked } = await opened(t);
   server.faults = [{ hold: 3_600_000 }];
   const stop = new AbortController();
-  const half = engine.load(source, {
-    ...options,
-    signal: stop.signal,
-    onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300),
-  });
-  await assert.rejects(half, { name: 'AbortError' });
+  const half = assert.rejects(engine.load(source, { ...options, signal: stop.signal }), { name: 'AbortError' });
+  await untilKept(engine, 2_000_000);
+  stop.abort();
+  await half;
   server.faults = [];
   const kept = (await engine.plan(source)).cached.bytes;
   assert.ok(kept > 2_000_000, `${kept} bytes are kept`);
@@ -183,14 +188,10 @@ test('another file at the address: the rest of the old one is not mixed with it'
     const longer = Buffer.concat([other, Buffer.alloc(headers.etag ? 0 : 32)]);
     server.faults = [{ hold: 3_600_000, headers, expose: true }];
     const stop = new AbortController();
-    await assert.rejects(
-      engine.load(source, {
-        ...options,
-        signal: stop.signal,
-        onProgress: ({ loaded }) => loaded > 3_000_000 && setTimeout(() => stop.abort(), 300),
-      }),
-      { name: 'AbortError' },
-    );
+    const half = assert.rejects(engine.load(source, { ...options, signal: stop.signal }), { name: 'AbortError' });
+    await untilKept(engine, 2_000_000);
+    stop.abort();
+    await half;
     assert.ok((await engine.plan(source)).cached.bytes > 2_000_000);
     server.faults = [{ file: longer, headers: headers.etag ? { etag: '"two"' } : {}, expose: true }];
     assert.equal(await idsOf(await engine.load(source, options)), expected);

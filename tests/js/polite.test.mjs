@@ -9,11 +9,8 @@ import { inTime, until } from '../waiting.mjs';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 
-/** Waits long enough for much to be computed, were it not held up. */
-const aWhile = () => new Promise((resolve) => setTimeout(resolve, 60));
-
 test('a paused engine computes nothing, amid a prompt and between tokens, and then goes on where it was', async (t) => {
-  const { engine, session, read } = await counted(t);
+  const { engine, session, read, roundTrips } = await counted(t);
   const { ids } = await session.generate(prompt, { temperature: 0, maxTokens: 20 });
   await session.append([7]);
   for (const amid of ['the prompt', 'the reply']) {
@@ -27,7 +24,7 @@ test('a paused engine computes nothing, amid a prompt and between tokens, and th
     await engine.pause();
     await engine.pace('run'); // what a page shown again asks for is not the caller's resume
     const paused = read();
-    await aWhile();
+    await roundTrips();
     assert.deepEqual(read(), paused, `nothing is computed amid ${amid}`);
     if (amid === 'the prompt') assert.equal(paused.samples, before.samples);
     await engine.resume();
@@ -38,7 +35,7 @@ test('a paused engine computes nothing, amid a prompt and between tokens, and th
 });
 
 test('one generation is paused, another goes on', async (t) => {
-  const { model, session, read } = await counted(t);
+  const { model, session, read, roundTrips } = await counted(t);
   const one = session.generate(prompt, { temperature: 0, maxTokens: 30 });
   const wanted = (await session.generate(prompt, { temperature: 0, maxTokens: 30 })).ids;
   await session.truncate(1);
@@ -46,7 +43,7 @@ test('one generation is paused, another goes on', async (t) => {
   await iterator.next();
   await one.pause();
   const paused = read();
-  await aWhile();
+  await roundTrips();
   assert.deepEqual(read(), paused);
   assert.ok((await model.tokenize('still there')).length, 'the worker listens');
   await one.resume();
@@ -64,7 +61,7 @@ test('what is paused can be aborted and closed', async (t) => {
   const aborted = session.generate([1, 2, 3], { signal: controller.signal }).done();
   const other = await model.createSession();
   const closed = other.generate([1, 2, 3]).done();
-  await aWhile();
+  await new Promise((resolve) => setImmediate(resolve)); // both have begun, and wait
   controller.abort();
   await assert.rejects(inTime('the abort', aborted), { name: 'AbortError' });
   await other.close();
@@ -107,7 +104,7 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
 });
 
 test('a cap of the rate: one token, and no other before its time', async (t) => {
-  const { session, read } = await counted(t);
+  const { session, read, roundTrips } = await counted(t);
   const { ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 });
   const capped = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5, maxTokensPerSecond: 500 });
   assert.deepEqual(capped.ids, ids);
@@ -117,7 +114,7 @@ test('a cap of the rate: one token, and no other before its time', async (t) => 
   const iterator = run[Symbol.asyncIterator]();
   await iterator.next();
   const second = iterator.next();
-  await aWhile();
+  await roundTrips();
   assert.equal(read().samples - before.samples, 1);
   controller.abort();
   await assert.rejects(second, { name: 'AbortError' });

@@ -11,6 +11,7 @@ import { createSharedEngine } from '../../js/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, prompt } from './counted.mjs';
+import { setTimeouts } from './timeouts.mjs';
 import { tinyModel } from './fixture.mjs';
 import { interruptLeader } from './interrupt-leader.mjs';
 
@@ -540,6 +541,7 @@ test('the leader goes amid a load that streams: the model that is there already 
 });
 
 test('a reply that nobody reads any more is not waited for', async (t) => {
+  setTimeouts(t, { sessionWait: 1, sessionLook: 1 });
   const here = await place(t);
   const models = [await here.load(await here.tab({ patience: 300 })), await here.load(await here.tab())];
   const left = models[1].generate(prompt, { temperature: 0, maxTokens: 100 })[Symbol.asyncIterator]();
