@@ -49,7 +49,7 @@ await chromiumFirst((name) => {
       const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];
       const { createWorkerEngine, fromBytes } = await import(js);
       const { tinyModel, tokenizer } = await import(fixture);
-      const counters = new Int32Array(new SharedArrayBuffer(8));
+      const counters = new Int32Array(new SharedArrayBuffer(16));
       // A function: where Firefox hangs as it starts threads, a second worker takes over.
       const engine = await createWorkerEngine({
         worker: async () => {

@@ -220,7 +220,7 @@ test('one message per token to the page, and one back for every few', async () =
   [received, sent] = [0, 0];
   const { ids } = await session.generate('Once upon a time', OPTIONS).done();
   assert.equal(ids.length, TOKENS);
-  assert.equal(received, TOKENS + 1, 'its tokens and its end');
-  assert.ok(sent <= 1 + TOKENS / (CREDITS / 2), `${sent} messages: the call, and credits`);
+  assert.equal(received, TOKENS + 2, 'its tokens, the question whether all were read, and its end');
+  assert.ok(sent <= 2 + TOKENS / (CREDITS / 2), `${sent} messages: the call, credits, and that all were read`);
   await engine.close();
 });
