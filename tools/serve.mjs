@@ -125,11 +125,12 @@ function inside(folder, path) {
   }
 }
 
-/** Where a public path lies; undefined: a link in its folder leads elsewhere. The folder itself may be a link, as node_modules may. @param {string} path @param {string} root @param {readonly string[]} folders */
+/** Where a public path lies; undefined: in no public folder, or a link leads elsewhere. The folder itself may be a link, as node_modules may. @param {string} path @param {string} root @param {readonly string[]} folders */
 function placeOf(path, root, folders) {
   const folder = folders
     .filter((one) => path === one || path.startsWith(`${one}/`))
     .sort((a, b) => b.length - a.length)[0];
+  if (folder === undefined) return undefined;
   return path === folder ? join(root, path) : inside(join(root, folder), path.slice(folder.length));
 }
 
