@@ -100,14 +100,14 @@ function chosen(tools, choice) {
  * @returns {Promise<{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] }>}
  */
 export async function calling(model, messages, { format, tools = [], toolChoice }) {
-  for (const tool of tools)
-    if (typeof tool.function?.name !== 'string' || !tool.function.name || !isSchema(tool.function.parameters))
-      throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
   if (toolChoice === undefined) {
     const { knows, form } = await spokenIn(model, format);
     const all = knows ? (form ? written(messages, form) : messages) : plainly(written(messages, TOLD), []);
     return { messages: all, tools: tools.length ? tools : undefined, form: null, callable: [] };
   }
+  for (const tool of tools)
+    if (typeof tool.function?.name !== 'string' || !tool.function.name || !isSchema(tool.function.parameters))
+      throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
   const callable = chosen(tools, toolChoice);
   if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
     throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
