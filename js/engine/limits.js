@@ -1,11 +1,9 @@
 /** A generation's limits in time: when it ends, and how soon a token may follow another. Loaded when first asked for. */
 import { unlessAborted } from '../shared/async.js';
+import { LONGEST_MS } from '../shared/timeouts.js';
 
 /** @import { GenerateOptions } from '../shared/types.js' */
 /** @import { Timeline } from './timeline.js' */
-
-/** The longest that a timer can be set to. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 /**
  * Waits until a moment, or until a timeline is closed, or a promise settles.

@@ -2,6 +2,7 @@
  * A reply of several parts, each held to what it has to be: what a model thinks first, then its answer, in a format where one was asked for,
  * or calls of tools. Loaded for replies that may call, and for those in a format of models that reason.
  */
+import { overlap } from '../chat/stop-strings.js';
 
 /** @import { Thinking } from '../chat/thinking.js' */
 /** @import { Guide, Guides } from './guide.js' */
@@ -13,12 +14,6 @@ const [SHARE, MOST] = [1 / 4, 256];
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-
-/** The end of a text that may be the beginning of another. @param {string} text @param {string} wanted */
-function overlap(text, wanted) {
-  for (let n = Math.min(text.length, wanted.length - 1); n > 0; n--) if (text.endsWith(wanted.slice(0, n))) return n;
-  return 0;
-}
 
 /** @param {Uint32Array} mask @param {number} id */
 const has = (mask, id) => Boolean(mask[id >>> 5] & (1 << (id & 31)));

@@ -48,6 +48,9 @@ export const TIMEOUTS = {
   keepAhead: 100,
 };
 
+/** Timers can't be set for longer, in milliseconds. */
+export const LONGEST_MS = 2 ** 31 - 1;
+
 const PLACE = Symbol.for('bq4.timeouts');
 
 /** @returns {Overrides | undefined} */

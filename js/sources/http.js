@@ -5,14 +5,12 @@
  * is told, not mended: that is remote.js.
  */
 import { BqError } from '../shared/errors.js';
+import { LONGEST_MS } from '../shared/timeouts.js';
 
 /** @import { ByteSource } from './types.js' */
 
 /** Bytes read at once where the platform can read into memory that is there. */
 const ROOM = 1 << 18;
-
-/** Timers can't be set for longer, in milliseconds: whoever waits so long waits for ever. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 /** Milliseconds between the last look at an answer and its end. */
 const LEAVE_MS = 100;

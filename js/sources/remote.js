@@ -3,6 +3,7 @@
  * good is asked of the next mirror. Bytes of two files are never mixed: a mirror must begin as the file did.
  */
 import { BqError, onDemand } from '../shared/errors.js';
+import { LONGEST_MS } from '../shared/timeouts.js';
 import { HttpSource } from './http.js';
 
 /** @import { ByteSource, Source } from './types.js' */
@@ -13,8 +14,6 @@ const PARALLEL = 3;
 const BQ4F = [0x42, 0x51, 0x34, 0x46];
 /** Statuses that may be another one soon. */
 const PASSING = [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524];
-/** Timers can't be set for longer, in milliseconds. */
-const LONGEST_MS = 2 ** 31 - 1;
 /** What a signed address answers that is no longer good. */
 const EXPIRED = [401, 403, 410];
 
