@@ -34,7 +34,11 @@ const LEFT_OUT = ['.git', 'node_modules', join('build', 'reports')];
 const isCompiled = ({ file }) => !FILES[file].startsWith('js/');
 
 /** @param {Mutation} mutation */
-const roomOf = ({ file }) => FILES[file].split('/').slice(0, FILES[file].startsWith('web/') ? 1 : 2).join('/');
+const roomOf = ({ file }) =>
+  FILES[file]
+    .split('/')
+    .slice(0, FILES[file].startsWith('web/') ? 1 : 2)
+    .join('/');
 
 /** What a result is the result of. @param {Mutation} mutation */
 const digestOf = ({ file, from, to }) => JSON.stringify([FILES[file], from, to]);
@@ -43,13 +47,19 @@ const digestOf = ({ file, from, to }) => JSON.stringify([FILES[file], from, to])
 function mutated({ id, file, from, to }, text) {
   const found = text.split(from).length - 1;
   if (found !== 1)
-    throw new SetupError(`mutation ${id}: ${FILES[file]} has its text ${found} times, not once: ${JSON.stringify(from)}`);
+    throw new SetupError(
+      `mutation ${id}: ${FILES[file]} has its text ${found} times, not once: ${JSON.stringify(from)}`,
+    );
   return text.replace(from, () => to);
 }
 
 /** A test's file, or the program that it is. @param {string} test */
 const pathOf = (test) =>
-  test.startsWith('c:') ? `tests/c/${test.slice(2)}.c` : test.startsWith('js:') ? `tests/js/${test.slice(3)}.test.mjs` : test;
+  test.startsWith('c:')
+    ? `tests/c/${test.slice(2)}.c`
+    : test.startsWith('js:')
+      ? `tests/js/${test.slice(3)}.test.mjs`
+      : test;
 
 /** Everything that is wrong with the list. @returns {string[]} */
 function problems() {
@@ -94,7 +104,8 @@ class Copy {
         return !LEFT_OUT.includes(name) && !(name === 'build' && kept && existsSync(join(this.root, name)));
       },
     });
-    if (!existsSync(join(this.root, 'node_modules'))) symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
+    if (!existsSync(join(this.root, 'node_modules')))
+      symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }
 
   /** @param {Mutation | null} mutation  in place of the one before */
@@ -181,7 +192,8 @@ function known() {
 /** @param {Outcome[]} results */
 function writeTable(results) {
   const rooms = [...new Set(MUTATIONS.map(roomOf))];
-  const count = (/** @type {Outcome[]} */ of, /** @type {Verdict} */ verdict) => of.filter((one) => one.verdict === verdict);
+  const count = (/** @type {Outcome[]} */ of, /** @type {Verdict} */ verdict) =>
+    of.filter((one) => one.verdict === verdict);
   const row = (/** @type {string} */ name, /** @type {Outcome[]} */ of) => [
     name,
     of.length,
@@ -190,7 +202,12 @@ function writeTable(results) {
       .map(({ breaks }) => breaks)
       .join('; '),
   ];
-  const rows = rooms.map((room) => row(`\`${room}/\``, results.filter((one) => one.room === room)));
+  const rows = rooms.map((room) =>
+    row(
+      `\`${room}/\``,
+      results.filter((one) => one.room === room),
+    ),
+  );
   const all = row('together', results).with(3, '');
   const dates = results.map(({ date }) => date).sort();
   const note = `Run ${dates[0]?.slice(0, 10) ?? 'never'}, on ${[...new Set(results.map((one) => one.machine))].join('; ')}.`;
@@ -208,7 +225,8 @@ await command(async () => {
   const ids = words.filter((word) => !word.startsWith('--'));
   const wanted = MUTATIONS.filter(
     ({ id }) =>
-      (!ids.length || ids.some((begin) => id.startsWith(begin))) && (!words.includes('--survivors') || survived.has(id)),
+      (!ids.length || ids.some((begin) => id.startsWith(begin))) &&
+      (!words.includes('--survivors') || survived.has(id)),
   );
   // What needs no compiler first, and what is compiled to modules last.
   const effort = (/** @type {Mutation} */ one) => (isCompiled(one) ? (one.tests[0].startsWith('c:') ? 1 : 2) : 0);
