@@ -11,6 +11,7 @@ import { companionOf } from '../../js/plan/companion.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/sources/index.js';
 import { readRange } from '../../js/sources/read.js';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
 
 const bytes = Uint8Array.from({ length: 2_500_000 }, (_, i) => (i * 2654435761) >>> 24);
 const folder = mkdtempSync(join(tmpdir(), 'bq4-sources-'));
@@ -167,8 +168,10 @@ test('http: a server that stalls is left by an abort', async () => {
     const controller = new AbortController();
     const file = await openSource(fromUrl(server.url));
     const reading = readRange(file, 0, Infinity, controller.signal);
-    setTimeout(() => controller.abort(), 20);
-    await assert.rejects(reading, { name: 'AbortError' });
+    const ended = assert.rejects(reading, { name: 'AbortError' });
+    await until('the bytes before the stall', () => server.requests[0]?.sent === 1000);
+    controller.abort();
+    await ended;
     await file.close();
     await server.close();
   }
