@@ -1,6 +1,7 @@
 // Firefox for a test, through WebDriver BiDi: playwright can't drive a stock Firefox, puppeteer can.
 import puppeteer from 'puppeteer-core';
 import { findFirefox } from '../../tools/setup/system.mjs';
+import { watchPage } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 
@@ -39,6 +40,7 @@ export async function launchFirefox({ prefs = {} } = {}) {
       await page.setViewport({ width: 1280, height: 900 });
       /** @type {string[]} */
       const trouble = [];
+      watchPage(page);
       page.on('pageerror', (error) => trouble.push(`exception: ${/** @type {any} */ (error)?.stack ?? error}`));
       page.on('console', (message) => {
         if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);

@@ -9,8 +9,11 @@ import puppeteer from 'puppeteer-core';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { until } from '../waiting.mjs';
 import { spawnChromium } from './chromium.mjs';
+import { failOnFaults, watchPage } from './console.mjs';
 import { host } from './host.mjs';
 import { missing } from './launch.mjs';
+
+failOnFaults();
 
 /** Begins a reply without end, whose tokens and paces the page counts. @param {{ background: string, pressure?: string }} manners */
 async function begin(manners) {
@@ -45,6 +48,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     site = await host();
     browser = await puppeteer.connect({ browserWSEndpoint: own.endpoint, defaultViewport: null });
     page = await browser.newPage();
+    watchPage(page);
     await page.goto(site.url);
     // Before the engine begins to watch it.
     protocol = await page.createCDPSession();
@@ -99,6 +103,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
 
   test("hidden it is slow where that is asked for, and doesn't stop", async () => {
     const one = await browser.newPage();
+    watchPage(one);
     await one.goto(site.url);
     await one.evaluate(begin, { background: 'slow' });
     await goesOn(one);

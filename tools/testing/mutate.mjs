@@ -4,13 +4,23 @@
 //
 //     node tools/testing/mutate.mjs                 all of them, for an hour or two
 //     node tools/testing/mutate.mjs log-sum fork    those whose ids begin so
-//     node tools/testing/mutate.mjs --survivors     those that no test has caught the last time
+//     node tools/testing/mutate.mjs --survivors     those that no test has caught so far
 //     node tools/testing/mutate.mjs --check         only whether the list fits the product
 //     node tools/testing/mutate.mjs --table         only the table in docs/RELIABILITY.md
 //
 // Results lie in build/reports/mutations.json; those of mutations that were not run again stay. `BQ4_MUTANTS` names a folder for
 // the copy, which is then kept: what was compiled there is not compiled again.
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { FILES, MUTATIONS } from '../../tests/mutations/list.mjs';
@@ -26,7 +36,9 @@ import { machine, replaceTable, tableOf } from './figures.mjs';
 const REPORT = join(ROOT, 'build', 'reports', 'mutations.json');
 const DOCUMENT = join(ROOT, 'docs', 'RELIABILITY.md');
 /** Seconds that a test, or what it is built of, may take. A test that hangs has failed. */
-const [TEST, BUILD] = [400, 900];
+const [TEST, BUILD] = [300, 900];
+/** Seconds that one of the tests of a file may take. */
+const ONE_TEST = 90;
 /** What is not copied: `build` is, since it holds what was compiled. */
 const LEFT_OUT = ['.git', 'node_modules', join('build', 'reports')];
 
@@ -104,6 +116,9 @@ class Copy {
         return !LEFT_OUT.includes(name) && !(name === 'build' && kept && existsSync(join(this.root, name)));
       },
     });
+    // A run that was killed may have left what was compiled of a fault.
+    const now = new Date();
+    if (kept) for (const path of Object.values(FILES)) utimesSync(join(this.root, path), now, now);
     if (!existsSync(join(this.root, 'node_modules')))
       symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }
@@ -149,7 +164,7 @@ class Copy {
     const node = /** @type {string} */ (this.tools.node);
     const line = test.startsWith('c:')
       ? [`build/test-gcc/${test.slice(2)}`]
-      : [node, `--test-timeout=${1000 * (TEST / 2)}`, '--test', pathOf(test)];
+      : [node, `--test-timeout=${1000 * ONE_TEST}`, '--test-force-exit', '--test', pathOf(test)];
     return (await this.#run(line, TEST)).status === 0 ? 'passed' : 'failed';
   }
 
@@ -221,12 +236,12 @@ await command(async () => {
   if (wrong.length) throw new SetupError(wrong.join('\n'));
   if (words.includes('--check')) return console.log(`${MUTATIONS.length} mutations fit the product`);
   if (words.includes('--table')) return writeTable(known());
-  const survived = new Set(known().flatMap(({ id, verdict }) => (verdict === 'caught' ? [] : [id])));
+  const caughtOnes = new Set(known().flatMap(({ id, verdict }) => (verdict === 'caught' ? [id] : [])));
   const ids = words.filter((word) => !word.startsWith('--'));
   const wanted = MUTATIONS.filter(
     ({ id }) =>
       (!ids.length || ids.some((begin) => id.startsWith(begin))) &&
-      (!words.includes('--survivors') || survived.has(id)),
+      (!words.includes('--survivors') || !caughtOnes.has(id)),
   );
   // What needs no compiler first, and what is compiled to modules last.
   const effort = (/** @type {Mutation} */ one) => (isCompiled(one) ? (one.tests[0].startsWith('c:') ? 1 : 2) : 0);

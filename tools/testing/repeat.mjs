@@ -74,13 +74,14 @@ const minutes = (seconds) => (seconds / 60).toFixed(1);
 
 /** All runs of a machine, idle or not, as one row each. @param {Run[]} runs */
 export function table(runs) {
+  /** @type {Map<string, Run[]>} */
   const kinds = new Map();
   for (const run of runs) {
     const kind = `${run.machine}${run.load ? `, beside ${BUSY} busy programs` : ''}`;
     kinds.set(kind, [...(kinds.get(kind) ?? []), run]);
   }
-  const rows = [...kinds].map(([kind, /** @type {Run[]} */ some]) => {
-    const seconds = some.map((/** @type {Run} */ run) => run.seconds);
+  const rows = [...kinds].map(([kind, some]) => {
+    const seconds = some.map((run) => run.seconds);
     const names = [...new Set(some.flatMap(({ flaky, failures }) => [...flaky, ...failures]))];
     return [
       kind,
