@@ -145,7 +145,7 @@ export const MUTATIONS = [
     from: 'bytes > left || (bytes + 7) / 8 * 8 > left',
     to: 'bytes > left',
     breaks: 'a section has the padding that it needs',
-    tests: ['c:test_format'],
+    tests: ['c:test_format', 'c:test_directory'],
   },
   {
     id: 'tensor-length',
