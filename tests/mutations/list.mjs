@@ -193,7 +193,7 @@ export const MUTATIONS = [
     id: 'bpe-fuse-unknown',
     file: 'text/bpe',
     from: 'if (known || !(fuse && unknown))',
-    to: 'if (known || !fuse)',
+    to: 'if (known || (fuse && unknown))',
     breaks: 'of unknown characters in a row one token is left, not none',
     tests: ['c:test_tokenizer', 'c:test_tokenizer_files'],
   },
