@@ -49,11 +49,14 @@ function watched({ address, picture, look }) {
 /**
  * Watches a page of a driver that tells what happens on it, Playwright or Puppeteer.
  * @param {{ url: () => string, screenshot: () => Promise<Uint8Array>, on: (event: any, hear: (value: any) => void) => unknown }} driven
+ * @param {(error: any) => boolean} [isFault]  whether an error of the page is one that nothing has caught
  */
-export function watchPage(driven) {
+export function watchPage(driven, isFault = () => true) {
   const page = watched({ address: () => driven.url(), picture: () => driven.screenshot(), look: undefined });
   driven.on('close', () => (page.closed = true));
-  driven.on('pageerror', (error) => page.faults.push(`exception: ${error?.stack ?? error}`));
+  driven.on('pageerror', (error) =>
+    (isFault(error) ? page.faults : page.messages).push(`exception: ${error?.stack ?? error}`),
+  );
   driven.on('console', (message) => {
     const text = message.text();
     if (text.startsWith(POLICY)) page.faults.push(text);
