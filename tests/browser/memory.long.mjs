@@ -9,8 +9,11 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch } from './launch.mjs';
 import { ROOT } from './site.mjs';
+
+failOnFaults();
 
 const FILE = 'build/bench/135m-bq4h.bq4';
 const CONTEXT = 2048;

@@ -147,6 +147,8 @@ test('headers that lie are refused, before anything is made of their numbers', a
   await refused(head(u64(0), u64(1), key('a', 8), u64(2 ** 40)), 'FORMAT', /1099511627776 bytes of text/);
   await refused(head(u64(0), u64(1), key('a', 9), list(8, 2 ** 40)), 'FORMAT', /1099511627776 texts/);
   await refused(head(u64(0), u64(1), key('a', 9), list(4, 100)), 'FORMAT', /100 elements/);
+  // As many bytes as there are, but no such numbers.
+  await refused(head(u64(0), u64(1), key('a', 9), list(4, 30)), 'FORMAT', /30 elements/);
   await refused(head(u64(0), u64(1), key('a', 9), list(9, 1)), 'FORMAT', /nests arrays/);
   await refused(head(u64(0), u64(1), key('a', 9), list(13, 1)), 'FORMAT', /unknown type 13/);
   await refused(head(u64(0), u64(1), key('a', 13)), 'FORMAT', /unknown type 13/);
