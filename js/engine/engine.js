@@ -196,7 +196,7 @@ class LocalEngine {
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const rare = planned.plan.rareTypes
-        ? await (await onDemand(import('../wasm/optional-kernels.js'))).rareKernels(this.#compiled)
+        ? await (await onDemand(import('../wasm/optional-kernels.js'))).loadOptionalKernels(this.#compiled)
         : undefined;
       wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
