@@ -6,7 +6,7 @@ import { THREAD_STACK } from './abi.js';
 import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
-import { gate } from '../shared/async.js';
+import { deferred } from '../shared/async.js';
 import { within } from '../shared/timeouts.js';
 import { onDemand } from '../shared/errors.js';
 import { startWorker } from '../shared/workers.js';
@@ -44,7 +44,7 @@ export async function startThread(url) {
   } else {
     worker = await startWorker('thread', url);
   }
-  /** @type {import('../shared/async.js').Gate<string>[]} */
+  /** @type {import('../shared/async.js').Deferred<string>[]} */
   const waiting = [];
   /** @type {Error | null} */
   let dead = null;
@@ -57,7 +57,7 @@ export async function startThread(url) {
     },
   );
   const next = () => {
-    const answer = gate();
+    const answer = deferred();
     if (dead) answer.reject(dead);
     else waiting.push(answer);
     return answer.promise;
