@@ -221,7 +221,7 @@ test('what is not supported is refused by name, with what is', async () => {
   const { 'llama.block_count': _, ...without } = METADATA;
   await assert.rejects(
     engine.load(fromBytes(gguf(without, tensors))),
-    (/** @type {any} */ e) => e.code === 'FORMAT' && /lacks "llama.block_count"/.test(e.message),
+    (/** @type {any} */ e) => e.code === 'FORMAT' && /no metadata value "llama.block_count"/.test(e.message),
   );
   await engine.close();
 });
