@@ -1,10 +1,12 @@
-/** Encoders. */
+/** Encoders: BERT. */
+import { GGUF_ATTENTION, ggufLayerNorm } from './gguf.js';
 import { activationOf, expect } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** An encoder: norms after the sum, every token sees all, hidden states instead of logits. @type {Family} */
+/** An encoder: norms after the residual sum, bidirectional attention, hidden states instead of logits. @type {Family} */
 export const bert = {
+  arch: 'bert',
   prefix: 'bert.',
   layers: 'encoder.layer.',
   outer: {
@@ -27,11 +29,10 @@ export const bert = {
   config: (hf) => {
     expect(
       (hf.position_embedding_type ?? 'absolute') === 'absolute',
-      `positions are embedded the "${hf.position_embedding_type}" way`,
+      `BERT with position embeddings of type "${hf.position_embedding_type}"`,
     );
-    expect(!hf.is_decoder && !hf.add_cross_attention, 'it is a decoder');
+    expect(!hf.is_decoder && !hf.add_cross_attention, 'BERT as a decoder');
     return {
-      arch: 'bert',
       layers: hf.num_hidden_layers,
       hidden: hf.hidden_size,
       heads: hf.num_attention_heads,
@@ -49,5 +50,29 @@ export const bert = {
       token_types: hf.type_vocab_size ?? 2,
       no_head: true,
     };
+  },
+  gguf: {
+    bert: {
+      arch: 'other',
+      outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
+      modules: () => ({
+        ...GGUF_ATTENTION,
+        attn_output_norm: 'ln1_post',
+        ffn_up: 'mlp.up',
+        ffn_down: 'mlp.down',
+        layer_output_norm: 'ln2_post',
+      }),
+      unread: /^(cls|cls\.output|cls\.norm)\./,
+      config: (facts) => ({
+        ...ggufLayerNorm(facts, 'gelu_erf'),
+        tied: false,
+        no_head: true,
+        norm_place: 'after_sum',
+        position: 'learned',
+        bidirectional: true,
+        embed_norm: true,
+        token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
+      }),
+    },
   },
 };
