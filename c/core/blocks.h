@@ -35,7 +35,7 @@ static inline size_t bq_grid_at(const bq_grid *g, size_t row, size_t k) {
 }
 
 /* Weights of the `most` from k on. */
-static inline size_t bq_grid_left(const bq_grid *g, size_t k, size_t most) {
+static inline size_t bq_grid_remaining(const bq_grid *g, size_t k, size_t most) {
   return g->cols - k < most ? g->cols - k : most;
 }
 

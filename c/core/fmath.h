@@ -18,10 +18,10 @@
 static inline float bq_sqrtf(float x) { return __builtin_sqrtf(x); }
 
 /* exp(x) = 2^n p(r): n = round(x / ln 2), r = x - n ln 2 in two steps, p a minimax polynomial
- * (relative error 3e-9). Within 1.5 units in the last place; 0 below BQ_EXP_LEAST, so that no
+ * (relative error 3e-9). Within 1.5 units in the last place; 0 below BQ_EXP_MIN, so that no
  * subnormal comes out; infinity from 88.73 on. */
-#define BQ_EXP_LEAST -87.33f
-#define BQ_EXP_MOST 89.0f
+#define BQ_EXP_MIN -87.33f
+#define BQ_EXP_MAX 89.0f
 #define BQ_EXP_LOG2E 0x1.715476p+0f
 #define BQ_EXP_ROUND 0x1.8p23f    /* x + this: an integer in the low bits */
 #define BQ_EXP_LN2_HI 0x1.62ep-1f /* few bits: n * hi is exact */
@@ -35,8 +35,8 @@ static inline float bq_sqrtf(float x) { return __builtin_sqrtf(x); }
 #define BQ_EXP_BIAS (0x4b400000u - 254u)
 
 static inline float bq_expf(float x) {
-  float c = x < BQ_EXP_LEAST ? BQ_EXP_LEAST : x; /* NaN passes both comparisons */
-  c = BQ_EXP_MOST < c ? BQ_EXP_MOST : c;
+  float c = x < BQ_EXP_MIN ? BQ_EXP_MIN : x; /* NaN passes both comparisons */
+  c = BQ_EXP_MAX < c ? BQ_EXP_MAX : c;
   float shifted = c * BQ_EXP_LOG2E + BQ_EXP_ROUND;
   float n = shifted - BQ_EXP_ROUND;
   float r = (c - n * BQ_EXP_LN2_HI) - n * BQ_EXP_LN2_LO;
@@ -47,14 +47,14 @@ static inline float bq_expf(float x) {
   p = (p * (r * r) + r) + 1.0f;
   uint32_t fields = bq_bits_of(shifted) - BQ_EXP_BIAS, half = fields >> 1;
   float e = (p * bq_float_of(half << 23)) * bq_float_of((fields - half) << 23);
-  return x < BQ_EXP_LEAST ? 0.0f : e;
+  return x < BQ_EXP_MIN ? 0.0f : e;
 }
 
 /* The error function, of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),
  * where q approximates log(erfc). Both minimax polynomials. Within 1.5 units in the last place; -0
  * stays -0. */
 #define BQ_ERF_MIDDLE 0x1.ep-1f
-#define BQ_ERF_MOST 4.0f /* from here on it is 1 */
+#define BQ_ERF_MAX 4.0f /* from here on it is 1 */
 #define BQ_ERF_P0 0x1.06eba8p-3f
 #define BQ_ERF_P1 -0x1.812742p-2f
 #define BQ_ERF_P2 0x1.ce2df4p-4f
@@ -83,7 +83,7 @@ static inline float bq_erff(float x) {
     p = p * s + BQ_ERF_P0;
     y = t + t * p;
   } else {
-    float c = BQ_ERF_MOST < t ? BQ_ERF_MOST : t; /* NaN passes */
+    float c = BQ_ERF_MAX < t ? BQ_ERF_MAX : t; /* NaN passes */
     float q = BQ_ERF_Q6 * c + BQ_ERF_Q5;
     q = q * c + BQ_ERF_Q4;
     q = q * c + BQ_ERF_Q3;

@@ -6,7 +6,7 @@
 #include "core/type.h"
 
 /* The most bytes that one stored block becomes. */
-enum { BQ_IMPORT_MOST = 320 };
+enum { BQ_IMPORT_MAX_BYTES = 320 };
 
 /* `n` stored blocks; dst has room for as many weights, exactly. */
 typedef void bq_import_fn(const uint8_t *src, size_t n, uint8_t *dst);

@@ -10,7 +10,7 @@
  * functions, so that each type gets its own loop. */
 typedef struct bq_tile_shape {
   uint32_t step;        /* k covered by a tile: 32, 64 or, with factors, 256 */
-  uint32_t bits;        /* 4; 8; 7: bytes below 128; 3, 2, BQ_TRITS: *small* weights */
+  uint32_t bits;        /* 4; 8; 7: bytes below 128; 3, 2, BQ_TERNARY: *small* weights */
   uint32_t block;       /* weights that share a scale, at most `step` */
   uint32_t scale_bytes; /* 4: f32; 2: f16; 1: a factor of an f16 in front of the tile */
   uint32_t min_bytes;   /* the same; 0: no minimum, and weights are signed */
@@ -18,7 +18,7 @@ typedef struct bq_tile_shape {
 
 /* From a row of BQ_TILED_TYPES. */
 #define BQ_TILE_STEP(block, scale_bytes) \
-  ((scale_bytes) == 1 ? BQ_FACTORED : (block) < 32 ? 32 : (block))
+  ((scale_bytes) == 1 ? BQ_SUPER_BLOCK : (block) < 32 ? 32 : (block))
 #define BQ_TILE_SHAPE(block, bits, scale_bytes, min_bytes) \
   ((bq_tile_shape){BQ_TILE_STEP(block, scale_bytes), bits, block, scale_bytes, min_bytes})
 
@@ -42,7 +42,7 @@ static inline uint32_t bq_tile_weights_at(bq_tile_shape s) {
   return bq_tile_mins_at(s) + bq_tile_blocks(s) * BQ_TILE_ROWS * s.min_bytes;
 }
 /* Of 32 weights of a row. */
-static inline uint32_t bq_tile_run_bytes(bq_tile_shape s) { return 4 * BQ_KEPT_BITS(s.bits); }
+static inline uint32_t bq_tile_run_bytes(bq_tile_shape s) { return 4 * BQ_BLOCK_BITS(s.bits); }
 static inline uint32_t bq_tile_size(bq_tile_shape s) {
   return bq_tile_weights_at(s) + s.step / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
 }
@@ -68,18 +68,18 @@ static inline uint32_t bq_tile_byte(bq_tile_shape s, uint32_t r, uint32_t k) {
   return bq_tile_weights_at(s) + run + (j * BQ_TILE_ROWS + r) * 4 + k % 4;
 }
 
-static inline bool bq_is_small(bq_tile_shape s) { return s.bits < 4; }
+static inline bool bq_is_sub4(bq_tile_shape s) { return s.bits < 4; }
 
 /* What a tile holds for a weight of q = 0: signed weights are kept with an offset. Those of 2 bits
  * have no 0: they are twice what is kept, less this. */
-static inline int bq_tile_zero(bq_tile_shape s) {
+static inline int bq_tile_zero_point(bq_tile_shape s) {
   if (s.min_bytes) return 0;
-  return s.bits == BQ_TRITS ? 1 : s.bits == 2 ? 3 : 1 << (s.bits - 1);
+  return s.bits == BQ_TERNARY ? 1 : s.bits == 2 ? 3 : 1 << (s.bits - 1);
 }
-static inline int bq_small_unit(bq_tile_shape s) { return s.bits == 2 && !s.min_bytes ? 2 : 1; }
+static inline int bq_sub4_unit(bq_tile_shape s) { return s.bits == 2 && !s.min_bytes ? 2 : 1; }
 /* A byte of such weights; of 2 bits anything, since it meets activations or a scale of 0. */
-static inline uint8_t bq_tile_zeros(bq_tile_shape s) {
-  if (bq_is_small(s)) return s.min_bytes ? 0 : 0x55;
+static inline uint8_t bq_tile_zero_byte(bq_tile_shape s) {
+  if (bq_is_sub4(s)) return s.min_bytes ? 0 : 0x55;
   return s.min_bytes ? 0 : s.bits == 8 ? 0x80 : s.bits == 7 ? 0x40 : 0x88;
 }
 
@@ -90,49 +90,49 @@ static inline uint8_t bq_tile_zeros(bq_tile_shape s) {
  * those of j = 7, group 2 the upper one of each.
  *
  * p: the byte i of group 0 of the 32 weights that weight k is of; gap: from a group to the next. */
-static inline int bq_small_get(bq_tile_shape s, const uint8_t *p, size_t gap, uint32_t k) {
+static inline int bq_sub4_get(bq_tile_shape s, const uint8_t *p, size_t gap, uint32_t k) {
   const uint32_t j = k % 16 / 4, high = k % 32 / 16;
   if (s.bits != 3) return p[j / 2 * gap] >> (j % 2 * 4 + high * 2) & 3;
   if (j < 3) return p[j * gap] >> 3 * high & 7;
   return p[high * gap] >> 6 | (p[2 * gap] >> (6 + high) & 1) << 2;
 }
-static inline void bq_small_bits(uint8_t *p, uint32_t at, uint32_t bits, uint32_t value) {
+static inline void bq_sub4_put_bits(uint8_t *p, uint32_t at, uint32_t bits, uint32_t value) {
   const uint32_t mask = ((1u << bits) - 1) << at;
   *p = (uint8_t)((*p & ~mask) | value << at);
 }
-static inline void bq_small_put(bq_tile_shape s, uint8_t *p, size_t gap, uint32_t k,
+static inline void bq_sub4_put(bq_tile_shape s, uint8_t *p, size_t gap, uint32_t k,
                                 uint32_t kept) {
   const uint32_t j = k % 16 / 4, high = k % 32 / 16;
-  if (s.bits != 3) bq_small_bits(p + j / 2 * gap, j % 2 * 4 + high * 2, 2, kept);
-  else if (j < 3) bq_small_bits(p + j * gap, 3 * high, 3, kept);
+  if (s.bits != 3) bq_sub4_put_bits(p + j / 2 * gap, j % 2 * 4 + high * 2, 2, kept);
+  else if (j < 3) bq_sub4_put_bits(p + j * gap, 3 * high, 3, kept);
   else {
-    bq_small_bits(p + high * gap, 6, 2, kept & 3);
-    bq_small_bits(p + 2 * gap, 6 + high, 1, kept >> 2);
+    bq_sub4_put_bits(p + high * gap, 6, 2, kept & 3);
+    bq_sub4_put_bits(p + 2 * gap, 6 + high, 1, kept >> 2);
   }
 }
 /* In a tile, of row r. */
-static inline uint32_t bq_small_at(bq_tile_shape s, uint32_t r, uint32_t k) {
+static inline uint32_t bq_sub4_at(bq_tile_shape s, uint32_t r, uint32_t k) {
   return bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s) + r * 4 + k % 4;
 }
 
 static inline int bq_tile_weight(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
-  if (bq_is_small(s))
-    return bq_small_get(s, tile + bq_small_at(s, r, k), 4 * BQ_TILE_ROWS, k) * bq_small_unit(s) -
-           bq_tile_zero(s);
+  if (bq_is_sub4(s))
+    return bq_sub4_get(s, tile + bq_sub4_at(s, r, k), 4 * BQ_TILE_ROWS, k) * bq_sub4_unit(s) -
+           bq_tile_zero_point(s);
   uint8_t byte = tile[bq_tile_byte(s, r, k)];
   int q = s.bits != 4 ? byte : k % 32 < 16 ? byte & 15 : byte >> 4;
-  return q - bq_tile_zero(s);
+  return q - bq_tile_zero_point(s);
 }
 
 static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r, uint32_t k,
                                       int weight) {
-  if (bq_is_small(s)) {
-    bq_small_put(s, tile + bq_small_at(s, r, k), 4 * BQ_TILE_ROWS, k,
-                 (uint32_t)((weight + bq_tile_zero(s)) / bq_small_unit(s)));
+  if (bq_is_sub4(s)) {
+    bq_sub4_put(s, tile + bq_sub4_at(s, r, k), 4 * BQ_TILE_ROWS, k,
+                 (uint32_t)((weight + bq_tile_zero_point(s)) / bq_sub4_unit(s)));
     return;
   }
   uint8_t *byte = tile + bq_tile_byte(s, r, k);
-  const int q = weight + bq_tile_zero(s);
+  const int q = weight + bq_tile_zero_point(s);
   if (s.bits != 4) *byte = (uint8_t)q;
   else if (k % 32 < 16) *byte = (uint8_t)((*byte & 0xf0) | q);
   else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
@@ -156,12 +156,12 @@ static inline bq_row_shape bq_row_shape_of(bq_type type) {
 /* Weight k of a block; s: of the run type. */
 static inline int bq_row_weight(bq_row_shape r, bq_tile_shape s, const uint8_t *block, uint32_t k) {
   const uint8_t *w = block + r.weights_at;
-  if (bq_is_small(s))
-    return bq_small_get(s, w + k / 32 * bq_tile_run_bytes(s) + k % 4, 4, k) * bq_small_unit(s) -
-           bq_tile_zero(s);
+  if (bq_is_sub4(s))
+    return bq_sub4_get(s, w + k / 32 * bq_tile_run_bytes(s) + k % 4, 4, k) * bq_sub4_unit(s) -
+           bq_tile_zero_point(s);
   if (s.bits == 8) return (int8_t)w[k];
-  if (s.bits == 7) return (w[k] & 127) - bq_tile_zero(s);
-  if (r.split) return (w[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero(s);
+  if (s.bits == 7) return (w[k] & 127) - bq_tile_zero_point(s);
+  if (r.split) return (w[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero_point(s);
   const int nibble = w[k / 2] >> k % 2 * 4 & 15;
   return s.min_bytes ? nibble : (nibble ^ 8) - 8;
 }
@@ -178,16 +178,16 @@ static inline float bq_load_scale(const uint8_t *p, uint32_t bytes) {
   return f;
 }
 /* The same of what a factor multiplies: exact, since f16 has 11 bits and a factor 8. */
-static inline float bq_load_factored(const uint8_t *p, uint32_t bytes, const uint8_t *number) {
+static inline float bq_load_sub_scale(const uint8_t *p, uint32_t bytes, const uint8_t *number) {
   return bytes == 1 ? bq_load_scale(number, 2) * (float)(int8_t)*p : bq_load_scale(p, bytes);
 }
 
 /* Of row r and the block of weight k of the step. */
 static inline float bq_tile_scale(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
-  return bq_load_factored(tile + bq_tile_scale_at(s, r, k), s.scale_bytes, tile + 2 * r);
+  return bq_load_sub_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes, tile + 2 * r);
 }
 static inline float bq_tile_min(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
-  return bq_load_factored(tile + bq_tile_min_at(s, r, k), s.min_bytes,
+  return bq_load_sub_scale(tile + bq_tile_min_at(s, r, k), s.min_bytes,
                           tile + 2 * (BQ_TILE_ROWS + r));
 }
 

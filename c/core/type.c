@@ -2,10 +2,10 @@
 
 /* Of factors: the number behind them. */
 #define NUMBER(bytes) ((bytes) == 1 ? 2 : (bytes))
-#define BLOCK(n, scale) ((scale) == 1 ? BQ_FACTORED : (n))
+#define BLOCK(n, scale) ((scale) == 1 ? BQ_SUPER_BLOCK : (n))
 /* Tiles cover 32 k, or a block where that is longer. */
 #define STEP(block) ((block) < 32 ? 32 : (block))
-#define WEIGHTS_BYTES(weights, bits) ((weights) * BQ_KEPT_BITS(bits) / 8)
+#define WEIGHTS_BYTES(weights, bits) ((weights) * BQ_BLOCK_BITS(bits) / 8)
 /* Of `k` weights. */
 #define FACTORS_BYTES(k, n, scale, min) ((k) / (n) * (((scale) == 1) + ((min) == 1)))
 #define ROW_BYTES(k, n, bits, scale, min)                              \
@@ -55,7 +55,7 @@ static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED,
 
 const bq_type_facts *bq_type_get(uint32_t id) { return id < BQ_TYPE_COUNT ? &facts[id] : NULL; }
 
-bq_layout bq_type_run_layout(bq_type type) {
+bq_layout bq_type_compute_layout(bq_type type) {
   return facts[type].tile_step ? BQ_TILED : BQ_ROWS;
 }
 

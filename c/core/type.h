@@ -16,7 +16,7 @@
  *   a *run type*: computed with in tiles. The weight is q * scale, where q is signed, or
  *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a
  *   *factor*: a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below
- *   128; 2 without a minimum stand for -3, -1, 1 and 3; 1, kept in 2, for -1, 0 and 1 (BQ_TRITS).
+ *   128; 2 without a minimum stand for -3, -1, 1 and 3; 1, kept in 2, for -1, 0 and 1 (BQ_TERNARY).
  * RARE(the same)
  *   a run type of few files, whose kernels shipped modules leave to one of their own.
  * IMPORTED(the same)
@@ -66,7 +66,7 @@
   RARE(BQ2_64, bq2_64, 64, 2, 2, 0)                               \
   RARE(BQT_64, bqt_64, 64, 1, 2, 0)
 
-#define BQ_TRITS 1
+#define BQ_TERNARY 1
 
 #define BQ_SKIP_TYPE(...)
 #define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \
@@ -113,9 +113,9 @@ typedef struct bq_type_facts {
 
 #define BQ_TILE_ROWS 8u
 /* Bits that a weight takes in a block. */
-#define BQ_KEPT_BITS(bits) ((bits) == 7 ? 8 : (bits) == BQ_TRITS ? 2 : (bits))
+#define BQ_BLOCK_BITS(bits) ((bits) == 7 ? 8 : (bits) == BQ_TERNARY ? 2 : (bits))
 /* Weights whose factors are of one number. */
-#define BQ_FACTORED 256u
+#define BQ_SUPER_BLOCK 256u
 
 /* NULL for ids this engine doesn't know. */
 const bq_type_facts *bq_type_get(uint32_t id);
@@ -127,6 +127,6 @@ static inline bool bq_type_is_float(bq_type type) { return bq_type_get(type)->bl
 /* Bytes of a rows x cols matrix; UINT64_MAX on overflow or a layout the type lacks.
  * The layout that the engine computes with is BQ_TILED where the type has one, else BQ_ROWS. */
 uint64_t bq_type_bytes(bq_type type, bq_layout layout, uint64_t rows, uint64_t cols);
-bq_layout bq_type_run_layout(bq_type type);
+bq_layout bq_type_compute_layout(bq_type type);
 
 #endif

@@ -15,7 +15,7 @@ bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_stor
 
 /* Scores of a row, from bq_row_base on, after the scale: the softcap, slopes, and -infinity for
  * positions before those that it sees. Room for whole vectors. */
-void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores);
+void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores);
 /* x[i] = exp(x[i] - max), and 0 from n on up to a multiple of BQ_KV_SCALED; returns their sum. */
 float bq_simd128_exponentials(float *x, size_t n);
 bq_attend_fn bq_simd128_attend_f32, bq_simd128_attend_f16, bq_simd128_attend_i8,

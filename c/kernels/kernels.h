@@ -37,7 +37,7 @@
 
 /* One weight matrix as the engine holds it: rows x cols, y[rows] = W x[cols]. */
 typedef struct bq_matrix {
-  const uint8_t *data; /* bq_type_bytes(type, bq_type_run_layout(type), rows, cols) bytes */
+  const uint8_t *data; /* bq_type_bytes(type, bq_type_compute_layout(type), rows, cols) bytes */
   uint32_t rows, cols;
   bq_type type;
   const struct bq_matrix_ops *ops; /* chosen once at load from the kernel table */
@@ -106,9 +106,9 @@ typedef struct bq_attend_job {
   size_t full;   /* not causal: positions that every row sees, also behind its own; 0: causal */
   float softcap; /* scores are bent to -softcap...softcap; 0: they are not */
   const float *slopes; /* [heads] ALiBi: subtracted per position of distance; NULL: none */
-  uint32_t *mass;      /* [tokens][mass_stride], of it one per 32 positions: what a token's rows
+  uint32_t *attention_sums;      /* [tokens][attention_sums_stride], of it one per 32 positions: what a token's rows
                           attend to these is added, 65536 for all of a row's; NULL: not wanted */
-  size_t mass_stride;
+  size_t attention_sums_stride;
 } bq_attend_job;
 
 typedef struct bq_kernels {
@@ -158,7 +158,7 @@ typedef struct bq_kernels {
    *   the weights of the positions, in blocks of 32 from position 0 on (0 where it sees none):
    *     w[j] = e[j] * v_scale[j]
    *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e))
-   *   mass: for 32 positions part = sum of w[j] (f32, f16) or e[j] (i8), in lanes as above; to it
+   *   attention_sums: for 32 positions part = sum of w[j] (f32, f16) or e[j] (i8), in lanes as above; to it
    *     comes part * 65536 or part * (1 / sum(e)) * 65536, rounded down, 0...65536, NaN is 0
    *   i4, i2: as i8, with what q in keys and values has become (kv_store) */
   void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);

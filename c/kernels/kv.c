@@ -47,7 +47,7 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
 void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job)) {
   const size_t base = bq_row_base(job, job->row0), end = bq_row_end(job, job->row1 - 1);
-  const size_t before = base - bq_kv_place(base), blocks = (size_t)unpacked_blocks(end - before);
+  const size_t before = base - bq_kv_in_block(base), blocks = (size_t)unpacked_blocks(end - before);
   const size_t bytes = (size_t)bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, job->kv.head_dim);
   uint8_t **table = job->scratch;
   uint8_t *data = (uint8_t *)job->scratch + unpacked_table(end - before);
@@ -57,7 +57,7 @@ void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_
   near.first = job->first > before ? job->first - before : 0;
   near.full = job->full ? job->full - before : 0;
   near.scratch = data + blocks * bytes;
-  near.mass = job->mass ? job->mass + before / BQ_KV_SCALED : NULL;
+  near.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;
   for (size_t b = 0; b < blocks; b++) table[b] = data + b * bytes;
   for (size_t at = base; at < end; at += BQ_KV_SCALED)
     unpack(&job->kv, bq_kv_span(type), at, &near.kv, at - before);
@@ -78,7 +78,7 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   }
   const uint8_t *source = bq_kv_block(kv, from);
   uint8_t *target = bq_kv_block(kv, to);
-  from = bq_kv_place(from) / BQ_KV_SCALED, to = bq_kv_place(to) / BQ_KV_SCALED;
+  from = bq_kv_in_block(from) / BQ_KV_SCALED, to = bq_kv_in_block(to) / BQ_KV_SCALED;
   for (size_t i = 0, at = 0; i < 2 + runs; i++) {
     const size_t bytes = i == 0 ? keys : i == 1 ? scales : values;
     memcpy(target + at + to * bytes, source + at + from * bytes, bytes);
@@ -86,15 +86,15 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   }
 }
 
-void bq_attend_count(const bq_attend_job *job, size_t row, const float *weights, float factor) {
+void bq_attend_add_sums(const bq_attend_job *job, size_t row, const float *weights, float factor) {
   size_t at = bq_row_base(job, row);
-  if (!job->mass) return;
-  uint32_t *mass = job->mass + row / job->heads * job->mass_stride + at / BQ_KV_SCALED;
-  for (const size_t end = bq_row_end(job, row); at < end; mass++) {
+  if (!job->attention_sums) return;
+  uint32_t *attention_sums = job->attention_sums + row / job->heads * job->attention_sums_stride + at / BQ_KV_SCALED;
+  for (const size_t end = bq_row_end(job, row); at < end; attention_sums++) {
     float lane[4] = {0, 0, 0, 0};
     do lane[at++ % 4] += *weights++;
     while (at < end && at % BQ_KV_SCALED);
     const float part = ((lane[0] + lane[1]) + (lane[2] + lane[3])) * factor * 65536.0f;
-    *mass += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
+    *attention_sums += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
   }
 }

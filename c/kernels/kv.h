@@ -39,7 +39,7 @@ static inline size_t bq_kv_dims(size_t head_dim) { return bq_kv_up(head_dim, 8) 
 static inline uint8_t *bq_kv_block(const bq_kv_view *kv, size_t position) {
   return kv->blocks[position / BQ_KV_BLOCK] + kv->offset;
 }
-static inline size_t bq_kv_place(size_t position) { return position % BQ_KV_BLOCK; }
+static inline size_t bq_kv_in_block(size_t position) { return position % BQ_KV_BLOCK; }
 
 /* --- f32, f16 ------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ static inline size_t bq_kv_element(bq_kv_type type) { return type == BQ_KV_F32 ?
 
 /* Key and value of a position; those of the positions behind it in its block follow. */
 static inline uint8_t *bq_kv_key(const bq_kv_view *kv, bq_kv_type type, size_t position) {
-  return bq_kv_block(kv, position) + bq_kv_place(position) * kv->head_dim * bq_kv_element(type);
+  return bq_kv_block(kv, position) + bq_kv_in_block(position) * kv->head_dim * bq_kv_element(type);
 }
 static inline uint8_t *bq_kv_value(const bq_kv_view *kv, bq_kv_type type, size_t position) {
   return bq_kv_key(kv, type, position) + BQ_KV_BLOCK * (size_t)kv->head_dim * bq_kv_element(type);
@@ -61,19 +61,19 @@ static inline size_t bq_kv_group_bytes(size_t head_dim) { /* of 8 keys */
 
 /* The group of 8 keys that a position belongs to; the next one of the block follows. */
 static inline uint8_t *bq_kv_group(const bq_kv_view *kv, size_t position) {
-  return bq_kv_block(kv, position) + bq_kv_place(position) / 8 * bq_kv_group_bytes(kv->head_dim);
+  return bq_kv_block(kv, position) + bq_kv_in_block(position) / 8 * bq_kv_group_bytes(kv->head_dim);
 }
 
 /* The scale of a position's value; those of the positions behind it in its block follow. */
 static inline float *bq_kv_scale(const bq_kv_view *kv, size_t position) {
   uint8_t *scales = bq_kv_block(kv, position) + BQ_KV_BLOCK / 8 * bq_kv_group_bytes(kv->head_dim);
-  return (float *)(void *)scales + bq_kv_place(position);
+  return (float *)(void *)scales + bq_kv_in_block(position);
 }
 
 /* The tile of the 32 positions that a position belongs to and of dims 8 * octet...8 * octet + 7;
  * those of the next positions of the block follow. */
 static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t position, size_t octet) {
-  const size_t place = bq_kv_place(position);
+  const size_t place = bq_kv_in_block(position);
   uint8_t *tiles = (uint8_t *)(bq_kv_scale(kv, position - place) + BQ_KV_BLOCK);
   return tiles + (octet * BQ_KV_TILES + place / BQ_KV_SCALED) * BQ_KV_TILE;
 }
@@ -91,16 +91,16 @@ static inline uint8_t *bq_packed_keys(const bq_kv_view *kv, size_t span, size_t 
                                       size_t block) {
   const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
   return bq_kv_block(kv, position) +
-         (bq_kv_place(position) / 8 * blocks + block) * bq_packed_key_bytes(span);
+         (bq_kv_in_block(position) / 8 * blocks + block) * bq_packed_key_bytes(span);
 }
 static inline float *bq_packed_scale(const bq_kv_view *kv, size_t span, size_t position) {
   const size_t blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
   const size_t keys = BQ_KV_BLOCK / 8 * blocks * bq_packed_key_bytes(span);
-  return (float *)(void *)(bq_kv_block(kv, position) + keys) + bq_kv_place(position);
+  return (float *)(void *)(bq_kv_block(kv, position) + keys) + bq_kv_in_block(position);
 }
 static inline uint8_t *bq_packed_values(const bq_kv_view *kv, size_t span, size_t position,
                                         size_t block) {
-  const size_t place = bq_kv_place(position), blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
+  const size_t place = bq_kv_in_block(position), blocks = bq_kv_up(kv->head_dim, BQ_KV_SCALED);
   uint8_t *values = (uint8_t *)(bq_packed_scale(kv, span, position - place) + BQ_KV_BLOCK);
   return values + (place / BQ_KV_SCALED * blocks + block) * bq_packed_value_bytes(span);
 }
@@ -112,8 +112,8 @@ typedef void bq_kv_unpack_fn(const bq_kv_view *packed, size_t span, size_t at, c
 void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job));
 
-/* What a row's weights, from its base on, times `factor` add to the mass, if there is one. */
-void bq_attend_count(const bq_attend_job *job, size_t row, const float *weights, float factor);
+/* What a row's weights, from its base on, times `factor` add to the attention_sums, if there is one. */
+void bq_attend_add_sums(const bq_attend_job *job, size_t row, const float *weights, float factor);
 
 /* --- rows of a job ---------------------------------------------------------------------------- */
 

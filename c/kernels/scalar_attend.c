@@ -64,7 +64,7 @@ static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
   }
   bend(job, row, scores);
   softmax(scores, end - base);
-  bq_attend_count(job, row, scores, 1.0f);
+  bq_attend_add_sums(job, row, scores, 1.0f);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = from; j < end; j++) {
     const uint8_t *v = bq_kv_value(&job->kv, type, j);
@@ -175,7 +175,7 @@ static void attend_row_i8(const bq_attend_job *job, size_t row) {
   for (size_t j = from; j < end; j++) scores[j - base] = score(kv, j, blocks) * job->scale;
   bend(job, row, scores);
   const float inv = 1.0f / exponentials(scores, end - base);
-  bq_attend_count(job, row, scores, inv);
+  bq_attend_add_sums(job, row, scores, inv);
   for (size_t j = from; j < end; j++) scores[j - base] *= *bq_kv_scale(kv, j);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = base; j < end; j += BQ_KV_SCALED) {

@@ -102,7 +102,7 @@ void bq_scalar_quantize(const float *x, size_t x_stride, size_t k, size_t tokens
 
 /* Ternary weights multiply nothing; 2 is what nobody writes, but two bits can hold. */
 INLINE int32_t product(bq_tile_shape s, int32_t a, int32_t w) {
-  if (s.bits != BQ_TRITS) return a * w;
+  if (s.bits != BQ_TERNARY) return a * w;
   return w == 0 ? 0 : w < 0 ? -a : w == 1 ? a : a + a;
 }
 
@@ -148,7 +148,7 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
   const uint8_t *tile =
       w->data + row / BQ_TILE_ROWS * bq_tiles_per_row(s, w->cols) * bq_tile_size(s);
   const uint32_t r = row % BQ_TILE_ROWS;
-  const int zero = bq_tile_zero(s);
+  const int zero = bq_tile_zero_point(s);
   for (size_t k0 = 0; k0 < w->cols; k0 += s.step, tile += bq_tile_size(s))
     for (uint32_t k = 0; k < s.step && k0 + k < w->cols; k += s.block) {
       const uint8_t *bytes = tile + bq_tile_weights_at(s) + 4 * r; /* of 8 bits, the commonest */
@@ -196,7 +196,7 @@ void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, siz
   for (size_t i = 0; i < tiles; i++) {
     uint8_t *tile = dst + i * bq_tile_size(s);
     memset(tile, 0, bq_tile_weights_at(s));
-    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s),
+    memset(tile + bq_tile_weights_at(s), bq_tile_zero_byte(s),
            bq_tile_size(s) - bq_tile_weights_at(s));
     for (uint32_t r = 0; r < rows; r++)
       for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += from.block)

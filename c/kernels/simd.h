@@ -103,7 +103,7 @@ typedef struct simd_exp_constants {
 
 INLINE simd_exp_constants simd_exp_prepare(void) {
   static const float constants[] = {
-      BQ_EXP_LEAST, BQ_EXP_MOST, BQ_EXP_LOG2E, BQ_EXP_ROUND, BQ_EXP_LN2_HI, BQ_EXP_LN2_LO,
+      BQ_EXP_MIN, BQ_EXP_MAX, BQ_EXP_LOG2E, BQ_EXP_ROUND, BQ_EXP_LN2_HI, BQ_EXP_LN2_LO,
       BQ_EXP_C2,    BQ_EXP_C3,   BQ_EXP_C4,    BQ_EXP_C5,    BQ_EXP_C6,     1.0f};
   static const uint32_t bias = BQ_EXP_BIAS;
   const float *c = simd_hide(constants);
@@ -166,7 +166,7 @@ INLINE v128_t simd_erf(v128_t x, const simd_exp_constants *k) {
   p = simd_horner(p, s, BQ_ERF_P1);
   p = simd_horner(p, s, BQ_ERF_P0);
   v128_t near = wasm_f32x4_add(t, wasm_f32x4_mul(t, p));
-  v128_t c = wasm_f32x4_pmin(t, wasm_f32x4_const_splat(BQ_ERF_MOST));
+  v128_t c = wasm_f32x4_pmin(t, wasm_f32x4_const_splat(BQ_ERF_MAX));
   v128_t q = simd_horner(wasm_f32x4_const_splat(BQ_ERF_Q6), c, BQ_ERF_Q5);
   q = simd_horner(q, c, BQ_ERF_Q4);
   q = simd_horner(q, c, BQ_ERF_Q3);

@@ -101,7 +101,7 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
 /* Small weights, and what they are multiples of, moved to the lowest bits of each byte; what is
  * above them is something else. */
 INLINE v128_t moved(bq_tile_shape s, v128_t w, int at) {
-  const int shift = at + 1 - bq_small_unit(s);
+  const int shift = at + 1 - bq_sub4_unit(s);
   return !shift ? w : shift < 0 ? wasm_i16x8_shl(w, -shift) : wasm_u16x8_shr(w, shift);
 }
 
@@ -135,7 +135,7 @@ INLINE small_quads small_quads_at(bq_tile_shape s, int j, const uint8_t *w, cons
 
 /* To where activations are prepared for nibbles. */
 INLINE v128_t placed(bq_tile_shape s, int run, v128_t v, const constants *c) {
-  const v128_t bits = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
+  const v128_t bits = s.bits == 3 ? c->seven : bq_sub4_unit(s) == 2 ? c->six : c->three;
   if (run == EVEN_LOW) return wasm_v128_and(v, bits);
   if (run == ODD_LOW) return wasm_v128_and(v, wasm_i16x8_shl(bits, 8));
   if (run == ODD_HIGH) return wasm_v128_and(wasm_u16x8_shr(v, 8), bits);

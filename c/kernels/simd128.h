@@ -2,7 +2,7 @@
 #ifndef BQ_KERNELS_SIMD128_H
 #define BQ_KERNELS_SIMD128_H
 
-#include "core/encoder.h"
+#include "quant/encoder.h"
 #include "kernels/scalar.h"
 
 #define BQ_X(NAME, name, ...) bq_matmul_fn bq_simd128_matmul_##name;

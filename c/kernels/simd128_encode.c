@@ -124,7 +124,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
     const v128_t range = wasm_f32x4_sub(high.v[h], low.v[h]);
     unit.v[h] = wasm_f32x4_div(range, top);
     factor.v[h] = wasm_v128_and(wasm_f32x4_div(top, range),
-                                wasm_f32x4_gt(range, wasm_f32x4_splat(BQ_SEARCH_LEAST_RANGE)));
+                                wasm_f32x4_gt(range, wasm_f32x4_splat(BQ_SEARCH_MIN_RANGE)));
   }
   for (size_t i = 0; i < n; i++) {
     pair at = load(y[i]);

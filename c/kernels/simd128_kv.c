@@ -130,7 +130,7 @@ static void slope_scores(float slope, int32_t first, float *scores, size_t n) {
   }
 }
 
-void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores) {
+void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   const size_t base = bq_row_base(job, row), unseen = bq_row_from(job, row) - base;
   const size_t n = bq_row_end(job, row) - base;
   if (job->softcap > 0.0f) cap_scores(job->softcap, scores, n);
@@ -226,9 +226,9 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
   for (size_t r = 0; r < rows; r++) {
     const size_t own = bq_row_base(job, row + r);
     float *x = scores + r * stride + (own - base);
-    bq_simd128_bend(job, row + r, x);
+    bq_simd128_adjust_scores(job, row + r, x);
     softmax(x, bq_row_end(job, row + r) - own);
-    bq_attend_count(job, row + r, x, 1.0f);
+    bq_attend_add_sums(job, row + r, x, 1.0f);
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {

@@ -32,7 +32,7 @@ typedef struct reading {
 } reading;
 
 INLINE reading reading_of(bq_tile_shape s, bq_row_shape from) {
-  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
+  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zero_byte(s));
   const bool as_tiled = from.split || s.bits == 7;
   return (reading){wasm_i8x16_splat(s.bits == 7 ? 127 : -1),
                    as_tiled && s.bits != 8 ? simd_zero() : zeros, zeros,
@@ -103,7 +103,7 @@ INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], ptrdiff_t at,
 
 /* Small weights: groups of 4 bytes of all rows, one behind the other. */
 static void put_groups(bq_tile_shape s, const source rows[8], uint8_t *to) {
-  const uint32_t none = bq_tile_zeros(s) * 0x01010101u;
+  const uint32_t none = bq_tile_zero_byte(s) * 0x01010101u;
   for (size_t at = 0; at < s.step / 32 * bq_tile_run_bytes(s); at += 4)
     for (size_t r = 0; r < BQ_TILE_ROWS; r++, to += 4)
       memcpy(to, rows[r].block[0] ? rows[r].block[0] + at : (const void *)&none, 4);
@@ -122,7 +122,7 @@ void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, si
       for (size_t b = 0; b < per_tile && at + b < blocks; b++)
         row[r].block[b] = src + r * row_bytes + (at + b) * from.bytes + from.weights_at;
     uint8_t *weights = put_numbers(s, row, scale_at, dst);
-    if (bq_is_small(s)) {
+    if (bq_is_sub4(s)) {
       put_groups(s, row, weights);
       continue;
     }

@@ -128,9 +128,9 @@ static __attribute__((noinline)) float put_weights(const bq_attend_job *job, siz
                                                    size_t h, size_t H, uint8_t *panel) {
   const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
   const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
-  bq_simd128_bend(job, row, scores);
+  bq_simd128_adjust_scores(job, row, scores);
   const float inv = 1.0f / bq_simd128_exponentials(scores, n);
-  bq_attend_count(job, row, scores, inv);
+  bq_attend_add_sums(job, row, scores, inv);
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
     quantized w = {simd_zero(), simd_zero(), 0.0f};
     const size_t at = (b - first) * BQ_KV_SCALED;
@@ -236,7 +236,7 @@ INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
                           const uint8_t *panel, v128_t *sums) {
   const size_t octets = bq_kv_dims(kv->head_dim) / 8;
   for (size_t at = from, next; at < end; at = next) {
-    next = at + BQ_KV_BLOCK - bq_kv_place(at);
+    next = at + BQ_KV_BLOCK - bq_kv_in_block(at);
     const size_t n = bq_kv_up((next < end ? next : end) - at, BQ_KV_SCALED);
     for (size_t g = 0; g < octets; g++) {
       const uint8_t *tile = bq_kv_tile(kv, at, g), *ahead = tile + BQ_KV_TILES * BQ_KV_TILE;
@@ -270,7 +270,7 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   v128_t *sums = job->scratch;
   float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
-  if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_place(base))
+  if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_in_block(base))
     touch_block(kv, base, end - base);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
   score_groups(H, kv, base, bq_kv_up(end - base, 8), panel, job->scale, scores, stride);

@@ -16,7 +16,7 @@ enum { PAIR_GROUPS = 2 }; /* their sums are half of the registers */
 INLINE void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
                      const constants *c, v128_t sum[PAIR_GROUPS][2][2]);
 
-INLINE bool is_alone(bq_tile_shape s, size_t tokens) { return tokens == 2 && !bq_is_small(s); }
+INLINE bool is_alone(bq_tile_shape s, size_t tokens) { return tokens == 2 && !bq_is_sub4(s); }
 
 /* 32 k of each tile, or `part` of them, times the pair. */
 INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint32_t k,

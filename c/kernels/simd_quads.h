@@ -133,8 +133,8 @@ INLINE void dot_nibbles_of_pair(int part, const uint8_t *const *w, const uint8_t
 
 /* Small weights, and what they are multiples of, from bits `at` on. */
 INLINE v128_t field(bq_tile_shape s, v128_t w, int at, const constants *c) {
-  const v128_t mask = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
-  const int shift = at + 1 - bq_small_unit(s);
+  const v128_t mask = s.bits == 3 ? c->seven : bq_sub4_unit(s) == 2 ? c->six : c->three;
+  const int shift = at + 1 - bq_sub4_unit(s);
   if (shift) w = shift < 0 ? wasm_i16x8_shl(w, -shift) : wasm_u16x8_shr(w, shift);
   return wasm_v128_and(w, mask);
 }

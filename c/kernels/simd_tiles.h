@@ -140,7 +140,7 @@ INLINE v128_t add_scaled(int bits, int T, v128_t acc, v128_t sum, v128_t a_scale
 /* What dots of these weights, or of `part` of 32, start from. */
 INLINE v128_t start(bq_tile_shape s, int part, int T, const uint8_t *sums) {
   if (s.min_bytes) return start_of_none((int)s.bits);
-  if (bq_is_small(s)) return start_of_small(bq_tile_zero(s), T, sums);
+  if (bq_is_sub4(s)) return start_of_small(bq_tile_zero_point(s), T, sums);
   return start_of((int)s.bits, part, T, sums);
 }
 
@@ -177,7 +177,7 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
   const uint8_t *w[MOST], *sums = q + PANEL_Q + 4;
   const v128_t from = start(s, part, 1, sums);
   UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = from;
-  if (bq_is_small(s)) dot_small(s, G, w, q, &c->dot, sum);
+  if (bq_is_sub4(s)) dot_small(s, G, w, q, &c->dot, sum);
   else if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
   else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
   const v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
@@ -318,7 +318,7 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
     sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
     sum[t][0] = sum[t][1] = start(s, part, 2, sums[t]);
   }
-  if (bq_is_small(s)) dot_small_pairs(s, P, w, q, &c->dot, sum);
+  if (bq_is_sub4(s)) dot_small_pairs(s, P, w, q, &c->dot, sum);
   else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
   const numbers n = made_once(s) ? *made : numbers_at(s, tile, k + (part == HIGH ? 16 : 0), of, c);
   UNROLL for (int t = 0; t < 2 * P; t++) add_token(s, part, sums[t], sum[t], &n, c, acc[t]);

@@ -41,15 +41,15 @@ static void times_inverse(const lanes *d, size_t cols, const float *feedback, la
       const float own = feedback[j * cols + j];
       LANES u[j][l] /= own;
       LANES w[j][l] += u[j][l];
-      bq_lanes_spread(feedback, cols, j, 1, (const lanes *)u + j, j + 1, a + n, w + j + 1);
+      bq_lanes_accumulate(feedback, cols, j, 1, (const lanes *)u + j, j + 1, a + n, w + j + 1);
     }
-    bq_lanes_spread(feedback, cols, a, n, (const lanes *)u + a, a + n, cols, w + a + n);
+    bq_lanes_accumulate(feedback, cols, a, n, (const lanes *)u + a, a + n, cols, w + a + n);
   }
 }
 
 size_t bq_drift_floats(size_t cols) { return 3 * ROWS * cols; }
 
-void bq_drift_make_good(float *w, size_t rows, size_t cols, const float *drift,
+void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift,
                         const float *feedback, float *work) {
   lanes *at = (lanes *)(void *)work, *d = at + cols, *u = d + cols;
   for (size_t row = 0; row < rows; row += ROWS) {
@@ -57,7 +57,7 @@ void bq_drift_make_good(float *w, size_t rows, size_t cols, const float *drift,
     for (size_t i = 0; i < cols; i++)
       LANES at[i][l] = w[((size_t)l < n ? row + (size_t)l : row) * cols + i];
     memset(d, 0, cols * sizeof *d);
-    bq_lanes_spread(drift, cols, 0, cols, (const lanes *)at, 0, cols, d);
+    bq_lanes_accumulate(drift, cols, 0, cols, (const lanes *)at, 0, cols, d);
     times_inverse(d, cols, feedback, u, at);
     for (size_t l = 0; l < n; l++)
       for (size_t i = 0; i < cols; i++) w[(row + l) * cols + i] = at[i][l];

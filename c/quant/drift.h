@@ -14,12 +14,12 @@
 void bq_drift_add(float *drift, size_t cols, const float *y, const float *x, size_t tokens,
                   size_t part, size_t parts);
 
-/* Floats of work space for bq_drift_make_good, for any number of rows. */
+/* Floats of work space for bq_drift_correct, for any number of rows. */
 size_t bq_drift_floats(size_t cols);
 
-/* w [rows][cols] += w D H^-1, row by row; `feedback` is of the same inputs (bq_feedback_make), and
+/* w [rows][cols] += w D H^-1, row by row; `feedback` is of the same inputs (bq_feedback_factor), and
  * has H^-1. */
-void bq_drift_make_good(float *w, size_t rows, size_t cols, const float *drift,
+void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift,
                         const float *feedback, float *work);
 
 #endif

@@ -13,14 +13,14 @@ typedef float bq_lanes[BQ_LANES];
 /* The columns of a matrix stay one after the other: compilers rather take four of them at once, for
  * which all lanes have to be turned. */
 #ifdef __clang__
-#define BQ_ONE_BY_ONE _Pragma("clang loop vectorize(disable)")
+#define BQ_NO_VECTORIZE _Pragma("clang loop vectorize(disable)")
 #else
-#define BQ_ONE_BY_ONE
+#define BQ_NO_VECTORIZE
 #endif
 
 /* to[k - from] += sum over j of m[a + j][k] * d[j], for k from...end - 1: the sum of each k goes
  * from j to j, four of them at once, so that rows of m are read from end to end. */
-static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t n,
+static inline void bq_lanes_accumulate(const float *m, size_t cols, size_t a, size_t n,
                                    const bq_lanes *d, size_t from, size_t end, bq_lanes *to) {
   const float *row = m + a * cols;
   size_t j = 0;
@@ -28,7 +28,7 @@ static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t
     const float *r1 = row + cols, *r2 = r1 + cols, *r3 = r2 + cols;
     bq_lanes own[4];
     memcpy(own, d + j, sizeof own);
-    BQ_ONE_BY_ONE
+    BQ_NO_VECTORIZE
     for (size_t k = from; k < end; k++) {
       bq_lanes sum;
       memcpy(sum, to[k - from], sizeof sum);
@@ -42,7 +42,7 @@ static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t
   for (; j < n; j++, row += cols) {
     bq_lanes own;
     memcpy(own, d[j], sizeof own);
-    BQ_ONE_BY_ONE
+    BQ_NO_VECTORIZE
     for (size_t k = from; k < end; k++) {
       bq_lanes sum;
       memcpy(sum, to[k - from], sizeof sum);

@@ -24,7 +24,7 @@ bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err);
  * become w[k] -= (w[j] - v[j]) V[j][k]. feedback [cols][cols]: row j has V[j][k], k > j; D is on
  * the diagonal: what an error of w[j] costs that those behind it make good as well as they can.
  * `work`: cols * (cols + 1) f64. FORMAT: H is not positive definite. */
-bq_status bq_feedback_make(const float *h, size_t cols, double *work, float *feedback,
+bq_status bq_feedback_factor(const float *h, size_t cols, double *work, float *feedback,
                            bq_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/blocks.h"
-#include "core/encoder.h"
+#include "quant/encoder.h"
 #include "quant/lanes.h"
 
 enum { ROWS = BQ_LANES, BLOCK = 64 }; /* rows of a strip; weights of a block, at most */
@@ -222,11 +222,11 @@ static void round_columns(strip *s, const bq_round_by *by) {
         lost[i][l] = q * s->scale[b][l] + s->min[b][l] - s->t[a + i][l];
       }
       if (by->feedback)
-        bq_lanes_spread(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n,
+        bq_lanes_accumulate(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n,
                         s->t + a + i + 1);
     }
     if (by->feedback)
-      bq_lanes_spread(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t + a + n);
+      bq_lanes_accumulate(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t + a + n);
   }
 }
 
@@ -244,7 +244,7 @@ static void make_gradient(strip *s, const float *h) {
   for (size_t i = 0; i < s->cols; i++) LANES s->t[i][l] = value_at(s, i, l) - s->w[i][l];
   for (size_t b = 0, n; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &n);
-    bq_lanes_spread(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
+    bq_lanes_accumulate(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
   }
 }
 
@@ -254,7 +254,7 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
   lanes hq[BLOCK], gq = {0}, g1 = {0}, qq = {0}, q1 = {0}, ds, dm, change = {0};
   float all = 0;
   memset(hq, 0, sizeof hq);
-  bq_lanes_spread(h, s->cols, a, n, s->q + a, a, a + n, hq);
+  bq_lanes_accumulate(h, s->cols, a, n, s->q + a, a, a + n, hq);
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < n; j++) all += h[(a + i) * s->cols + a + j];
   for (size_t i = 0; i < n; i++) LANES {
@@ -281,7 +281,7 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
     s->min[b][l] += dm[l];
   }
   for (size_t i = 0; i < n; i++) LANES d[i][l] = ds[l] * s->q[a + i][l] + dm[l];
-  bq_lanes_spread(h, s->cols, a, n, d, a, a + n, s->g + a);
+  bq_lanes_accumulate(h, s->cols, a, n, d, a, a + n, s->g + a);
 }
 
 /* Each weight of a block to where the error is least, all others as they are. */
@@ -299,7 +299,7 @@ static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lane
       s->q[a + i][l] = now;
       d[i][l] += step[l];
     }
-    bq_lanes_spread(h, s->cols, a + i, 1, (const lanes *)&step, a, a + n, s->g + a);
+    bq_lanes_accumulate(h, s->cols, a + i, 1, (const lanes *)&step, a, a + n, s->g + a);
   }
 }
 
@@ -309,8 +309,8 @@ static void sweep(strip *s, const float *h) {
     const size_t a = block_at(s, b, &n);
     refit(s, h, b, a, n, d);
     improve(s, h, b, a, n, d);
-    bq_lanes_spread(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
-    bq_lanes_spread(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g + a + n);
+    bq_lanes_accumulate(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
+    bq_lanes_accumulate(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g + a + n);
   }
 }
 
@@ -337,14 +337,14 @@ static void add_errors(strip *s, const float *h, size_t n, bq_round_errors *erro
   memset(s->g, 0, s->cols * sizeof *s->g);
   for (size_t b = 0, m; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &m);
-    bq_lanes_spread(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
+    bq_lanes_accumulate(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
   }
   for (size_t l = 0; l < n; l++)
     for (size_t i = 0; i < s->cols; i++)
       errors->of += (double)s->w[i][l] * (double)s->g[i][l];
 }
 
-static void store_row(const strip *s, int l, size_t row, bq_given *out) {
+static void store_row(const strip *s, int l, size_t row, bq_rounded *out) {
   for (size_t i = 0; i < s->cols; i++) out->q[row * s->cols + i] = (int8_t)s->q[i][l];
   for (size_t b = 0; b < s->blocks; b++) {
     out->scale[row * s->blocks + b] = s->scale[b][l];
@@ -359,7 +359,7 @@ static bool finite_block(const strip *s, size_t b, int l) {
 static bool find_form(bq_type type, form *f) {
   const bq_type_facts *facts = bq_type_get(type);
   if (!facts || !facts->encoded || facts->bits > 4 || facts->block > BLOCK) return false;
-  const bool minimum = facts->min_bytes > 0, ternary = facts->bits == BQ_TRITS;
+  const bool minimum = facts->min_bytes > 0, ternary = facts->bits == BQ_TERNARY;
   if (facts->bits == 2 && !minimum) return false; /* its q are odd */
   *f = (form){facts->block, minimum ? 0.0f : ternary ? -1.0f : -8.0f,
               minimum ? (float)((1u << facts->bits) - 1) : ternary ? 1.0f : 7.0f, minimum,
@@ -368,7 +368,7 @@ static bool find_form(bq_type type, form *f) {
 }
 
 bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const bq_round_by *by,
-                   float *work, bq_given *out, bq_round_errors *errors, bq_error *err) {
+                   float *work, bq_rounded *out, bq_round_errors *errors, bq_error *err) {
   form f;
   if (!find_form(type, &f))
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,

@@ -6,7 +6,7 @@
 #ifndef BQ_ROUND_H
 #define BQ_ROUND_H
 
-#include "core/encode_given.h"
+#include "quant/encode.h"
 #include "core/status.h"
 #include "core/type.h"
 
@@ -29,6 +29,6 @@ size_t bq_round_floats(size_t cols);
  * UNSUPPORTED: the type has no blocks of at most 4 bits, or their q are odd. FORMAT: a weight that
  * is not finite, or that f16 can't hold (offset = its index, or that of its block). */
 bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const bq_round_by *by,
-                   float *work, bq_given *out, bq_round_errors *errors, bq_error *err);
+                   float *work, bq_rounded *out, bq_round_errors *errors, bq_error *err);
 
 #endif

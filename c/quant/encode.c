@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "core/blocks.h"
-#include "core/encode_given.h"
-#include "core/quant.h"
+#include "quant/encode.h"
+#include "core/dequantize.h"
 
 enum { MAX_BLOCK = 64, STRIP = BQ_TILE_ROWS };
 _Static_assert((int)BQ_SEARCH_BLOCKS == (int)STRIP, "a strip is searched at once");
@@ -41,7 +41,7 @@ static float top_of(const bq_type_facts *f) { return (float)((1u << f->bits) - 1
 
 /* Levels of small symmetric weights: from the middle of two on a weight becomes the upper one. */
 static float level_of(const bq_type_facts *f, float x) {
-  if (f->bits == BQ_TRITS) return x < -0.5f ? -1.0f : x < 0.5f ? 0.0f : 1.0f;
+  if (f->bits == BQ_TERNARY) return x < -0.5f ? -1.0f : x < 0.5f ? 0.0f : 1.0f;
   return x < -2.0f ? -3.0f : x < 0.0f ? -1.0f : x < 2.0f ? 1.0f : 3.0f;
 }
 
@@ -50,7 +50,7 @@ enum { SMALL_STARTS = 15, SMALL_FITS = 2 };
 /* The scale that errs least of those which starts of 1, 0.95 ... 0.3 of the largest weight lead to:
  * weights are rounded to levels, the scale fitted to those by least squares, twice. m: not 0. */
 static float small_scale(const bq_type_facts *f, const float *w, size_t n, float m) {
-  const float high = f->bits == BQ_TRITS ? 1.0f : 3.0f;
+  const float high = f->bits == BQ_TERNARY ? 1.0f : 3.0f;
   float best = m / high, most = 0.0f;
   for (int i = 0; i < SMALL_STARTS; i++) {
     float scale = m * (1.0f - 0.05f * (float)i) / high;
@@ -120,7 +120,7 @@ static bool encode_block(const bq_type_facts *f, const bq_encoder *encoder, stri
   bq_block_range range = {scale, min, scale > 0.0f ? 1.0f / scale : 0.0f, -8.0f, 7.0f};
   if (f->bits == 8) range.low = -127.0f, range.high = 127.0f;
   if (f->min_bytes) range.low = 0.0f, range.high = top_of(f);
-  if (f->bits == BQ_TRITS) range.low = -1.0f, range.high = 1.0f;
+  if (f->bits == BQ_TERNARY) range.low = -1.0f, range.high = 1.0f;
   const bool odd = f->bits == 2 && !f->min_bytes; /* 2 q - 3, q from 0 to 3 */
   if (odd)
     range = (bq_block_range){2.0f * scale, -3.0f * scale, 0.5f * range.inverse, 0.0f, 3.0f};
@@ -145,15 +145,15 @@ static void put_scale(uint32_t bytes, float scale, uint8_t *p) {
 static void put_small(bq_tile_shape t, const int8_t *q, uint8_t *dst, size_t gap) {
   const size_t run = bq_tile_run_bytes(t) / 4 * gap;
   for (uint32_t k = 0; k < t.block; k++)
-    bq_small_put(t, dst + k / 32 * run + k % 4, gap, k,
-                 (uint32_t)((q[k] + bq_tile_zero(t)) / bq_small_unit(t)));
+    bq_sub4_put(t, dst + k / 32 * run + k % 4, gap, k,
+                 (uint32_t)((q[k] + bq_tile_zero_point(t)) / bq_sub4_unit(t)));
 }
 
 /* Row-major: weights, then the scale and the minimum. */
 static void put_row_block(const bq_grid *g, const strip *s, size_t r, uint8_t *dst) {
   const bq_type_facts *f = g->f;
   const int8_t *q = s->q[r];
-  if (bq_is_small(g->shape)) put_small(g->shape, q, dst, 4);
+  if (bq_is_sub4(g->shape)) put_small(g->shape, q, dst, 4);
   else if (f->bits == 8) memcpy(dst, q, f->block);
   else
     for (uint32_t i = 0; i < f->block / 2; i++)
@@ -164,9 +164,9 @@ static void put_row_block(const bq_grid *g, const strip *s, size_t r, uint8_t *d
 
 /* Of one row, in the order of bq_tile_byte. */
 static void put_tile_weights(bq_tile_shape t, const int8_t *q, uint8_t *dst) {
-  const int zero = bq_tile_zero(t);
+  const int zero = bq_tile_zero_point(t);
   uint8_t bytes[MAX_BLOCK];
-  if (bq_is_small(t)) {
+  if (bq_is_sub4(t)) {
     put_small(t, q, dst, 4 * BQ_TILE_ROWS);
     return;
   }
@@ -214,7 +214,7 @@ static bool encode_strip(const bq_grid *g, const bq_encoder *encoder, strip *s, 
                          size_t k, size_t span, bq_encode_errors *errors, size_t *bad) {
   const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
   for (uint32_t b = 0; b < span / g->f->block && k + b * g->f->block < g->cols; b++) {
-    const size_t first = k + b * g->f->block, n = bq_grid_left(g, first, g->f->block);
+    const size_t first = k + b * g->f->block, n = bq_grid_remaining(g, first, g->f->block);
     if (g->f->min_bytes) search_ranges(g->f, encoder, s, rows, b, n);
     for (size_t r = 0; r < rows; r++) {
       if (!g->f->min_bytes)
@@ -276,12 +276,12 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
 
 /* --- what somebody else has rounded ----------------------------------------------------------- */
 
-static void take_given(const bq_grid *g, const bq_given *from, size_t row, size_t rows, size_t k,
+static void take_given(const bq_grid *g, const bq_rounded *from, size_t row, size_t rows, size_t k,
                        size_t span, strip *s) {
   const size_t blocks = (g->cols + g->f->block - 1) / g->f->block, first = k / g->f->block;
   memset(s, 0, sizeof *s);
   for (size_t r = 0; r < rows; r++) {
-    memcpy(s->q[r], from->q + (row + r) * g->cols + k, bq_grid_left(g, k, span));
+    memcpy(s->q[r], from->q + (row + r) * g->cols + k, bq_grid_remaining(g, k, span));
     for (size_t b = 0; b < span / g->f->block && first + b < blocks; b++) {
       s->scale[r][b] = from->scale[(row + r) * blocks + first + b];
       if (g->f->min_bytes) s->min[r][b] = from->min[(row + r) * blocks + first + b];
@@ -289,7 +289,7 @@ static void take_given(const bq_grid *g, const bq_given *from, size_t row, size_
   }
 }
 
-bq_status bq_encode_given(bq_type type, bq_layout layout, const bq_given *from, size_t rows,
+bq_status bq_encode_rounded(bq_type type, bq_layout layout, const bq_rounded *from, size_t rows,
                           size_t cols, uint8_t *dst, bq_error *err) {
   const bq_status status = bq_blocks_check(type, layout, rows, cols, err);
   if (status) return status;

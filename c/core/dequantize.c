@@ -1,4 +1,4 @@
-#include "core/quant.h"
+#include "core/dequantize.h"
 
 #include <string.h>
 
@@ -27,8 +27,8 @@ static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, u
     factor = scale - n * (1 + s.min_bytes) + k / s.block;
     min_factor = factor + n;
   }
-  b->scale = bq_load_factored(factor, s.scale_bytes, scale);
-  b->min = bq_load_factored(min_factor, s.min_bytes, min);
+  b->scale = bq_load_sub_scale(factor, s.scale_bytes, scale);
+  b->min = bq_load_sub_scale(min_factor, s.min_bytes, min);
 }
 
 static void get_tile_block(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
@@ -100,10 +100,10 @@ static bq_status dequantize_imported(const bq_grid *g, const uint8_t *src, float
                                      bq_error *err) {
   const bq_row_shape run = bq_row_shape_of(g->f->run);
   bq_import_fn *import = bq_import_of(g->type, g->f->run);
-  uint8_t blocks[BQ_IMPORT_MOST];
+  uint8_t blocks[BQ_IMPORT_MAX_BYTES];
   for (size_t r = 0; r < g->rows; r++)
     for (size_t k = 0; k < g->cols; k += g->f->block) {
-      const size_t at = bq_grid_at(g, r, k), n = bq_grid_left(g, k, g->f->block);
+      const size_t at = bq_grid_at(g, r, k), n = bq_grid_remaining(g, k, g->f->block);
       block b = {.scale = bq_load_scale(src + at + g->f->scale_at, g->f->scale_bytes),
                  .min = bq_load_scale(src + at + g->f->scale_at + g->f->scale_bytes,
                                       g->f->min_bytes)};
@@ -130,7 +130,7 @@ bq_status bq_dequantize(bq_type type, bq_layout layout, const uint8_t *src, size
     for (size_t k = 0; k < g.cols; k += g.shape.block) {
       get_block(&g, src, r, k, &b);
       if (!bq_is_finite(b.scale) || !bq_is_finite(b.min)) return bad_scale(&g, &b, r, k, err);
-      for (size_t i = 0; i < bq_grid_left(&g, k, g.shape.block); i++) {
+      for (size_t i = 0; i < bq_grid_remaining(&g, k, g.shape.block); i++) {
         dst[r * g.cols + k + i] = value_of(g.shape, &b, i);
       }
     }

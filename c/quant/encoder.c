@@ -1,5 +1,5 @@
 /* Weights to integers, one at a time. */
-#include "core/encoder.h"
+#include "quant/encoder.h"
 
 #include "core/half.h"
 
@@ -82,7 +82,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
   LANES {
     const float range = high[b] - min[b];
     scale[b] = range / top;
-    factor[b] = range > BQ_SEARCH_LEAST_RANGE ? top / range : 0.0f;
+    factor[b] = range > BQ_SEARCH_MIN_RANGE ? top / range : 0.0f;
     best.step[b] = 1.0f;
     best.least[b] = best.gain[b] = 0.0f;
   }

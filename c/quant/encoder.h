@@ -44,7 +44,7 @@ extern const bq_encoder bq_scalar_encoder;
 #define BQ_SEARCH_ROUND 0x1.8p23f
 /* Blocks that reach over less keep their least and largest weight: TOP / range might be infinite.
  */
-#define BQ_SEARCH_LEAST_RANGE 1e-30f
+#define BQ_SEARCH_MIN_RANGE 1e-30f
 
 /* Shares of the range of 15 steps (of fewer: as many steps) that are cut off below and above before
  * a first rounding; the best of them is then rounded and fitted anew. Chosen on weights of
