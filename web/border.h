@@ -131,7 +131,7 @@ typedef struct bqw_heap_info { /* 24 bytes */
 } bqw_heap_info;
 
 typedef struct bqw_encode_errors { /* 24 bytes; added to: of |weight - what it became| */
-  double sum, squares, most;
+  double sum, squares, max;
 } bqw_encode_errors;
 
 /* One stage of one layer in a trace, since it began. */

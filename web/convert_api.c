@@ -23,7 +23,7 @@ bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint
   if (errors && !status) {
     errors->sum += e.sum;
     errors->squares += e.squares;
-    errors->most = e.most > errors->most ? e.most : errors->most;
+    errors->max = e.max > errors->max ? e.max : errors->max;
   }
   return bqw_report(status, &err);
 }
@@ -135,7 +135,7 @@ static void add_difference(const bq_type_facts *f, const float *w, const bq_roun
       const double off = (double)w[r * cols + i] - (double)v, size = off < 0 ? -off : off;
       errors->sum += size;
       errors->squares += off * off;
-      errors->most = size > errors->most ? size : errors->most;
+      errors->max = size > errors->max ? size : errors->max;
     }
 }
 

@@ -6,20 +6,20 @@
 #include "core/half.h"
 #include "core/import.h"
 
-/* Weights that share a scale between their two forms. Types with one weight per block have no q and
- * no scale. */
+/* The weights that share a scale, unpacked. */
 enum { MAX_BLOCK = 64 };
 typedef struct block {
   int8_t q[MAX_BLOCK];
-  float scale, min; /* as the file can hold them */
+  float scale, min; /* the values that the file holds */
 } block;
 
 /* --- blocks in a file's bytes ----------------------------------------------------------------- */
 
-/* Weights from k on that share a scale. */
+/* Unpacks the weights that share a scale with weight k. */
 static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, uint32_t k,
                           block *b) {
-  const uint8_t *scale = src + r.scale_at, *min = scale + 2; /* with a minimum both are f16 */
+  /* types with a minimum have an f16 scale */
+  const uint8_t *scale = src + r.scale_at, *min = scale + 2;
   const uint8_t *factor = scale, *min_factor = min;
   for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)bq_row_weight(r, s, src, k + i);
   if (s.scale_bytes == 1) {
@@ -46,7 +46,7 @@ static void get_block(const bq_grid *g, const uint8_t *src, size_t row, size_t k
   else get_row_block(bq_row_shape_of(g->type), g->shape, src, (uint32_t)(k % g->f->block), b);
 }
 
-/* Offset of the scale that is not finite, or else of the minimum. */
+/* Offset of the scale if that is not finite, else of the minimum. */
 static size_t bad_scale_at(const bq_grid *g, const block *b, size_t row, size_t k) {
   const uint32_t r = row % BQ_TILE_ROWS, in_step = g->tiled ? (uint32_t)(k % g->shape.step) : 0;
   uint32_t scale = g->tiled ? bq_tile_scale_at(g->shape, r, in_step) : g->f->scale_at;
@@ -70,7 +70,7 @@ bq_status bq_blocks_check(bq_type type, bq_layout layout, size_t rows, size_t co
   return BQ_OK;
 }
 
-/* A loop for each type: short ones become vectors. */
+/* One loop per type, so that compilers vectorize it. */
 static bq_status dequantize_plain(bq_type type, const uint8_t *restrict src, size_t n,
                                   float *restrict dst) {
   if (type == BQ_TYPE_F32) memcpy(dst, src, n * sizeof *dst);
@@ -95,7 +95,7 @@ static float value_of(bq_tile_shape s, const block *b, size_t i) {
   return s.min_bytes ? x + b->min : x;
 }
 
-/* Each block becomes one of the run type, whose values count. */
+/* Each storage block is converted to blocks of the compute type, whose values are the result. */
 static bq_status dequantize_imported(const bq_grid *g, const uint8_t *src, float *dst,
                                      bq_error *err) {
   const bq_row_shape run = bq_row_shape_of(g->f->run);

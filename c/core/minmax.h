@@ -1,4 +1,4 @@
-/* The smaller and the larger of two sizes. */
+/* Minimum and maximum of unsigned integers. */
 #ifndef BQ_MINMAX_H
 #define BQ_MINMAX_H
 

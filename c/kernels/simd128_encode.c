@@ -164,7 +164,7 @@ INLINE void add_errors(bq_encode_errors *errors, v128_t sum, v128_t squares, v12
   wasm_v128_store(lane, most);
   errors->sum += simd_sum(sum);
   errors->squares += simd_sum(squares);
-  for (int i = 0; i < 4; i++) errors->most = lane[i] > errors->most ? lane[i] : errors->most;
+  for (int i = 0; i < 4; i++) errors->max = lane[i] > errors->max ? lane[i] : errors->max;
 }
 
 static void round_block(const float *w, size_t n, const bq_block_range *range, int8_t *q,

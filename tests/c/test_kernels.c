@@ -382,10 +382,10 @@ static void test_search(void) {
       w[5][i] = i % 2 ? 1e38f : -1e38f;
     }
     const float top = (float[]){15, 7, 3}[round % 3];
-    bq_scalar_encoder.search(rows, n, top, want[0], want[1]);
+    bq_scalar_encoder.search_scales(rows, n, top, want[0], want[1]);
     CHECK(want[0][2] == 0.0f && want[1][2] == 3.0f);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->search(rows, n, top, got[0], got[1]);
+    bq_encoder_simd128()->search_scales(rows, n, top, got[0], got[1]);
     CHECK_MEM(got, want, sizeof got);
   }
 }
@@ -396,9 +396,9 @@ static void test_largest(void) {
   for (size_t n = 0; n <= 70; n++) {
     random_floats(&seed, w, 70, 1.0f);
     if (n) w[n * 7 % n] = n % 3 ? -3.0f : n % 2 ? INFINITY : -NAN;
-    const uint32_t want = bq_scalar_encoder.largest(w, n);
+    const uint32_t want = bq_scalar_encoder.max_magnitude_bits(w, n);
     for (size_t i = 0; i < n; i++) CHECK(want >= (bq_bits_of(w[i]) & 0x7fffffffu));
-    if (bq_encoder_simd128()) CHECK_EQ(bq_encoder_simd128()->largest(w, n), want);
+    if (bq_encoder_simd128()) CHECK_EQ(bq_encoder_simd128()->max_magnitude_bits(w, n), want);
   }
 }
 
@@ -415,12 +415,12 @@ static void test_round(void) {
     random_floats(&seed, w, n, 20.0f);
     for (size_t i = 0; i < n; i += 2) w[i] = (float)(int)(w[i] * 2) / 2;
     bq_encode_errors told = {1, 2, 0}, other = told;
-    bq_scalar_encoder.round(w, n, &range, want, &told);
+    bq_scalar_encoder.round_block(w, n, &range, want, &told);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->round(w, n, &range, got, &other);
+    bq_encoder_simd128()->round_block(w, n, &range, got, &other);
     CHECK_MEM(got, want, n);
     CHECK_MEM(&other, &told, sizeof told);
-    bq_encoder_simd128()->round(w, n, &range, got, NULL);
+    bq_encoder_simd128()->round_block(w, n, &range, got, NULL);
     CHECK_MEM(got, want, n);
   }
 }

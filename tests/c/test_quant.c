@@ -224,7 +224,7 @@ static void test_errors_told(void) {
         most = fmax(most, e);
       }
       CHECK(fabs(told.sum / sum - 1) < 1e-6 && fabs(told.squares / squares - 1) < 1e-6);
-      CHECK(told.most == most);
+      CHECK(told.max == most);
     }
 }
 
