@@ -200,7 +200,7 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   if (c->position == BQ_POSITION_ROPE && (c->rope_dim % 2 || c->rope_dim > c->head_dim))
     return bq_fail(err, BQ_FORMAT, where(r, ROPE_DIM, HEADS),
                    "rope_dim %u is odd or larger than head_dim %u", c->rope_dim, c->head_dim);
-  if (c->norm_place == BQ_NORM_AFTER_SUM && c->block != BQ_BLOCK_SEQUENTIAL)
+  if (c->norm_place == BQ_NORM_POST && c->block != BQ_BLOCK_SEQUENTIAL)
     return bq_fail(err, BQ_UNSUPPORTED, r->at[BLOCK],
                    "norms after the sum in a parallel block are unknown here");
   if (c->no_head && c->tied)

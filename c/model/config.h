@@ -18,10 +18,10 @@ typedef enum bq_rope_pairs { BQ_ROPE_HALF = 0, BQ_ROPE_ADJACENT = 1 } bq_rope_pa
 
 /* Where attention and MLP are normed. */
 typedef enum bq_norm_place {
-  BQ_NORM_BEFORE = 0,   /* their input */
-  BQ_NORM_AFTER = 1,    /* their output, before it is added */
-  BQ_NORM_AROUND = 2,   /* both */
-  BQ_NORM_AFTER_SUM = 3 /* the sum */
+  BQ_NORM_PRE = 0,   /* their input */
+  BQ_NORM_POST_BRANCH = 1,    /* their output, before it is added */
+  BQ_NORM_SANDWICH = 2,   /* both */
+  BQ_NORM_POST = 3 /* the sum */
 } bq_norm_place;
 
 /* What the MLP reads. */
@@ -33,7 +33,7 @@ typedef enum bq_block {
 
 /* What makes one vector of a text's hidden states. */
 typedef enum bq_pooling {
-  BQ_POOL_UNSAID = 0, /* the file doesn't tell */
+  BQ_POOL_NONE = 0, /* the file doesn't tell */
   BQ_POOL_MEAN = 1,   /* of all its tokens */
   BQ_POOL_CLS = 2,    /* the first token's */
   BQ_POOL_LAST = 3    /* the last token's */

@@ -8,14 +8,14 @@
  * be computed anew. */
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "kernels/kv.h"
 #include "session/session.h"
 
 static uint32_t parts_of(const bq_session *s) { return bq_evict_parts(&s->options); }
 
 static uint32_t *mass_of(const bq_session *s, size_t thread, uint32_t position) {
-  return s->mass + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * parts_of(s);
+  return s->attention_sums + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * parts_of(s);
 }
 
 void bq_evict_reset(bq_session *s) {
@@ -78,7 +78,7 @@ bq_status bq_evict_open(bq_session *s, uint32_t start, uint32_t tokens, bq_error
     if (full) move_up(s);
   }
   for (size_t t = 0; t < s->options.parallel.threads; t++)
-    memset(mass_of(s, t, start), 0, (size_t)tokens * parts_of(s) * sizeof *s->mass);
+    memset(mass_of(s, t, start), 0, (size_t)tokens * parts_of(s) * sizeof *s->attention_sums);
   return BQ_OK;
 }
 

@@ -2,7 +2,7 @@
  * positions computed. What a slice computes is in forward.c. */
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "model/ready.h"
 #include "session/session.h"
 
@@ -19,7 +19,7 @@ static uint32_t rows_to_leave(const bq_session *s) {
 
 /* Rows of its next window. */
 static uint32_t window_rows(const bq_session *s) {
-  return bq_smaller32(bq_smaller32(s->options.window, pending(s)), rows_to_leave(s));
+  return bq_min32(bq_min32(s->options.window, pending(s)), rows_to_leave(s));
 }
 
 uint32_t bq_pass_rows(const bq_session *s) {
@@ -129,7 +129,7 @@ bq_rows bq_head_rows(const bq_session *s) {
   const uint32_t first = s->gathered ? 0 : first_result(s) - s->win_start;
   const uint32_t end = s->gathered ? s->gathered : s->win_len, at = first + s->head_at;
   const uint32_t most = bq_session_clustered(s) ? 1 : s->options.batch;
-  return (bq_rows){at, bq_smaller32(most, end - at),
+  return (bq_rows){at, bq_min32(most, end - at),
                    bq_result_at(s, first_result(s) + s->head_at)};
 }
 
@@ -208,7 +208,7 @@ static bq_status embed(bq_session *s, bq_error *err) {
 
 /* Rows of the next slice, unless it is the head. */
 static uint32_t batch_rows(const bq_session *s) {
-  return bq_smaller32(s->options.batch, s->rows - s->batch_at);
+  return bq_min32(s->options.batch, s->rows - s->batch_at);
 }
 
 /* Between two slices of a run: whether to end it. */

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "model/ready.h"
 
 /* What is seen, and how far. */
@@ -46,8 +46,8 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   if ((unsigned)o.activations >= BQ_ACTIVATIONS_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown type of activations %u",
                    (uint32_t)o.activations);
-  o.window = bq_smaller32(o.window ? o.window : 256, o.kv_window ? o.kv_window : o.context);
-  o.batch = bq_smaller32(o.batch ? o.batch : 32, o.window);
+  o.window = bq_min32(o.window ? o.window : 256, o.kv_window ? o.kv_window : o.context);
+  o.batch = bq_min32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
   o.hidden = o.hidden || config->no_head;
@@ -55,8 +55,8 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "a share of the head is from 0 (all of it) to less than 1");
   if (o.hidden) o.head = 0;
-  o.rows = bq_smaller32(o.rows ? o.rows : 1, o.context);
-  o.fork_positions = bq_smaller32(o.fork_positions ? o.fork_positions : o.context, o.context);
+  o.rows = bq_min32(o.rows ? o.rows : 1, o.context);
+  o.fork_positions = bq_min32(o.fork_positions ? o.fork_positions : o.context, o.context);
   if (o.forks > BQ_FORKS_MAX)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%u forks are more than %u", o.forks,
                    (uint32_t)BQ_FORKS_MAX);
@@ -82,7 +82,7 @@ bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_sessi
 static uint64_t attended(const bq_config *c, const bq_session_options *o) {
   const uint64_t own = c->window ? (uint64_t)c->window + o->window + 2 * BQ_KV_BLOCK : 0;
   const uint64_t others = o->kv_window ? bq_kv_window_most(o->kv_window) : o->context;
-  return bq_larger(others, bq_smaller(own, o->context));
+  return bq_max64(others, bq_min64(own, o->context));
 }
 
 /* Hands out everything a session owns, in one order for planning and for creation. */
@@ -111,7 +111,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
                                       c->head_dim, sizeof(float));
   const uint64_t parts = bq_evict_parts(o);
   s->attended = bq_arena_take(arena, parts, sizeof *s->attended);
-  s->mass = bq_arena_take(arena, threads * BQ_KV_BLOCK * parts, sizeof *s->mass);
+  s->attention_sums = bq_arena_take(arena, threads * BQ_KV_BLOCK * parts, sizeof *s->attention_sums);
   s->kept = bq_arena_take(arena, parts, sizeof *s->kept);
   s->result_cols = o->hidden ? c->hidden : c->vocab;
   s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
@@ -213,7 +213,7 @@ static void copy_attention(bq_session *s, const bq_session *from) {
   s->kv.gone = from->kv.gone;
   if (!parts) return;
   memcpy(s->attended, from->attended, parts * sizeof *s->attended);
-  memcpy(s->mass, from->mass, BQ_KV_BLOCK * parts * sizeof *s->mass);
+  memcpy(s->attention_sums, from->attention_sums, BQ_KV_BLOCK * parts * sizeof *s->attention_sums);
 }
 
 bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *err) {
@@ -276,7 +276,7 @@ static void end_timeline(bq_session *s) {
   s->from = s->n_tokens - 1;
   s->head_unit = s->head_at = 0;
   s->has_results = false;
-  s->pooling = BQ_POOL_UNSAID;
+  s->pooling = BQ_POOL_NONE;
   s->restored = 0;
   bq_pass_part(s);
   if (s->n_texts) bq_pass_drop(s);
@@ -355,7 +355,7 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   if (status != BQ_OK) return status;
 
   bq_draft_forget(s);
-  uint32_t same = 0, limit = bq_smaller32(s->n_tokens, (uint32_t)n);
+  uint32_t same = 0, limit = bq_min32(s->n_tokens, (uint32_t)n);
   while (same < limit && s->tokens[same] == tokens[same]) same++;
 
   bool unchanged = same == n && n == s->n_tokens;
@@ -393,7 +393,7 @@ static uint32_t draft_room(const bq_session *s) {
   if (bq_session_pending(s) == 0 || s->n_tokens - s->from != 1 || bq_results_hidden(s) ||
       s->model->config.bidirectional)
     return 0;
-  return bq_smaller32(bq_smaller32(left, in_block), s->options.rows - 1);
+  return bq_min32(bq_min32(left, in_block), s->options.rows - 1);
 }
 
 bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size_t *taken,
@@ -430,7 +430,7 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",
                    from, s->n_tokens, s->options.rows);
   bq_draft_forget(s);
-  ask_for(s, from, BQ_POOL_UNSAID, false);
+  ask_for(s, from, BQ_POOL_NONE, false);
   return BQ_OK;
 }
 
@@ -501,7 +501,7 @@ bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_
   if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
   if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
-  uint32_t last = bq_smaller32(o.repeat_last, s->n_tokens);
+  uint32_t last = bq_min32(o.repeat_last, s->n_tokens);
   uint32_t picked = bq_sample(logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
                               s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);

@@ -5,7 +5,7 @@
  *   sinks   f32, as in the session; those that have none of their positions computed say that no
  *           position is
  *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
- *           then `mass`, [computed - scored][parts], zeros up to a multiple of 64
+ *           then `attention_sums`, [computed - scored][parts], zeros up to a multiple of 64
  *   blocks  for each layer those that hold what the next positions see: from `computed` on, or from
  *           `computed` - 1 on where all tokens are computed (cache.h)
  *   hash    u64, XXH64 of all bytes before it. It tells damage, not forgery: whatever memory is
@@ -157,7 +157,7 @@ static uint64_t attended_bytes(const bq_session *s, uint32_t computed) {
   return computed ? bq_evict_parts(&s->options) * sizeof *s->attended : 0;
 }
 static uint64_t mass_bytes(const bq_session *s, uint32_t computed) {
-  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->mass;
+  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->attention_sums;
 }
 
 /* Offset of the first block. */
@@ -196,7 +196,7 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
   if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, 0};
   if (at < attended_end)
     return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, 0};
-  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, 0};
+  if (at < mass_end) return (piece){(uint8_t *)s->attention_sums + (at - attended_end), mass_end - at, 0};
   if (at < first) return (piece){padding, first - at, 0};
   const uint64_t hash = hash_at(s, tokens, computed);
   if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};

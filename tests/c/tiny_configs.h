@@ -26,7 +26,7 @@ static inline bq_config tiny_learned(bq_config c) {
 
 static inline bq_config tiny_encoder(bq_config c) {
   c = tiny_learned(c);
-  c.norm_place = BQ_NORM_AFTER_SUM;
+  c.norm_place = BQ_NORM_POST;
   c.bidirectional = true;
   return c;
 }

@@ -8,7 +8,8 @@
 #include "blocks.h"
 #include "bq.h"
 #include "check.h"
-#include "core/quant.h"
+#include "core/dequantize.h"
+#include "quant/encode.h"
 #include "model/model.h"
 
 typedef struct tiny_model {
@@ -69,7 +70,7 @@ static void tiny_blocks(tiny_model *t, bq_type type, uint32_t rows, uint32_t col
 
 static bq_matrix tiny_matrix(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols) {
   float *f = tiny_vector(t, (size_t)rows * cols, 0, 1.5f / (float)cols + 0.15f);
-  bq_layout layout = bq_type_run_layout(type);
+  bq_layout layout = bq_type_compute_layout(type);
   uint8_t *data = tiny_take(t, (size_t)bq_type_bytes(type, layout, rows, cols));
   if (!bq_type_get(type)->encoded) tiny_blocks(t, type, rows, cols, data);
   else if (bq_quantize(type, layout, f, rows, cols, data, NULL) != BQ_OK) abort();
@@ -159,7 +160,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     if (c->experts) tiny_experts(t, type, m);
   }
   tiny_more_embeddings(t, type);
-  if (c->norm_place != BQ_NORM_AFTER_SUM) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
+  if (c->norm_place != BQ_NORM_POST) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);
   t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;
