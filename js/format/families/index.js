@@ -6,7 +6,7 @@
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
-import { bert } from './bert.js';
+import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
@@ -66,6 +66,11 @@ export const FAMILIES = {
   bloom,
   mpt,
   bert,
+  roberta,
+  'xlm-roberta': roberta,
+  camembert: roberta,
+  distilbert,
+  nomic_bert: nomicBert,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,

@@ -446,7 +446,17 @@ const mpt = {
   },
 };
 
-/** An encoder. Token types are a matrix of which row 0 is used. @type {Architecture} */
+/** What encoders after BERT have in common. @param {GgufFacts} facts */
+const encoder = (facts) => ({
+  tied: false,
+  no_head: true,
+  norm_place: 'after_sum',
+  bidirectional: true,
+  embed_norm: true,
+  token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
+});
+
+/** BERT, RoBERTa, XLM-RoBERTa and DistilBERT. Row 0 of the token types is added to every token. @type {Architecture} */
 const bert = {
   outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
   modules: () => ({
@@ -457,16 +467,14 @@ const bert = {
     layer_output_norm: 'ln2_post',
   }),
   unread: /^(cls|cls\.output|cls\.norm)\./,
-  config: (facts) => ({
-    ...layered('other', facts, 'gelu_erf'),
-    tied: false,
-    no_head: true,
-    norm_place: 'after_sum',
-    position: 'learned',
-    bidirectional: true,
-    embed_norm: true,
-    token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
-  }),
+  config: (facts) => ({ ...layered('other', facts, 'gelu_erf'), ...encoder(facts), position: 'learned' }),
+};
+
+/** BERT with rotary positions and a gated MLP (nomic-embed-text 1 and 1.5). @type {Architecture} */
+const nomicBert = {
+  ...bert,
+  modules: (facts) => ({ ...bert.modules(facts), ffn_gate: 'mlp.gate' }),
+  config: (facts) => ({ ...rotated('other', facts, 'silu'), ...encoder(facts), gated: true }),
 };
 
 /** By general.architecture. @type {Record<string, Architecture>} */
@@ -503,4 +511,5 @@ export const ARCHITECTURES = {
   bloom,
   mpt,
   bert,
+  'nomic-bert': nomicBert,
 };
