@@ -1,17 +1,17 @@
 /** A .bq4 file of version 2 as something to be converted: its tensors as f32, the rest as it is. */
-import { decodeConfig } from '../js/convert/config.js';
-import { createCodec } from '../js/convert/codec.js';
-import { rowsPerPiece } from '../js/convert/encoded.js';
-import { ROWS, TILED, TYPES, weightBytes } from '../js/convert/weights.js';
-import { matrixOf } from '../js/convert/write/v2.js';
+import { decodeConfig } from '../js/format/bq4/config.js';
+import { createCodec } from '../js/format/bq4/codec.js';
+import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
+import { ROWS, TILED, TYPES, weightBytes } from '../js/format/bq4/weight-types.js';
+import { matrixOf } from '../js/format/bq4/write-v2.js';
 import { BqError } from '../js/shared/errors.js';
 import { sections, u32, u64 } from '../js/shared/sections.js';
-import { readRange } from '../js/sources/read.js';
+import { readRange } from '../js/storage/sources/read.js';
 import { readTensors } from './inspect.js';
 import { versionOf } from './version-of.js';
 
-/** @import { InTensor } from '../js/convert/read/tensors.js' */
-/** @import { ByteSource } from '../js/sources/types.js' */
+/** @import { InTensor } from '../js/format/checkpoint-tensors.js' */
+/** @import { ByteSource } from '../js/storage/sources/types.js' */
 
 const HEADER = 64;
 const LAYOUTS = ['rows', 'tiled'];
@@ -19,7 +19,7 @@ const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().
 
 /**
  * @param {ByteSource} file @param {ReturnType<typeof readTensors>[number]} tensor
- * @param {() => Promise<import('../js/convert/codec.js').Codec>} codec @returns {InTensor}
+ * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
 function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }, codec) {
   const { cols } = matrixOf(dims);

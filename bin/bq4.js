@@ -374,7 +374,7 @@ async function runPrompt([file, words], options) {
   const { ids, text, reason, seed, timings, warnings } = result;
   if (options.receipt) {
     const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
-      import('../js/receipts/index.js'),
+      import('../js/api/receipts/index.js'),
       import('node:fs/promises'),
     ]);
     const receipt = session ? receiptOf(model, session, result, chosen) : receiptOfReply(model, result, chosen);
@@ -505,12 +505,12 @@ async function isFolder(path) {
 
 /**
  * One thing of a GGUF file, at a path or an address, another of all others.
- * @template T @param {string} name @param {(file: import('../js/sources/types.js').ByteSource) => Promise<T>} gguf @param {() => Promise<T>} other
+ * @template T @param {string} name @param {(file: import('../js/storage/sources/types.js').ByteSource) => Promise<T>} gguf @param {() => Promise<T>} other
  */
 async function ggufOr(name, gguf, other) {
   if (!/^https?:/.test(name) && !name.endsWith('.gguf')) return other();
-  const { openSource } = await import('../js/sources/index.js');
-  const { readRange } = await import('../js/sources/read.js');
+  const { openSource } = await import('../js/storage/sources/index.js');
+  const { readRange } = await import('../js/storage/sources/read.js');
   const file = await openSource(await sourceOf(name));
   try {
     return String.fromCharCode(...(await readRange(file, 0, 4))) === 'GGUF' ? await gguf(file) : await other();
@@ -542,7 +542,7 @@ async function convertFile([from, to], options) {
   }
   const { convert } = await import('../js/convert/index.js');
   const { convertGguf } = await import('./convert-gguf.js');
-  const { formatReport } = await import('../js/convert/report.js');
+  const { formatReport } = await import('../js/format/conversion-report.js');
   const { json, 'row-scales': rowScales, 'activation-steps': activationSteps, ...rest } = options;
   const chosen = { ...rest, rowScales, activationSteps };
   let shown = 0;

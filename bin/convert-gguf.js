@@ -1,20 +1,20 @@
 /** A GGUF file as .bq4: every weight keeps its value, only laid out as the engine computes with it, unless other types are asked for. */
 import { convertCheckpoint, readJsonAt } from '../js/convert/index.js';
 import { formatOfTemplate } from '../js/convert/chat-format.js';
-import { createHasher } from '../js/convert/codec.js';
-import { conversionReport } from '../js/convert/report.js';
-import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
-import { ROWS, typeNamed } from '../js/convert/weights.js';
-import { fileSink } from '../js/convert/write/output.js';
-import { matrixOf, prefixLengthOf, writeV2 } from '../js/convert/write/v2.js';
-import { inOrder, place } from '../js/gguf/layout.js';
-import { openGguf } from '../js/gguf/open.js';
-import { RepackedSource } from '../js/gguf/repacked.js';
+import { createHasher } from '../js/format/bq4/codec.js';
+import { conversionReport } from '../js/format/conversion-report.js';
+import { encodeTokenizer } from '../js/text/tokenizers/section.js';
+import { ROWS, typeNamed } from '../js/format/bq4/weight-types.js';
+import { fileSink } from '../js/format/output.js';
+import { matrixOf, prefixLengthOf, writeV2 } from '../js/format/bq4/write-v2.js';
+import { inOrder, place } from '../js/format/gguf/layout.js';
+import { openGguf } from '../js/format/gguf/open.js';
+import { RepackedSource } from '../js/format/gguf/repacked.js';
 import { BqError } from '../js/shared/errors.js';
 import { ggufCheckpoint } from './gguf-checkpoint.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
 
-/** @import { ByteSource } from '../js/sources/types.js' */
+/** @import { ByteSource } from '../js/storage/sources/types.js' */
 
 const ROOM = 65536;
 const LAYOUTS = ['rows', 'tiled'];
@@ -29,7 +29,7 @@ const FLAGS = { activationSteps: 'activation-steps' };
 /** Of a float that is infinite or no number all these bits of its last two bytes are set. @type {Record<string, number>} */
 const EXPONENT = { f32: 0x7f80, bf16: 0x7f80, f16: 0x7c00 };
 
-/** The same bytes of a tensor. FORMAT: one of its floats is NaN or infinite, which loading would refuse. @param {import('../js/gguf/layout.js').Placed} tensor @param {AsyncIterable<Uint8Array>} pieces */
+/** The same bytes of a tensor. FORMAT: one of its floats is NaN or infinite, which loading would refuse. @param {import('../js/format/gguf/layout.js').Placed} tensor @param {AsyncIterable<Uint8Array>} pieces */
 async function* finite({ name, type }, pieces) {
   const [mask, size] = [EXPONENT[type.name], type.blockBytes];
   let at = 0;
@@ -50,7 +50,7 @@ async function* finite({ name, type }, pieces) {
   }
 }
 
-/** @param {RepackedSource} source @param {import('../js/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
+/** @param {RepackedSource} source @param {import('../js/format/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
   const own = placed.map((tensor) => {
     const { name, type, layout, dims, offset, bytes } = tensor;
@@ -76,7 +76,7 @@ function outTensors(source, placed, extra) {
  * @param {string} output
  * @param {import('../js/convert/index.js').ConvertOptions} options
  * @param {() => Promise<void>} [check]  throws where the engine would refuse what is kept as it is
- * @returns {Promise<import('../js/convert/report.js').ConvertReport>}
+ * @returns {Promise<import('../js/format/conversion-report.js').ConvertReport>}
  */
 export async function convertGguf(file, output, options, check) {
   const has = (/** @type {string} */ name) => /** @type {any} */ (options)[name] !== undefined;

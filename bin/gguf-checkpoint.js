@@ -1,22 +1,22 @@
 /** A GGUF file as a checkpoint whose weights are encoded anew: their rows as they are stored, and as f32 for who needs that. */
-import { createCodec } from '../js/convert/codec.js';
-import { rowsPerPiece } from '../js/convert/encoded.js';
-import { ROWS, weightBytes } from '../js/convert/weights.js';
-import { matrixOf } from '../js/convert/write/v2.js';
-import { openGguf } from '../js/gguf/open.js';
-import { translated } from '../js/gguf/types.js';
+import { createCodec } from '../js/format/bq4/codec.js';
+import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
+import { ROWS, weightBytes } from '../js/format/bq4/weight-types.js';
+import { matrixOf } from '../js/format/bq4/write-v2.js';
+import { openGguf } from '../js/format/gguf/open.js';
+import { translated } from '../js/format/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
-import { readRange } from '../js/sources/read.js';
+import { readRange } from '../js/storage/sources/read.js';
 import { versionOf } from './version-of.js';
 
-/** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
-/** @import { InTensor } from '../js/convert/read/tensors.js' */
-/** @import { ListedTensor } from '../js/plan/manifest.js' */
-/** @import { ByteSource } from '../js/sources/types.js' */
+/** @import { Checkpoint } from '../js/convert/checkpoint.js' */
+/** @import { InTensor } from '../js/format/checkpoint-tensors.js' */
+/** @import { ListedTensor } from '../js/format/bq4/manifest.js' */
+/** @import { ByteSource } from '../js/storage/sources/types.js' */
 
 /**
  * @param {ByteSource} file @param {Pick<ListedTensor, 'type' | 'dims' | 'offset'>} listed
- * @param {() => Promise<import('../js/convert/codec.js').Codec>} codec @returns {InTensor}
+ * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
 function rowsOf(file, { type: own, dims, offset }, codec) {
   const other = translated(own);

@@ -1,7 +1,7 @@
 // Commands of heads: train-head and classify.
 import { writeFile } from 'node:fs/promises';
 import { stderr, stdout } from 'node:process';
-import { trainHead } from '../js/heads/index.js';
+import { trainHead } from '../js/api/classifiers/index.js';
 import { BqError } from '../js/shared/errors.js';
 import { readText } from './options.js';
 

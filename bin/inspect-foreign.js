@@ -1,22 +1,22 @@
 /** What is in a file that is no .bq4: GGUF, safetensors or a Hugging Face folder, and whatever `convert` opens. */
-import { openCheckpoint } from '../js/convert/read/checkpoint.js';
-import { readJsonFile } from '../js/convert/read/folder.js';
-import { listSafetensors } from '../js/convert/read/safetensors.js';
-import { configOf } from '../js/convert/hf-names.js';
-import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
-import { readHeader } from '../js/sources/gguf-header.js';
-import { configOfGguf, readParts } from '../js/gguf/open.js';
-import { knownType, typeName } from '../js/gguf/types.js';
+import { openCheckpoint } from '../js/convert/checkpoint.js';
+import { readJsonFile } from '../js/convert/folder.js';
+import { listSafetensors } from '../js/format/safetensors.js';
+import { configOf } from '../js/format/families/names.js';
+import { readTokenizerFile } from '../js/convert/tokenizer-files.js';
+import { readHeader } from '../js/format/gguf/header.js';
+import { configOfGguf, readParts } from '../js/format/gguf/open.js';
+import { knownType, typeName } from '../js/format/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { nodeModule } from '../js/shared/node.js';
-import { openFile } from '../js/sources/file.js';
-import { STRIDE } from '../js/sources/split.js';
+import { openFile } from '../js/storage/sources/file.js';
+import { STRIDE } from '../js/storage/sources/split.js';
 import { readText } from './options.js';
-import { readRange } from '../js/sources/read.js';
+import { readRange } from '../js/storage/sources/read.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
 
-/** @import { ByteSource } from '../js/sources/types.js' */
+/** @import { ByteSource } from '../js/storage/sources/types.js' */
 
 const STEP = 1 << 20;
 const ROOM = 262144;

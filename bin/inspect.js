@@ -1,14 +1,14 @@
 /** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right; and the report that `bq4 inspect` makes of any. */
 import { createEngine } from '../js/engine.js';
-import { decodeConfig } from '../js/convert/config.js';
-import { TYPES } from '../js/convert/weights.js';
+import { decodeConfig } from '../js/format/bq4/config.js';
+import { TYPES } from '../js/format/bq4/weight-types.js';
 import { BqError } from '../js/shared/errors.js';
 import { TOKENIZERS } from '../js/shared/names.js';
 import { sections, u32, u64 } from '../js/shared/sections.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
-import { openSource } from '../js/sources/index.js';
-import { readRange } from '../js/sources/read.js';
-import { knownName } from '../js/templates/known.js';
+import { openSource } from '../js/storage/sources/index.js';
+import { readRange } from '../js/storage/sources/read.js';
+import { knownName } from '../js/text/templates/known-formats.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
 import { inspectForeign, shortest } from './inspect-foreign.js';
 import { hex } from '../js/shared/hex.js';
@@ -116,7 +116,7 @@ function readActivations(payload, base) {
   );
 }
 
-/** The directory of a v1 file. @param {import('../js/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
+/** The directory of a v1 file. @param {import('../js/storage/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
 async function readV1(file) {
   for (let size = 65536; ; size *= 4) {
     const bytes = await readRange(file, 0, size);
@@ -155,7 +155,7 @@ const xxh64 = (wasm, bytes) =>
 
 /**
  * Reads all of the file's data: which chunks are damaged, and the integrity of the file (docs/FORMAT.md, HASH).
- * @param {import('../js/sources/types.js').ByteSource} file
+ * @param {import('../js/storage/sources/types.js').ByteSource} file
  * @param {Wasm} wasm
  * @param {Uint8Array | undefined} payload  of HASH
  * @param {Uint8Array} prefix
@@ -204,7 +204,7 @@ function chatOf(json) {
 
 /**
  * NOT_A_MODEL, TRUNCATED, UNSUPPORTED; damage is reported, not thrown.
- * @param {import('../js/sources/types.js').ByteSource} file
+ * @param {import('../js/storage/sources/types.js').ByteSource} file
  */
 export async function inspect(file) {
   const head = await readRange(file, 0, 64);

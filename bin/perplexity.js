@@ -3,12 +3,12 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
-import { argmax, logSum } from '../js/engine/probabilities.js';
-import { piecesOf } from '../js/quantize/pieces.js';
+import { argmax, logSum } from '../js/engine/model/probabilities.js';
+import { piecesOf } from '../js/quantize/text-chunks.js';
 import { BqError } from '../js/shared/errors.js';
 import { loadOptions, numberOf, readText, sourceOf, Usage } from './options.js';
 
-/** @typedef {{ wasm: import('../js/wasm/wasm.js').Wasm, timeline: import('../js/engine/timeline.js').Timeline }} Own */
+/** @typedef {{ wasm: import('../js/wasm/wasm.js').Wasm, timeline: import('../js/engine/session/token-sequence.js').Timeline }} Own */
 
 /** Tokens of a window, where the model can. */
 const CONTEXT = 512;

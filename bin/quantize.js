@@ -4,19 +4,19 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process, { stderr, stdout } from 'node:process';
 import { chatFormat, tokenizerOf } from '../js/convert/parts.js';
-import { openCheckpoint } from '../js/convert/read/checkpoint.js';
-import { formatReport } from '../js/convert/report.js';
-import { readTokenizerFile } from '../js/convert/tokenizers/index.js';
-import { encodeTokenizer } from '../js/convert/tokenizers/section.js';
+import { openCheckpoint } from '../js/convert/checkpoint.js';
+import { formatReport } from '../js/format/conversion-report.js';
+import { readTokenizerFile } from '../js/convert/tokenizer-files.js';
+import { encodeTokenizer } from '../js/text/tokenizers/section.js';
 import { quantize } from '../js/quantize/index.js';
-import { plotReport } from '../js/quantize/plot.js';
-import { openSource } from '../js/sources/index.js';
-import { readRange } from '../js/sources/read.js';
+import { plotReport } from '../js/quantize/error-chart.js';
+import { openSource } from '../js/storage/sources/index.js';
+import { readRange } from '../js/storage/sources/read.js';
 import { bq4Input } from './bq4-checkpoint.js';
 import { ggufCheckpoint } from './gguf-checkpoint.js';
 import { numberOf, readText, sourceOf, Usage } from './options.js';
 
-/** @import { Checkpoint } from '../js/convert/read/checkpoint.js' */
+/** @import { Checkpoint } from '../js/convert/checkpoint.js' */
 /** @import { Input } from '../js/quantize/index.js' */
 
 /** @param {Checkpoint} checkpoint @param {string | undefined} path  of a tokenizer @returns {Promise<Input>} */

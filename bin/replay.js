@@ -5,7 +5,7 @@ import { load } from './options.js';
 
 /** @param {string[]} files @param {any} options */
 export async function replayReceipt([file, model], options) {
-  const { loadOptions, readReceipt, replay } = await import('../js/receipts/index.js');
+  const { loadOptions, readReceipt, replay } = await import('../js/api/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
   const { context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
   const sight = {

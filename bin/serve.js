@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import { stderr, stdout } from 'node:process';
 import { createWorkerEngine } from '../js/index.js';
-import { serveModels } from '../js/server/index.js';
+import { serveModels } from '../js/api/server/index.js';
 import { loadOptions, numberOf, sourceOf, Usage } from './options.js';
 
 /** What clients call a model: its file, without the ending. @param {string} file */

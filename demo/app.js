@@ -1,9 +1,9 @@
 /** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
-import { clearAlert, showError, showNotice, trouble } from './alerts.js';
-import { preferPlain } from './body.js';
-import { Context } from './context.js';
-import { Current } from './current.js';
-import { Host } from './host.js';
+import { clearAlert, showError, showNotice, trouble } from './page/alerts.js';
+import { preferPlain } from './chat/message-body.js';
+import { Context } from './panel/context-meter.js';
+import { Current } from './chat/conversation.js';
+import { Host } from './models/engine-host.js';
 import { isolate, onVersion } from './offline.js';
 import {
   $,
@@ -18,15 +18,15 @@ import {
   send,
   showLoading,
   stop,
-} from './page.js';
-import { Models } from './models.js';
-import { Panel } from './panel.js';
-import { SettingsForm } from './settings.js';
-import { takeShared } from './shared.js';
-import { loadLooks, saveLooks } from './store.js';
-import { Turns } from './turn.js';
-import { Log } from './view.js';
-import { Waiting } from './waiting.js';
+} from './page/page.js';
+import { Models } from './models/models.js';
+import { Panel } from './panel/panel.js';
+import { SettingsForm } from './page/settings.js';
+import { takeShared } from './share-target.js';
+import { loadLooks, saveLooks } from './storage/local-storage.js';
+import { Turns } from './chat/turn.js';
+import { Log } from './chat/view.js';
+import { Waiting } from './chat/reply-progress.js';
 
 const host = new Host();
 const panel = new Panel($('details'));
@@ -129,7 +129,7 @@ async function showState() {
   }
 }
 
-/** @param {import('./store.js').Conversation} [conversation]  none: a new one */
+/** @param {import('./storage/local-storage.js').Conversation} [conversation]  none: a new one */
 async function open(conversation) {
   await turns.stop();
   clearAlert();
@@ -158,13 +158,13 @@ async function copy(text) {
 }
 
 async function summarize() {
-  const work = await import('./summary.js');
+  const work = await import('./chat/summary.js');
   const page = { host, current: () => current, log, system: context.system, waiting, enter, showState };
   return turns.instead((signal) => work.summarize(page, signal));
 }
 
 async function showChats() {
-  const { Chats } = await import('./chats.js');
+  const { Chats } = await import('./chat/chat-list.js');
   new Chats({ current, open, beginAnew }).show();
 }
 
@@ -177,7 +177,7 @@ function listen() {
   newChat.addEventListener('click', beginAnew);
   $('chats').addEventListener('click', () => void showChats().catch((error) => showError(error)));
   $('perplexity').addEventListener('toggle', () =>
-    import('./perplexity.js').then(({ show }) => show({ host, turns, enter }), showError),
+    import('./panel/perplexity.js').then(({ show }) => show({ host, turns, enter }), showError),
   );
   $('log').addEventListener('copy-code', (event) => void copy(/** @type {CustomEvent} */ (event).detail));
   plain.addEventListener('change', () => {

@@ -7,7 +7,7 @@ const TRIED = 'bq4.isolating';
 
 /**
  * Registers the service worker and waits until it holds page and engine, and the store the bundled model.
- * @param {import('./picker.js').Shelf | null} store
+ * @param {import('./models/picker.js').Shelf | null} store
  * @param {() => Promise<boolean>} keepBundled  waits until it is stored, and says whether it is
  * @returns {Promise<string>}  what works without a network, for people
  */

@@ -1,8 +1,8 @@
 /** Search by meaning in one's own texts, and what a question sounds like while it is typed. */
 import { createWorkerEngine, fromBlob } from '../js/index.js';
-import { element } from './element.js';
-import * as format from './format.js';
-import { keep, keepPassages, kept, keptPassages, nearest, passages, unit } from './passages.js';
+import { element } from './page/element.js';
+import * as format from './page/format.js';
+import { keep, keepPassages, kept, keptPassages, nearest, passages, unit } from './search/passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
 
@@ -19,7 +19,7 @@ const say = (/** @type {string} */ text) => void ($('status').textContent = text
 
 /** @type {Model | null} */
 let model = null;
-/** @type {import('./passages.js').Passage[]} */
+/** @type {import('./search/passages.js').Passage[]} */
 let all = [];
 /** @type {any[]} */
 let heads = [];

@@ -1,4 +1,4 @@
 // The engine's worker, under an address that the service worker of this folder may answer for.
 import '../js/worker.js';
 // What a file of one's own needs is there from the start, whatever becomes of the network.
-import '../js/sources/blob.js';
+import '../js/storage/sources/blob.js';

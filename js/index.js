@@ -1,12 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/API.md explains it. */
-export { connectEngine, createWorkerEngine } from './page/client.js';
+export { connectEngine, createWorkerEngine } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
-export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/index.js';
+export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';
 
 /** @typedef {import('./shared/types.js').AppendOptions} AppendOptions */
-/** @typedef {import('./store/types.js').BackendName} BackendName */
-/** @typedef {import('./sources/types.js').ByteSource} ByteSource */
+/** @typedef {import('./storage/cache/types.js').BackendName} BackendName */
+/** @typedef {import('./storage/sources/types.js').ByteSource} ByteSource */
 /** @typedef {import('./shared/types.js').Build} Build */
 /** @typedef {import('./shared/types.js').Cache} Cache */
 /** @typedef {import('./shared/types.js').CacheEntry} CacheEntry */
@@ -44,13 +44,13 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').EngineOptions} EngineOptions */
 /** @typedef {import('./shared/types.js').EngineStore} EngineStore */
 /** @typedef {import('./shared/types.js').ErrorCode} ErrorCode */
-/** @typedef {import('./sources/types.js').FilePart} FilePart */
+/** @typedef {import('./storage/sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').FinishReason} FinishReason */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
 /** @typedef {import('./shared/types.js').GenerateOptions} GenerateOptions */
 /** @typedef {import('./shared/types.js').Head} Head */
 /** @typedef {import('./shared/types.js').Generation} Generation */
-/** @typedef {import('./store/types.js').Listed} Listed */
+/** @typedef {import('./storage/cache/types.js').Listed} Listed */
 /** @typedef {import('./shared/types.js').LoadOptions} LoadOptions */
 /** @typedef {import('./shared/types.js').Logprob} Logprob */
 /** @typedef {import('./shared/types.js').MemoryInfo} MemoryInfo */
@@ -101,7 +101,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './sources/in
 /** @typedef {import('./shared/types.js').ToolCall} ToolCall */
 /** @typedef {import('./shared/types.js').ToolRun} ToolRun */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
-/** @typedef {import('./sources/types.js').UrlOptions} UrlOptions */
-/** @typedef {import('./store/types.js').Usage} Usage */
+/** @typedef {import('./storage/sources/types.js').UrlOptions} UrlOptions */
+/** @typedef {import('./storage/cache/types.js').Usage} Usage */
 /** @template T @typedef {import('./shared/types.js').ChunkStream<T>} ChunkStream */
 /** @template {{ stream?: boolean | null }} B, W, C @typedef {import('./shared/types.js').Create<B, W, C>} Create */

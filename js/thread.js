@@ -2,7 +2,7 @@
  * A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. Or, where memory can't
  * be shared, a worker that computes parts of products.
  */
-import { roomForRare } from './wasm/link-rare.js';
+import { roomForRare } from './wasm/link-optional-kernels.js';
 import { releaseMemory } from './wasm/release-memory.js';
 import { isNode, nodeModule } from './shared/node.js';
 
@@ -33,9 +33,9 @@ function serve(port) {
       throw error;
     }
   };
-  const begin = async (/** @type {import('./wasm/spread-worker.js').Begin} */ job) => {
+  const begin = async (/** @type {import('./wasm/tensor-parallel-worker.js').Begin} */ job) => {
     try {
-      compute = await (await import('./wasm/spread-worker.js')).computeParts(port, job, roomForRare);
+      compute = await (await import('./wasm/tensor-parallel-worker.js')).computeParts(port, job, roomForRare);
       port.postMessage('ready');
     } catch (error) {
       port.postMessage({ error: String(error) });

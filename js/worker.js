@@ -1,6 +1,6 @@
 /** The engine's worker: an engine behind the port to whoever started it. */
 import { openEngine } from './engine/engine.js';
-import { serve } from './port/serve.js';
+import { serve } from './remote/port/dispatch.js';
 import { isNode, nodeModule } from './shared/node.js';
 
 serve(isNode ? nodeModule('worker_threads').parentPort : globalThis, {

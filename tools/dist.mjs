@@ -22,37 +22,44 @@ const BUNDLES = [
   { thread: 'js/thread.js' },
   { 'io-worker': 'js/io-worker.js' },
   // Asked for by the thread that calls it, be it a page's or an engine's own.
-  { 'part-openai': 'js/openai/index.js' },
+  { 'part-openai': 'js/api/openai/index.js' },
   { connect: 'js/connect.js' },
   // Adapters, each by itself: whoever takes one loads one file.
-  { 'ai-sdk': 'js/adapters/ai-sdk.js' },
-  { langchain: 'js/adapters/langchain.js' },
-  { 'prompt-api': 'js/adapters/prompt-api.js' },
-  { react: 'js/adapters/react.js' },
-  { heads: 'js/heads/index.js' },
-  { receipts: 'js/receipts/index.js' },
-  { shared: 'js/tabs/index.js' },
-  { single: 'js/single/app.js' },
+  { 'ai-sdk': 'js/api/adapters/ai-sdk.js' },
+  { langchain: 'js/api/adapters/langchain.js' },
+  { 'prompt-api': 'js/api/adapters/prompt-api.js' },
+  { react: 'js/api/adapters/react.js' },
+  { heads: 'js/api/classifiers/index.js' },
+  { receipts: 'js/api/receipts/index.js' },
+  { shared: 'js/remote/tabs/index.js' },
+  { single: 'js/single-file.js' },
   { cli: 'bin/bq4.js' },
   { 'round-thread': 'js/quantize/round-thread.js' },
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
 /** Parts on demand that nearly every page asks for, README's own among them: in one file they are a tenth smaller. */
-const USUAL = ['load/cached-load', 'load/progress', 'sources/remote', 'store/index', 'store/opfs', 'wasm/threads'];
+const USUAL = [
+  'storage/load/cached-load',
+  'storage/load/progress',
+  'storage/sources/retry',
+  'storage/cache/index',
+  'storage/cache/opfs',
+  'wasm/threads',
+];
 
 /** On demand, and a bundle by itself: so that what a page begins with is one file. */
-const ALONE = { id: join(ROOT, 'js/openai/index.js'), file: './part-openai.js' };
+const ALONE = { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.js' };
 
 /** The room of grammars. */
-const GRAMMAR = /js[\\/]grammar[\\/]/;
+const GRAMMAR = /js[\\/]text[\\/]grammar[\\/]/;
 /** What renders templates of models; the compact form is every page's. */
-const TEMPLATES = /js[\\/]templates[\\/](?!compact)|@huggingface[\\/]jinja/;
+const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
 /** What few pages need, and is small. */
 const SELDOM =
-  /js[\\/](wasm[\\/]sha256|sources[\\/](bytes|file|local|split|texts)|engine[\\/](picking|probabilities)|shared[\\/]shown)\.js/;
+  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|local|split)|gguf[\\/]texts|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/]quote-value)\.js/;
 /** What tells the engine of files that are no v2 files, and of adapters. */
-const DESCRIPTIONS = /js[\\/](convert[\\/]|gguf[\\/]|plan[\\/]manifest|sources[\\/]gguf-header)/;
+const DESCRIPTIONS = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 
 /**
  * Addresses of files, relative to a module of ours, become relative to dist/, and the engine begins with what is usual.

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Writes js/convert/tokenizers/unicode-data.js: what the regular expressions and normalizers of tokenizers need to know
+// Writes js/text/tokenizers/unicode-data.js: what the regular expressions and normalizers of tokenizers need to know
 // of characters, after the Unicode Character Database that this Node carries. So every browser cuts text alike, whatever
 // Unicode it has.
 //
@@ -8,7 +8,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-export const TARGET = fileURLToPath(new URL('../js/convert/tokenizers/unicode-data.js', import.meta.url));
+export const TARGET = fileURLToPath(new URL('../js/text/tokenizers/unicode-data.js', import.meta.url));
 export const VERSION = process.versions.unicode;
 
 /** General categories, in the order of their letters in the table. */

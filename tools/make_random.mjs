@@ -3,17 +3,17 @@
 // The same shape, types and seed give the same bytes.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createCodec } from '../js/convert/codec.js';
-import { f16FromNumber } from '../js/convert/half.js';
-import { tensorTable } from '../js/convert/names.js';
-import { fileSink } from '../js/convert/write/output.js';
-import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../js/convert/tokenizers/section.js';
-import { ROWS, runLayout, typeNamed, weightBytes } from '../js/convert/weights.js';
-import { matrixOf, writeV2 } from '../js/convert/write/v2.js';
+import { createCodec } from '../js/format/bq4/codec.js';
+import { f16FromNumber } from '../js/format/bq4/half.js';
+import { tensorTable } from '../js/format/bq4/names.js';
+import { fileSink } from '../js/format/output.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../js/text/tokenizers/section.js';
+import { ROWS, runLayout, typeNamed, weightBytes } from '../js/format/bq4/weight-types.js';
+import { matrixOf, writeV2 } from '../js/format/bq4/write-v2.js';
 import { command } from './setup/setup.mjs';
 import { SetupError } from './setup/shell.mjs';
 
-/** @typedef {import('../js/convert/weights.js').WeightType} WeightType */
+/** @typedef {import('../js/format/bq4/weight-types.js').WeightType} WeightType */
 
 const llama = { arch: 'llama', norm_eps: 1e-5, tied: true };
 
@@ -122,10 +122,10 @@ function randomFloats(random, n, mean, deviation) {
 }
 
 /**
- * @param {import('../js/convert/names.js').Slot} slot
+ * @param {import('../js/format/bq4/names.js').Slot} slot
  * @param {WeightType} type
  * @param {Random} random
- * @param {import('../js/convert/codec.js').Codec} codec
+ * @param {import('../js/format/bq4/codec.js').Codec} codec
  */
 async function* randomPieces({ name, dims }, type, random, codec) {
   const { rows, cols } = matrixOf(dims);
@@ -182,7 +182,7 @@ export function randomTokenizer(vocab) {
 
 /**
  * @param {Record<string, any>} config
- * @param {import('../js/convert/write/output.js').Sink} sink
+ * @param {import('../js/format/output.js').Sink} sink
  * @param {RandomOptions} [options]
  */
 export async function makeRandom(config, sink, options = {}) {

@@ -5,8 +5,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PATTERNS } from '../js/convert/tokenizers/patterns.js';
-import { ARCHITECTURES } from '../js/gguf/architectures.js';
+import { PATTERNS } from '../js/text/tokenizers/patterns.js';
+import { ARCHITECTURES } from '../js/format/gguf/architectures.js';
 import { REPORTS } from '../tests/models-report.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));

@@ -6,7 +6,7 @@ import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { basename, extname, join, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { hostName, isOurs } from '../js/server/guard.js';
+import { hostName, isOurs } from '../js/api/server/guard.js';
 
 /** @type {Record<string, string>} */
 const TYPES = {

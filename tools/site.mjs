@@ -27,20 +27,20 @@ const ENTRIES = {
 
 /** Parts on demand that every visit asks for: the engine begins with them. */
 const USUAL = [
-  'engine/prefill',
-  'load/cached-load',
-  'load/progress',
+  'engine/generation/prefill-progress',
+  'storage/load/cached-load',
+  'storage/load/progress',
   'shared/throttle',
-  'sources/remote',
-  'store/index',
-  'store/opfs',
-  'wasm/choice',
+  'storage/sources/retry',
+  'storage/cache/index',
+  'storage/cache/opfs',
+  'wasm/thread-choice',
   'wasm/release-memory',
   'wasm/threads',
 ];
 
 /** Grammars, and what tells the engine of files that are no v2 files: not for every visit. */
-const RARE = /js[\\/](grammar|convert|gguf|lora)[\\/]|js[\\/]plan[\\/]manifest|js[\\/]sources[\\/]gguf-header/;
+const RARE = /js[\\/](text[\\/](grammar|tokenizers)|convert|format[\\/](?!bq4[\\/](read-v1|companion\.js)))[\\/]/;
 
 /** Besides scripts. */
 const COPIED = ['build/wasm', 'heads', 'models/chat.bq4'];
@@ -111,7 +111,10 @@ async function bundle(name, source, to) {
 }
 
 /** What examples import of the sources, and files of dist/ with the same. The others of dist/ lie beside the first. @type {Record<string, string>} */
-const ENTRIES_OF_EXAMPLES = { 'tabs/index.js': '../shared.js', 'adapters/react.js': '../react.js' };
+const ENTRIES_OF_EXAMPLES = {
+  'remote/tabs/index.js': '../../shared.js',
+  'api/adapters/react.js': '../../react.js',
+};
 
 /** @param {string} to  the site's folder */
 function addExamples(to) {
@@ -139,8 +142,9 @@ export async function makeSite(to = SITE) {
   mkdirSync(join(to, 'demo'), { recursive: true });
   // Service workers and what runs before the page are one file each as they are.
   const whole = ['sw.js', 'root.js', 'theme.js'];
-  for (const name of readdirSync(DEMO))
-    if (!name.endsWith('.js') || whole.includes(name)) cpSync(join(DEMO, name), join(to, 'demo', name));
+  for (const entry of readdirSync(DEMO, { withFileTypes: true }))
+    if (entry.isFile() && (!entry.name.endsWith('.js') || whole.includes(entry.name)))
+      cpSync(join(DEMO, entry.name), join(to, 'demo', entry.name));
   for (const path of COPIED)
     if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true });
   for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source, to);

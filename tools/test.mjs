@@ -60,9 +60,7 @@ const CONVERTING = {
     /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reserved|torch)\.test\.mjs$/,
   paths: [
     ...['c', 'web', 'bin', 'tools/bq4_export', 'tools/export_bq4.py', 'tools/make_random.mjs', 'package-lock.json'],
-    ...['convert', 'gguf', 'load', 'lora', 'plan', 'quantize', 'shared', 'sources', 'wasm', 'engine'].map(
-      (room) => `js/${room}`,
-    ),
+    ...['convert', 'engine', 'format', 'quantize', 'shared', 'storage', 'text', 'wasm'].map((room) => `js/${room}`),
     ...['golden', 'js', 'tools', 'waiting.mjs'].map((name) => `tests/${name}`),
   ],
 };

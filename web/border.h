@@ -7,7 +7,7 @@
  * below. *Bad file* stands for what a file can be refused by: FORMAT, TRUNCATED, CHECKSUM,
  * UNSUPPORTED, SHAPE. Structs are read and written by js/wasm/wasm.js through the heap: all fields
  * are 4 or 8 bytes, naturally aligned, offsets in the comments. Names are listed in exports.txt and
- * js/wasm/border.js; a test compares.
+ * js/wasm/abi.js; a test compares.
  */
 #ifndef BQW_BORDER_H
 #define BQW_BORDER_H

@@ -1,5 +1,5 @@
 /* What the modules for converters (bq4-convert.wasm, and -threads) have beside border.h: rounding
- * by calibration. js/quantize/border.js is the same as data. Numbers, statuses and handles as
+ * by calibration. js/quantize/abi.js is the same as data. Numbers, statuses and handles as
  * there. */
 #ifndef BQW_CONVERT_H
 #define BQW_CONVERT_H

@@ -1,7 +1,7 @@
 /* The kernels of this instance: the one table that is linked, and those of rare types, once a
  * module of their own has brought them (bq4-NAME-rare.wasm: c/kernels/simd_tiles.h,
- * js/wasm/rare.js). Threads share the table, and have each function at the same place of their own
- * function tables. */
+ * js/wasm/optional-kernels.js). Threads share the table, and each has every function at the same
+ * index of its own function table. */
 #include "api.h"
 #include "kernels/scalar.h"
 

@@ -1,6 +1,6 @@
 /* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: so many
  * that the caches next to a core don't hold them), and to tell how fast a model would be
- * (js/engine/estimate.js). */
+ * (js/engine/speed-estimate.js). */
 #include <stdatomic.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A compiled grammar: rules over bytes, as js/grammar writes them (docs/FORMAT.md has no part in
- * it: a grammar lives as long as a request).
+/* A compiled grammar: rules over bytes, as js/text/grammar writes them. docs/FORMAT.md does not
+ * cover it: a grammar lives as long as a request.
  *
  *   u32 magic, version, rules, states, edges, calls, root, slack
  *   rule   u32 start, flags

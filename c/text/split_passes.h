@@ -1,6 +1,6 @@
 /* Cutting text into pieces by automata that a file brings, one after the other: each stage cuts
  * what the one before it left. A stage is a regular expression that was compiled when the file was
- * made (js/convert/tokenizers/automaton.js): what matches is a piece, and so is what lies between.
+ * made (js/text/tokenizers/automaton.js): what matches is a piece, and so is what lies between.
  *
  * A character is of a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH where a
  * match ends before the character; column `classes` is the end of the text. The match is the

@@ -1,5 +1,5 @@
 // In your own page: import { createSharedEngine } from 'bq4/shared';
-import { createSharedEngine } from '../../js/tabs/index.js';
+import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { $, MODEL, showError, showProgress } from '../model.js';
 
 try {

@@ -19,10 +19,10 @@ export function chatFormatOf(has) {
 /**
  * The compact form of a template; null: it has none, or can't be rendered, and the file has the template alone.
  * @param {string} template
- * @param {import('./tokenizers/section.js').Tokenizer} tokenizer
+ * @param {import('../text/tokenizers/section.js').Tokenizer} tokenizer
  */
 export async function formatOfTemplate(template, { tokens, bos, eos, eog }) {
-  const { derive } = await import('../templates/derive.js');
+  const { derive } = await import('../text/templates/derive.js');
   const textOf = (/** @type {number | null | undefined} */ id) =>
     id == null || !tokens[id] ? '' : new TextDecoder().decode(tokens[id].bytes);
   try {

@@ -1,13 +1,13 @@
 /** Converts a folder that somebody chose to a .bq4 file in a Blob, which a browser keeps on its disk where it is large. Loaded when first asked for. */
-import { matchTensors } from './names.js';
-import { createCodec, createHasher } from './codec.js';
+import { matchTensors } from '../format/bq4/names.js';
+import { createCodec, createHasher } from '../format/bq4/codec.js';
 import { chatFormat, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
-import { openHfFolder } from './read/hf.js';
-import { encodeTokenizer } from './tokenizers/section.js';
-import { prefixLengthOf, writeV2 } from './write/v2.js';
+import { openHfFolder } from './hf-folder.js';
+import { encodeTokenizer } from '../text/tokenizers/section.js';
+import { prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 
-/** @import { Folder } from './read/folder.js' */
-/** @import { Sink } from './write/output.js' */
+/** @import { Folder } from './folder.js' */
+/** @import { Sink } from '../format/output.js' */
 
 /** @returns {Sink & { blob: () => Blob }} */
 function blobSink() {

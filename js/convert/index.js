@@ -1,25 +1,25 @@
 /** Converts models of other formats to .bq4 files, piece by piece: never the whole model in memory. In Node. */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
-import { encodeActivations } from './activations.js';
-import { openCheckpoint } from './read/checkpoint.js';
-import { createCodec, createHasher } from './codec.js';
-import { conversionReport } from './report.js';
-import { toBase64, tokenizerToJson } from './companion-json.js';
-import { matchTensors } from './names.js';
-import { isPassing, keyOf, openJournal, reportsOf } from './write/journal.js';
-import { fileSink } from './write/output.js';
-import { encoded } from './encoded.js';
+import { encodeActivations } from '../format/bq4/activation-steps.js';
+import { openCheckpoint } from './checkpoint.js';
+import { createCodec, createHasher } from '../format/bq4/codec.js';
+import { conversionReport } from '../format/conversion-report.js';
+import { toBase64, tokenizerToJson } from '../format/bq4/companion-json.js';
+import { matchTensors } from '../format/bq4/names.js';
+import { isPassing, keyOf, openJournal, reportsOf } from './journal.js';
+import { fileSink } from '../format/output.js';
+import { encoded } from '../format/bq4/encode-tensor.js';
 import { chatFormat, chosenTypes, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
-import { withRowScales } from './row-scales.js';
-import { readJsonFile } from './read/folder.js';
-import { readTokenizerFile } from './tokenizers/index.js';
-import { encodeTokenizer } from './tokenizers/section.js';
-import { FLAT, typeNamed } from './weights.js';
-import { convertBullet } from './write/bullet.js';
-import { qsfChoices, writeQsf } from './write/qsf.js';
-import { v1Type, writeV1 } from './write/v1.js';
-import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
+import { withRowScales } from '../format/bq4/row-scales.js';
+import { readJsonFile } from './folder.js';
+import { readTokenizerFile } from './tokenizer-files.js';
+import { encodeTokenizer } from '../text/tokenizers/section.js';
+import { FLAT, typeNamed } from '../format/bq4/weight-types.js';
+import { convertBullet } from '../format/bullet/write.js';
+import { qsfChoices, writeQsf } from '../format/qsf/write.js';
+import { v1Type, writeV1 } from '../format/bq4/write-v1.js';
+import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 
 /**
  * @typedef {object} ConvertOptions
@@ -44,8 +44,8 @@ import { matrixOf, prefixLengthOf, writeV2 } from './write/v2.js';
  * @property {string} [token]     for the hub
  */
 
-/** @typedef {import('./report.js').ConvertReport} ConvertReport */
-/** @typedef {import('./encoded.js').Match} Match */
+/** @typedef {import('../format/conversion-report.js').ConvertReport} ConvertReport */
+/** @typedef {import('../format/bq4/encode-tensor.js').Match} Match */
 
 /** READ, FORMAT. @param {string} path */
 export async function readJsonAt(path) {
@@ -54,7 +54,7 @@ export async function readJsonAt(path) {
   return json;
 }
 
-/** @param {string} path @returns {(vocab: number) => Promise<import('./tokenizers/section.js').Tokenizer>} */
+/** @param {string} path @returns {(vocab: number) => Promise<import('../text/tokenizers/section.js').Tokenizer>} */
 const tokenizerAt = (path) => (vocab) => readTokenizerFile(path, { vocab });
 
 /** The companion of a v1 file. @param {Match[]} loose  tensors that v1 can't hold @param {Record<string, any>} facts */
@@ -77,7 +77,7 @@ async function companionOf(loose, { tokenizer, chat, stamp: _, activations: _non
   };
 }
 
-/** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
+/** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
 async function convertV1(output, matches, codec, options, facts) {
   if (options.quant && typeNamed(options.quant).name !== 'bq4_32')
     throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.quant}`);
@@ -108,7 +108,7 @@ async function convertV1(output, matches, codec, options, facts) {
   }
 }
 
-/** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
+/** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
 async function convertV2(output, matches, codec, options, { tokenizer, ...facts }) {
   const tensors = v2Tensors(matches, codec, options);
   const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
@@ -139,7 +139,7 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   };
 }
 
-/** @param {string} output @param {Match[]} matches @param {import('./codec.js').Codec} _ @param {ConvertOptions} options @param {Record<string, any>} facts */
+/** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} _ @param {ConvertOptions} options @param {Record<string, any>} facts */
 async function convertQsf(output, matches, _, options, facts) {
   const { reports, ...written } = await writeQsf(await fileSink(output), matches, options, /** @type {any} */ (facts));
   return { tensors: reports.map((report) => ({ report: () => report })), written, encoder: 'js' };
@@ -173,7 +173,7 @@ export async function convert(input, output, options = {}) {
 
 /**
  * The same of any checkpoint.
- * @param {() => Promise<import('./read/checkpoint.js').Checkpoint>} open  it is closed in the end
+ * @param {() => Promise<import('./checkpoint.js').Checkpoint>} open  it is closed in the end
  * @param {string} output
  * @param {ConvertOptions} options
  * @returns {Promise<ConvertReport>}
@@ -188,7 +188,7 @@ export async function convertCheckpoint(open, output, options) {
   }
 }
 
-/** @param {import('./read/checkpoint.js').Checkpoint} checkpoint @param {string} output @param {ConvertOptions} options @returns {Promise<ConvertReport>} */
+/** @param {import('./checkpoint.js').Checkpoint} checkpoint @param {string} output @param {ConvertOptions} options @returns {Promise<ConvertReport>} */
 async function write(checkpoint, output, options) {
   const matches = matchTensors(
     checkpoint.config,

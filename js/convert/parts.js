@@ -1,15 +1,15 @@
 /** What every writer of .bq4 files makes of a checkpoint: its tokenizer, its chat format, its tensors in their types. */
 import { BqError } from '../shared/errors.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
-import { encoded, rowsPerPiece } from './encoded.js';
-import { readTokenizer } from './tokenizers/index.js';
-import { ROWS, runLayout, typeNamed } from './weights.js';
-import { matrixOf } from './write/v2.js';
+import { encoded, rowsPerPiece } from '../format/bq4/encode-tensor.js';
+import { readTokenizer } from './tokenizer-files.js';
+import { ROWS, runLayout, typeNamed } from '../format/bq4/weight-types.js';
+import { matrixOf } from '../format/bq4/write-v2.js';
 
-/** @import { Codec } from './codec.js' */
-/** @import { Match } from './encoded.js' */
-/** @import { Checkpoint } from './read/checkpoint.js' */
-/** @import { Tokenizer } from './tokenizers/section.js' */
+/** @import { Codec } from '../format/bq4/codec.js' */
+/** @import { Match } from '../format/bq4/encode-tensor.js' */
+/** @import { Checkpoint } from './checkpoint.js' */
+/** @import { Tokenizer } from '../text/tokenizers/section.js' */
 
 /**
  * @param {Checkpoint} checkpoint

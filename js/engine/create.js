@@ -1,5 +1,5 @@
 /** An engine in the calling thread. */
-import { conversing } from '../openai/conversing.js';
+import { conversing } from '../api/openai/model-mixin.js';
 import { isNode } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
 import { openEngine } from './engine.js';

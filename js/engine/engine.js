@@ -1,16 +1,16 @@
 /** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
-import { portOf } from '../port/serve.js';
-import { checkCall, TABLE } from '../port/table.js';
+import { portOf } from '../remote/port/dispatch.js';
+import { checkCall, TABLE } from '../remote/port/methods.js';
 import { asyncDispose } from '../shared/async.js';
 import { fullUrl } from '../shared/builds.js';
 import { BqError, onDemand } from '../shared/errors.js';
-import { threadsBlocked } from '../wasm/features.js';
-import { Loading } from '../load/loading.js';
-import { LocalModel } from './model.js';
+import { threadsBlocked } from '../wasm/build-choice.js';
+import { Loading } from '../storage/load/loading.js';
+import { LocalModel } from './model/model.js';
 import { emit, Events } from '../shared/events.js';
-import { Hold } from '../shared/hold.js';
-import { planModel } from '../plan/plan.js';
-import { inOneAnswer, openSource } from '../sources/index.js';
+import { Hold } from '../shared/pause-gate.js';
+import { planModel } from './plan/plan.js';
+import { inOneAnswer, openSource } from '../storage/sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { after } from '../shared/timeouts.js';
 import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
@@ -45,7 +45,7 @@ class LocalEngine {
   /** Ways to it that are open. @type {Set<MessagePort>} */
   #ports = new Set();
   events = new Events();
-  /** @type {import('./tempo.js').Tempo} */
+  /** @type {import('./pace.js').Tempo} */
   #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
 
   /**
@@ -83,7 +83,7 @@ class LocalEngine {
     const file = await openSource(one, options.signal);
     try {
       const planned = await planModel(this.#compiled, one, file, options, this.#cache);
-      const { tokensPerSecond } = await onDemand(import('./estimate.js'));
+      const { tokensPerSecond } = await onDemand(import('./speed-estimate.js'));
       return {
         ...planned.plan,
         .../** @type {any} */ (one).told,
@@ -102,7 +102,7 @@ class LocalEngine {
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
   async #settle(change) {
-    (await onDemand(import('./tempo.js'))).settle(this.#tempo, change);
+    (await onDemand(import('./pace.js'))).settle(this.#tempo, change);
     for (const model of this.#models) model.computeAlone(this.#tempo.slow);
   }
 
@@ -128,7 +128,7 @@ class LocalEngine {
   async #oneFile(source, options) {
     this.#check();
     if (source.kind !== 'several') return source;
-    const { asOneFile } = await onDemand(import('../plan/files.js'));
+    const { asOneFile } = await onDemand(import('./plan/multi-file.js'));
     return asOneFile(source, this.#compiled.convertUrl, options);
   }
 
@@ -146,7 +146,7 @@ class LocalEngine {
       const handle = await loading.model;
       if (loading.plan.paging)
         pager = await (
-          await onDemand(import('../paging/paging.js'))
+          await onDemand(import('../storage/paging/paging.js'))
         ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
       model = new LocalModel(
         loading.wasm,
@@ -183,7 +183,7 @@ class LocalEngine {
   async #spread(model, { wasm, plan }, options) {
     const { most, asked } = this.#sharing;
     if (most < 2 || plan.paging || !wasm.alive || (!asked && plan.tokenWeights < SPREAD_WEIGHTS)) return;
-    const { Spread } = await onDemand(import('./spread.js'));
+    const { Spread } = await onDemand(import('./batching/tensor-parallel.js'));
     model.spread(await Spread.open(wasm, this.#compiled, this.#sharing, plan, options));
   }
 
@@ -196,7 +196,7 @@ class LocalEngine {
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const rare = planned.plan.rareTypes
-        ? await (await onDemand(import('../wasm/rare.js'))).rareKernels(this.#compiled)
+        ? await (await onDemand(import('../wasm/optional-kernels.js'))).rareKernels(this.#compiled)
         : undefined;
       wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
@@ -204,7 +204,7 @@ class LocalEngine {
       const { repacked, prefixBytes, wanted } = planned;
       const read = repacked
         ? await (
-            await onDemand(import('../plan/gguf.js'))
+            await onDemand(import('./plan/gguf-plan.js'))
           ).openRepacked(repacked, prefixBytes, file, this.#compiled, wanted)
         : file;
       const loading = new Loading(wasm, read, planned, options, this.#cache);
@@ -344,7 +344,7 @@ export async function openEngine(options, onThreads) {
   const wanted = await threadsToTry(options.threads);
   const { compiled, reason: threadsReason } = await compileFor(options, wanted);
   const cache = options.cache
-    ? await (await onDemand(import('../load/cached-load.js'))).openCache(options.cache, compiled)
+    ? await (await onDemand(import('../storage/load/cached-load.js'))).openCache(options.cache, compiled)
     : null;
   const threads = compiled.shared ? await threadsFor(compiled, options, onThreads) : null;
   const start = async () => (threads ? startThreads(threads, compiled, options, wanted) : undefined);

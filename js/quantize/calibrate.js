@@ -1,10 +1,20 @@
 /** What goes into the products of a model while it reads a text: second moments of it, layer by layer; and what it predicts. */
-import { logSum } from '../engine/probabilities.js';
+import { logSum } from '../engine/model/probabilities.js';
 import { Layers } from './layers.js';
-import { WANT_DATA } from '../wasm/border.js';
-import { DRAFTS, inputCols, inputOf, openReader, sessionOf, syncSession, turn, weightsAt, zeroed } from './reader.js';
+import { WANT_DATA } from '../wasm/abi.js';
+import {
+  DRAFTS,
+  inputCols,
+  inputOf,
+  openReader,
+  sessionOf,
+  syncSession,
+  turn,
+  weightsAt,
+  zeroed,
+} from './calibration-model.js';
 
-/** @import { Reading } from './reader.js' */
+/** @import { Reading } from './calibration-model.js' */
 
 /** Bytes of moments that are collected at once, at most: of so many layers as that is enough for, and a layer's at least. */
 const AT_ONCE = 1 << 30;
@@ -16,7 +26,7 @@ function sameStart(ids, before) {
   return ids.length === before.length ? ids.length : ids.length - 1;
 }
 
-/** Bytes of a layer's. @param {import('./reader.js').Shape} plan */
+/** Bytes of a layer's. @param {import('./calibration-model.js').Shape} plan */
 const momentsOf = (plan) => 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
 
 /**
@@ -63,9 +73,9 @@ export class Calibrator {
    * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: no token sees those behind it (default)
    */
   static async open(from, text, { tokens, threads, budget, causal, signal } = {}) {
-    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
+    const besideOf = (/** @type {import('./calibration-model.js').Shape} */ plan, /** @type {number} */ context) =>
       momentsOf(plan) + Layers.bytes(plan, context);
-    const wantsOf = (/** @type {import('./reader.js').Shape} */ plan) =>
+    const wantsOf = (/** @type {import('./calibration-model.js').Shape} */ plan) =>
       Math.min((plan.layers - 1) * momentsOf(plan), AT_ONCE);
     const reading = await openReader(from, text, { tokens, threads, budget, besideOf, wantsOf });
     return new Calibrator(reading, { causal, signal });

@@ -3,13 +3,22 @@
  * after the other, layer by layer: in front of each the text is read again by what those before it were rounded to, beside what the whole
  * model gives the same product.
  */
-import { matrixOf } from '../convert/write/v2.js';
+import { matrixOf } from '../format/bq4/write-v2.js';
 import { gate } from '../shared/async.js';
 import { Layers } from './layers.js';
-import { inputCols, inputOf, openReader, releasedUnless, sessionOf, turn, weightsAt, zeroed } from './reader.js';
+import {
+  inputCols,
+  inputOf,
+  openReader,
+  releasedUnless,
+  sessionOf,
+  turn,
+  weightsAt,
+  zeroed,
+} from './calibration-model.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
-/** @import { Match } from '../convert/encoded.js' */
+/** @import { Match } from '../format/bq4/encode-tensor.js' */
 /** @import { Gate } from '../shared/async.js' */
 /** @import { Cut } from './layers.js' */
 /** @import { Moments } from './rounder.js' */
@@ -71,7 +80,7 @@ export class Drift {
    */
   static async open(from, text, matches, { tokens, threads, budget, signal } = {}) {
     // Moments and the drift of one input.
-    const besideOf = (/** @type {import('./reader.js').Shape} */ plan, /** @type {number} */ context) =>
+    const besideOf = (/** @type {import('./calibration-model.js').Shape} */ plan, /** @type {number} */ context) =>
       8 * Math.max(...inputCols(plan)) ** 2 + Layers.bytes(plan, context) + 8192;
     const reading = await openReader(from, text, { tokens, threads, budget, besideOf });
     const { wasm, model, plan, context } = reading;

@@ -1,15 +1,15 @@
 /** Models in fewer bits: weights rounded by what they are multiplied with on a calibration text. In Node. */
-import { conversionReport } from '../convert/report.js';
+import { conversionReport } from '../format/conversion-report.js';
 import { BqError } from '../shared/errors.js';
 import { METHODS, Quantizer } from './quantizer.js';
 
-/** @import { OutModel } from '../convert/write/v2.js' */
+/** @import { OutModel } from '../format/bq4/write-v2.js' */
 
 /**
  * A model that can be read: its tensors, and what else goes into a file.
  * @typedef {object} Input
  * @property {Record<string, any>} config
- * @property {Map<string, import('../convert/read/tensors.js').InTensor>} tensors
+ * @property {Map<string, import('../format/checkpoint-tensors.js').InTensor>} tensors
  * @property {Omit<OutModel, 'tensors' | 'config'>} parts
  * @property {string} [stamp]  of the version of its files; none: what was stopped can't go on
  */
@@ -66,7 +66,7 @@ function check({ config }, { method = 'gptaq', calibrate, threads, budget, targe
  * @param {Input} input
  * @param {string} output
  * @param {QuantizeOptions} [options]
- * @returns {Promise<import('../convert/report.js').ConvertReport>}
+ * @returns {Promise<import('../format/conversion-report.js').ConvertReport>}
  */
 export async function quantize(input, output, options = {}) {
   check(input, options);

@@ -1,10 +1,10 @@
 /** A text on its way through the layers of a model, each computed by itself and as far as it is wanted (web/layers.h), a window at a time. */
 import { BqError } from '../shared/errors.js';
-import { WANT_DATA } from '../wasm/border.js';
-import { inputCols, MODULES, syncSession } from './reader.js';
+import { WANT_DATA } from '../wasm/abi.js';
+import { inputCols, MODULES, syncSession } from './calibration-model.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
-/** @import { Reading, Shape } from './reader.js' */
+/** @import { Reading, Shape } from './calibration-model.js' */
 
 /** A place in a layer, in front of the products of matrices that share an input: its columns, and how many numbers a token carries there. @typedef {{ key: string, step: number, cols: number, carried: number }} Cut */
 

@@ -1,29 +1,29 @@
 /** One model that becomes another one of fewer bits: what is read, what is chosen and what is written, one after the other (index.js). In Node. */
-import { createCodec, createHasher } from '../convert/codec.js';
-import { encoded } from '../convert/encoded.js';
-import { matchTensors } from '../convert/names.js';
+import { createCodec, createHasher } from '../format/bq4/codec.js';
+import { encoded } from '../format/bq4/encode-tensor.js';
+import { matchTensors } from '../format/bq4/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
-import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../convert/weights.js';
-import { ALIGN, CHUNK } from '../convert/write/frame.js';
-import { isPassing, keyOf, openJournal, reportsOf } from '../convert/write/journal.js';
-import { fileSink } from '../convert/write/output.js';
-import { matrixOf, prefixLengthOf, writeV2 } from '../convert/write/v2.js';
+import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../format/bq4/weight-types.js';
+import { ALIGN, CHUNK } from '../format/bq4/frame.js';
+import { isPassing, keyOf, openJournal, reportsOf } from '../convert/journal.js';
+import { fileSink } from '../format/output.js';
+import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
-import { fromFile } from '../sources/index.js';
-import { CONVERT_THREADS_URL, CONVERT_URL } from './border.js';
+import { fromFile } from '../storage/sources/index.js';
+import { CONVERT_THREADS_URL, CONVERT_URL } from './abi.js';
 import { Calibrator } from './calibrate.js';
 import { Drift } from './drift.js';
-import { Hands, usualThreads } from './hands.js';
-import { typesInRoom, typesWithin } from './mix.js';
-import { inputOf } from './reader.js';
+import { Hands, usualThreads } from './worker-pool.js';
+import { typesInRoom, typesWithin } from './type-choice.js';
+import { inputOf } from './calibration-model.js';
 import { smoothed } from './smooth.js';
 import { Tensors } from './tensors.js';
 
-/** @import { Match } from '../convert/encoded.js' */
-/** @import { Codec } from '../convert/codec.js' */
-/** @import { Journal } from '../convert/write/journal.js' */
-/** @import { OutModel } from '../convert/write/v2.js' */
+/** @import { Match } from '../format/bq4/encode-tensor.js' */
+/** @import { Codec } from '../format/bq4/codec.js' */
+/** @import { Journal } from '../convert/journal.js' */
+/** @import { OutModel } from '../format/bq4/write-v2.js' */
 /** @import { Input, Method, QuantizeOptions } from './index.js' */
 
 /** Bytes of the file that are rounded between two notes of it: they take long. */
@@ -45,7 +45,7 @@ export const METHODS = {
   gptaq: { feedback: true, sweeps: 4, damp: 0.001, own: 0.2, inOrder: true },
 };
 
-/** @param {string} output @param {OutModel} model @param {{ hash?: string } & Omit<Partial<import('../convert/write/v2.js').WriteOptions>, 'hash'>} options */
+/** @param {string} output @param {OutModel} model @param {{ hash?: string } & Omit<Partial<import('../format/bq4/write-v2.js').WriteOptions>, 'hash'>} options */
 async function writeFile(output, model, { hash, ...options }) {
   const hasher = await createHasher(prefixLengthOf(model, hash === 'sha256'));
   return writeV2(await fileSink(output, { keep: Boolean(options.journal?.marks.length) }), model, {
@@ -73,7 +73,7 @@ async function writeFloats({ config, parts }, matches, codec, path, { onProgress
   );
 }
 
-/** @typedef {import('../convert/weights.js').WeightType} WeightType */
+/** @typedef {import('../format/bq4/weight-types.js').WeightType} WeightType */
 
 /** Which type each tensor gets, and whether by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [own] */
 function typeOf({ slot: { dims, embedding, exact, name } }, types, own) {

@@ -1,8 +1,8 @@
 /** A thread with a hand (hands.js), which does what it is told. In Node. */
-import { TYPES } from '../convert/weights.js';
+import { TYPES } from '../format/bq4/weight-types.js';
 import { packError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
-import { Hand } from './hand.js';
+import { Hand } from './rounding-worker.js';
 
 const { parentPort } = nodeModule('worker_threads');
 /** @type {Hand} */

@@ -1,12 +1,12 @@
 /** Rounds matrices to blocks by what they are multiplied with: c/quant, in an instance of its own. */
-import { rowsPerPiece } from '../convert/encoded.js';
-import { weightBytes } from '../convert/weights.js';
-import { matrixOf } from '../convert/write/v2.js';
+import { rowsPerPiece } from '../format/bq4/encode-tensor.js';
+import { weightBytes } from '../format/bq4/weight-types.js';
+import { matrixOf } from '../format/bq4/write-v2.js';
 import { compile, Wasm } from '../wasm/wasm.js';
-import { CONVERT_URL } from './border.js';
+import { CONVERT_URL } from './abi.js';
 
-/** @import { EncodeErrors } from '../convert/codec.js' */
-/** @import { WeightType } from '../convert/weights.js' */
+/** @import { EncodeErrors } from '../format/bq4/codec.js' */
+/** @import { WeightType } from '../format/bq4/weight-types.js' */
 
 const ROOM = 1 << 16;
 

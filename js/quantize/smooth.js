@@ -5,7 +5,7 @@
  */
 import { BqError } from '../shared/errors.js';
 
-/** @import { Match } from '../convert/encoded.js' */
+/** @import { Match } from '../format/bq4/encode-tensor.js' */
 /** @import { Calibrator } from './calibrate.js' */
 
 /** Of the inputs of a layer's products: of what comes out of its norms, of values of KV heads, of a gated MLP. @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values: Float32Array, up?: Float32Array }} Inputs */

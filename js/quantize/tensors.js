@@ -1,14 +1,14 @@
 /** Tensors in other types, piece by piece, each by the hand that is free. */
-import { encodePiece, readPiece, rowsPerPiece } from '../convert/encoded.js';
-import { ErrorSum } from '../convert/report.js';
-import { weightBytes } from '../convert/weights.js';
-import { matrixOf } from '../convert/write/v2.js';
-import { inputOf } from './reader.js';
+import { encodePiece, readPiece, rowsPerPiece } from '../format/bq4/encode-tensor.js';
+import { ErrorSum } from '../format/conversion-report.js';
+import { weightBytes } from '../format/bq4/weight-types.js';
+import { matrixOf } from '../format/bq4/write-v2.js';
+import { inputOf } from './calibration-model.js';
 
-/** @import { Codec } from '../convert/codec.js' */
-/** @import { Encoded, Match, Piece } from '../convert/encoded.js' */
-/** @import { WeightType } from '../convert/weights.js' */
-/** @import { AnyHand, Hands, Job } from './hands.js' */
+/** @import { Codec } from '../format/bq4/codec.js' */
+/** @import { Encoded, Match, Piece } from '../format/bq4/encode-tensor.js' */
+/** @import { WeightType } from '../format/bq4/weight-types.js' */
+/** @import { AnyHand, Hands, Job } from './worker-pool.js' */
 /** @import { Moments, Rounded } from './rounder.js' */
 
 /** How a tensor is rounded; by: its moments. @typedef {{ type: WeightType, layout: number, by: boolean }} How */
@@ -128,7 +128,7 @@ export class Tensors {
 
   /**
    * Of a file that has the first tensors already: those that are still to be rounded know what became of these.
-   * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec @param {import('../convert/write/v2.js').ReadKept} read
+   * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec @param {import('../format/bq4/write-v2.js').ReadKept} read
    */
   async restore(kept, howOf, codec, read) {
     const { known, enter, put } = this.#inputs ?? {};

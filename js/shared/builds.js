@@ -22,7 +22,7 @@ export function namedBuilds(given) {
   return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));
 }
 
-/** Those, or the ones that lie beside these modules (kernels of rare types: js/wasm/rare.js). @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
+/** Those, or the ones that lie beside these modules (kernels of rare types: js/wasm/optional-kernels.js). @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
 export const resolveBuilds = (given) =>
   namedBuilds(given) ?? {
     relaxed: new URL('../../build/wasm/bq4-relaxed.wasm', import.meta.url).href,

@@ -5,7 +5,7 @@
 import { asyncDispose } from './async.js';
 import { BqError } from './errors.js';
 import { report } from './events.js';
-import { Hold } from './hold.js';
+import { Hold } from './pause-gate.js';
 
 /** @import { Part, Result } from './types.js' */
 
@@ -53,7 +53,7 @@ export class Generation {
     }
   }
 
-  /** Somebody in another thread reads it. @param {import('./hold.js').Reader} reader */
+  /** Somebody in another thread reads it. @param {import('./pause-gate.js').Reader} reader */
   readBy(reader) {
     this.#hold.reader = reader;
   }

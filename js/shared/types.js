@@ -1,12 +1,12 @@
 /** Types of the public interface. Nothing here runs. */
 
-/** @typedef {import('../sources/types.js').Source} Source */
-/** @typedef {import('../sources/types.js').SourceLike} SourceLike */
-/** @typedef {import('../sources/types.js').SourceOptions} SourceOptions */
+/** @typedef {import('../storage/sources/types.js').Source} Source */
+/** @typedef {import('../storage/sources/types.js').SourceLike} SourceLike */
+/** @typedef {import('../storage/sources/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./generation.js').Generation} Generation */
-/** @typedef {import('../chat/chat.js').Chat} Chat */
-/** @typedef {import('../store/types.js').StoreOptions} StoreOptions */
-/** @typedef {import('../wasm/features.js').Build} Build */
+/** @typedef {import('../api/chat/chat.js').Chat} Chat */
+/** @typedef {import('../storage/cache/types.js').StoreOptions} StoreOptions */
+/** @typedef {import('../wasm/build-choice.js').Build} Build */
 
 /**
  * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
@@ -104,17 +104,17 @@
  * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
  *   at a time has; ends it
  * @property {(file: { url: string, prefix: Uint8Array, sealed: boolean, fileId: Uint8Array | string, fileBytes: number, prefixBytes: number,
- *   hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open  js/store/types.js, EntryOptions
+ *   hashes: ArrayLike<bigint> | null }) => Promise<CacheEntry>} open  js/storage/cache/types.js, EntryOptions
  * @property {(key: string) => Promise<void>} [delete]  a file that is not the one that was asked for
  */
 
 /**
  * What an engine keeps between visits, to be looked at. All methods throw STORAGE.
  * @typedef {object} EngineStore
- * @property {import('../store/types.js').BackendName} backend  where it is
+ * @property {import('../storage/cache/types.js').BackendName} backend  where it is
  * @property {string} reason  why not in a better place; '' in the best
- * @property {() => Promise<import('../store/types.js').Listed[]>} list
- * @property {() => Promise<import('../store/types.js').Usage>} usage
+ * @property {() => Promise<import('../storage/cache/types.js').Listed[]>} list
+ * @property {() => Promise<import('../storage/cache/types.js').Usage>} usage
  * @property {(key: string) => Promise<void>} delete  ARGUMENT: not a key of list(); IN_USE
  * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted. ARGUMENT: none has this key
  * @property {() => Promise<void>} clear  of all that is not in use. IN_USE: something was
@@ -139,7 +139,7 @@
  * @property {Error | null} problem   why nothing more is kept
  * @property {'reader' | 'writer'} [role]   'reader': another one fetches this file
  * @property {(chunk: number, signal?: AbortSignal) => Promise<boolean>} [waitFor]   false: it won't come
- * @property {() => Promise<import('../sources/types.js').FilePart[] | null>} [parts]  files that hold the chunks; null: not all are there
+ * @property {() => Promise<import('../storage/sources/types.js').FilePart[] | null>} [parts]  files that hold the chunks; null: not all are there
  * @property {() => Promise<void>} close
  */
 
@@ -342,7 +342,7 @@
  */
 
 /**
- * A head as JSON, as `bq4 train-head` writes it: js/heads/head.js.
+ * A head as JSON, as `bq4 train-head` writes it: js/api/classifiers/classifier.js.
  * @typedef {{ format: 'bq4-head', version: 1, name: string, labels: string[], width: number, pooling: Pooling, normalize: boolean,
  *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} HeadFile
  */
@@ -601,7 +601,7 @@
  *   (`speculate`); those that were rejected are not among the completion's tokens
  */
 
-/** Chunks of an answer. @template T @typedef {import('../openai/stream.js').ChunkStream<T>} ChunkStream */
+/** Chunks of an answer. @template T @typedef {import('../api/openai/stream.js').ChunkStream<T>} ChunkStream */
 
 /**
  * A call in OpenAI's shape: with `stream: true` it gives chunks.

@@ -2,7 +2,7 @@
  * The other threads of an engine: workers (js/thread.js) that spend their time inside the wasm module, where they
  * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
  */
-import { THREAD_STACK } from './border.js';
+import { THREAD_STACK } from './abi.js';
 import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -89,7 +89,7 @@ export class Threads {
   count = 1;
   /** Why so many. */
   reason = '';
-  /** What chooses from these numbers while an instance computes; null: it uses all. @type {((wasm: Wasm) => import('./choice.js').Choice) | null} */
+  /** What chooses from these numbers while an instance computes; null: it uses all. @type {((wasm: Wasm) => import('./thread-choice.js').Choice) | null} */
   #choice = null;
   /** @type {ThreadTiming[]} */
   timings = [];
@@ -202,7 +202,7 @@ export class Threads {
   async choose(wasm, compiled, most) {
     this.reason = await this.attach(wasm, compiled, most);
     if (this.reason) return;
-    const learning = onDemand(import('./choice.js')).catch(() => null);
+    const learning = onDemand(import('./thread-choice.js')).catch(() => null);
     this.timings = measure(wasm, most);
     const [{ ms: one }] = this.timings;
     const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });

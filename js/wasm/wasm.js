@@ -4,14 +4,14 @@
  * Pointers are numbers in [0, 4 GiB) and stay inside this folder's engine modules. Views of the heap are
  * made per use, never kept. A trap leaves the heap in an unknown state: every later call then fails.
  */
-import { ABI, functions, MORE, OK, structs, WANT_DATA } from './border.js';
+import { ABI, functions, MORE, OK, structs, WANT_DATA } from './abi.js';
 import { BqError } from '../shared/errors.js';
-import { fastestBuild, pickBuild } from './features.js';
+import { fastestBuild, pickBuild } from './build-choice.js';
 import { resolveBuilds } from '../shared/builds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 
 /** @import { EngineOptions } from '../shared/types.js' */
-/** @import { Build } from './features.js' */
+/** @import { Build } from './build-choice.js' */
 
 const PAGE = 65536;
 /** LEAST_MEMORY of emscripten.mk: static data and the stack. */
@@ -40,7 +40,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Kernels of rare types, and how an instance takes them in: what no page without them loads.
- * @typedef {{ module: WebAssembly.Module, roomFor: typeof import('./link-rare.js').roomForRare }} Rare
+ * @typedef {{ module: WebAssembly.Module, roomFor: typeof import('./link-optional-kernels.js').roomForRare }} Rare
  */
 
 /** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
@@ -155,7 +155,7 @@ export class Wasm {
   onRelease = () => {};
   /** Computes with so many of them, until it is told otherwise. */
   useThreads = (/** @type {number} */ _count) => {};
-  /** What finds out how many are the fastest; null: they are all used. @type {import('./choice.js').Choice | null} */
+  /** What finds out how many are the fastest; null: they are all used. @type {import('./thread-choice.js').Choice | null} */
   choice = null;
   /** Where the module for grammars lies. @type {string | undefined} */
   grammarUrl;

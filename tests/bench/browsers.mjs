@@ -32,7 +32,7 @@ const { layers, hidden, heads, kv_heads: kvHeads = heads, ffn, vocab } = /** @ty
 /** In the page. @param {any} o */
 const measure = async (o) => {
   const { createWorkerEngine, fromUrl } = await import(/** @type {any} */ ('/js/index.js'));
-  const { typeNamed } = await import(/** @type {any} */ ('/js/convert/weights.js'));
+  const { typeNamed } = await import(/** @type {any} */ ('/js/format/bq4/weight-types.js'));
   const worker = new Worker('/tools/bench/pages/limit-worker.js', { type: 'module' });
   /** @param {any} message @returns {Promise<any>} */
   const ask = (message) =>

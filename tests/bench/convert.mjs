@@ -8,8 +8,8 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bf16FromNumber } from '../../js/convert/half.js';
-import { tensorTable } from '../../js/convert/names.js';
+import { bf16FromNumber } from '../../js/format/bq4/half.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
 import { hfConfig, hfName } from '../js/checkpoints.mjs';
 
 const CONFIG = {

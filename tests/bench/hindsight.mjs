@@ -1,6 +1,6 @@
 // What guesses of a text could have brought, with batches that cost so much: counted, nothing is computed.
-import { guess } from '../../js/engine/guesses.js';
-import { Costs, Gains } from '../../js/engine/gains.js';
+import { guess } from '../../js/engine/speculation/prompt-lookup.js';
+import { Costs, Gains } from '../../js/engine/speculation/tuner.js';
 
 /** Tokens that were made, behind those of a prompt. @typedef {{ prompt: number[], made: number[] }} Text */
 

@@ -4,8 +4,8 @@
 //
 //   node tests/bench/masks.mjs
 import { createRequire } from 'node:module';
-import { encodeTokenizer, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { compile, Machine } from '../../js/grammar/index.js';
+import { encodeTokenizer, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
+import { compile, Machine } from '../../js/text/grammar/index.js';
 import { random } from '../js/fixture.mjs';
 
 const TOKENS = 150_000;

@@ -8,7 +8,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fromFile } from '../../js/index.js';
-import { trace } from '../../js/engine/trace.js';
+import { trace } from '../../js/engine/model/trace.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 import { openLogits } from '../js/logits.mjs';

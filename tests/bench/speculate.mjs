@@ -1,4 +1,4 @@
-// What guesses bring (js/engine/guesses.js): decode without them, wherever something repeats (`true`) and by default (`'auto'`) on
+// What guesses bring (js/engine/speculation/prompt-lookup.js): decode without them, wherever something repeats (`true`) and by default (`'auto'`) on
 // SmolLM2, in turn, round after round, and what steps of 1 to 8 tokens take. Tokens are checked to be the same.
 //
 //   node tests/bench/speculate.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--activations i8|i16] [--model FILE]

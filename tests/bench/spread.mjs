@@ -8,7 +8,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';

@@ -1,4 +1,4 @@
-// What sessions that share a pass bring (js/engine/together.js): tokens/s of 1, 2, 4 and 8 generations at the same time on SmolLM2, in
+// What sessions that share a pass bring (js/engine/batching/continuous-batching.js): tokens/s of 1, 2, 4 and 8 generations at the same time on SmolLM2, in
 // turn, round after round. Tokens are checked to be those that each gives alone.
 //
 //   node tests/bench/together.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--model FILE] [--json]

@@ -97,7 +97,7 @@ token_bytes(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_
 }
 
 /* Fills the memory from `at` on with weights. table: which one multiplies, by TABLES of
- * js/wasm/features.js. */
+ * js/wasm/build-choice.js. */
 EXPORT(void)
 token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
              uint32_t type, uint32_t head, uint8_t *at, uint32_t table) {

@@ -7,8 +7,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
-import { KIND } from '../../js/convert/tokenizers/section.js';
+import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
+import { KIND } from '../../js/text/tokenizers/section.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { realModel } from '../../tools/setup/models.mjs';
 import { CONFIG, tinyModel } from '../js/fixture.mjs';
@@ -47,7 +47,7 @@ async function leastOf(model, texts, rounds) {
   return least;
 }
 
-/** @param {string} name @param {import('../../js/convert/tokenizers/section.js').Tokenizer} tokens @param {string[]} pieces */
+/** @param {string} name @param {import('../../js/text/tokenizers/section.js').Tokenizer} tokens @param {string[]} pieces */
 async function measure(name, tokens, pieces) {
   const engine = await createEngine({ threads: 1 });
   const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length, context: LONG };

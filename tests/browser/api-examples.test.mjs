@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { rolldown } from 'rolldown';
-import { trainHead } from '../../js/heads/index.js';
+import { trainHead } from '../../js/api/classifiers/index.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { bodyOf, named, runBy, sourceOf } from '../js/api-doc.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';

@@ -53,7 +53,7 @@ const newTab = async () => ready(await lasting.newPage());
 /** The file is known by its id, also under another address: what an earlier test left would do for the next. @param {Page} page */
 const forget = (page) =>
   page.evaluate(async () => {
-    const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+    const { openStore } = await import(/** @type {string} */ ('/js/storage/cache/index.js'));
     const store = await openStore();
     await store.clear();
     await store.close();
@@ -62,7 +62,7 @@ const forget = (page) =>
 /** Bytes that lie in the store, all files together. @param {Page} page */
 const keptBytes = (page) =>
   page.evaluate(async () => {
-    const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+    const { openStore } = await import(/** @type {string} */ ('/js/storage/cache/index.js'));
     const store = await openStore();
     const { cachedBytes } = await store.usage();
     await store.close();

@@ -530,7 +530,7 @@ test('what lies in storage is not trusted, and never becomes markup', async () =
   const stored = ['{', '[]', ...strange.map((value) => JSON.stringify(value))];
   const fresh = await demo();
   const understood = await fresh.evaluate(async (stored) => {
-    const path = '/demo/store.js';
+    const path = '/demo/storage/local-storage.js';
     const { list, loadLooks, loadSettings } = await import(path);
     return stored.map((text) => {
       for (const key of ['bq4.chat.x', 'bq4.settings', 'bq4.looks', 'bq4.theme']) localStorage.setItem(key, text);

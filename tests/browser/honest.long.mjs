@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 // @ts-ignore it has no types
 import { PNG } from 'pngjs';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { randomGguf } from '../js/gguf-writer.mjs';

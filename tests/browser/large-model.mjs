@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before } from 'node:test';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';

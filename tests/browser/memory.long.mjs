@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { tinyModel } from '../js/fixture.mjs';

@@ -5,11 +5,11 @@ import { chromiumFirst, oneSite } from './every.mjs';
 
 /** What each needs that an engine does not begin with. */
 const CASES = {
-  'loading from an address': '/js/sources/remote.js',
-  'loading bytes': '/js/sources/bytes.js',
-  planning: '/js/engine/estimate.js',
-  'telling of progress': '/js/load/progress.js',
-  tracing: '/js/engine/trace.js',
+  'loading from an address': '/js/storage/sources/retry.js',
+  'loading bytes': '/js/storage/sources/bytes.js',
+  planning: '/js/engine/speed-estimate.js',
+  'telling of progress': '/js/storage/load/progress.js',
+  tracing: '/js/engine/model/trace.js',
 };
 
 /** @param {string} what */

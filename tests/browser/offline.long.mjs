@@ -197,10 +197,10 @@ test('what is stored is what a visit needs, now or later', async () => {
   );
   // Some of what is imported on demand: files of version 1, traces, other stores; the other builds.
   for (const path of [
-    'js/plan/companion.js',
-    'js/engine/trace.js',
-    'js/store/cache.js',
-    'js/sources/remote.js',
+    'js/format/bq4/companion.js',
+    'js/engine/model/trace.js',
+    'js/storage/cache/cache-api.js',
+    'js/storage/sources/retry.js',
     'demo/thread.js',
     'js/io-worker.js',
   ])
@@ -277,7 +277,7 @@ test('a second visit starts without asking the network; a new version is kept wh
   await isolatedDemo(other, host.url);
   // Two files that belong together change: neither is seen alone.
   changes['demo/style.css'] = ':root { --version: 2 }\n';
-  changes['demo/format.js'] = 'document.documentElement.dataset.version = 2;\n';
+  changes['demo/page/format.js'] = 'document.documentElement.dataset.version = 2;\n';
   const seen = () =>
     page.evaluate(() => [
       getComputedStyle(document.documentElement).getPropertyValue('--version').trim(),

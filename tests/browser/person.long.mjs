@@ -238,7 +238,7 @@ await everyBrowser((name) => {
     await says(page, '[data-stat="offline"]', /^yes/);
     // Two files that belong together change: neither is seen alone.
     changes['demo/style.css'] = ':root { --version: 2 }\n';
-    changes['demo/format.js'] = 'document.documentElement.dataset.version = 2;\n';
+    changes['demo/page/format.js'] = 'document.documentElement.dataset.version = 2;\n';
     const versions = () =>
       page.evaluate(() => [
         getComputedStyle(document.documentElement).getPropertyValue('--version').trim(),

@@ -10,7 +10,7 @@ await chromiumFirst((name) => {
     const page = await here.open();
     const told = await page.evaluate(async () => {
       delete (/** @type {any} */ (globalThis).LanguageModel); // where the browser has one, it is not what is tested
-      const { polyfill } = await import(new URL('/js/adapters/prompt-api.js', location.href).href);
+      const { polyfill } = await import(new URL('/js/api/adapters/prompt-api.js', location.href).href);
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
       polyfill((/** @type {object} */ options) => engine.load('/models/chat.bq4', { context: 256, ...options }));
@@ -73,7 +73,7 @@ await chromiumFirst((name) => {
       const script = frame.contentDocument?.createElement('script');
       Object.assign(/** @type {any} */ (script), {
         type: 'module',
-        textContent: "import { promptApi } from '/js/adapters/prompt-api.js'; globalThis.made = promptApi({});",
+        textContent: "import { promptApi } from '/js/api/adapters/prompt-api.js'; globalThis.made = promptApi({});",
       });
       frame.contentDocument?.body.append(/** @type {any} */ (script));
       while (!within.made) await new Promise((resolve) => setTimeout(resolve, 10));

@@ -7,7 +7,7 @@ import { chromiumFirst, oneSite } from './every.mjs';
 import { ROOT } from './site.mjs';
 
 const ENTRY = `export * as React from 'react'; export * as dom from 'react-dom/client';
-export * from ${JSON.stringify(join(ROOT, 'js/adapters/react.js'))};`;
+export * from ${JSON.stringify(join(ROOT, 'js/api/adapters/react.js'))};`;
 let code = '';
 before(async () => {
   const made = await rolldown({

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
+import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { everyBrowser, oneSite } from './every.mjs';
 import { REAL } from './host.mjs';
@@ -31,7 +31,7 @@ await everyBrowser((name) => {
           const module = (/** @type {string} */ path) => import(new URL(path, location.href).href);
           const [{ createWorkerEngine }, { receiptOf, replay }] = await Promise.all([
             module('/js/index.js'),
-            module('/js/receipts/index.js'),
+            module('/js/api/receipts/index.js'),
           ]);
           const engine = await createWorkerEngine();
           const model = await engine.load(path, load);

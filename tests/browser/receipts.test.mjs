@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { loadOptions, readReceipt, replay } from '../../js/receipts/index.js';
+import { loadOptions, readReceipt, replay } from '../../js/api/receipts/index.js';
 import { chromiumFirst, oneSite } from './every.mjs';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -20,7 +20,7 @@ await chromiumFirst((name) => {
         const module = (/** @type {string} */ path) => import(new URL(path, location.href).href);
         const [{ createWorkerEngine }, { receiptOf, replay }] = await Promise.all([
           module('/js/index.js'),
-          module('/js/receipts/index.js'),
+          module('/js/api/receipts/index.js'),
         ]);
         const engine = await createWorkerEngine();
         const model = await engine.load('/models/chat.bq4', options);

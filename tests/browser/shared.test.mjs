@@ -28,7 +28,7 @@ async function openFrames({ url, count }) {
     const script = own.document.createElement('script');
     script.type = 'module';
     script.textContent =
-      "import { createSharedEngine } from '/js/tabs/index.js'; globalThis.there(createSharedEngine);";
+      "import { createSharedEngine } from '/js/remote/tabs/index.js'; globalThis.there(createSharedEngine);";
     const there = new Promise((resolve) => (own.there = resolve));
     own.document.head.append(script);
     const engine = await (await there)({ threads: 1, cache: 'auto' });
@@ -163,7 +163,7 @@ else
         for (const page of pages) {
           await page.goto(site.url);
           await page.evaluate(async ([url, patience_]) => {
-            const { createSharedEngine } = await import(/** @type {string} */ ('/js/tabs/index.js'));
+            const { createSharedEngine } = await import(/** @type {string} */ ('/js/remote/tabs/index.js'));
             const all = /** @type {any} */ (globalThis);
             all.engine = await createSharedEngine({ threads: 1, cache: 'auto', patience: patience_ });
             all.model = await all.engine.load(url, { batch: 8 });

@@ -1,7 +1,7 @@
 // Loads a model into a store that is slower than the network, and notes (notes.mjs) what was verified and what is kept.
 import { createEngine, fromUrl } from '/js/engine.js';
-import { Entry } from '/js/store/entry.js';
-import { PREFIX } from '/js/store/layout.js';
+import { Entry } from '/js/storage/cache/entry.js';
+import { PREFIX } from '/js/storage/cache/layout.js';
 
 let notes = '';
 const note = (text) => fetch(notes + text);

@@ -1,10 +1,10 @@
 // What the tests of the store do in a page or in a worker of it, by name.
-import { openStore } from '../../js/store/index.js';
+import { openStore } from '../../js/storage/cache/index.js';
 import { cases, check, digest, keep, makeFile, MIB, noise, run, same, sha256 } from '../js/store-suite.mjs';
 
-/** @type {import('../../js/store/index.js').Store} */
+/** @type {import('../../js/storage/cache/index.js').Store} */
 let store;
-/** @type {import('../../js/store/entry.js').Entry} */
+/** @type {import('../../js/storage/cache/entry.js').Entry} */
 let entry;
 /** @type {ReturnType<typeof makeFile>} */
 let file;

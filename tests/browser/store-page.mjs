@@ -1,5 +1,5 @@
 // Lets a test call the operations of store-ops.mjs, here or in a worker.
-import { askToPersist } from '../../js/store/index.js';
+import { askToPersist } from '../../js/storage/cache/index.js';
 import { ops } from './store-ops.mjs';
 
 const worker = new Worker(new URL('./store-worker.mjs', import.meta.url), { type: 'module' });

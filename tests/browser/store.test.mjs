@@ -111,7 +111,7 @@ test('where all storage is refused: nothing is kept, saying why, and nothing thr
   // No switch of Chromium refuses all three, so they are taken away.
   const page = await ready(await newPage(browser));
   const seen = await page.evaluate(async () => {
-    const { openStore } = await import(/** @type {string} */ ('/js/store/index.js'));
+    const { openStore } = await import(/** @type {string} */ ('/js/storage/cache/index.js'));
     const { makeFile } = await import(/** @type {string} */ ('/tests/js/store-suite.mjs'));
     for (const name of ['storage', 'locks']) Object.defineProperty(navigator, name, { value: undefined });
     for (const name of ['caches', 'indexedDB']) Object.defineProperty(globalThis, name, { value: undefined });

@@ -36,7 +36,7 @@ await chromiumFirst((name) => {
         const inUse = () => page.evaluate(() => /** @type {any} */ (globalThis).own.info?.context ?? null);
         await page.evaluate(async (memory) => {
           Object.defineProperty(navigator, 'deviceMemory', { value: memory });
-          const module = '/demo/host.js';
+          const module = '/demo/models/engine-host.js';
           const { Host } = await import(module);
           const own = new Host();
           await own.start(() => {});

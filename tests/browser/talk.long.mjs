@@ -280,7 +280,7 @@ await everyBrowser((name) => {
   test('Markdown while it is written: finished blocks stay the elements that they are, the end is as if it came at once', async () => {
     const page = await open();
     const { replaced, same, grown } = await page.evaluate(async (text) => {
-      const path = '/demo/markdown.js';
+      const path = '/demo/chat/markdown.js';
       const { Renderer } = await import(path);
       const place = document.createElement('div');
       const renderer = new Renderer(place);
@@ -447,7 +447,7 @@ await everyBrowser((name) => {
     await ready(page);
     await counted([after + 90, 512]);
     const markdown = await page.evaluate(async (chat) => {
-      const path = '/demo/exchange.js';
+      const path = '/demo/chat/import-export.js';
       return (await import(path)).asMarkdown(chat);
     }, stored);
     for (const one of await texts(page)) assert.ok(markdown.includes(one.trim()), one);

@@ -108,7 +108,7 @@ test(`of the sources: the demo's own scripts, as a browser asks for them, have a
   assert.match(await say(page, 'Hello!'), /\w/);
   await kept(page);
   const own = new Set(all.map(({ path }) => path).filter((path) => /^demo\/.*\.js$/.test(path)));
-  assert.ok(own.size > 30 && !own.has('demo/markdown.js'), [...own].join(' '));
+  assert.ok(own.size > 30 && !own.has('demo/chat/markdown.js'), [...own].join(' '));
   const bytes = [...own, 'demo/sw.js']
     .map((path) => gzipSync(readFileSync(join(ROOT, path)), { level: 9 }).length)
     .reduce((sum, one) => sum + one, 0);

@@ -1,4 +1,4 @@
-/* Grammars written in C, for tests of what js/grammar writes else.
+/* Grammars written in C, for tests of what js/text/grammar writes else.
  *
  *   grammars d = {0};
  *   uint32_t rule = grammars_rule(&d, 0);            // with its first state

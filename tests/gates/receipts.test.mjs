@@ -5,14 +5,14 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { readReceipt, receiptOf } from '../../js/receipts/index.js';
+import { readReceipt, receiptOf } from '../../js/api/receipts/index.js';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const MODEL = path('models/chat.bq4');
 /** Of docs/API.md, Sessions. */
 const DEFAULTS = { temperature: 0.7, topK: 40, topP: 0.95, minP: 0, repeatPenalty: 1, repeatLast: 64 };
 
-/** A receipt as tools/native/replay.c reads it. @param {import('../../js/receipts/index.js').Receipt} receipt */
+/** A receipt as tools/native/replay.c reads it. @param {import('../../js/api/receipts/index.js').Receipt} receipt */
 function words({
   model: { context, kv, activations },
   options: { maxTokens: _, logitBias = [], ...options },
@@ -29,7 +29,7 @@ function words({
   ].join('\n');
 }
 
-/** @param {import('../../js/receipts/index.js').Receipt} receipt @param {number} threads */
+/** @param {import('../../js/api/receipts/index.js').Receipt} receipt @param {number} threads */
 const replayed = (receipt, threads) =>
   execFileSync(path('build/native/replay'), [MODEL, String(threads)], { input: words(receipt), encoding: 'utf8' })
     .trim()

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { quantizing } from '../../js/quantize/border.js';
+import { quantizing } from '../../js/quantize/abi.js';
 import {
   CONVERT,
   GRAMMAR,

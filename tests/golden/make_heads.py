@@ -1,4 +1,4 @@
-"""Logistic regression by scikit-learn, which js/heads/train.js is compared with.
+"""Logistic regression by scikit-learn, which js/api/classifiers/train.js is compared with.
 
     python tests/golden/make_heads.py
 

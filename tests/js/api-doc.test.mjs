@@ -5,14 +5,16 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { TABLE } from '../../js/port/table.js';
+import { TABLE } from '../../js/remote/port/methods.js';
 import { OPTIONS } from '../../js/shared/options.js';
 import { named, namesIn, RUNS, sections } from './api-doc.mjs';
 import { testFolder } from './folders.mjs';
 
 const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
-const types = ['shared/types', 'sources/types', 'store/types'].map((name) => read(`js/${name}.js`)).join('\n');
+const types = ['shared/types', 'storage/sources/types', 'storage/cache/types']
+  .map((name) => read(`js/${name}.js`))
+  .join('\n');
 
 /** Properties of a type that is written with @property. @param {string} name */
 function propertiesOf(name) {
@@ -36,13 +38,13 @@ const ENTRIES = {
   index: ['The JavaScript interface', 'Engines', 'Ports', 'Sources', 'Aborts and errors'],
   engine: ['Engines', 'Sources', 'Aborts and errors'],
   connect: ['A server, and other servers', 'Aborts and errors'],
-  'adapters/ai-sdk': ['Adapters'],
-  'adapters/langchain': ['Adapters'],
-  'adapters/prompt-api': ['Adapters'],
-  'adapters/react': ['Adapters'],
-  'heads/index': ['Heads'],
-  'receipts/index': ['Receipts'],
-  'tabs/index': ['One engine for all tabs', 'Aborts and errors'],
+  'api/adapters/ai-sdk': ['Adapters'],
+  'api/adapters/langchain': ['Adapters'],
+  'api/adapters/prompt-api': ['Adapters'],
+  'api/adapters/react': ['Adapters'],
+  'api/classifiers/index': ['Heads'],
+  'api/receipts/index': ['Receipts'],
+  'remote/tabs/index': ['One engine for all tabs', 'Aborts and errors'],
 };
 
 test('every entry of the package, and what it exports', async () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, mock, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
-import { serveModels } from '../../js/server/index.js';
+import { serveModels } from '../../js/api/server/index.js';
 import { convert } from '../../js/convert/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { bodyOf, named, runBy, sourceOf } from './api-doc.mjs';

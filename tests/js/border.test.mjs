@@ -1,16 +1,16 @@
 // The border exists three times: as C (web/border.h), as a list for the linker (web/exports.txt) and as data
-// for JavaScript (js/wasm/border.js). They must agree to the byte.
+// for JavaScript (js/wasm/abi.js). They must agree to the byte.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { ABI, functions, structs, THREADS, THREAD_STACK } from '../../js/wasm/border.js';
+import { ABI, functions, structs, THREADS, THREAD_STACK } from '../../js/wasm/abi.js';
 
 const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const header = read('web/border.h')
   .replace(/\/\*[^]*?\*\//g, '')
   .replace(/^#.*$/gm, '');
 
-/** The letter of js/wasm/border.js for a C type. */
+/** The letter of js/wasm/abi.js for a C type. */
 const letter = (type) => {
   if (type.includes('*')) return 'u';
   const [name] = type.replace('const', '').trim().split(/\s+/);

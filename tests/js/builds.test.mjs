@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
-import { fastestBuild, TABLES } from '../../js/wasm/features.js';
+import { fastestBuild, TABLES } from '../../js/wasm/build-choice.js';
 import { fasterBuild } from '../../js/wasm/wasm.js';
 import { tinyModel } from './fixture.mjs';
 import { setTimeouts } from './timeouts.mjs';

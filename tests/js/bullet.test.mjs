@@ -5,14 +5,14 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { nameHash } from '../../js/convert/bullet.js';
+import { nameHash } from '../../js/format/bullet/blocks.js';
 import { convert } from '../../js/convert/index.js';
-import { readBullet } from '../../js/convert/read/bullet.js';
-import { KIND, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { listedText } from '../../js/convert/tokenizers/wordlist.js';
-import { matrixOf } from '../../js/convert/write/v2.js';
+import { readBullet } from '../../js/format/bullet/read.js';
+import { KIND, TOKEN } from '../../js/text/tokenizers/section.js';
+import { listedText } from '../../js/text/tokenizers/wordlist.js';
+import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { inspect } from '../../bin/inspect.js';
 import { CONFIG, llama2c, randomWeights, safetensors, tokenizerBin } from './checkpoints.mjs';
 import { dequantize } from './encode.mjs';
@@ -92,7 +92,7 @@ const python = (mode, from, to) =>
 /** @param {Float32Array} values */
 const base64 = (values) => Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');
 
-/** @param {import('../../js/convert/read/tensors.js').InTensor} tensor @param {number} [step]  rows at once */
+/** @param {import('../../js/format/checkpoint-tensors.js').InTensor} tensor @param {number} [step]  rows at once */
 async function whole({ dims, read }, step = Infinity) {
   const { rows, cols } = matrixOf(dims);
   const out = new Float32Array(rows * cols);

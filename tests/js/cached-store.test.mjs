@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
-import { openStore } from '../../js/store/index.js';
+import { openStore } from '../../js/storage/cache/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 import { reseal } from './reseal.mjs';
 import { faultServer } from '../server/faults.mjs';

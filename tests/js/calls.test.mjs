@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { createEngine } from '../../js/engine.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { checkOptions } from '../../js/shared/options.js';
-import { LocalModel } from '../../js/engine/model.js';
+import { LocalModel } from '../../js/engine/model/model.js';
 import { Threads } from '../../js/wasm/threads.js';
 import { tinyModel } from './fixture.mjs';
 import { soon } from './soon.mjs';

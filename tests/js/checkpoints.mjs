@@ -1,8 +1,8 @@
 // Small checkpoints in the formats of others, made from the same random weights.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bf16FromNumber, f16FromNumber } from '../../js/convert/half.js';
-import { tensorTable } from '../../js/convert/names.js';
+import { bf16FromNumber, f16FromNumber } from '../../js/format/bq4/half.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
 import { random } from './fixture.mjs';
 
 export const CONFIG = {

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BqError, connect, localOrRemote } from '../../js/connect.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
-import { serveModels } from '../../js/server/index.js';
+import { serveModels } from '../../js/api/server/index.js';
 import { inTime } from '../waiting.mjs';
 import { tinyModel } from './fixture.mjs';
 

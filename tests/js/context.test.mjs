@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { ASKED, roomFor, withSummary } from '../../js/chat/summing.js';
+import { ASKED, roomFor, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { counted } from './counted.mjs';

@@ -1,11 +1,11 @@
 // What the demo reads of files and of its storage: bounded, and what is dropped is said.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { conversationOf } from '../../demo/store.js';
-import { pathTo } from '../../demo/tree.js';
+import { conversationOf } from '../../demo/storage/local-storage.js';
+import { pathTo } from '../../demo/chat/tree.js';
 
 globalThis.document = /** @type {any} */ ({ getElementById: () => null, createElement: () => ({}) });
-const { asJson, fromFile } = await import('../../demo/exchange.js');
+const { asJson, fromFile } = await import('../../demo/chat/import-export.js');
 
 /** @param {number} count */
 const entries = (count) =>

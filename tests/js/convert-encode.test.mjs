@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createCodec } from '../../js/convert/codec.js';
+import { createCodec } from '../../js/format/bq4/codec.js';
 import { dequantize, quantize } from './encode.mjs';
-import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
-import { FLAT, ROWS, TILED, TYPES, typeNamed, weightBytes, WRITABLE } from '../../js/convert/weights.js';
+import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/format/bq4/half.js';
+import { FLAT, ROWS, TILED, TYPES, typeNamed, weightBytes, WRITABLE } from '../../js/format/bq4/weight-types.js';
 import { xxh64 } from './xxh64.mjs';
 import { random } from './fixture.mjs';
 
 const C = await createCodec(1 << 20);
 const types = WRITABLE.map(typeNamed);
-const layouts = (/** @type {import('../../js/convert/weights.js').WeightType} */ type) => [
+const layouts = (/** @type {import('../../js/format/bq4/weight-types.js').WeightType} */ type) => [
   ROWS,
   ...(type.step ? [TILED] : []),
 ];

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { tensorTable } from '../../js/convert/names.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
 import { SHAPES } from '../../tools/make_random.mjs';
 import { hfConfig, hfName } from './checkpoints.mjs';
 import { ggufHead, ggufName, randomMetadata } from './gguf-writer.mjs';

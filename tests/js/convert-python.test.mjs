@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { WRITABLE } from '../../js/convert/weights.js';
+import { WRITABLE } from '../../js/format/bq4/weight-types.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { CONFIG, llama2c, randomWeights, tokenizerBin } from './checkpoints.mjs';
 

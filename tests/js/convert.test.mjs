@@ -16,16 +16,16 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { dequantize, quantize } from './encode.mjs';
-import { f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
+import { f16FromNumber, f16ToNumber } from '../../js/format/bq4/half.js';
 import { convert } from '../../js/convert/index.js';
-import { tensorTable } from '../../js/convert/names.js';
-import { memorySink } from '../../js/convert/write/output.js';
-import { FLAT, TYPES, WRITABLE } from '../../js/convert/weights.js';
-import { writeV1 } from '../../js/convert/write/v1.js';
-import { matrixOf } from '../../js/convert/write/v2.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
+import { memorySink } from '../../js/format/output.js';
+import { FLAT, TYPES, WRITABLE } from '../../js/format/bq4/weight-types.js';
+import { writeV1 } from '../../js/format/bq4/write-v1.js';
+import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import {
   CONFIG,
   hfConfig,

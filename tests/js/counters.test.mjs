@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { tensorTable } from '../../js/convert/names.js';
-import { memorySink } from '../../js/convert/write/output.js';
-import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
+import { memorySink } from '../../js/format/output.js';
+import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes, fromUrl } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';

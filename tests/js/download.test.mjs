@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/engine.js';
-import { CHUNK, Chunks, MOST_LIVE } from '../../js/load/chunks.js';
+import { CHUNK, Chunks, MOST_LIVE } from '../../js/storage/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { timeout } from '../../js/shared/timeouts.js';
 import { faultServer } from '../server/faults.mjs';

@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { inspect } from '../../bin/inspect.js';
 import { Calibrator } from '../../js/quantize/calibrate.js';
 import { Drift } from '../../js/quantize/drift.js';
-import { inputOf } from '../../js/quantize/reader.js';
-import { fromFile } from '../../js/sources/index.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { inputOf } from '../../js/quantize/calibration-model.js';
+import { fromFile } from '../../js/storage/sources/index.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { testFolder } from './folders.mjs';
 import { letters } from './letters.mjs';
 

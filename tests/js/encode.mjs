@@ -5,8 +5,8 @@
  * All arithmetic is f32: a double result of one operation on f32 values, rounded by Math.fround, is the f32 result.
  */
 import { BqError } from '../../js/shared/errors.js';
-import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/convert/half.js';
-import { FLAT, TILED, TYPES, weightBytes } from '../../js/convert/weights.js';
+import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/format/bq4/half.js';
+import { FLAT, TILED, TYPES, weightBytes } from '../../js/format/bq4/weight-types.js';
 
 const { fround, trunc, abs, sign } = Math;
 const LEAST = fround(1e-8);
@@ -17,7 +17,7 @@ function roundAway(x) {
   return abs(x - whole) >= 0.5 ? whole + sign(x) : whole;
 }
 
-/** @param {import('../../js/convert/weights.js').WeightType} type @param {number} index @param {number} value @returns {never} */
+/** @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {number} index @param {number} value @returns {never} */
 function refuse(type, index, value) {
   const why = Number.isFinite(value) ? `too large for ${type.name}` : 'not a finite number';
   throw new BqError('FORMAT', `weight ${index} is ${value}: ${why}`, { details: { index } });
@@ -25,7 +25,7 @@ function refuse(type, index, value) {
 
 /**
  * Unsigned integers, scale and minimum of one block, from its least weight to its largest.
- * @param {import('../../js/convert/weights.js').WeightType} type
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src @param {number} at @param {number} count @param {Int8Array} q  as quantizeBlock's
  * @returns {Scales}
  */
@@ -50,9 +50,9 @@ function quantizeBetween(type, src, at, count, q) {
   return { scale, min };
 }
 
-/** Of less than 4 bits. @param {import('../../js/convert/weights.js').WeightType} type */
+/** Of less than 4 bits. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 const isSmall = (type) => type.bits > 0 && type.bits < 4;
-/** −3, −1, 1, 3. @param {import('../../js/convert/weights.js').WeightType} type */
+/** −3, −1, 1, 3. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 const isOdd = (type) => type.bits === 2 && !type.minBytes;
 
 /** @param {boolean} odd @param {number} x  over the scale */
@@ -85,7 +85,7 @@ function smallScale(odd, w, m) {
   return best;
 }
 
-/** @param {import('../../js/convert/weights.js').WeightType} type @param {Float32Array} w @param {number} m @param {Int8Array} q */
+/** @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {Float32Array} w @param {number} m @param {Int8Array} q */
 function quantizeSmall(type, w, m, q) {
   const odd = isOdd(type);
   const found = m >= 2 ** -60 ? f16ToNumber(f16FromNumber(smallScale(odd, w, m))) : 0;
@@ -99,7 +99,7 @@ function quantizeSmall(type, w, m, q) {
   return { scale, min: 0 };
 }
 
-/** Bits of a small weight: [byte of its group's row, from which bit on, how many, from which bit of what is kept on]. @param {import('../../js/convert/weights.js').WeightType} type @param {number} k */
+/** Bits of a small weight: [byte of its group's row, from which bit on, how many, from which bit of what is kept on]. @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {number} k */
 function smallPlaces(type, k) {
   const [j, high] = [(k & 15) >> 2, (k >> 4) & 1];
   if (type.bits !== 3) return [[j >> 1, 4 * (j & 1) + 2 * high, 2, 0]];
@@ -110,11 +110,11 @@ function smallPlaces(type, k) {
   ];
 }
 
-/** Groups of 4 bytes of 32 small weights. @param {import('../../js/convert/weights.js').WeightType} type */
+/** Groups of 4 bytes of 32 small weights. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 const groups = (type) => (type.bits === 3 ? 3 : 2);
 
 /**
- * @param {import('../../js/convert/weights.js').WeightType} type @param {Uint8Array} out @param {number} at  of the row's first group
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {Uint8Array} out @param {number} at  of the row's first group
  * @param {number} gap  bytes from a group to the next @param {number} k @param {number} q
  */
 function putSmall(type, out, at, gap, k, q) {
@@ -125,7 +125,7 @@ function putSmall(type, out, at, gap, k, q) {
   }
 }
 
-/** @type {(...args: [import('../../js/convert/weights.js').WeightType, Uint8Array, number, number, number]) => number} */
+/** @type {(...args: [import('../../js/format/bq4/weight-types.js').WeightType, Uint8Array, number, number, number]) => number} */
 function getSmall(type, bytes, at, gap, k) {
   let kept = 0;
   for (const [group, bit, bits, from] of smallPlaces(type, k))
@@ -137,7 +137,7 @@ function getSmall(type, bytes, at, gap, k) {
 
 /**
  * Integers and scale of one block.
- * @param {import('../../js/convert/weights.js').WeightType} type
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} at     first weight of the block
  * @param {number} count  weights there are, at most type.block
@@ -173,7 +173,7 @@ function quantizeBlock(type, src, at, count, q) {
   return { scale, min: 0 };
 }
 
-/** Where minima and weights lie in a tile (tables in docs/FORMAT.md), and what it holds for q = 0. @param {import('../../js/convert/weights.js').WeightType} type */
+/** Where minima and weights lie in a tile (tables in docs/FORMAT.md), and what it holds for q = 0. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 function tileShape(type) {
   const { block, bits, scaleBytes, minBytes, step } = type;
   const minsAt = (step / block) * 8 * scaleBytes;
@@ -210,7 +210,7 @@ function getScale(view, at, bytes, name) {
 }
 
 /**
- * @param {import('../../js/convert/weights.js').WeightType} type
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} rows
  * @param {number} cols
@@ -250,7 +250,7 @@ function toTiles(type, src, rows, cols) {
 }
 
 /**
- * @param {import('../../js/convert/weights.js').WeightType} type
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} rows
  * @param {number} cols
@@ -276,7 +276,7 @@ function toRows(type, src, rows, cols) {
 }
 
 /**
- * @param {import('../../js/convert/weights.js').WeightType} type
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  */
 function toFloats(type, src) {

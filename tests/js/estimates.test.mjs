@@ -2,8 +2,8 @@
 // speed that follows from it. No time is measured here: the rate of the kernels goes in as a number.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { expectedSpeed, paceOf } from '../../demo/expected.js';
-import { rateOf } from '../../js/engine/estimate.js';
+import { expectedSpeed, paceOf } from '../../demo/models/expected-speed.js';
+import { rateOf } from '../../js/engine/speed-estimate.js';
 import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
 import { faultServer } from '../server/faults.mjs';
 import { tinyModel } from './fixture.mjs';

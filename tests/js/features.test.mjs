@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { pickBuild, RELAXED, SIMD128 } from '../../js/wasm/features.js';
+import { pickBuild, RELAXED, SIMD128 } from '../../js/wasm/build-choice.js';
 
 test('the probes are valid modules with exactly the instructions they stand for', () => {
   assert.ok(WebAssembly.validate(SIMD128));
@@ -23,7 +23,7 @@ test('validation looks into the probes: damage makes them invalid', () => {
 });
 
 test('the relaxed probe tells a V8 with relaxed SIMD from one without', () => {
-  const program = `import(${JSON.stringify(new URL('../../js/wasm/features.js', import.meta.url).href)})
+  const program = `import(${JSON.stringify(new URL('../../js/wasm/build-choice.js', import.meta.url).href)})
     .then((f) => console.log(WebAssembly.validate(f.SIMD128), WebAssembly.validate(f.RELAXED), f.pickBuild().build))`;
   const run = (...flags) => spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' }).stdout.trim();
   const help = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout;

@@ -1,11 +1,11 @@
 // Tiny models with random weights and a byte-level tokenizer, written by our own writer: real files for the
 // tests of loading, sessions and chat. What they say is noise, but always the same noise.
-import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { memorySink } from '../../js/convert/write/output.js';
-import { tensorTable } from '../../js/convert/names.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
+import { memorySink } from '../../js/format/output.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
 import { quantize } from './encode.mjs';
-import { runLayout, typeNamed } from '../../js/convert/weights.js';
-import { matrixOf, writeV2 } from '../../js/convert/write/v2.js';
+import { runLayout, typeNamed } from '../../js/format/bq4/weight-types.js';
+import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
 
 const encoder = new TextEncoder();
@@ -16,7 +16,7 @@ export const BYTE = SPECIAL.length;
 const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];
 
 export function tokenizer() {
-  /** @type {import('../../js/convert/tokenizers/section.js').Token[]} */
+  /** @type {import('../../js/text/tokenizers/section.js').Token[]} */
   const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
   for (let b = 0; b < 256; b++) tokens.push({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.normal });
   const merges = [];
@@ -35,7 +35,7 @@ export function tokenizer() {
 
 /** An SPM tokenizer in which every token but the special ones begins with a space. */
 export function spaces() {
-  /** @type {import('../../js/convert/tokenizers/section.js').Token[]} */
+  /** @type {import('../../js/text/tokenizers/section.js').Token[]} */
   const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({
     bytes: encoder.encode(text),
     score: 0,

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
-import { readHeader } from '../../js/sources/gguf-header.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { readHeader } from '../../js/format/gguf/header.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
 import { convertGguf } from '../../bin/convert-gguf.js';
-import { tensorTable } from '../../js/convert/names.js';
-import { q6kOfIq3s } from '../../js/gguf/iq3s.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
+import { q6kOfIq3s } from '../../js/format/gguf/iq3s.js';
 import { random } from './fixture.mjs';
 import { bytesTokenizer, gguf, ggufName, llamaMetadata, randomGguf, randomParts, SMALL } from './gguf-writer.mjs';
 

@@ -7,12 +7,12 @@ import { test } from 'node:test';
 import { convertGguf } from '../../bin/convert-gguf.js';
 import { inspect } from '../../bin/inspect.js';
 import { sourceOf } from '../../bin/options.js';
-import { createCodec } from '../../js/convert/codec.js';
-import { f16ToNumber } from '../../js/convert/half.js';
-import { runLayout, typeNamed } from '../../js/convert/weights.js';
-import { readable } from '../../js/gguf/types.js';
-import { openSource } from '../../js/sources/index.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { createCodec } from '../../js/format/bq4/codec.js';
+import { f16ToNumber } from '../../js/format/bq4/half.js';
+import { runLayout, typeNamed } from '../../js/format/bq4/weight-types.js';
+import { readable } from '../../js/format/gguf/types.js';
+import { openSource } from '../../js/storage/sources/index.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG, randomWeights } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
 import { bytesTokenizer, gguf, ggufName, ggufTensor, llamaMetadata, randomGguf, randomParts } from './gguf-writer.mjs';
@@ -233,7 +233,7 @@ test('killed, it goes on where it was, and makes the same tensors', async () => 
   const script = `
     import { convertGguf } from ${JSON.stringify(new URL('../../bin/convert-gguf.js', import.meta.url).href)};
     import { sourceOf } from ${JSON.stringify(new URL('../../bin/options.js', import.meta.url).href)};
-    import { openSource } from ${JSON.stringify(new URL('../../js/sources/index.js', import.meta.url).href)};
+    import { openSource } from ${JSON.stringify(new URL('../../js/storage/sources/index.js', import.meta.url).href)};
     const [from, to, at] = process.argv.slice(1);
     let first = -1;
     const onProgress = (done, total) => {

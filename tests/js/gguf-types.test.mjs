@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
-import { createCodec } from '../../js/convert/codec.js';
-import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/convert/weights.js';
-import { ALL, readable, translated } from '../../js/gguf/types.js';
+import { createCodec } from '../../js/format/bq4/codec.js';
+import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/format/bq4/weight-types.js';
+import { ALL, readable, translated } from '../../js/format/gguf/types.js';
 import { modelRows } from '../models-report.mjs';
 
 const golden = new URL('../golden/gguf_blocks/', import.meta.url);
@@ -24,7 +24,7 @@ function blocksOf(name) {
 for (const name of readable().map((type) => type.toLowerCase()))
   test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, () => {
     const { count, weights, blocks, values } = blocksOf(name);
-    const stored = /** @type {import('../../js/convert/weights.js').WeightType} */ (
+    const stored = /** @type {import('../../js/format/bq4/weight-types.js').WeightType} */ (
       ALL.find((type) => type.name === name)
     );
     const other = translated(stored);

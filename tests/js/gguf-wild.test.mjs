@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { f16FromNumber } from '../../js/convert/half.js';
-import { NONE } from '../../js/convert/tokenizers/section.js';
-import { PATTERNS } from '../../js/convert/tokenizers/patterns.js';
-import { openGguf } from '../../js/gguf/open.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { f16FromNumber } from '../../js/format/bq4/half.js';
+import { NONE } from '../../js/text/tokenizers/section.js';
+import { PATTERNS } from '../../js/text/tokenizers/patterns.js';
+import { openGguf } from '../../js/format/gguf/open.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { random } from './fixture.mjs';
 import { gguf } from './gguf-writer.mjs';
 import { openLogits } from './logits.mjs';

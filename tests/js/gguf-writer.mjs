@@ -1,9 +1,9 @@
 // Writes GGUF files for tests: headers with any lie in them, and small models. What PyPI's gguf writes is in tests/golden/gguf.
 import { quantize } from './encode.mjs';
-import { f16FromNumber } from '../../js/convert/half.js';
-import { tensorTable } from '../../js/convert/names.js';
-import { ROWS, typeNamed } from '../../js/convert/weights.js';
-import { matrixOf } from '../../js/convert/write/v2.js';
+import { f16FromNumber } from '../../js/format/bq4/half.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
+import { ROWS, typeNamed } from '../../js/format/bq4/weight-types.js';
+import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { random } from './fixture.mjs';
 
 /** A configuration whose weights take some MB: enough to be paged. */

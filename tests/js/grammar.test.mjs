@@ -2,7 +2,7 @@
 // expression, schema or choices, as RegExp and ajv judge; what can't be held is refused by its name.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { compile } from '../../js/grammar/index.js';
+import { compile } from '../../js/text/grammar/index.js';
 import { grammarMachine, picker, textOf } from './picker.mjs';
 import { validator } from './validator.mjs';
 

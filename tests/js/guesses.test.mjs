@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { lookNear, lookUp } from '../../js/engine/guesses.js';
+import { lookNear, lookUp } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
 import { told } from './told.mjs';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { createWorkerEngine } from '../../js/index.js';
-import { loadOptions, readReceipt, receiptOf, replay } from '../../js/receipts/index.js';
+import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { tinyModel } from './fixture.mjs';
 
 const tiny = await tinyModel();

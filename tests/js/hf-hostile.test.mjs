@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspectForeign } from '../../bin/inspect-foreign.js';
-import { configOf } from '../../js/convert/hf-names.js';
-import { FAMILIES } from '../../js/convert/families/index.js';
+import { configOf } from '../../js/format/families/names.js';
+import { FAMILIES } from '../../js/format/families/index.js';
 import { convert } from '../../js/convert/index.js';
-import { listSafetensors } from '../../js/convert/read/safetensors.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { listSafetensors } from '../../js/format/safetensors.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { testFolder } from './folders.mjs';
 
 const { fresh } = testFolder('hf-hostile');

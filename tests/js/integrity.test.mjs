@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { tinyModel } from './fixture.mjs';
 import { reseal } from './reseal.mjs';
 import { faultServer } from '../server/faults.mjs';

@@ -7,7 +7,7 @@ import { StringOutputParser } from '@langchain/core/output_parsers';
 import { ChatPromptTemplate } from '@langchain/core/prompts';
 import { tool } from '@langchain/core/tools';
 import { FakeVectorStore } from '@langchain/core/utils/testing';
-import { Bq4Embeddings, ChatBq4 } from '../../js/adapters/langchain.js';
+import { Bq4Embeddings, ChatBq4 } from '../../js/api/adapters/langchain.js';
 import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { until } from '../waiting.mjs';

@@ -28,70 +28,34 @@ const shown = ['core', 'kernels', 'text', 'model'];
 /** Rooms of js/, lowest first, and what the files of each may import besides those of their own room. */
 const js = {
   shared: [],
-  templates: ['shared'],
   wasm: ['shared'],
-  sources: ['shared'],
-  store: ['shared', 'sources'],
-  convert: ['shared', 'templates', 'wasm', 'sources'],
-  load: ['shared', 'wasm', 'sources', 'store'],
-  gguf: ['shared', 'wasm', 'sources', 'convert'],
-  lora: ['shared', 'sources', 'convert', 'gguf'],
-  plan: ['shared', 'wasm', 'sources', 'convert', 'load', 'gguf'],
-  paging: ['shared', 'wasm'],
-  chat: ['shared'],
-  grammar: ['shared', 'wasm'],
-  heads: ['shared'],
-  openai: ['shared', 'chat'],
-  port: ['shared', 'sources', 'chat', 'openai'],
-  engine: [
-    'shared',
-    'templates',
-    'wasm',
-    'grammar',
-    'sources',
-    'load',
-    'lora',
-    'plan',
-    'paging',
-    'chat',
-    'heads',
-    'openai',
-    'port',
-  ],
-  quantize: [
-    'shared',
-    'wasm',
-    'sources',
-    'load',
-    'plan',
-    'js/paging/reader.js',
-    'convert',
-    'js/engine/encode-text.js',
-    'js/engine/probabilities.js',
-  ],
-  page: ['shared', 'port'],
-  tabs: ['shared', 'port', 'page'],
-  connect: ['shared', 'js/openai/stream.js', 'js/openai/run-tools.js'],
-  server: ['shared'],
-  adapters: ['shared'],
-  receipts: ['shared'],
-  single: ['shared', 'sources', 'engine'],
+  text: ['shared', 'wasm'],
+  storage: ['shared', 'wasm'],
+  format: ['shared', 'wasm', 'text', 'storage'],
+  convert: ['shared', 'wasm', 'text', 'storage', 'format'],
+  api: ['shared'],
+  remote: ['shared', 'storage', 'api'],
+  engine: ['shared', 'wasm', 'text', 'storage', 'format', 'js/convert/in-page.js', 'api', 'remote'],
+  quantize: ['shared', 'wasm', 'storage', 'format', 'convert', 'engine'],
   'js/thread.js': ['shared', 'wasm'],
-  'js/io-worker.js': ['shared', 'paging'],
-  'js/worker.js': ['shared', 'port', 'engine'],
-  'js/engine.js': ['shared', 'sources', 'engine'],
-  'js/connect.js': ['shared', 'connect'],
-  'js/index.js': ['shared', 'sources', 'page'],
-  demo: ['js/index.js', 'js/chat/summing.js', 'js/templates/compact.js', 'js/templates/known.js'],
+  'js/io-worker.js': ['shared', 'storage'],
+  'js/worker.js': ['shared', 'remote', 'engine'],
+  'js/engine.js': ['shared', 'storage', 'engine'],
+  'js/connect.js': ['shared', 'api'],
+  'js/single-file.js': ['shared', 'storage', 'engine'],
+  'js/index.js': ['shared', 'storage', 'remote'],
+  demo: [
+    'js/index.js',
+    'js/api/chat/summary-prompt.js',
+    'js/text/templates/compact.js',
+    'js/text/templates/known-formats.js',
+  ],
   'demo/thread.js': ['js/thread.js'],
-  'demo/worker.js': ['js/worker.js', 'js/sources/blob.js'],
+  'demo/worker.js': ['js/worker.js', 'js/storage/sources/blob.js'],
 };
 
-/** The files of others, and where each is used: of js/ it is bundled for those who get the package, of the demo served as it is. */
-const LIBRARIES = new Map([
-  ['js/templates/jinja.js', 'node_modules/@huggingface/jinja/dist/index.js'],
-  ['demo/blocks.js', 'node_modules/marked/lib/marked.esm.js'],
-]);
+/** The files of others, and where each is used: served by the demo as they are. */
+const LIBRARIES = new Map([['demo/chat/markdown-blocks.js', 'node_modules/marked/lib/marked.esm.js']]);
 
 /** @param {string} dir @returns {string[]} */
 function walk(dir) {
@@ -202,7 +166,7 @@ test('js/: a module that is loaded on demand fails as BqError, and bundlers see 
     for (const [call] of text.matchAll(/.{0,9}\bimport\(.*/g)) {
       if (file === 'js/shared/node.js') continue;
       // Its users expect DOMExceptions.
-      if (file === 'js/adapters/prompt-session.js') {
+      if (file === 'js/api/adapters/prompt-session.js') {
         assert.match(call, /import\('\.[^']+'\)\.catch\(/);
         continue;
       }

@@ -1,7 +1,7 @@
 // How many threads are the fastest, learned from given times: what is chosen, how often others are tried, what that loses.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Learner } from '../../js/wasm/learner.js';
+import { Learner } from '../../js/wasm/thread-tuner.js';
 import { random } from './fixture.mjs';
 
 /** Milliseconds of a step by number of threads. @typedef {Record<number, number>} Costs */

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { Loading } from '../../js/load/loading.js';
-import { planModel } from '../../js/plan/plan.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { Loading } from '../../js/storage/load/loading.js';
+import { planModel } from '../../js/engine/plan/plan.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 import { tinyModel } from './fixture.mjs';
 

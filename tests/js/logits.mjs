@@ -1,11 +1,11 @@
 // A model at the wasm border itself, for what the public interface doesn't show: its logits.
-import { argmax } from '../../js/engine/probabilities.js';
-import { structs } from '../../js/wasm/border.js';
-import { Loading } from '../../js/load/loading.js';
-import { planModel, sessionRecord } from '../../js/plan/plan.js';
-import { openSource, toSource } from '../../js/sources/index.js';
+import { argmax } from '../../js/engine/model/probabilities.js';
+import { structs } from '../../js/wasm/abi.js';
+import { Loading } from '../../js/storage/load/loading.js';
+import { planModel, sessionRecord } from '../../js/engine/plan/plan.js';
+import { openSource, toSource } from '../../js/storage/sources/index.js';
 import { Threads } from '../../js/wasm/threads.js';
-import { rareKernels } from '../../js/wasm/rare.js';
+import { rareKernels } from '../../js/wasm/optional-kernels.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 /** One for all models, so that workers are used again. */

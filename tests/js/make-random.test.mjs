@@ -1,10 +1,10 @@
 // Models with random weights: the same seed gives the same bytes, every shape and type loads and runs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memorySink } from '../../js/convert/write/output.js';
+import { memorySink } from '../../js/format/output.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { inspect } from '../../bin/inspect.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 
 /** @param {string} shape @param {import('../../tools/make_random.mjs').RandomOptions} [options] @param {object} [config] */

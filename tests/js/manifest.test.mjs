@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { quantize } from './encode.mjs';
-import { canonicalTensors, configOf } from '../../js/convert/hf-names.js';
+import { canonicalTensors, configOf } from '../../js/format/families/names.js';
 import { convert } from '../../js/convert/index.js';
-import { memorySink } from '../../js/convert/write/output.js';
-import { ROWS, runLayout, TYPES, typeNamed } from '../../js/convert/weights.js';
-import { matrixOf, writeV2 } from '../../js/convert/write/v2.js';
+import { memorySink } from '../../js/format/output.js';
+import { ROWS, runLayout, TYPES, typeNamed } from '../../js/format/bq4/weight-types.js';
+import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
 import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
-import { encodeManifest } from '../../js/plan/manifest.js';
-import { readDirectory } from '../../js/plan/v1.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { encodeManifest } from '../../js/format/bq4/manifest.js';
+import { readDirectory } from '../../js/format/bq4/read-v1.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { hfConfig, hfFolder, hfName, randomWeights, safetensors } from './checkpoints.mjs';
 import { CONFIG, tokenizer } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
@@ -118,7 +118,7 @@ async function ggufLike(stored, run) {
     const bytes = vector
       ? new Uint8Array(values.slice().buffer)
       : ggufBlocks(stored, quantize(type.id, ROWS, values, rows, cols));
-    const listedType = /** @type {import('../../js/convert/weights.js').WeightType} */ (
+    const listedType = /** @type {import('../../js/format/bq4/weight-types.js').WeightType} */ (
       TYPES.find((t) => t.name === (vector ? 'f32' : stored))
     );
     listed.push({ name, dims, type: listedType, layout: ROWS, offset: at, bytes: bytes.length });

@@ -2,7 +2,7 @@
 // is what is read of the whole.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Blocks, MOST_WORK } from '../../demo/blocks.js';
+import { Blocks, MOST_WORK } from '../../demo/chat/markdown-blocks.js';
 import { drawFrom } from './draw.mjs';
 
 /** Texts of n characters that cost a Markdown parser more than their length. @type {Record<string, (n: number) => string>} */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { f16ToNumber } from '../../js/convert/half.js';
+import { f16ToNumber } from '../../js/format/bq4/half.js';
 import { convert } from '../../js/convert/index.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { f16FromNumber } from '../../js/convert/half.js';
+import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { convert } from '../../js/convert/index.js';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
 import { NO_REAL_MODEL } from '../../tools/setup/models.mjs';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createEngine } from '../../js/engine.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
-import { createSharedEngine } from '../../js/tabs/index.js';
+import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { BYTE, tinyModel } from './fixture.mjs';
 
 /** @typedef {import('../../js/index.js').Session} Session */

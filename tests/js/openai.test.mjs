@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import * as calls from '../../js/openai/index.js';
+import * as calls from '../../js/api/openai/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
+import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
 import { modelRows } from '../models-report.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';

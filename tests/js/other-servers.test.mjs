@@ -1,7 +1,7 @@
 // Servers that call themselves compatible with OpenAI's interface and aren't quite: what connect() makes of their answers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pieces, whole } from '../../js/adapters/translate.js';
+import { pieces, whole } from '../../js/api/adapters/translate.js';
 import { connect } from '../../js/connect.js';
 
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Hi' }];

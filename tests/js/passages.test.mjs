@@ -1,7 +1,7 @@
 // Texts of the search page: cut into passages that lose nothing, and the nearest of them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nearest, passages, unit } from '../../demo/passages.js';
+import { nearest, passages, unit } from '../../demo/search/passages.js';
 
 test('short paragraphs go together, long ones are cut at ends of sentences, nothing is lost', () => {
   assert.deepEqual(passages(''), []);

@@ -59,14 +59,14 @@ test('every entry of the package has a limit: as an adapter, as a part of a page
   const own = ['index.js', 'engine.js', 'worker.js', 'thread.js', ...ADAPTERS, ...Object.keys(ENTRY_LIMITS)];
   const entries = Object.values(manifest.exports).filter((entry) => typeof entry === 'object');
   assert.deepEqual(entries.map((entry) => entry.default.replace('./dist/', '')).sort(), own.sort());
-  const adapters = entries.filter((entry) => entry.types.includes('/js/adapters/'));
+  const adapters = entries.filter((entry) => entry.types.includes('/js/api/adapters/'));
   assert.deepEqual(adapters.map((entry) => entry.default.replace('./dist/', '')).sort(), ADAPTERS);
   for (const [name, limit] of Object.entries(ENTRY_LIMITS))
     assert.ok(sizeOf(name).gzip <= limit, `${name} has ${sizeOf(name).gzip} bytes`);
 });
 
 /** What files load that else are one. @type {Record<string, string[]>} */
-const ON_DEMAND = { 'prompt-api.js': ['./part-prompt-tools.js'], 'thread.js': ['./part-spread-worker.js'] };
+const ON_DEMAND = { 'prompt-api.js': ['./part-prompt-tools.js'], 'thread.js': ['./part-tensor-parallel-worker.js'] };
 
 test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
@@ -85,7 +85,7 @@ test('what begins a thread is imported by nothing: by another address it would b
   for (const name of ['index.js', 'shared.js'])
     assert.deepEqual(
       importsOf(textOf(name)).sort(),
-      ['./part-manners.js', './part-no-worker.js', './part-openai.js'],
+      ['./part-background.js', './part-openai.js', './part-worker-error.js'],
       'on demand',
     );
   assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);

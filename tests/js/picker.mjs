@@ -1,6 +1,6 @@
 // Texts of a format, made of tokens picked at random among those that its masks allow.
-import { encodeTokenizer } from '../../js/convert/tokenizers/section.js';
-import { compile, Machine } from '../../js/grammar/index.js';
+import { encodeTokenizer } from '../../js/text/tokenizers/section.js';
+import { compile, Machine } from '../../js/text/grammar/index.js';
 import { random, tokenizer } from './fixture.mjs';
 
 const TOKENS = 320;
@@ -22,7 +22,7 @@ export function pickerOf(machine, seed) {
 
   /**
    * A text; after `limit` tokens it comes to its end.
-   * @param {any} format @param {number} limit @param {import('../../js/grammar/index.js').Compiled} [compiled]
+   * @param {any} format @param {number} limit @param {import('../../js/text/grammar/index.js').Compiled} [compiled]
    */
   async function pick(format, limit, compiled) {
     const matcher = await machine.matcher(JSON.stringify(format), async () => compiled ?? compile(format));
@@ -45,7 +45,7 @@ export function pickerOf(machine, seed) {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
   }
 
-  /** Whether a text keeps to a format. @param {any} format @param {string} text @param {import('../../js/grammar/index.js').Compiled} [compiled] */
+  /** Whether a text keeps to a format. @param {any} format @param {string} text @param {import('../../js/text/grammar/index.js').Compiled} [compiled] */
   async function takes(format, text, compiled) {
     const matcher = await machine.matcher(JSON.stringify(format), async () => compiled ?? compile(format));
     const bytes = new TextEncoder().encode(text);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { behave } from '../../js/page/manners.js';
+import { behave } from '../../js/remote/client/background.js';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';

@@ -1,8 +1,8 @@
 // What a download tells of its speed, with a clock of its own: bytes of the cache and pauses say nothing about a network.
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { progress } from '../../demo/format.js';
-import { Meter } from '../../js/load/progress.js';
+import { progress } from '../../demo/page/format.js';
+import { Meter } from '../../js/storage/load/progress.js';
 
 const MB = 1e6;
 

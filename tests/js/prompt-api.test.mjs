@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { polyfill, promptApi } from '../../js/adapters/prompt-api.js';
+import { polyfill, promptApi } from '../../js/api/adapters/prompt-api.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { speaking } from './speaking.mjs';
 

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { fromPiece } from '../../js/convert/tokenizers/bytes.js';
-import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
-import { FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { fromPiece } from '../../js/text/tokenizers/bytes.js';
+import { parseHfTokenizer } from '../../js/text/tokenizers/hf-json.js';
+import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { Prompts } from '../../js/engine/prompts.js';
-import { derive } from '../../js/templates/derive.js';
+import { Prompts } from '../../js/engine/prompt/chat-prompt.js';
+import { derive } from '../../js/text/templates/derive.js';
 import { tinyModel } from './fixture.mjs';
 
 const { templates, talks, vocabularies } = JSON.parse(

@@ -10,8 +10,8 @@ import { Calibrator } from '../../js/quantize/calibrate.js';
 import { Drift } from '../../js/quantize/drift.js';
 import { quantize } from '../../js/quantize/index.js';
 import { Layers } from '../../js/quantize/layers.js';
-import { openReader, sessionOf } from '../../js/quantize/reader.js';
-import { fromFile } from '../../js/sources/index.js';
+import { openReader, sessionOf } from '../../js/quantize/calibration-model.js';
+import { fromFile } from '../../js/storage/sources/index.js';
 import { testFolder } from './folders.mjs';
 import { letters } from './letters.mjs';
 

@@ -8,7 +8,7 @@ import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
 import { createWorkerEngine } from '../../js/index.js';
-import { ENGINE, loadOptions, readReceipt, receiptOf, receiptOfReply, replay } from '../../js/receipts/index.js';
+import { ENGINE, loadOptions, readReceipt, receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { inspect } from '../../bin/inspect.js';
 import { convert } from '../../js/convert/index.js';
 import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
-import { openBytes } from '../../js/sources/bytes.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG, hfFolder, randomWeights } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
 import { openLogits } from './logits.mjs';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { runTools } from '../../js/openai/run-tools.js';
+import { runTools } from '../../js/api/openai/run-tools.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
 

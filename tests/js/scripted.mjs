@@ -1,6 +1,6 @@
 // A model of this thread that writes a given text: the sampler picks its tokens one by one, where what holds the text lets it.
-import { Output } from '../../js/engine/output.js';
-import { TOKEN } from '../../js/convert/tokenizers/section.js';
+import { Output } from '../../js/engine/generation/output.js';
+import { TOKEN } from '../../js/text/tokenizers/section.js';
 import { BYTE, CONFIG, tinyModel, tokenizer } from './fixture.mjs';
 
 const encoder = new TextEncoder();

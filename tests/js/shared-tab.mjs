@@ -1,6 +1,6 @@
 // A tab of shared.test.mjs in a thread of its own, which can be killed or frozen: it shares an engine, loads a model and does as told.
 import { parentPort, workerData } from 'node:worker_threads';
-import { createSharedEngine } from '../../js/tabs/index.js';
+import { createSharedEngine } from '../../js/remote/tabs/index.js';
 
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort);
 const { url, load, ice, ...options } = workerData;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createWorkerEngine } from '../../js/index.js';
-import { createSharedEngine } from '../../js/tabs/index.js';
+import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { inTime } from '../waiting.mjs';
 import { random, tinyModel } from './fixture.mjs';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { connectEngine, createWorkerEngine, fromFile } from '../../js/index.js';
-import { createSharedEngine } from '../../js/tabs/index.js';
+import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, prompt } from './counted.mjs';

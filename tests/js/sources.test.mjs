@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { fileAddress as inCommands } from '../../bin/options.js';
-import { fileAddress as inDemo } from '../../demo/format.js';
-import { companionOf } from '../../js/plan/companion.js';
-import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/sources/index.js';
-import { readRange } from '../../js/sources/read.js';
+import { fileAddress as inDemo } from '../../demo/page/format.js';
+import { companionOf } from '../../js/format/bq4/companion.js';
+import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/storage/sources/index.js';
+import { readRange } from '../../js/storage/sources/read.js';
 import { faultServer } from '../server/faults.mjs';
 
 const bytes = Uint8Array.from({ length: 2_500_000 }, (_, i) => (i * 2654435761) >>> 24);

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { structs } from '../../js/wasm/border.js';
+import { structs } from '../../js/wasm/abi.js';
 import { openLogits } from './logits.mjs';
 import { unshared } from './unshared.mjs';
-import { pays, Spread, workerBytes } from '../../js/engine/spread.js';
+import { pays, Spread, workerBytes } from '../../js/engine/batching/tensor-parallel.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 const ROOT = new URL('../../', import.meta.url);

@@ -1,7 +1,7 @@
 // Sessions at the wasm border: forks, and saved ones, which another instance of the same file goes on with.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MORE, OK } from '../../js/wasm/border.js';
+import { MORE, OK } from '../../js/wasm/abi.js';
 import { tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
 

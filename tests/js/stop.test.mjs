@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StopFilter } from '../../js/chat/stop-strings.js';
+import { StopFilter } from '../../js/api/chat/stop-strings.js';
 
 /** What is shown of `pieces`, and the stop string that was met. */
 function show(stops, pieces) {

@@ -1,9 +1,9 @@
 // What every backend of the store must do, as plain functions that throw: run in Node by store.test.mjs, in browsers by
 // tests/browser/store.test.mjs.
-import { openStore } from '../../js/store/index.js';
-import { PREFIX } from '../../js/store/layout.js';
+import { openStore } from '../../js/storage/cache/index.js';
+import { PREFIX } from '../../js/storage/cache/layout.js';
 
-/** @import { Store } from '../../js/store/index.js' */
+/** @import { Store } from '../../js/storage/cache/index.js' */
 
 export const MIB = 1 << 20;
 

@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { openStore } from '../../js/store/index.js';
-import { record, replay } from '../../js/store/layout.js';
+import { openStore } from '../../js/storage/cache/index.js';
+import { record, replay } from '../../js/storage/cache/layout.js';
 import { cases, digest, keep, makeFile, MIB, run } from './store-suite.mjs';
 
 const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));

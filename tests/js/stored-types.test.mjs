@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createCodec } from '../../js/convert/codec.js';
-import { ROWS, TYPES } from '../../js/convert/weights.js';
+import { createCodec } from '../../js/format/bq4/codec.js';
+import { ROWS, TYPES } from '../../js/format/bq4/weight-types.js';
 
 const folder = new URL('../golden/gguf_blocks/', import.meta.url);
 /** Those that become another type while they are read: gguf-types.test.mjs. */
@@ -27,7 +27,9 @@ for (const name of names) {
     const [blocks, weights, blockBytes] = new Uint32Array(bytes.buffer.slice(0, 12));
     const data = bytes.subarray(12, 12 + blocks * blockBytes);
     const values = bytes.slice(12 + data.length);
-    const type = /** @type {import('../../js/convert/weights.js').WeightType} */ (TYPES.find((t) => t.name === name));
+    const type = /** @type {import('../../js/format/bq4/weight-types.js').WeightType} */ (
+      TYPES.find((t) => t.name === name)
+    );
     const found = C.dequantize(type, ROWS, data, 1, blocks * weights);
     assert.deepEqual(new Uint8Array(found.buffer, found.byteOffset, found.byteLength), values);
   });

@@ -77,7 +77,7 @@ test('what explodes is refused before it takes a heap of 256 MB', { timeout: 60_
       said.push(await compile(format).then(({ bytes }) => bytes.length, ({ code, message }) => [code, message]));
     parentPort.postMessage(said);`;
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), {
-    workerData: { from: new URL('../../js/grammar/index.js', import.meta.url).href, formats },
+    workerData: { from: new URL('../../js/text/grammar/index.js', import.meta.url).href, formats },
     resourceLimits: { maxOldGenerationSizeMb: 256 },
   });
   /** @type {any[]} */

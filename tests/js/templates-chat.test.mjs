@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/engine.js';
-import { Prompts } from '../../js/engine/prompts.js';
+import { Prompts } from '../../js/engine/prompt/chat-prompt.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { CHAT, tinyModel } from './fixture.mjs';

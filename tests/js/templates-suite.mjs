@@ -2,8 +2,8 @@
 // A seed makes the same templates again: BQ4_SEED=7 node --test tests/js/templates-python.test.mjs
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { compile, prepare } from '../../js/templates/jinja.js';
-import { plain } from '../../js/templates/texts.js';
+import { compile, prepare } from '../../js/text/templates/jinja.js';
+import { plain } from '../../js/text/templates/template-texts.js';
 
 const SCRIPT = fileURLToPath(new URL('../templates/render.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';

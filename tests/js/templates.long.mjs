@@ -5,12 +5,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openBytes } from '../../js/sources/bytes.js';
-import { readHeader } from '../../js/sources/gguf-header.js';
-import { compact } from '../../js/templates/compact.js';
-import { derive } from '../../js/templates/derive.js';
-import { compile } from '../../js/templates/jinja.js';
-import { fingerprint, formatNamed, knownName } from '../../js/templates/known.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
+import { readHeader } from '../../js/format/gguf/header.js';
+import { compact } from '../../js/text/templates/compact.js';
+import { derive } from '../../js/text/templates/derive.js';
+import { compile } from '../../js/text/templates/jinja.js';
+import { fingerprint, formatNamed, knownName } from '../../js/text/templates/known-formats.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { vocabularies } from '../tools/vocabularies.mjs';
 

@@ -5,11 +5,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Thinking } from '../../js/chat/thinking.js';
-import { derive } from '../../js/templates/derive.js';
-import { compile, prepare } from '../../js/templates/jinja.js';
+import { Thinking } from '../../js/api/chat/reasoning.js';
+import { derive } from '../../js/text/templates/derive.js';
+import { compile, prepare } from '../../js/text/templates/jinja.js';
 import { COSTLY, largeValues, repeated } from './templates-suite.mjs';
-import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/templates/known.js';
+import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/text/templates/known-formats.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const expected = JSON.parse(readFileSync(join(ROOT, 'tests/templates/expected.json'), 'utf8'));

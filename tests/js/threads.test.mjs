@@ -5,7 +5,7 @@ import { beforeEach, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createEngine } from '../../js/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { THREAD_STACK } from '../../js/wasm/border.js';
+import { THREAD_STACK } from '../../js/wasm/abi.js';
 import { Threads } from '../../js/wasm/threads.js';
 import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';

@@ -5,19 +5,19 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { tokenizerFromJson, tokenizerToJson } from '../../js/convert/companion-json.js';
-import { ALPHABET } from '../../js/convert/tokenizers/bytes.js';
-import { tokenizerFromGguf } from '../../js/convert/tokenizers/gguf-vocab.js';
-import { patternNamed } from '../../js/convert/tokenizers/patterns.js';
-import { parseGpt2 } from '../../js/convert/tokenizers/gpt2.js';
-import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
-import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
-import { parseLlama2c } from '../../js/convert/tokenizers/llama2c.js';
-import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { isRanks, ofRanks, parseTiktoken } from '../../js/convert/tokenizers/tiktoken.js';
+import { tokenizerFromJson, tokenizerToJson } from '../../js/format/bq4/companion-json.js';
+import { ALPHABET } from '../../js/text/tokenizers/bytes.js';
+import { tokenizerFromGguf } from '../../js/format/gguf/tokenizer.js';
+import { patternNamed } from '../../js/text/tokenizers/patterns.js';
+import { parseGpt2 } from '../../js/text/tokenizers/gpt2.js';
+import { parseHfTokenizer } from '../../js/text/tokenizers/hf-json.js';
+import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
+import { parseLlama2c } from '../../js/text/tokenizers/llama2c.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
+import { isRanks, ofRanks, parseTiktoken } from '../../js/text/tokenizers/tiktoken.js';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { openBytes } from '../../js/sources/bytes.js';
-import { readHeader } from '../../js/sources/gguf-header.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
+import { readHeader } from '../../js/format/gguf/header.js';
 import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';
 import * as data from '../../tools/gen_unicode_data.mjs';
 import { goldenTokenizer } from '../tools/golden_tokenizers.mjs';
@@ -47,7 +47,7 @@ test('c/text/unicode_tables.h is what its script writes', (t) => {
   assert.match(committed, /\{\n  0, 201, 5, 210, 1, 143, 10, 71, 26, 70, 26, 202, 1, 218, 1, 73, 1, 135, 2, 65,/);
 });
 
-test('js/convert/tokenizers/unicode-data.js is what its script writes', (t) => {
+test('js/text/tokenizers/unicode-data.js is what its script writes', (t) => {
   const committed = readFileSync(data.TARGET, 'utf8');
   const version = /Unicode ([\d.]+)\. Numbers/.exec(committed)?.[1];
   assert.ok(version);

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
-import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/templates/call-form.js';
-import { EOS } from '../../js/templates/texts.js';
-import { compile } from '../../js/templates/jinja.js';
+import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
+import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/text/templates/call-form.js';
+import { EOS } from '../../js/text/templates/template-texts.js';
+import { compile } from '../../js/text/templates/jinja.js';
 import { tinyModel } from './fixture.mjs';
 import { modelWith, writes } from './scripted.mjs';
 

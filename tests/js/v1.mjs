@@ -1,11 +1,11 @@
 // Tiny files of version 1 and their companions.
-import { tokenizerToJson, toBase64 } from '../../js/convert/companion-json.js';
+import { tokenizerToJson, toBase64 } from '../../js/format/bq4/companion-json.js';
 import { quantize } from './encode.mjs';
-import { tensorTable } from '../../js/convert/names.js';
-import { memorySink } from '../../js/convert/write/output.js';
-import { FLAT } from '../../js/convert/weights.js';
-import { v1Type, writeV1 } from '../../js/convert/write/v1.js';
-import { matrixOf } from '../../js/convert/write/v2.js';
+import { tensorTable } from '../../js/format/bq4/names.js';
+import { memorySink } from '../../js/format/output.js';
+import { FLAT } from '../../js/format/bq4/weight-types.js';
+import { v1Type, writeV1 } from '../../js/format/bq4/write-v1.js';
+import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { CHAT, random, tokenizer } from './fixture.mjs';
 
 export const one = (bytes) =>

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/engine.js';
-import { functions, structs } from '../../js/wasm/border.js';
-import { openBytes } from '../../js/sources/bytes.js';
-import { planModel } from '../../js/plan/plan.js';
+import { functions, structs } from '../../js/wasm/abi.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
+import { planModel } from '../../js/engine/plan/plan.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 import { xxh64 } from './xxh64.mjs';
 import { tinyModel } from './fixture.mjs';

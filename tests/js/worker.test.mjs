@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { createEngine } from '../../js/engine.js';
-import { LocalModel } from '../../js/engine/model.js';
+import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
 import { BIG, counted, prompt } from './counted.mjs';

@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { generateText, streamText } from 'ai';
 import { Ajv } from 'ajv';
 import OpenAI from 'openai';
-import { createProvider } from '../../js/adapters/ai-sdk.js';
+import { createProvider } from '../../js/api/adapters/ai-sdk.js';
 import { connect, localOrRemote } from '../../js/connect.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { provideLlamaServer } from '../../tools/bench/install.mjs';

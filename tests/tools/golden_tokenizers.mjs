@@ -1,10 +1,10 @@
 // The committed tokenizers of tests/golden/tokenizers and what their originals make of texts.
 import { readFileSync } from 'node:fs';
-import { byteOf, fromPiece } from '../../js/convert/tokenizers/bytes.js';
-import { parseHfTokenizer } from '../../js/convert/tokenizers/hf-json.js';
-import { FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { byteOf, fromPiece } from '../../js/text/tokenizers/bytes.js';
+import { parseHfTokenizer } from '../../js/text/tokenizers/hf-json.js';
+import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 
-/** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
+/** @typedef {import('../../js/text/tokenizers/section.js').Tokenizer} Tokenizer */
 /**
  * encode: the ids are those of the text; decode: the text is that of the ids; words: they are no ids, but the bytes
  * at which words end.

@@ -121,7 +121,7 @@ def byte_level_cases(tokenizer, seed):
     return {'cases': cases, 'decoded': [[ids, tokenizer.decode(ids, skip_special_tokens=True)] for ids in decoded]}
 
 
-# How models cut text into words, as their tokenizer.json files say it. js/convert/tokenizers/split.js knows them by the
+# How models cut text into words, as their tokenizer.json files say it. js/text/tokenizers/split.js knows them by the
 # same names.
 LLAMA_3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
            r"|\s*[\r\n]+|\s+(?!\S)|\s+")

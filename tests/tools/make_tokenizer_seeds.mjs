@@ -2,7 +2,7 @@
 // Writes tests/fuzz/corpus/tokenizer/: valid inputs that tests/fuzz/fuzz_tokenizer.c starts from.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 
 const OUT = fileURLToPath(new URL('../fuzz/corpus/tokenizer/', import.meta.url));
 /** Bits of the mode: the text is framed by BOS and EOS; special tokens in it are recognised. */

@@ -8,12 +8,12 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readTokenizerFile } from '../../js/convert/tokenizers/index.js';
-import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/convert/tokenizers/section.js';
+import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
+import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { modelRows } from '../models-report.mjs';
 import { goldenCases, goldenSplits, goldenTokenizer } from './golden_tokenizers.mjs';
 
-/** @typedef {import('../../js/convert/tokenizers/section.js').Tokenizer} Tokenizer */
+/** @typedef {import('../../js/text/tokenizers/section.js').Tokenizer} Tokenizer */
 /** @typedef {import('./golden_tokenizers.mjs').Case} Case */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

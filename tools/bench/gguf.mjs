@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { createEngine, fromFile, fromUrl } from '../../js/engine.js';
 import { makeRandom, SHAPES } from '../make_random.mjs';
 import { serve } from '../serve.mjs';

@@ -19,7 +19,7 @@ const LAYERS = 30;
 const [PROMPTS, BATCH] = [[16, 32, 128], 32];
 const path = join(ROOT, 'build/bench/135m-bq4h.bq4');
 if (!existsSync(path)) {
-  const { fileSink } = await import('../../js/convert/write/output.js');
+  const { fileSink } = await import('../../js/format/output.js');
   const { makeRandom, SHAPES } = await import('../make_random.mjs');
   mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
   await makeRandom(SHAPES['135m'], await fileSink(path), { quant: 'bq4h', embed: 'bq8', tokenizer: false });

@@ -17,7 +17,7 @@ const cores = availableParallelism();
 const ARMS = ['bare fetch', 'network to ready', 'network to ready, cached', 'warm start', 'bare read of OPFS'];
 const path = 'build/bench/135m-bq4h.bq4';
 if (!existsSync(join(ROOT, path))) {
-  const { fileSink } = await import('../../js/convert/write/output.js');
+  const { fileSink } = await import('../../js/format/output.js');
   const { makeRandom, SHAPES } = await import('../make_random.mjs');
   mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
   await makeRandom(SHAPES['135m'], await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });

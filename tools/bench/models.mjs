@@ -1,7 +1,7 @@
 // Model files with random weights, in every runtime's format, made once and kept in build/bench/.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../make_random.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { run, step } from '../setup/shell.mjs';

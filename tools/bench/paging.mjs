@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../make_random.mjs';
 import { PUBLIC, serve } from '../serve.mjs';
 import { command, ROOT } from '../setup/setup.mjs';

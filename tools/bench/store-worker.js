@@ -1,5 +1,5 @@
 // One round in the browser under test: the store beside bare files of the same size, each in turn.
-import { openStore } from '../../js/store/index.js';
+import { openStore } from '../../js/storage/cache/index.js';
 
 const MIB = 1 << 20;
 const CHUNKS = 95; // 100 MB
@@ -58,7 +58,7 @@ const source = {
   prefixBytes: PREFIX,
 };
 
-/** @param {(entry: import('../../js/store/entry.js').Entry) => Promise<void>} work */
+/** @param {(entry: import('../../js/storage/cache/entry.js').Entry) => Promise<void>} work */
 const withEntry = (work) => async () => {
   const store = await openStore({ backend: 'opfs', name: 'bench' });
   const entry = await store.open(source);

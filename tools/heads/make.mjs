@@ -4,7 +4,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { split, trainHead } from '../../js/heads/index.js';
+import { split, trainHead } from '../../js/api/classifiers/index.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const DATA = new URL('../shared/data/', ROOT);

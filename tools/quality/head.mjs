@@ -8,7 +8,7 @@
 // median of their ratios and, in brackets, the least and the greatest.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader, readerOf } from './reader.mjs';

@@ -11,7 +11,7 @@
 // the least and the greatest of these. "MB": the cache alone, of a context of so many tokens.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader } from './reader.mjs';

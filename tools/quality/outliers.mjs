@@ -5,11 +5,11 @@
 //
 // MODEL: whatever `bq4 quantize` reads. Far is beyond three standard deviations of the matrix. The error is that of all weights together, the root of the
 // mean square, in standard deviations; a weight kept aside takes 32 bits, its value in f16 and its place.
-import { createCodec } from '../../js/convert/codec.js';
-import { matchTensors } from '../../js/convert/names.js';
-import { runLayout, typeNamed, weightBytes } from '../../js/convert/weights.js';
-import { matrixOf } from '../../js/convert/write/v2.js';
-import { inputOf } from '../../js/quantize/reader.js';
+import { createCodec } from '../../js/format/bq4/codec.js';
+import { matchTensors } from '../../js/format/bq4/names.js';
+import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
+import { matrixOf } from '../../js/format/bq4/write-v2.js';
+import { inputOf } from '../../js/quantize/calibration-model.js';
 import { withInput } from '../../bin/quantize.js';
 
 const FAR = 3;
@@ -17,7 +17,7 @@ const ASIDE_BITS = 32;
 const [bq4h, bq4a] = ['bq4h', 'bq4a'].map(typeNamed);
 const codec = await createCodec(1 << 26);
 
-/** @param {Float32Array} values @param {number} rows @param {number} cols @param {import('../../js/convert/weights.js').WeightType} type */
+/** @param {Float32Array} values @param {number} rows @param {number} cols @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 function rounded(values, rows, cols, type) {
   const layout = runLayout(type);
   return codec.dequantize(type, layout, codec.quantize(type, layout, values, rows, cols), rows, cols);

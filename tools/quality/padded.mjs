@@ -4,8 +4,8 @@
 //   node tools/quality/padded.mjs FOLDER OUT.gguf      FOLDER: config.json, safetensors, tokenizer.json (byte-level BPE, words as GPT-2 has them)
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { openCheckpoint } from '../../js/convert/read/checkpoint.js';
-import { readJson } from '../../js/convert/read/folder.js';
+import { openCheckpoint } from '../../js/convert/checkpoint.js';
+import { readJson } from '../../js/convert/folder.js';
 import { BqError } from '../../js/shared/errors.js';
 import { gguf, ggufTensor, llamaMetadata } from '../../tests/js/gguf-writer.mjs';
 

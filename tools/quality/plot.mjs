@@ -1,5 +1,15 @@
 /** Points of several series, each with its Pareto front, as an SVG of its own. */
-import { chart, legend, linear, lines, logarithmic, series, steps, upright, words } from '../../js/quantize/chart.js';
+import {
+  chart,
+  legend,
+  linear,
+  lines,
+  logarithmic,
+  series,
+  steps,
+  upright,
+  words,
+} from '../../js/quantize/svg-chart.js';
 
 /** @typedef {{ name: string, points: { x: number, y: number, text: string }[] }} Series */
 

@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { librariesFolder, LLAMA, providePeers, provideProgram } from '../bench/install.mjs';
 import { writeWhole } from '../setup/cache.mjs';
 import { providePython } from '../setup/python.mjs';

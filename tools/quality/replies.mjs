@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/engine.js';
-import { logSum } from '../../js/engine/probabilities.js';
+import { logSum } from '../../js/engine/model/probabilities.js';
 import { read } from './read.mjs';
 
 const FOLDER = fileURLToPath(new URL('../../build/quality/', import.meta.url));

@@ -13,7 +13,7 @@
 // Who leaves has saved those layers; who doesn't has met the head twice.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { createEngine, fromFile } from '../../js/engine.js';
 import { summary } from '../bench/stats.mjs';
 import { scatter } from './plot.mjs';

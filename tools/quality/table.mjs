@@ -14,9 +14,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { typeNamed } from '../../js/convert/weights.js';
+import { typeNamed } from '../../js/format/bq4/weight-types.js';
 import { fromFile } from '../../js/engine.js';
-import { argmax, logSum } from '../../js/engine/probabilities.js';
+import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { llamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
 import { writePadded } from './padded.mjs';

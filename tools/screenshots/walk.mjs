@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileSink } from '../../js/convert/write/output.js';
+import { fileSink } from '../../js/format/output.js';
 import { start } from '../../tests/browser/browsers.mjs';
 import { makeLarge } from '../../tests/browser/large-model.mjs';
 import { ready } from '../../tests/browser/person.mjs';

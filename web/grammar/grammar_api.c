@@ -1,6 +1,6 @@
 /* The border of bq4-grammar.wasm: a module of its own, fetched when the first grammar is asked for,
  * over its own memory, so that nothing here can harm an engine or take what was planned for it.
- * js/grammar/machine.js is the other side. Pointers are u32; what can fail returns 0 (or, for
+ * js/text/grammar/machine.js is the other side. Pointers are u32; what can fail returns 0 (or, for
  * counts, -1) and leaves why in bqg_status and bqg_detail. */
 #include "grammar/matcher.h"
 

@@ -6,8 +6,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEngine, fromFile } from '../../../js/engine.js';
-import { Guides } from '../../../js/engine/guide.js';
-import { compile } from '../../../js/grammar/index.js';
+import { Guides } from '../../../js/engine/generation/grammar-guide.js';
+import { compile } from '../../../js/text/grammar/index.js';
 import { random } from '../../js/fixture.mjs';
 
 const [path, folder, steps = '40'] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // The loops of tests/bench/token.c, a memory for each set of matrices. First message: the sets, answered by their
 // bytes; then one per measurement, answered by its milliseconds (and the bytes that `tile` takes).
-import { TABLES } from '../../../js/wasm/features.js';
+import { TABLES } from '../../../js/wasm/build-choice.js';
 
 const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
 const PAGE = 65536;

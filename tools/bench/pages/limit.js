@@ -1,7 +1,7 @@
 // How near a decode step comes to its own arithmetic: whole steps of the engine, the same matrices back to back and
 // nothing else (tests/bench/token.c), and a plain read of the same bytes, in turn, in one page. And where a step's time goes.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
-import { typeNamed } from '../../../js/convert/weights.js';
+import { typeNamed } from '../../../js/format/bq4/weight-types.js';
 import { random } from './page.js';
 import { loadRates } from './repack.js';
 

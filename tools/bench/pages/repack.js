@@ -1,10 +1,10 @@
 // How fast files get into the engine once their bytes are there: one of version 1, whose rows become tiles while it
 // streams, and one of version 2 with weights of the same type, which is hashed and copied. From memory, one thread.
-import { createCodec } from '../../../js/convert/codec.js';
-import { tensorTable } from '../../../js/convert/names.js';
-import { FLAT, ROWS, runLayout, typeNamed, weightBytes } from '../../../js/convert/weights.js';
-import { v1Type, writeV1 } from '../../../js/convert/write/v1.js';
-import { matrixOf, writeV2 } from '../../../js/convert/write/v2.js';
+import { createCodec } from '../../../js/format/bq4/codec.js';
+import { tensorTable } from '../../../js/format/bq4/names.js';
+import { FLAT, ROWS, runLayout, typeNamed, weightBytes } from '../../../js/format/bq4/weight-types.js';
+import { v1Type, writeV1 } from '../../../js/format/bq4/write-v1.js';
+import { matrixOf, writeV2 } from '../../../js/format/bq4/write-v2.js';
 import { createEngine, fromBytes } from '../../../js/engine.js';
 
 const ROUNDS = 5;

@@ -1,0 +1,152 @@
+/** The conversation that this tab shows: its branch, its changes, and its way into storage. */
+import { empty, onOther, opened, read, remember, save } from '../storage/local-storage.js';
+import { withSummary } from '../../js/api/chat/summary-prompt.js';
+import { newestFrom, newId, pathTo, united, versions } from './tree.js';
+
+/** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
+/** @typedef {import('./tree.js').Entry} Entry */
+
+export class Current {
+  /** @type {Conversation} */
+  #it = opened();
+  /** Messages that were taken back here, whatever another tab has. @type {Set<string>} */
+  #gone = new Set();
+  /** Another tab has written. */
+  #behind = false;
+  #log;
+  #onChange;
+
+  /**
+   * @param {import('./view.js').Log} log
+   * @param {() => void} onChange  another conversation, or what another tab wrote
+   * @param {() => boolean} busy  a reply is being written: it is no time for that
+   */
+  constructor(log, onChange, busy) {
+    this.#log = log;
+    this.#onChange = onChange;
+    remember(this.#it.id);
+    onOther((id) => {
+      this.#behind ||= id === this.#it.id;
+      if (!busy()) this.catchUp();
+    });
+  }
+
+  get it() {
+    return this.#it;
+  }
+
+  /** What is shown, from the first message on. */
+  get path() {
+    return pathTo(this.#it.entries, this.#it.leaf);
+  }
+
+  /** Where the model begins to read a branch word for word, and what it reads in place of what stands before. @param {Entry[]} path */
+  reads(path) {
+    const { from, summaries } = this.#it;
+    const at = (/** @type {string | null} */ id) => path.findIndex((entry) => entry.id === id);
+    const summary = summaries.findLast(({ upTo }) => at(upTo) >= 0) ?? null;
+    return { summary, begin: Math.max(0, at(from), summary ? at(summary.upTo) + 1 : 0) };
+  }
+
+  /** What the model reads of a branch. @param {Entry[]} path @param {boolean} told  it can be told something beforehand @returns {import('../../js/shared/types.js').Message[]} */
+  messages(path, told) {
+    const { system } = this.#it;
+    const { summary, begin } = this.reads(path);
+    const said = path.slice(begin).map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
+    if (summary && said.length) said[0].content = withSummary(summary.text, said[0].content);
+    return told && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
+  }
+
+  show() {
+    const { entries, from } = this.#it;
+    const { path } = this;
+    const { summary, begin } = this.reads(path);
+    this.#log.show(path, (entry) => versions(entries, entry), path[begin]?.id === from ? from : null, summary);
+  }
+
+  /** @param {Conversation} [conversation]  none: a new one */
+  open(conversation = empty()) {
+    this.#it = conversation;
+    this.#gone.clear();
+    remember(conversation.id);
+    this.show();
+    this.#onChange();
+  }
+
+  /** Shows a message behind the last one, or behind another. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
+  add(role, content, parent = this.#it.leaf) {
+    const entry = { id: newId(), parent, role, content, note: '' };
+    this.#it.entries.push(entry);
+    this.#it.leaf = entry.id;
+    this.show();
+    return entry;
+  }
+
+  /** As it was before these messages. @param {Entry[]} entries @param {string | null} leaf */
+  takeBack(entries, leaf) {
+    for (const { id } of entries) this.#gone.add(id);
+    this.#it.entries = this.#it.entries.filter((entry) => !entries.includes(entry));
+    this.#it.leaf = leaf;
+    this.show();
+  }
+
+  /** Another version of a message, and what followed it. @param {Entry} entry @param {number} step */
+  step(entry, step) {
+    const all = versions(this.#it.entries, entry);
+    const next = all[all.indexOf(entry) + step];
+    if (!next) return;
+    this.#it.leaf = newestFrom(this.#it.entries, next.id);
+    this.show();
+    this.save();
+  }
+
+  /** @param {import('../storage/local-storage.js').Summary} summary  of older turns, which stay as they are */
+  sumUp(summary) {
+    this.change({ summaries: [...this.#it.summaries, summary] });
+  }
+
+  /** What it stood for is read again. */
+  takeBackSummary() {
+    const { summary } = this.reads(this.path);
+    this.change({ summaries: this.#it.summaries.filter((one) => one !== summary) });
+  }
+
+  /** Ends a branch at this message. @param {string | null} id */
+  endAt(id) {
+    this.#it.leaf = id;
+    this.show();
+  }
+
+  /** @param {Partial<Conversation>} change */
+  change(change) {
+    Object.assign(this.#it, change);
+    this.show();
+    this.save();
+  }
+
+  /** @returns {boolean}  whether it was kept; an empty one needn't be */
+  save() {
+    const it = this.#it;
+    if (!it.entries.length && !it.title && !it.system) return true;
+    it.at = Date.now();
+    return save(it, this.#gone);
+  }
+
+  /** What another tab has added; if it went on from here, so does this one. What it has overwritten is stored again. */
+  catchUp() {
+    const other = this.#behind && read(this.#it.id);
+    this.#behind = false;
+    if (!other) return;
+    const mine = this.#it;
+    const entries = united(
+      mine.entries,
+      other.entries.filter(({ id }) => !this.#gone.has(id)),
+    );
+    const further = mine.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === mine.leaf);
+    this.#it = { ...other, entries, leaf: further ? other.leaf : mine.leaf };
+    const stored = new Map(other.entries.map(({ id, content }) => [id, content]));
+    if (entries.some(({ id, content }) => stored.get(id) !== content)) this.save();
+    this.show();
+    this.#onChange();
+  }
+}

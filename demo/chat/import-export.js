@@ -1,0 +1,90 @@
+/** Conversations as files: JSON holds all of them with every branch, Markdown what is shown of one. Both are read again. */
+import { trouble } from '../page/alerts.js';
+import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
+import { newId, pathTo } from './tree.js';
+
+/** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
+/** @typedef {import('./tree.js').Entry} Entry */
+
+/** Above what each says in Markdown. */
+const SPEAKERS = { user: '## You', assistant: '## Model' };
+
+/** A file larger than this holds no conversations. */
+const LARGEST = 50e6;
+/** Of one conversation: a page with more takes seconds to draw, again after each reload. */
+const MOST_MESSAGES = 2000;
+
+/** @param {Conversation[]} all */
+export const asJson = (all) =>
+  `${JSON.stringify(
+    {
+      bq4_chats: 1,
+      conversations: all.map((one) => ({
+        ...one,
+        entries: one.entries.map(({ tokens, ...entry }) => entry),
+      })),
+    },
+    null,
+    1,
+  )}\n`;
+
+/** @param {Conversation} one */
+export function asMarkdown(one) {
+  const said = pathTo(one.entries, one.leaf).map(({ role, content }) => `${SPEAKERS[role]}\n\n${content.trim()}\n`);
+  const told = one.system.trim() ? [`> ${one.system.trim().replaceAll('\n', '\n> ')}\n`] : [];
+  return [`# ${titleOf(one)}\n`, ...told, ...said].join('\n');
+}
+
+/** What a file can be called. @param {string} title */
+export const fileName = (title) =>
+  title
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 60) || 'chat';
+
+/** @param {File} file @returns {Promise<Conversation[]>}  copies: what is here already stays */
+export async function fromFile(file) {
+  if (file.size > LARGEST) throw unknown(file.name);
+  const text = await file.text();
+  const all = /\.json$/i.test(file.name) || text.trimStart().startsWith('{') ? ofJson(text) : ofMarkdown(text);
+  if (!all.length) throw unknown(file.name);
+  const long = all.find(({ entries }) => entries.length > MOST_MESSAGES);
+  if (long)
+    throw trouble(
+      'TOO_LONG',
+      `a conversation in ${file.name} has ${long.entries.length} messages: at most ${MOST_MESSAGES} are read`,
+      'split it into several',
+    );
+  return all.map((one) => ({ ...one, id: newId() }));
+}
+
+/** @param {string} text @returns {Conversation[]} */
+function ofJson(text) {
+  try {
+    const value = JSON.parse(text);
+    const all = Array.isArray(value?.conversations) ? value.conversations : [];
+    return all.map(conversationOf).filter((/** @type {Conversation | null} */ one) => one?.entries.length);
+  } catch {
+    return [];
+  }
+}
+
+/** @param {string} text @returns {Conversation[]} */
+function ofMarkdown(text) {
+  const parts = text.split(/^## (You|Model)[ \t]*\r?\n/m);
+  const head = parts[0];
+  /** @type {Entry[]} */
+  const entries = [];
+  for (let i = 1; i < parts.length; i += 2) {
+    const role = parts[i] === 'You' ? 'user' : 'assistant';
+    entries.push({ id: newId(), parent: entries.at(-1)?.id ?? null, role, content: parts[i + 1].trim(), note: '' });
+  }
+  if (!entries.length) return [];
+  const title = /^# (.+)$/m.exec(head)?.[1].trim() ?? '';
+  const system = [...head.matchAll(/^> ?(.*)$/gm)].map(([, line]) => line).join('\n');
+  return [{ ...empty(), title, system, entries, leaf: entries.at(-1)?.id ?? null }];
+}
+
+/** @param {string} name */
+const unknown = (name) =>
+  trouble('NO_CHATS', `${name} holds no conversation`, 'choose a file that was exported here, JSON or Markdown');

@@ -1,0 +1,166 @@
+/**
+ * Markdown as elements. The library only says what the parts of a text are; each becomes an element made here with text
+ * nodes in it, so no text of a model can become markup: HTML stays the text that it is. Images are never fetched.
+ */
+import { Blocks } from './markdown-blocks.js';
+import { button, element } from '../page/element.js';
+
+/** @typedef {import('marked').MarkedToken} Token */
+/** @typedef {import('marked').Tokens.Table} Table */
+
+/** Where links may lead. */
+const SAFE = ['https:', 'http:', 'mailto:'];
+
+/** Headings of a message come below those of the page. */
+const BELOW = 2;
+
+/** @param {Node} place @param {readonly any[]} [tokens] */
+function fill(place, tokens = []) {
+  for (const token of tokens) place.appendChild(nodeOf(token));
+  return place;
+}
+
+/** @param {string} tag @param {readonly any[]} [tokens] */
+const holding = (tag, tokens) => fill(document.createElement(tag), tokens);
+
+/** @param {Token} token @returns {Node} */
+function nodeOf(token) {
+  switch (token.type) {
+    case 'heading':
+      return holding(`h${Math.min(6, token.depth + BELOW)}`, token.tokens);
+    case 'paragraph':
+      return holding('p', token.tokens);
+    case 'blockquote':
+      return holding('blockquote', token.tokens);
+    case 'strong':
+    case 'em':
+    case 'del':
+      return holding(token.type, token.tokens);
+    case 'hr':
+    case 'br':
+      return document.createElement(token.type);
+    case 'code':
+      return code(token.text, token.lang ?? '');
+    case 'codespan':
+      return element('code', '', token.text);
+    case 'list':
+      return list(token);
+    case 'table':
+      return table(token);
+    case 'link':
+      return link(token.href, token.tokens);
+    case 'image':
+      return link(token.href, [{ type: 'text', text: token.text || token.href }]);
+    case 'checkbox':
+      return document.createTextNode(token.checked ? '☑ ' : '☐ ');
+    case 'text':
+      return 'tokens' in token && token.tokens
+        ? fill(document.createDocumentFragment(), token.tokens)
+        : document.createTextNode(token.text);
+    case 'escape':
+      return document.createTextNode(token.text);
+    default:
+      return document.createTextNode(token.raw);
+  }
+}
+
+/** @param {string} text @param {string} language */
+function code(text, language) {
+  const root = element('div', 'code-block');
+  const head = element('div', 'code-head');
+  const body = element('code', '', text);
+  const pre = element('pre');
+  pre.tabIndex = 0; // it scrolls sideways
+  pre.append(body);
+  head.append(
+    element('span', '', language.split(/\s/, 1)[0]),
+    button('Copy', 'Copy the code', () => {
+      root.dispatchEvent(new CustomEvent('copy-code', { bubbles: true, detail: body.textContent }));
+    }),
+  );
+  root.append(head, pre);
+  return root;
+}
+
+/** @param {import('marked').Tokens.List} list */
+function list({ ordered, start, items }) {
+  const made = document.createElement(ordered ? 'ol' : 'ul');
+  if (ordered && typeof start === 'number' && start !== 1) made.setAttribute('start', String(start));
+  for (const { tokens } of items) made.append(holding('li', tokens));
+  return made;
+}
+
+/** @param {Table} table */
+function table({ header, rows }) {
+  const place = element('div', 'table');
+  place.tabIndex = 0;
+  const made = document.createElement('table');
+  const row = (/** @type {Table['header']} */ cells, /** @type {string} */ tag) => {
+    const line = document.createElement('tr');
+    for (const { tokens, align } of cells) {
+      const cell = /** @type {HTMLElement} */ (holding(tag, tokens));
+      if (align) cell.dataset.align = align;
+      line.append(cell);
+    }
+    return line;
+  };
+  made.createTHead().append(row(header, 'th'));
+  made.createTBody().append(...rows.map((cells) => row(cells, 'td')));
+  place.append(made);
+  return place;
+}
+
+/** @param {string} href @param {readonly any[]} tokens */
+function link(href, tokens) {
+  const url = URL.parse?.(href) ?? (URL.canParse(href) ? new URL(href) : null);
+  if (!url || !SAFE.includes(url.protocol)) return holding('span', tokens);
+  const made = /** @type {HTMLAnchorElement} */ (holding('a', tokens));
+  Object.assign(made, { href: url.href, target: '_blank', rel: 'noopener noreferrer', title: url.href });
+  return made;
+}
+
+export class Renderer {
+  #place;
+  #blocks = new Blocks();
+  /** Sources of the blocks that are shown. @type {string[]} */
+  #shown = [];
+
+  /** @param {HTMLElement} place */
+  constructor(place) {
+    this.#place = place;
+  }
+
+  /** Makes anew only the blocks that have changed: while a text is written, the last one. @param {string} text @param {boolean} [writing]  more is to come */
+  show(text, writing = false) {
+    const blocks = this.#blocks.read(text, writing);
+    if (!blocks) return;
+    const same = blocks.findIndex(({ raw }, i) => raw !== this.#shown[i]);
+    const kept = same < 0 ? blocks.length : same;
+    const first = blocks[kept];
+    const children = this.#place.children;
+    const old = children[kept]?.matches('.code-block') ? children[kept].querySelector('code') : null;
+    let next = kept;
+    if (first?.type === 'code' && old && first.text.startsWith(old.textContent ?? '')) {
+      // It only grew: what is scrolled or marked in it stays so.
+      old.append(first.text.slice(old.textContent?.length));
+      const name = children[kept].querySelector('.code-head span');
+      if (name) name.textContent = (first.lang ?? '').split(/\s/, 1)[0];
+      next = kept + 1;
+    }
+    while (children.length > next) this.#place.lastElementChild?.remove();
+    for (const block of blocks.slice(next)) {
+      const made = nodeOf(block);
+      const whole = made instanceof HTMLElement ? made : wrapped(made);
+      whole.dir = block.type === 'code' ? 'ltr' : 'auto';
+      this.#place.append(whole);
+    }
+    this.#shown = blocks.map(({ raw }) => raw);
+  }
+}
+
+/** A block of mere text, such as HTML. @param {Node} node */
+function wrapped(node) {
+  const made = document.createElement('p');
+  made.append(node);
+  return made;
+}

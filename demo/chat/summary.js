@@ -1,0 +1,90 @@
+/** Older turns are summed up by the model itself, where the person wants that. Loaded when it is first asked for. */
+import { ASKED, roomFor } from '../../js/api/chat/summary-prompt.js';
+import { clearAlert, showError, showNotice } from '../page/alerts.js';
+import { say } from '../page/page.js';
+
+/** @typedef {import('./tree.js').Entry} Entry */
+/** @typedef {import('../../js/shared/types.js').Message} Message */
+/**
+ * What a summary needs of the page.
+ * @typedef {object} Page
+ * @property {import('../models/engine-host.js').Host} host
+ * @property {() => import('./conversation.js').Current} current
+ * @property {import('./view.js').Log} log
+ * @property {boolean} system  the model can be told something beforehand
+ * @property {import('./reply-progress.js').Waiting} waiting
+ * @property {(next: 'ready' | 'writing') => void} enter
+ * @property {() => Promise<void>} showState
+ */
+/** What is summed up: up to which message, and what the model is asked. @typedef {{ upTo: string, messages: Message[] }} Asked */
+
+/** The last turn stays word for word if it takes no more than this part of the context. */
+const LAST = 1 / 4;
+
+/**
+ * As much as the model can read at once together with the question: from where it reads now, the last turn left out if
+ * there are others.
+ * @param {Page} page @returns {Promise<Asked | null>}  null: not even the first turn
+ */
+async function older(page) {
+  const { host, system } = page;
+  const current = page.current();
+  const context = host.info?.context ?? 0;
+  const { path } = current;
+  const { begin } = current.reads(path);
+  const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= begin ? [i] : []));
+  const [before, last] = ends.slice(-2);
+  if (last !== undefined) {
+    const turn = path.slice(before + 1).map(({ role, content }) => ({ role, content }));
+    if ((await host.count(turn)) <= context * LAST) ends.pop();
+  }
+  for (const end of ends.reverse()) {
+    const messages = [
+      ...current.messages(path.slice(0, end + 1), system),
+      { role: /** @type {const} */ ('user'), content: ASKED },
+    ];
+    if ((await host.count(messages)) + roomFor(context) <= context) return { upTo: path[end].id, messages };
+  }
+  return null;
+}
+
+/**
+ * The model writes it, and reads it from then on.
+ * @param {Page} page @param {AbortSignal} signal @returns {Promise<boolean>}  whether it did
+ */
+export async function summarize(page, signal) {
+  const { host, log, enter, waiting, showState } = page;
+  clearAlert();
+  enter('writing');
+  waiting.begin('Summarizing…');
+  let text = '';
+  /** @type {unknown} */
+  let failure = null;
+  /** @type {Asked | null} */
+  let asked = null;
+  try {
+    asked = await older(page);
+    if (asked) {
+      const sampling = { temperature: 0, maxTokens: roomFor(host.info?.context ?? 0) };
+      const generation = host.reply(asked.messages, { ...sampling, onProgress: waiting.reading, signal });
+      for await (const part of generation) {
+        waiting.end();
+        text += part.text;
+        log.summed(asked.upTo, text);
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) failure = error;
+  }
+  waiting.end();
+  const done = asked !== null && !failure && !signal.aborted && text.trim() !== '';
+  if (asked && done) page.current().sumUp({ upTo: asked.upTo, text: text.trim() });
+  else page.current().show();
+  enter('ready');
+  if (failure) showError(failure);
+  else if (!done && !signal.aborted)
+    showNotice(asked ? 'The model wrote no summary.' : 'No turn is short enough for the model to sum it up.');
+  say(done ? 'The older turns are summarized.' : 'Nothing was summarized.');
+  await showState();
+  return done;
+}

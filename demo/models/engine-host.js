@@ -1,0 +1,186 @@
+/** The engine and the one model that the page talks to. */
+import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../../js/index.js';
+import { integrityOf } from './offers.js';
+
+/** @typedef {import('../../js/shared/types.js').Engine} Engine */
+/** @typedef {import('../../js/shared/types.js').GenerateOptions} GenerateOptions */
+/** @typedef {import('../../js/shared/types.js').PromptOptions} PromptOptions */
+/** @typedef {import('../../js/shared/types.js').Message} Message */
+/** @typedef {import('../../js/shared/types.js').Model} Model */
+/** @typedef {import('../../js/shared/types.js').LoadOptions} LoadOptions */
+/** @typedef {import('../../js/shared/types.js').Progress} Progress */
+/** @typedef {(progress: Progress) => void} OnProgress */
+/** @typedef {import('../storage/model-history.js').Given} Given */
+/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'streaming'>} Sizes */
+
+/** What the engine takes. @param {Given} source */
+const opened = (source) =>
+  typeof source === 'string'
+    ? source
+    : source instanceof Blob
+      ? fromBlob(source)
+      : source.map(({ file, place }) => ({ ...fromBlob(file), place }));
+
+/** For models that know no turns: they go on with what is written. */
+const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
+
+export class Host {
+  /** @type {Engine | null} */
+  #engine = null;
+  /** @type {Model | null} */
+  #model = null;
+  /** How its turns are wrapped. @type {PromptOptions} */
+  #prompts = {};
+  /** Where the model is from. @type {Given} */
+  #source = '';
+  /** Of the model, once it was asked for. @type {number | null | undefined} */
+  #limit;
+  /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
+  #paused = false;
+
+  /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} told  now, and when it has learned more */
+  async start(told) {
+    // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
+    const worker = () => new Worker(new URL('../worker.js', import.meta.url), { type: 'module' });
+    this.#engine = await createWorkerEngine({
+      worker,
+      threadUrl: new URL('../thread.js', import.meta.url),
+      cache: 'auto',
+    });
+    const tell = () => told(this.#started().info);
+    this.#engine.events.addEventListener('threads', tell);
+    tell();
+  }
+
+  /** Where models from links are kept; null: nowhere. */
+  get store() {
+    return this.#engine?.store ?? null;
+  }
+
+  /** What a model would take. @param {Given} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
+  async plan(source, { context, kv }, signal, onProgress) {
+    // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
+    const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
+    return this.#started().plan(first, {
+      context,
+      kv,
+      integrity: integrityOf(source),
+      signal,
+      onProgress,
+    });
+  }
+
+  /** A context halved so often. @param {Given} source @param {number} level @param {AbortSignal} signal */
+  async smaller(source, level, signal) {
+    const { context } = await this.plan(source, {}, signal);
+    return Math.max(Math.min(context, 64), context >> level);
+  }
+
+  #started() {
+    if (!this.#engine) throw new BqError('CLOSED', 'the engine did not start', { hint: 'reload the page' });
+    return this.#engine;
+  }
+
+  /**
+   * Loads a model beside the one in use, which is closed when all went well and stays when not; where there is no memory for
+   * both, it is closed first. With `streaming` the
+   * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
+   * @param {Given} source
+   * @param {Sizes} sizes
+   * @param {OnProgress} onProgress
+   * @param {AbortSignal} signal
+   * @param {string} [format]  how a chat is written, where the model doesn't say
+   */
+  async load(source, sizes, onProgress, signal, format = '') {
+    this.#paused = false;
+    if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes))
+      await this.drop();
+    const model = await this.#started().load(opened(source), {
+      ...sizes,
+      integrity: integrityOf(source),
+      onProgress,
+      signal,
+    });
+    if (this.#paused) await model.pause();
+    if (signal.aborted) {
+      await model.close();
+      signal.throwIfAborted();
+    }
+    const before = this.#model;
+    [this.#model, this.#source, this.#limit] = [model, source, undefined];
+    this.format = format;
+    await before?.close();
+    return model.info;
+  }
+
+  /** Settles when all of the model's weights are there. */
+  get arrived() {
+    return this.#model?.loaded ?? Promise.resolve();
+  }
+
+  /** @param {boolean} paused  asks for no more bytes, or goes on */
+  async pause(paused) {
+    this.#paused = paused;
+    await (paused ? this.#model?.pause() : this.#model?.resume());
+  }
+
+  /** Gives up a model that came only in part. */
+  async drop() {
+    const model = this.#model;
+    this.#model = null;
+    await model?.close();
+  }
+
+  /** The next message of a conversation. @param {Message[]} messages @param {GenerateOptions} options */
+  reply(messages, options) {
+    return this.model.reply(messages, { ...this.#prompts, ...options });
+  }
+
+  /** Tokens of the prompt that a conversation makes. @param {Message[]} messages */
+  count(messages) {
+    return this.model.countTokens(messages, this.#prompts);
+  }
+
+  /** @type {import('../panel/stage-times.js').Trace} */
+  trace = async (options) => this.#model?.trace(options) ?? [];
+
+  /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
+  limit = async () => {
+    if (this.#limit !== undefined) return this.#limit;
+    const model = this.model;
+    const { context, kv } = model.info;
+    const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
+    if (model === this.#model) this.#limit = tokensPerSecond; // another one may have come
+    return tokensPerSecond;
+  };
+
+  /** What is known of the model. */
+  get info() {
+    return this.#model?.info ?? null;
+  }
+
+  /** How a chat is written, where the model doesn't say; '': not at all. @param {string} name */
+  set format(name) {
+    const { chat, template } = this.info ?? {};
+    this.#prompts = chat || template ? {} : { format: name || NO_TURNS };
+  }
+
+  /** @param {string} text */
+  tokenId = async (text) => this.model.tokenId(text);
+
+  get hasModel() {
+    return this.#model !== null;
+  }
+
+  /** STATE: there is none. */
+  get model() {
+    if (!this.#model) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
+    return this.#model;
+  }
+}
+
+/** Whether two models leave too little to the page and to others: browsers tell the memory, capped at 8 GB, or don't. @param {number} a @param {number} b */
+const tight = (a, b) => {
+  const { deviceMemory = 4 } = /** @type {any} */ (navigator);
+  return a + b > (deviceMemory * 2 ** 30) / 4;
+};

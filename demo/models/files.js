@@ -1,0 +1,93 @@
+/** Files that were dropped or chosen together, as one model: a folder in Hugging Face's layout, the parts of a GGUF file, or the one model among them. Loaded when first asked for. */
+import { trouble } from '../page/alerts.js';
+import { fromFile, fromFiles } from '../storage/model-history.js';
+
+/** @typedef {import('../storage/model-history.js').Placed} Placed */
+/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
+/** Files, or where they are: in what was dropped, or in a folder that may be read. @typedef {Placed[] | FileSystemEntry[] | FileSystemHandle} Several */
+
+/** More are no folder of one model. */
+const MOST = 2000;
+
+const CONFIG = /(^|\/)config\.json$/;
+const WEIGHTS = /\.(safetensors|bin|pth?)$/;
+const MODEL = /\.(gguf|bq4)$/i;
+/** The number of a part, in the name of a file that is one of several. */
+const PART = /-\d{5}-of-\d{5}\.gguf$/;
+
+/** @param {FileSystemDirectoryEntry} folder @returns {Promise<FileSystemEntry[]>} */
+async function inside(folder) {
+  const reader = folder.createReader();
+  const all = [];
+  // Browsers give some at a time, and none at the end.
+  for (;;) {
+    const some = await new Promise(
+      (/** @type {(some: FileSystemEntry[]) => void} */ resolve, reject) => void reader.readEntries(resolve, reject),
+    );
+    if (!some.length) return all;
+    all.push(...some);
+  }
+}
+
+/** All files, of folders those without hidden ones. ARGUMENT, READ. @param {Several} given @returns {Promise<Placed[]>} */
+export async function filesOf(given) {
+  if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {Placed[]} */ (given);
+  /** @type {Placed[]} */
+  const found = [];
+  /** @param {string} name  of what is next */
+  const counts = (name) => {
+    if (found.length >= MOST)
+      throw trouble('ARGUMENT', `there are more than ${MOST} files in it`, 'drop the folder of one model');
+    return !name.startsWith('.');
+  };
+  /** @param {FileSystemEntry} entry */
+  const visit = async (entry) => {
+    if (!counts(entry.name)) return;
+    if (entry.isDirectory)
+      for (const one of await inside(/** @type {FileSystemDirectoryEntry} */ (entry))) await visit(one);
+    else
+      found.push({
+        file: await new Promise((resolve, reject) => /** @type {any} */ (entry).file(resolve, reject)),
+        place: entry.fullPath.replace(/^\//, ''),
+      });
+  };
+  /** @param {any} handle @param {string} place */
+  const visitHandle = async (handle, place) => {
+    if (!counts(handle.name)) return;
+    if (handle.kind === 'file') found.push({ file: await handle.getFile(), place });
+    else for await (const one of handle.values()) await visitHandle(one, `${place}/${one.name}`);
+  };
+  try {
+    if (Array.isArray(given)) for (const entry of /** @type {FileSystemEntry[]} */ (given)) await visit(entry);
+    else await visitHandle(given, given.name);
+  } catch (error) {
+    if (/** @type {any} */ (error).hint) throw error;
+    throw trouble('READ', 'the folder can not be read', 'choose its files instead', error);
+  }
+  return found;
+}
+
+/** ARGUMENT, NOT_A_MODEL. @param {Placed[]} files @returns {Wanted} */
+export function modelOf(files) {
+  const folders = files
+    .filter(({ place }) => CONFIG.test(place))
+    .map(({ place }) => place.replace(/config\.json$/, ''));
+  const [root] = folders.sort((a, b) => a.split('/').length - b.split('/').length);
+  if (root !== undefined) {
+    const its = files.filter(({ place }) => place.startsWith(root) && !MODEL.test(place));
+    if (its.some(({ place }) => WEIGHTS.test(place)))
+      return fromFiles(root.split('/').at(-2) || 'Your files', its, true);
+  }
+  const models = files.filter(({ place }) => MODEL.test(place));
+  const names = [...new Set(models.map(({ place }) => place.replace(PART, '.gguf')))];
+  if (names.length > 1)
+    throw trouble('ARGUMENT', `these are ${names.length} models: ${names.join(', ')}`, 'take one of them at a time');
+  const [first] = models.length ? models : files.length === 1 ? files : [];
+  if (!first)
+    throw trouble(
+      'NOT_A_MODEL',
+      'there is no model among these files',
+      'a model is a .gguf or .bq4 file, all parts of one, or a folder with config.json, its .safetensors and its tokenizer',
+    );
+  return models.length > 1 ? fromFiles(first.file.name.replace(PART, '.gguf'), models, false) : fromFile(first.file);
+}

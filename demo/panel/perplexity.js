@@ -1,0 +1,114 @@
+/** How well the model predicts a text that a person gives: the figures of `bq4 perplexity`. Loaded when it is first opened. */
+import { clearAlert, showError, showNotice, trouble } from '../page/alerts.js';
+import { element } from '../page/element.js';
+import * as format from '../page/format.js';
+import { $, say } from '../page/page.js';
+
+/** @typedef {import('../../js/shared/types.js').Model} Model */
+/** @typedef {{ host: import('../models/engine-host.js').Host, turns: import('../chat/turn.js').Turns, enter: (next: 'ready' | 'writing') => void }} Page */
+
+/** Added to a logit, it is the largest. */
+const FORCED = 1e9;
+const TEXT =
+  'Once upon a time there was a little dog who lived by the sea. Every morning he ran along the beach and looked for shells. One day he found a blue one, and when he held it to his ear, it sang.';
+
+/**
+ * Each token of a text is made to come, and the engine tells how likely it was.
+ * @param {Model} model @param {number[]} ids @param {AbortSignal} signal @param {(done: number) => void} onToken
+ */
+async function predicted(model, ids, signal, onToken) {
+  let [nll, first] = [0, 0];
+  for (let n = 1; n < ids.length; n++) {
+    const logitBias = [{ id: ids[n], bias: FORCED }];
+    const next = model.generate(ids.slice(0, n), { logitBias, logprobs: 1, temperature: 0, maxTokens: 1, signal });
+    for await (const { logprobs } of next) {
+      if (!logprobs) continue;
+      nll -= logprobs.logprob;
+      first += Number(logprobs.top[0].id === ids[n]);
+    }
+    onToken(n);
+  }
+  return { perplexity: Math.exp(nll / (ids.length - 1)), first: first / (ids.length - 1) };
+}
+
+/** @param {Model} model @param {string} text */
+async function tokensOf(model, text) {
+  const ids = await model.tokenize(text);
+  const { context } = model.info;
+  if (ids.length > context)
+    throw trouble(
+      'CONTEXT_FULL',
+      `the text has ${format.count(ids.length)} tokens, and ${format.count(context)} fit`,
+      'shorten it, or choose a larger context above',
+    );
+  if (ids.length < 2) throw trouble('ARGUMENT', 'the text has no token to predict', 'type a longer one');
+  return ids;
+}
+
+/** Fills its part of the page, once. @param {Page} page */
+export function show({ host, turns, enter }) {
+  const root = $('perplexity');
+  if (root.querySelector('textarea')) return;
+  const label = element('label', 'whole', 'Text ');
+  const text = element('textarea');
+  text.rows = 5;
+  text.value = TEXT;
+  label.append(text);
+  const button = element('button', '', 'Measure');
+  button.type = 'button';
+  const form = element('div', 'sampling measure');
+  form.append(label, button);
+  const found = element('dl', 'figures');
+  const hint = element('p', 'hint', 'How well the model predicts each token from those before it. 1 would be perfect.');
+  root.append(form, found, hint);
+
+  /** @param {[name: string, value: string][]} figures */
+  const tell = (figures) =>
+    found.replaceChildren(
+      ...figures.map(([name, value]) => {
+        const row = element('div');
+        row.append(element('dt', '', name), element('dd', '', value));
+        return row;
+      }),
+    );
+
+  /** @param {AbortSignal} signal */
+  async function measure(signal) {
+    clearAlert();
+    enter('writing');
+    button.textContent = 'Stop measuring';
+    tell([]);
+    say('Measuring…');
+    try {
+      const { model } = host;
+      const ids = await tokensOf(model, text.value);
+      const total = ids.length - 1;
+      const { perplexity, first } = await predicted(model, ids, signal, (done) =>
+        tell([['Tokens predicted', `${format.count(done)} of ${format.count(total)}`]]),
+      );
+      tell([
+        ['Perplexity', perplexity.toFixed(4)],
+        ['Likeliest was right', `${(100 * first).toFixed(1)} %`],
+        ['Tokens predicted', format.count(total)],
+      ]);
+      const { context, kv, activations } = model.info;
+      hint.textContent = `What bq4 perplexity finds, too, with context ${context}, kv ${kv} and activations ${activations}.`;
+      say(`Measured: perplexity ${perplexity.toFixed(2)}.`);
+    } catch (error) {
+      if (!signal.aborted) showError(error);
+      say(signal.aborted ? 'Stopped.' : 'Nothing was measured.');
+    }
+    button.textContent = 'Measure';
+    enter('ready');
+    return true;
+  }
+
+  let measuring = false;
+  button.addEventListener('click', async () => {
+    if (measuring) return turns.stop();
+    measuring = true;
+    if (!(await turns.instead(measure)))
+      showNotice('Nothing is measured while a reply is written, or without a model.');
+    measuring = false;
+  });
+}

@@ -1,0 +1,185 @@
+/**
+ * What a reload keeps, in localStorage: conversations, each under its own key, and settings. What lies there may be from
+ * another version, from another program or damaged: each part is checked, and what isn't understood counts as absent.
+ */
+import { newId, pathTo, united } from '../chat/tree.js';
+
+/** @typedef {import('../chat/tree.js').Entry} Entry */
+
+/** What the model wrote of all messages up to one, that one included. @typedef {{ upTo: string, text: string }} Summary */
+/**
+ * @typedef {object} Conversation
+ * @property {string} id
+ * @property {string} title      '' while nobody named it: then its first words stand for it
+ * @property {number} at         when it was last changed, in milliseconds since 1970
+ * @property {Entry[]} entries   of all branches
+ * @property {string | null} leaf  the last message of the branch that is shown
+ * @property {string | null} from  the model reads from this message on; null: all
+ * @property {Summary[]} summaries  the last one that ends on the branch shown is read in place of what it sums up
+ * @property {boolean} forget     the model may be given less than all of it where it no longer fits
+ * @property {string} system     what the model is told beforehand
+ * @property {Record<string, unknown> | null} sampling  null: as set last
+ */
+
+const VERSION = 2;
+const CHAT = 'bq4.chat.';
+const SETTINGS = 'bq4.settings';
+const LOOKS = 'bq4.looks';
+/** In sessionStorage: the conversation of this tab. */
+const OPEN = 'bq4.open';
+
+/** @param {string | null} text @returns {any} */
+function parsed(text) {
+  try {
+    const value = JSON.parse(text ?? 'null');
+    return value?.version === VERSION ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @template T @param {() => T} work @param {T} otherwise  where nothing may be stored @returns {T} */
+function allowed(work, otherwise) {
+  try {
+    return work();
+  } catch {
+    return otherwise;
+  }
+}
+
+/** @param {string} key @param {object} value @returns {boolean} whether it was kept: storage can be full or refused */
+const write = (key, value) =>
+  allowed(() => (localStorage.setItem(key, JSON.stringify({ version: VERSION, ...value })), true), false);
+
+/** @param {any} value @returns {string} */
+const text = (value) => (typeof value === 'string' ? value : '');
+
+/** @param {any} m @returns {Entry | null} */
+function entryOf(m) {
+  if (!(m?.role === 'user' || m?.role === 'assistant') || typeof m.content !== 'string' || typeof m.id !== 'string')
+    return null;
+  if (!(m.parent === null || typeof m.parent === 'string')) return null;
+  return {
+    id: m.id,
+    parent: m.parent,
+    role: m.role,
+    content: m.content,
+    note: text(m.note),
+    ...(text(m.reasoning) && { reasoning: m.reasoning }),
+  };
+}
+
+/** @returns {Conversation} */
+export const empty = () => ({
+  id: newId(),
+  title: '',
+  at: Date.now(),
+  entries: [],
+  leaf: null,
+  from: null,
+  summaries: [],
+  forget: false,
+  system: '',
+  sampling: null,
+});
+
+/** What is understood of a stored or imported one; null: nothing. @param {any} value @returns {Conversation | null} */
+export function conversationOf(value) {
+  if (!value || typeof value !== 'object' || !Array.isArray(value.entries)) return null;
+  /** @type {Entry[]} */
+  const entries = value.entries.map(entryOf).filter(Boolean);
+  const ids = new Set(entries.map(({ id }) => id));
+  const has = (/** @type {any} */ id) => ids.has(id);
+  const leaf = has(value.leaf) ? value.leaf : null;
+  if (entries.length && !pathTo(entries, leaf).length) return null;
+  const settings = Object.entries(Object(value.sampling)).filter(([, setting]) => typeof setting !== 'object');
+  const sampling = settings.length ? Object.fromEntries(settings) : null;
+  return {
+    ...empty(),
+    ...(text(value.id) && { id: value.id }),
+    title: text(value.title),
+    system: text(value.system),
+    forget: value.forget === true,
+    entries,
+    leaf,
+    sampling,
+    from: has(value.from) ? value.from : null,
+    summaries: (Array.isArray(value.summaries) ? value.summaries : [])
+      .filter((/** @type {any} */ one) => has(one?.upTo) && text(one.text))
+      .map((/** @type {Summary} */ { upTo, text }) => ({ upTo, text })),
+    at: Number.isFinite(value.at) ? value.at : 0,
+  };
+}
+
+/** @param {string} id @returns {Conversation | null} */
+export function read(id) {
+  const found = conversationOf(parsed(allowed(() => localStorage.getItem(CHAT + id), null)));
+  return found && { ...found, id };
+}
+
+/** All that are stored, the last changed first. */
+export function list() {
+  const keys = allowed(() => Object.keys(localStorage), []);
+  const all = keys.filter((key) => key.startsWith(CHAT)).map((key) => read(key.slice(CHAT.length)));
+  return all.filter((one) => one !== null).sort((a, b) => b.at - a.at);
+}
+
+/**
+ * Stores it. What another tab has added to it meanwhile stays, unless it was `gone` from here.
+ * @param {Conversation} conversation @param {Set<string>} [gone]  ids of messages
+ * @returns {boolean}  whether it was kept
+ */
+export function save(conversation, gone = new Set()) {
+  const there = read(conversation.id)?.entries ?? [];
+  conversation.entries = united(
+    conversation.entries,
+    there.filter(({ id }) => !gone.has(id)),
+  );
+  return write(CHAT + conversation.id, {
+    ...conversation,
+    entries: conversation.entries.map(({ tokens, ...entry }) => entry),
+  });
+}
+
+/** @param {string} id */
+export const remove = (id) => allowed(() => localStorage.removeItem(CHAT + id), undefined);
+
+/** Calls when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */
+export const onOther = (onChange) =>
+  addEventListener('storage', ({ key }) => {
+    if (key?.startsWith(CHAT)) onChange(key.slice(CHAT.length));
+  });
+
+/** The conversation of this tab, else the last one. @returns {Conversation} */
+export function opened() {
+  const id = allowed(() => sessionStorage.getItem(OPEN), null);
+  return (id === null ? list()[0] : read(id)) ?? empty();
+}
+
+/** @param {string} id  of what this tab shows, after a reload too */
+export const remember = (id) => allowed(() => sessionStorage.setItem(OPEN, id), undefined);
+
+/** What a conversation is called. @param {Conversation} conversation */
+export function titleOf({ title, entries }) {
+  const first =
+    entries
+      .find(({ role }) => role === 'user')
+      ?.content.trim()
+      .split('\n', 1)[0] ?? '';
+  return title || (first.length > 60 ? `${first.slice(0, 60).trimEnd()}…` : first) || 'New chat';
+}
+
+/** @returns {Record<string, unknown>} */
+export function loadSettings() {
+  const values = parsed(allowed(() => localStorage.getItem(SETTINGS), null))?.values;
+  return values && typeof values === 'object' ? values : {};
+}
+
+/** @param {object} values */
+export const saveSettings = (values) => write(SETTINGS, { values });
+
+/** How messages are shown. @returns {{ plain?: unknown }} */
+export const loadLooks = () => parsed(allowed(() => localStorage.getItem(LOOKS), null)) ?? {};
+
+/** @param {{ plain: boolean }} looks */
+export const saveLooks = (looks) => write(LOOKS, looks);

@@ -1,0 +1,138 @@
+/**
+ * What a page remembers of models: which was used last, how each is talked to, how fast it was. In localStorage, but for
+ * the handle of a file, which only IndexedDB can hold. What lies there may be anything: what isn't understood is absent.
+ */
+import { paceOf } from '../models/expected-speed.js';
+
+const [LAST, KNOWN, DATABASE, HANDLES] = ['bq4.model', 'bq4.models', 'bq4-demo', 'handles'];
+/** Models of which something is remembered. */
+const MOST = 40;
+
+/** A file among others. @typedef {{ file: File, place: string }} Placed  `place`: its folders and name, as far as the browser tells */
+/** A file, the address of one, or the files that a model is in. @typedef {Blob | string | Placed[]} Given */
+
+/**
+ * A model that a person wants.
+ * @typedef {object} Wanted
+ * @property {'bundled' | 'link' | 'file'} kind
+ * @property {string} name           to show while the file hasn't said its own
+ * @property {Given} source
+ * @property {string} key            what is remembered of it lies under this
+ * @property {FileSystemHandle} [handle]  of the file, or of the folder that it is in
+ * @property {number} [folder]       bytes of the folder that it is made of
+ */
+
+/**
+ * The model that was used last.
+ * @typedef {object} Last
+ * @property {Wanted['kind']} kind
+ * @property {string} name
+ * @property {string} key
+ * @property {number} bytes  of a file
+ * @property {number} context  tokens; 0: the model's own
+ * @property {boolean} folder  a folder, not a file
+ */
+
+/** How a model is talked to, and how fast it was. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number }} Facts */
+
+/** @param {string} url @param {string} name @returns {Wanted} */
+export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
+/** @param {File} file @param {FileSystemHandle} [handle] @returns {Wanted} */
+export const fromFile = (file, handle) => ({
+  kind: 'file',
+  name: file.name,
+  source: file,
+  key: `file:${file.name}:${file.size}`,
+  handle,
+});
+
+/** @param {Placed[]} files */
+const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
+
+/** @param {string} name @param {Placed[]} files @param {boolean} folder  that is to be converted @returns {Wanted} */
+export const fromFiles = (name, files, folder) => ({
+  kind: 'file',
+  name,
+  source: files,
+  key: `file:${name}:${sizeOf(files)}`,
+  ...(folder && { folder: sizeOf(files) }),
+});
+
+/** @param {string} key @returns {any} */
+function read(key) {
+  try {
+    const value = JSON.parse(localStorage.getItem(key) ?? 'null');
+    return value && typeof value === 'object' ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} key @param {object} value */
+function write(key, value) {
+  try {
+    localStorage.setItem(key, JSON.stringify(value));
+  } catch {
+    // Then nothing is remembered.
+  }
+}
+
+/** @returns {Last | null} */
+export function lastModel() {
+  const { kind, name, key, bytes, context, folder } = read(LAST) ?? {};
+  const right =
+    ['bundled', 'link', 'file'].includes(kind) &&
+    [name, key].every((text) => typeof text === 'string') &&
+    [bytes, context].every(Number.isInteger);
+  return right ? { kind, name, key, bytes, context, folder: folder === true } : null;
+}
+
+/** @param {Wanted} wanted @param {number} context  0: the model's own */
+export function rememberModel({ kind, name, key, source, handle, folder }, context) {
+  const bytes = typeof source === 'string' ? 0 : source instanceof Blob ? source.size : sizeOf(source);
+  write(LAST, { kind, name, key, context, bytes: folder ?? bytes, folder: folder !== undefined });
+  rememberHandle(handle ?? null);
+}
+
+/** @param {string} key @returns {Facts} */
+export function factsOf(key) {
+  const facts = read(KNOWN)?.[key];
+  return facts && typeof facts === 'object' ? facts : {};
+}
+
+/** @param {string} key @param {Facts} facts  that are new */
+export function rememberFacts(key, facts) {
+  const known = read(KNOWN) ?? {};
+  const mine = { ...factsOf(key), ...facts };
+  delete known[key];
+  const others = Object.entries(known).slice(1 - MOST);
+  write(KNOWN, { ...Object.fromEntries(others), [key]: mine });
+}
+
+/** How much of what was estimated came here. */
+export const paceHere = () => paceOf(Object.values(read(KNOWN) ?? {}));
+
+/** @template T @param {(store: IDBObjectStore) => IDBRequest<T>} work @returns {Promise<T>} */
+function inDatabase(work) {
+  return new Promise((resolve, reject) => {
+    const open = indexedDB.open(DATABASE, 1);
+    open.onupgradeneeded = () => open.result.createObjectStore(HANDLES);
+    open.onerror = () => reject(open.error);
+    open.onsuccess = () => {
+      const transaction = open.result.transaction(HANDLES, 'readwrite');
+      const request = work(transaction.objectStore(HANDLES));
+      transaction.oncomplete = () => (open.result.close(), resolve(request.result));
+      transaction.onerror = transaction.onabort = () => (open.result.close(), reject(transaction.error));
+    };
+  });
+}
+
+/** @param {FileSystemHandle | null} handle  of the model that is used, or tried */
+export function rememberHandle(handle) {
+  inDatabase((store) => /** @type {IDBRequest<any>} */ (handle ? store.put(handle, LAST) : store.delete(LAST))).catch(
+    () => {},
+  ); // then it has to be opened by hand
+}
+
+/** The file or folder that was used last, where the browser gives handles out. @returns {Promise<FileSystemHandle | null>} */
+export const lastHandle = async () => (await inDatabase((store) => store.get(LAST)).catch(() => null)) ?? null;

@@ -1,0 +1,301 @@
+/** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
+import { BqError } from '../../shared/errors.js';
+import { timeout } from '../../shared/timeouts.js';
+import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, whole } from './translate.js';
+
+/** Of the package that callers have, as it takes and gives them. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
+/** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */
+/** @typedef {ReturnType<typeof import('ai').wrapProvider>} ProviderV4 */
+/** @typedef {Parameters<LanguageModelV4['doGenerate']>[0]} CallOptions */
+/** @typedef {Awaited<ReturnType<LanguageModelV4['doGenerate']>>} Generated */
+/** @typedef {Extract<Generated['content'][number], { type: 'tool-call' }>} Call */
+/** @import { AnyModel, Piece, Reply, Usage } from './translate.js' */
+
+/** Texts of one call to `doEmbed`. */
+const BATCH = 256;
+/** What AI SDK calls a reason. */
+const REASONS = /** @type {const} */ ({
+  stop: 'stop',
+  length: 'length',
+  tool_calls: 'tool-calls',
+  content_filter: 'content-filter',
+});
+
+/** What a tool has said. @param {any} output @returns {string} */
+function outputOf({ type, value, reason }) {
+  if (type === 'text' || type === 'error-text') return value;
+  if (type === 'execution-denied') return reason ?? 'denied';
+  return type === 'content' ? textOf(value) : JSON.stringify(value);
+}
+
+/** One message of theirs is one of ours, but for results of tools, which are one each. @param {any} message @returns {object[]} */
+function messagesOf({ role, content }) {
+  if (role === 'tool')
+    return content
+      .filter((/** @type {any} */ part) => part.type === 'tool-result')
+      .map((/** @type {any} */ { toolCallId, output }) => ({
+        role,
+        tool_call_id: toolCallId,
+        content: outputOf(output),
+      }));
+  if (role !== 'assistant') return [{ role, content: textOf(content) }];
+  const of = (/** @type {string} */ type) => content.filter((/** @type {any} */ part) => part.type === type);
+  const calls = of('tool-call').map((/** @type {any} */ { toolCallId: id, toolName: name, input }) =>
+    callOf({ id, name, input: JSON.stringify(input) }),
+  );
+  const text = textOf(
+    content.filter((/** @type {any} */ { type }) => !['tool-call', 'reasoning', 'tool-result'].includes(type)),
+  );
+  return [{ role, content: text, ...(calls.length && { tool_calls: calls }) }];
+}
+
+/** A request, and what of it is not done. @param {any} options */
+function requestOf(options) {
+  const { prompt, responseFormat: format, tools = [], toolChoice: choice, reasoning } = options;
+  /** @type {({ type: 'unsupported', feature: string, details?: string })[]} */
+  const warnings = [];
+  if (reasoning && reasoning !== 'provider-default') warnings.push({ type: 'unsupported', feature: 'reasoning' });
+  const own = tools.filter(
+    (/** @type {any} */ { type, name }) =>
+      type === 'function' ||
+      void warnings.push({ type: 'unsupported', feature: `tool ${name}`, details: 'only functions of your own' }),
+  );
+  const body = {
+    messages: prompt.flatMap(messagesOf),
+    max_tokens: options.maxOutputTokens,
+    temperature: options.temperature,
+    top_p: options.topP,
+    top_k: options.topK,
+    presence_penalty: options.presencePenalty,
+    frequency_penalty: options.frequencyPenalty,
+    stop: options.stopSequences,
+    seed: options.seed,
+    response_format:
+      format?.type !== 'json'
+        ? undefined
+        : format.schema
+          ? formatOf(format.schema, format.name)
+          : { type: 'json_object' },
+    tools: own.length
+      ? own.map((/** @type {any} */ { name, description, inputSchema }) => toolOf(name, description, inputSchema))
+      : undefined,
+    tool_choice:
+      !own.length || !choice
+        ? undefined
+        : choice.type === 'tool'
+          ? { type: 'function', function: { name: choice.toolName } }
+          : choice.type,
+  };
+  return { body, warnings };
+}
+
+/** @param {Usage | undefined} usage */
+function usageOf(usage) {
+  const cached = usage?.prompt_tokens_details?.cached_tokens;
+  const total = usage?.prompt_tokens;
+  return {
+    inputTokens: {
+      total,
+      noCache: total === undefined ? undefined : total - (cached ?? 0),
+      cacheRead: cached,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total: usage?.completion_tokens, text: undefined, reasoning: undefined },
+  };
+}
+
+/** @param {string} raw @returns {Generated['finishReason']} */
+const reasonOf = (raw) => ({ unified: REASONS[/** @type {keyof typeof REASONS} */ (raw)] ?? 'other', raw });
+
+/** @param {Reply} reply @returns {Generated['content']} */
+const contentOf = ({ text, reasoning, calls }) => [
+  ...(reasoning ? [{ type: /** @type {const} */ ('reasoning'), text: reasoning }] : []),
+  ...(text ? [{ type: /** @type {const} */ ('text'), text }] : []),
+  ...calls.map(toolCall),
+];
+
+/** @param {import('./translate.js').ToolCall} call @returns {Call} */
+const toolCall = ({ id, name, input }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input });
+
+/** Pieces as parts of theirs: texts, reasonings and inputs have a beginning and an end. @param {AsyncIterable<Piece>} from @returns {AsyncGenerator<object, void>} */
+async function* partsOf(from) {
+  /** What is open. @type {{ kind: string, id: string } | null} */
+  let open = null;
+  let count = 0;
+  /** @param {string} kind @param {string} delta @param {string} [own]  its id @param {object} [more] */
+  function* say(kind, delta, own, more) {
+    if (open?.kind !== kind || (own && open.id !== own)) {
+      if (open) yield { type: `${open.kind}-end`, id: open.id };
+      open = { kind, id: own ?? String(count++) };
+      yield { type: `${kind}-start`, id: open.id, ...more };
+    }
+    if (delta) yield { type: `${kind}-delta`, id: open.id, delta };
+  }
+  for await (const piece of from) {
+    if ('text' in piece) yield* say('text', piece.text);
+    else if ('reasoning' in piece) yield* say('reasoning', piece.reasoning);
+    else if ('calls' in piece) yield* say('tool-input', piece.input, piece.calls, { toolName: piece.name });
+    else {
+      if (open) yield { type: `${/** @type {any} */ (open).kind}-end`, id: /** @type {any} */ (open).id };
+      open = null;
+      yield 'call' in piece
+        ? toolCall(piece.call)
+        : { type: 'finish', finishReason: reasonOf(piece.reason), usage: usageOf(piece.usage) };
+    }
+  }
+}
+
+/** What fails before the first piece fails the call, not its stream. @param {AsyncGenerator<Piece, void>} from @returns {Promise<AsyncGenerator<Piece, void>>} */
+async function begun(from) {
+  const first = await from.next();
+  return (
+    /** @returns {AsyncGenerator<Piece, void>} */ async function* () {
+      try {
+        if (first.done) return;
+        yield /** @type {Piece} */ (first.value);
+        yield* from;
+      } finally {
+        await from.return();
+      }
+    }
+  )();
+}
+
+/** A stream that has a session. `looks`: since it was last asked for something. @typedef {{ looks: number, end: () => void }} Open */
+/** By model. @type {WeakMap<object, Set<Open>>} */
+const streams = new WeakMap();
+
+/**
+ * Does a call. AI SDK does not say that the reader of a stream has left: where streams have all sessions, those that are not read on
+ * while this call waits are ended.
+ * @template T @param {AnyModel} model @param {() => Promise<T>} call @returns {Promise<T>}
+ */
+async function inTurn(model, call) {
+  const open = streams.get(model);
+  if (!open?.size) return call();
+  const { sessions = Infinity } = /** @type {any} */ (model).info ?? {};
+  const timer = setInterval(() => {
+    for (const one of [...open]) if (open.size >= sessions && ++one.looks > 2) one.end();
+  }, timeout('streamLook'));
+  try {
+    return await call();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** @param {AnyModel} model @param {AsyncGenerator<object, void>} parts @param {object[]} head  what comes first */
+function streamOf(model, parts, head) {
+  const open = streams.get(model) ?? new Set();
+  streams.set(model, open);
+  /** @type {ReadableStreamDefaultController<any>} */
+  let sink;
+  const leave = async () => {
+    open.delete(one);
+    await parts.return();
+  };
+  /** @type {Open} */
+  const one = {
+    looks: 0,
+    end() {
+      sink.error(new BqError('STATE', 'the stream was not read on, and another call needed its session'));
+      void leave();
+    },
+  };
+  open.add(one);
+  return new ReadableStream({
+    start: (controller) => void (sink = controller),
+    async pull() {
+      const next = head.shift();
+      if (next) return sink.enqueue(next);
+      one.looks = -Infinity;
+      try {
+        const { done, value } = await parts.next();
+        if (done) sink.close();
+        else sink.enqueue(value);
+        if (done) open.delete(one);
+      } catch (error) {
+        open.delete(one);
+        throw error;
+      } finally {
+        one.looks = 0;
+      }
+    },
+    cancel: leave,
+  });
+}
+
+/**
+ * A LanguageModelV4.
+ * @param {AnyModel} model  loaded here, or of `connect()`
+ * @param {{ modelId?: string }} [options]
+ * @returns {LanguageModelV4}
+ */
+export function languageModel(model, { modelId = nameOf(model) } = {}) {
+  return {
+    specificationVersion: 'v4',
+    provider: 'bq4',
+    modelId,
+    supportedUrls: {},
+    async doGenerate(/** @type {CallOptions} */ options) {
+      const { body, warnings } = requestOf(options);
+      const reply = await inTurn(model, () => whole(pieces(model, body, options.abortSignal)));
+      return {
+        content: contentOf(reply),
+        finishReason: reasonOf(reply.reason),
+        usage: usageOf(reply.usage),
+        request: { body },
+        response: { modelId },
+        warnings,
+      };
+    },
+    async doStream(/** @type {CallOptions} */ options) {
+      const { body, warnings } = requestOf(options);
+      const parts = partsOf(await inTurn(model, () => begun(pieces(model, body, options.abortSignal))));
+      const head = [
+        { type: 'stream-start', warnings },
+        { type: 'response-metadata', modelId },
+      ];
+      return { stream: streamOf(model, parts, head), request: { body } };
+    },
+  };
+}
+
+/**
+ * An EmbeddingModelV4.
+ * @param {AnyModel} model @param {{ modelId?: string }} [options]
+ * @returns {EmbeddingModelV4}
+ */
+export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
+  specificationVersion: 'v4',
+  provider: 'bq4',
+  modelId,
+  maxEmbeddingsPerCall: BATCH,
+  supportsParallelCalls: false,
+  async doEmbed(/** @type {any} */ { values, abortSignal }) {
+    const { vectors, tokens } = await inTurn(model, () => vectorsOf(model, values, abortSignal));
+    return { embeddings: vectors, usage: { tokens }, warnings: [] };
+  },
+});
+
+/**
+ * A ProviderV4 of some models by name, for `createProviderRegistry` and the like.
+ * @param {Record<string, AnyModel>} models
+ * @returns {ProviderV4}
+ */
+export function createProvider(models) {
+  const find = (/** @type {string} */ id) => {
+    if (Object.hasOwn(models, id)) return models[id];
+    throw new BqError('ARGUMENT', `no model is called "${id}"`, {
+      hint: `there are ${Object.keys(models).join(', ')}`,
+    });
+  };
+  return {
+    specificationVersion: 'v4',
+    languageModel: (/** @type {string} */ modelId) => languageModel(find(modelId), { modelId }),
+    embeddingModel: (/** @type {string} */ modelId) => embeddingModel(find(modelId), { modelId }),
+    imageModel: () => {
+      throw new BqError('UNSUPPORTED', 'bq4 makes no images');
+    },
+  };
+}

@@ -1,0 +1,251 @@
+/** `bq4/langchain`: a chat model and embeddings for LangChain.js. Needs @langchain/core beside it. */
+import { Embeddings } from '@langchain/core/embeddings';
+import { BaseChatModel } from '@langchain/core/language_models/chat_models';
+import { AIMessage, AIMessageChunk } from '@langchain/core/messages';
+import { ChatGenerationChunk } from '@langchain/core/outputs';
+import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchain/core/runnables';
+import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
+import { toJsonSchema } from '@langchain/core/utils/json_schema';
+import { BqError } from '../../shared/errors.js';
+import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './translate.js';
+
+/** @import { BaseMessage } from '@langchain/core/messages' */
+/** @import { BindToolsInput } from '@langchain/core/language_models/chat_models' */
+/** @import { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager' */
+/** @import { AnyModel, ToolCall, Usage } from './translate.js' */
+
+const ROLES = { human: 'user', ai: 'assistant' };
+/** Options of a call, or of all, that go into the request as they are. */
+const PASSED = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'max_tokens',
+  'seed',
+  'stop',
+  'presence_penalty',
+  'frequency_penalty',
+  'logit_bias',
+  'response_format',
+];
+
+/** As LangChain's own models call it: `maxTokens`. @param {string} name */
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+/** @param {Record<string, any>} options @param {string} name */
+const optionOf = (options, name) => options[name] ?? options[camel(name)];
+
+/** The JSON of a reply. FORMAT: it was cut. @param {any} message */
+function jsonOf(message) {
+  const text = textOf(message.content);
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const { finish_reason: reason } = message.response_metadata ?? {};
+    throw new BqError('FORMAT', `the reply is not the JSON that was asked for: it ended with the reason "${reason}"`, {
+      cause,
+      hint: 'allow more tokens (max_tokens), or pass { includeRaw: true } to get what came',
+    });
+  }
+}
+
+/** @param {BaseMessage} message */
+function messageOf(message) {
+  const { content, ...more } = /** @type {any} */ (message);
+  const kind = message.getType();
+  // A ChatMessage says its role itself, in LangChain's words or in OpenAI's.
+  const named = kind === 'generic' ? more.role : kind;
+  const role = ROLES[/** @type {keyof typeof ROLES} */ (named)] ?? named;
+  const calls =
+    more.tool_calls?.map((/** @type {any} */ { id, name, args }) =>
+      callOf({ id, name, input: JSON.stringify(args) }),
+    ) ?? [];
+  return {
+    role,
+    content: textOf(content),
+    ...(calls.length && { tool_calls: calls }),
+    ...(role === 'tool' && { tool_call_id: more.tool_call_id }),
+  };
+}
+
+/** @param {ToolCall} call */
+function callFor({ id, name, input }) {
+  try {
+    return { id, name, args: JSON.parse(input || '{}'), type: /** @type {const} */ ('tool_call') };
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Usage | undefined} usage */
+const usageFor = (usage) =>
+  usage && {
+    input_tokens: usage.prompt_tokens,
+    output_tokens: usage.completion_tokens,
+    total_tokens: usage.total_tokens,
+    input_token_details: { cache_read: usage.prompt_tokens_details?.cached_tokens ?? 0 },
+  };
+
+/** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
+/** @import { ChatCompletionRequest } from '../../shared/types.js' */
+/** What goes into a request as it is. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format'>} Passed */
+/** @typedef {BaseChatModelCallOptions & Passed & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions */
+/** `model`: loaded here, or of `connect()`; and options of every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
+
+/** @extends {BaseChatModel<ChatBq4CallOptions>} */
+export class ChatBq4 extends BaseChatModel {
+  #model;
+  /** @type {Record<string, any>} */
+  #defaults;
+
+  /** @param {ChatBq4Fields} fields */
+  constructor({ model, ...fields }) {
+    super(fields);
+    this.#model = model;
+    this.#defaults = fields;
+  }
+
+  _llmType() {
+    return 'bq4';
+  }
+
+  /** @override @param {Partial<ChatBq4CallOptions>} [given] @returns {Record<string, unknown>} */
+  invocationParams(given) {
+    const options = /** @type {Record<string, any>} */ (given ?? {});
+    const chosen = Object.fromEntries(
+      PASSED.map((name) => [name, optionOf(options, name) ?? optionOf(this.#defaults, name)]).filter(
+        ([, value]) => value !== undefined,
+      ),
+    );
+    const { tools, tool_choice: choice } = options;
+    const named = choice && !['auto', 'none', 'required', 'any'].includes(choice) && typeof choice === 'string';
+    return {
+      ...chosen,
+      ...(tools?.length && {
+        tools,
+        tool_choice: choice === 'any' ? 'required' : named ? { type: 'function', function: { name: choice } } : choice,
+      }),
+    };
+  }
+
+  /** @override @param {this['ParsedCallOptions']} options */
+  getLsParams(options) {
+    return { ...super.getLsParams(options), ls_provider: 'bq4', ls_model_name: nameOf(this.#model) };
+  }
+
+  /** @param {BaseMessage[]} messages @param {ChatBq4CallOptions} options */
+  #pieces(messages, options) {
+    return pieces(
+      this.#model,
+      { messages: messages.map(messageOf), ...this.invocationParams(options) },
+      options.signal,
+    );
+  }
+
+  /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] */
+  async _generate(messages, options, manager) {
+    const parts = this.#pieces(messages, options);
+    const told = (async function* () {
+      for await (const piece of parts) {
+        if ('text' in piece) await manager?.handleLLMNewToken(piece.text);
+        yield piece;
+      }
+    })();
+    const { text, reasoning, calls, reason, usage } = await whole(told);
+    const made = calls.map((call) => ({ call, good: callFor(call) }));
+    const message = new AIMessage({
+      content: text,
+      usage_metadata: usageFor(usage),
+      response_metadata: { finish_reason: reason },
+      additional_kwargs: reasoning ? { reasoning_content: reasoning } : {},
+      tool_calls: made.flatMap(({ good }) => good ?? []),
+      invalid_tool_calls: made.flatMap(({ call: { id, name, input }, good }) =>
+        good ? [] : { id, name, args: input, error: 'no JSON', type: /** @type {const} */ ('invalid_tool_call') },
+      ),
+    });
+    return {
+      generations: [{ text, message, generationInfo: { finish_reason: reason } }],
+      llmOutput: { tokenUsage: usage },
+    };
+  }
+
+  /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] @returns {AsyncGenerator<ChatGenerationChunk>} */
+  async *_streamResponseChunks(messages, options, manager) {
+    /** @param {any} fields @param {any} [info] */
+    const chunk = (fields, info) =>
+      new ChatGenerationChunk({
+        text: fields.content ?? '',
+        message: new AIMessageChunk({ content: '', ...fields }),
+        generationInfo: info,
+      });
+    /** Ids of calls that have begun. @type {string[]} */
+    const begun = [];
+    for await (const piece of this.#pieces(messages, options)) {
+      if ('text' in piece) {
+        yield chunk({ content: piece.text });
+        await manager?.handleLLMNewToken(piece.text);
+      } else if ('reasoning' in piece) yield chunk({ additional_kwargs: { reasoning_content: piece.reasoning } });
+      else if ('calls' in piece) {
+        const { calls: id, name, input: args } = piece;
+        const first = !begun.includes(id);
+        if (first) begun.push(id);
+        yield chunk({
+          tool_call_chunks: [{ type: 'tool_call_chunk', index: begun.indexOf(id), args, ...(first && { id, name }) }],
+        });
+      } else if ('reason' in piece)
+        yield chunk(
+          { usage_metadata: usageFor(piece.usage), response_metadata: { finish_reason: piece.reason } },
+          { finish_reason: piece.reason },
+        );
+    }
+  }
+
+  /** @override @param {BindToolsInput[]} tools @param {Partial<ChatBq4CallOptions>} [options] */
+  bindTools(tools, options) {
+    return this.withConfig({ tools: tools.map((tool) => convertToOpenAITool(tool)), ...options });
+  }
+
+  /**
+   * Replies that keep to a schema, by a grammar rather than a call.
+   * @override @param {any} schema  JSON Schema, zod or another standard schema @param {any} [options] @returns {any}
+   */
+  withStructuredOutput(schema, { name, includeRaw = false } = {}) {
+    const format = formatOf(toJsonSchema(schema), name);
+    const held = this.withConfig({ response_format: format });
+    const parse = RunnableLambda.from(jsonOf);
+    if (!includeRaw) return RunnableSequence.from([held, parse]);
+    return RunnableSequence.from([
+      { raw: held },
+      RunnablePassthrough.assign({
+        parsed: RunnableLambda.from((/** @type {any} */ { raw }) => {
+          try {
+            return jsonOf(raw);
+          } catch {
+            return null;
+          }
+        }),
+      }),
+    ]);
+  }
+}
+
+export class Bq4Embeddings extends Embeddings {
+  #model;
+
+  /** @param {{ model: AnyModel } & import('@langchain/core/embeddings').EmbeddingsParams} fields */
+  constructor({ model, ...fields }) {
+    super(fields);
+    this.#model = model;
+  }
+
+  /** @override @param {string[]} texts */
+  async embedDocuments(texts) {
+    return (await vectorsOf(this.#model, texts)).vectors;
+  }
+
+  /** @override @param {string} text */
+  async embedQuery(text) {
+    return (await this.embedDocuments([text]))[0];
+  }
+}

@@ -1,0 +1,34 @@
+/** One choice of a chat completion as it is generated: text, and calls of tools. */
+import { generateOptions } from './request.js';
+import { callOf, toolsOf } from './tools.js';
+import { finished } from './usage.js';
+
+/** @import { FinishReason, Model, Part, Result, ToolCall } from '../../shared/types.js' */
+
+/** What of an answer is there. @typedef {{ part: Part, calls: ToolCall[] }} Piece */
+/** How it ended. @typedef {{ results: Result[], finish: FinishReason }} End */
+
+/**
+ * @param {Model} model @param {Record<string, any>} fields @param {any[]} messages @param {number} index @param {AbortSignal} [signal]
+ * @returns {AsyncGenerator<Piece, End>}
+ */
+export async function* answer(model, fields, messages, index, signal) {
+  const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, tools } = fields;
+  // Most conversations know nothing of tools, and need nothing that is loaded for these.
+  const asks = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
+  const run = model.reply(messages, {
+    ...generateOptions(fields, index),
+    ...(asks && { ...toolsOf(fields), parallelCalls: fields.parallel_tool_calls }),
+    logprobs: logprobs ? top_logprobs : undefined,
+    variables,
+    signal,
+  });
+  let called = false;
+  for await (const part of run) {
+    const calls = (part.calls ?? []).map(callOf);
+    called ||= calls.length > 0;
+    yield { part, calls };
+  }
+  const result = await run.done();
+  return { results: [result], finish: called ? 'tool_calls' : finished(result) };
+}

@@ -1,0 +1,22 @@
+/** Members of objects in a request, checked by their names. */
+import { BqError } from '../../shared/errors.js';
+import { checkBy, object, wrong } from '../../shared/options.js';
+
+/** @import { Options } from '../../shared/options.js' */
+
+/** ARGUMENT. @param {string} param @param {string} message @param {string} [hint] */
+export const refuse = (param, message, hint) => new BqError('ARGUMENT', message, { hint, details: { param } });
+
+/** Null counts as not given. @param {object} value @returns {Record<string, any>} */
+export const withoutNulls = (value) => Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
+
+/** Members of an object in a request: what is unknown or wrong is refused with the whole path as its name. @param {string} at @param {Options} known @param {any} value @returns {Record<string, any>} */
+export function membersOf(at, known, value) {
+  if (object(value)) throw wrong(at, value, 'an object');
+  try {
+    return checkBy(known, at, withoutNulls(value));
+  } catch (error) {
+    if (error instanceof BqError) error.details.param = `${at}.${error.details.param}`;
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+/** `model.embeddings.create`: OpenAI's embeddings. */
+import { checkOptions } from '../../shared/options.js';
+import { listOf } from './text-completions.js';
+import { refuse } from './check-fields.js';
+import { fieldsOf } from './request.js';
+
+/** @import { EmbeddingList, EmbeddingRequest, Model } from '../../shared/types.js' */
+
+/** Little-endian floats. @param {Float32Array} vector */
+function base64(vector) {
+  const view = new DataView(new ArrayBuffer(4 * vector.length));
+  vector.forEach((x, i) => view.setFloat32(4 * i, x, true));
+  return btoa(Array.from(new Uint8Array(view.buffer), (byte) => String.fromCharCode(byte)).join(''));
+}
+
+/** @param {Model} model @param {EmbeddingRequest} body @param {{ signal?: AbortSignal }} [options] @returns {Promise<EmbeddingList>} */
+export async function embeddings(model, body, options) {
+  const { signal } = checkOptions('createOne', options);
+  const { input, dimensions, encoding_format, model: asked } = fieldsOf('embeddings.create', body);
+  if (input === undefined || !listOf(input).length) throw refuse('input', 'the request has no input');
+  const { hidden, name } = model.info;
+  if (dimensions !== undefined && dimensions !== hidden)
+    throw refuse(
+      'dimensions',
+      `dimensions is ${dimensions}: the model's vectors have ${hidden} numbers, and none can be left out`,
+      'leave it out',
+    );
+  // A text that is too long is refused, as OpenAI does.
+  const { vectors, tokens } = await model.embed(listOf(input), { truncate: false, signal });
+  const total = tokens.reduce((a, b) => a + b, 0);
+  return {
+    object: 'list',
+    model: asked ?? name,
+    usage: { prompt_tokens: total, total_tokens: total },
+    data: vectors.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: encoding_format === 'base64' ? base64(vector) : [...vector],
+    })),
+  };
+}

@@ -1,0 +1,212 @@
+/**
+ * Fields of OpenAI's requests, checked, as options of a generation. Null counts as not given. A field that is unknown, that
+ * nothing here does, or whose value is wrong is refused by its name, which is `details.param` too.
+ */
+import { BqError } from '../../shared/errors.js';
+import { membersOf, refuse, withoutNulls } from './check-fields.js';
+import { formatOf } from './response-format.js';
+import {
+  checkBy,
+  flag,
+  kind,
+  number,
+  object,
+  objects,
+  oneOf,
+  speculation,
+  text,
+  texts,
+  whole,
+  wrong,
+} from '../../shared/options.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../../shared/nesting.js';
+
+/** @import { GenerateOptions, Model } from '../../shared/types.js' */
+/** @import { Options } from '../../shared/options.js' */
+
+/** Most prompts or inputs of a request, and most choices of all its prompts together. */
+export const MOST_CHOICES = 2048;
+/** Most stop strings: each is looked for in all of the text. */
+const MOST_STOPS = 128;
+
+const any = () => '';
+/** An object that `engine.load` or `loadAdapter` made. One that JSON can write was made by nobody here, whatever id it names. @param {any} v */
+const isLoaded = (v) => !text(v?.info?.id) && typeof v.close === 'function';
+const loaded = kind('an adapter that was loaded', isLoaded);
+const biases = kind(
+  'an object of numbers from -100 to 100 by token',
+  (v) =>
+    !object(v) &&
+    Object.entries(v).every(
+      ([id, bias]) => /^(0|[1-9]\d*)$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100,
+    ),
+);
+/** @param {unknown} value @param {string} what */
+const only = (value, what) => kind(what, (v) => v === value);
+/** A list, not empty, of nothing but these. @param {any} v @param {(one: any) => boolean} is */
+const listOf = (v, is) => Array.isArray(v) && v.length > 0 && v.every(is);
+/** @param {any} v */
+const isText = (v) => typeof v === 'string';
+/** @param {any} v */
+const isTokens = (v) => listOf(v, (id) => Number.isInteger(id) && id >= 0);
+const prompt = kind(
+  `a text, a list of tokens, or a list of at most ${MOST_CHOICES} of one of these`,
+  (v) => isText(v) || isTokens(v) || (v?.length <= MOST_CHOICES && (listOf(v, isText) || listOf(v, isTokens))),
+);
+const stops = kind(
+  `a text or a list of at most ${MOST_STOPS} texts`,
+  (v) => !texts(v) && [v].flat().length <= MOST_STOPS,
+);
+
+/** What tells who asks and why, but nothing of the answer. */
+const ABOUT = {
+  model: text,
+  user: text,
+  metadata: object,
+  safety_identifier: text,
+  prompt_cache_key: text,
+  service_tier: oneOf('auto', 'default'),
+  store: only(false, 'false: nothing is stored'),
+};
+/** The last six are not OpenAI's own: llama.cpp's server has three of them. @satisfies {Options} */
+const SAMPLING = {
+  stream: flag,
+  stream_options: object,
+  n: whole(1, 128),
+  stop: stops,
+  seed: whole(-(2 ** 31), 2 ** 53 - MOST_CHOICES),
+  temperature: number(0, 2),
+  top_p: number(0, 1),
+  logit_bias: biases,
+  presence_penalty: number(-2, 2),
+  frequency_penalty: number(-2, 2),
+  max_tokens: whole(0),
+  top_k: whole(0),
+  min_p: number(0, 1),
+  repeat_penalty: number(0),
+  adapter: loaded,
+  // An engine knows its models by their ids, which a request has no business with.
+  speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'with a model that was loaded'),
+  context_policy: oneOf('error', 'shift', 'summarize'),
+};
+
+/** @satisfies {Record<string, Options>} */
+const KNOWN = {
+  'chat.completions.create': {
+    messages: objects,
+    ...ABOUT,
+    ...SAMPLING,
+    max_completion_tokens: whole(0),
+    logprobs: flag,
+    top_logprobs: whole(0, 20),
+    response_format: object,
+    modalities: kind('["text"]', (v) => Array.isArray(v) && v.length === 1 && v[0] === 'text'),
+    tools: objects,
+    tool_choice: any,
+    parallel_tool_calls: flag,
+    chat_template_kwargs: object,
+  },
+  'completions.create': { prompt, ...ABOUT, ...SAMPLING, logprobs: whole(0, 20), echo: flag, best_of: only(1, '1') },
+  'embeddings.create': { input: prompt, ...ABOUT, dimensions: whole(1), encoding_format: oneOf('float', 'base64') },
+};
+
+/** Fields of OpenAI's that ask for what can't be done. */
+const UNSUPPORTED = [
+  'audio',
+  'function_call',
+  'functions',
+  'moderation',
+  'prediction',
+  'reasoning_effort',
+  'suffix',
+  'verbosity',
+  'web_search_options',
+];
+
+/**
+ * The fields that were given.
+ * @param {keyof typeof KNOWN} call @param {unknown} body
+ * @returns {Record<string, any>}
+ */
+export function fieldsOf(call, body) {
+  if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
+  const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
+  if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MOST_NESTED} levels are read`);
+  const given = withoutNulls(/** @type {object} */ (body));
+  const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
+  if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
+  return checkBy(KNOWN[call], call, given);
+}
+
+/** UNSUPPORTED: the model is an encoder. @param {Model} model */
+export function checkGenerates({ info }) {
+  if (!info.generates)
+    throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embeddings.create()' });
+}
+
+/** How many tokens may come. @param {Record<string, any>} fields */
+function limitOf({ max_tokens, max_completion_tokens }) {
+  if (max_tokens !== undefined && max_completion_tokens !== undefined && max_tokens !== max_completion_tokens)
+    throw refuse(
+      'max_tokens',
+      `max_tokens is ${max_tokens}, but max_completion_tokens is ${max_completion_tokens}`,
+      'leave max_tokens out',
+    );
+  return max_completion_tokens ?? max_tokens;
+}
+
+/**
+ * Of the choice of this number. -1 asks for a random one, as of llama.cpp; other numbers below 0 are those of 32 bits.
+ * @param {number | undefined} seed @param {number} index
+ */
+function seedOf(seed, index) {
+  if (seed === undefined || seed === -1) return undefined;
+  return (seed < 0 ? seed + 2 ** 32 : seed) + index;
+}
+
+/**
+ * What both kinds of completions ask of a generation, the choice of this number.
+ * @param {Record<string, any>} fields @param {number} [index]
+ * @returns {GenerateOptions}
+ */
+export function generateOptions(fields, index = 0) {
+  const { stop, seed, temperature, top_p: topP, top_k: topK, min_p: minP, repeat_penalty: repeatPenalty } = fields;
+  const {
+    logit_bias,
+    presence_penalty: presencePenalty,
+    frequency_penalty: frequencyPenalty,
+    response_format: format,
+    adapter,
+    context_policy: contextPolicy,
+  } = fields;
+  const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ id: Number(id), bias }));
+  return {
+    stop,
+    seed: seedOf(seed, index),
+    temperature,
+    topP,
+    topK,
+    minP,
+    repeatPenalty,
+    logitBias,
+    presencePenalty,
+    frequencyPenalty,
+    responseFormat: format && formatOf(format),
+    adapter,
+    speculate: fields.speculate,
+    contextPolicy,
+    maxTokens: limitOf(fields),
+  };
+}
+
+/** Whether the chunks end with the usage. ARGUMENT. @param {Record<string, any>} fields @returns {boolean} */
+export function wantsUsage({ stream, stream_options: options }) {
+  if (!options) return false;
+  if (!stream) throw refuse('stream_options', 'stream_options are for requests with stream: true');
+  const { include_usage = false } = membersOf(
+    'stream_options',
+    { include_usage: flag, include_obfuscation: only(false, 'false') },
+    options,
+  );
+  return include_usage;
+}

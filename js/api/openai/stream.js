@@ -1,0 +1,39 @@
+/** Chunks of an answer as they come, in the shape of the stream that OpenAI's client returns. */
+import { asyncDispose } from '../../shared/async.js';
+
+const encoder = new TextEncoder();
+
+/** @template T @implements {AsyncIterable<T>} */
+export class ChunkStream {
+  #chunks;
+  /** Ends it. */
+  controller;
+
+  /** @param {AsyncGenerator<T, void>} chunks @param {AbortController} controller */
+  constructor(chunks, controller) {
+    this.#chunks = chunks;
+    this.controller = controller;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this.#chunks;
+  }
+
+  /** A line of JSON for each chunk, as OpenAI's client has it. @returns {ReadableStream<Uint8Array>} */
+  toReadableStream() {
+    const chunks = this.#chunks;
+    return new ReadableStream({
+      async pull(sink) {
+        const { done, value } = await chunks.next();
+        if (done) sink.close();
+        else sink.enqueue(encoder.encode(`${JSON.stringify(value)}\n`));
+      },
+      cancel: async () => void (await chunks.return()),
+    });
+  }
+
+  /** Ends it. */
+  async [asyncDispose]() {
+    await this.#chunks.return();
+  }
+}

@@ -1,0 +1,260 @@
+/** `bq4/receipts`: what a generation was made from and what came of it, so that anybody can compute it again and compare. */
+import { BqError } from '../../shared/errors.js';
+import { hex } from '../../shared/hex.js';
+
+/** @import { GenerateOptions, LoadOptions, Model, Quality, Result, Session } from '../../shared/types.js' */
+
+/** Of this package: other versions may compute other bits. */
+export const ENGINE = '0.1.0';
+const VERSION = 1;
+/** Reasons that lie outside: what was computed until then is compared. */
+const CUT = ['abort', 'deadline'];
+/** In a saved session (c/session/state.c): the 16 bytes that name the model's file, the 8 that name an adapter. */
+const [FILE_ID, KEY] = [
+  [8, 24],
+  [64, 72],
+];
+
+/** The options that decide tokens. */
+const OPTIONS = /** @type {const} */ ([
+  'maxTokens',
+  'temperature',
+  'topK',
+  'topP',
+  'minP',
+  'repeatPenalty',
+  'repeatLast',
+  'stop',
+  'stopTokens',
+  'logitBias',
+  'presencePenalty',
+  'frequencyPenalty',
+  'responseFormat',
+]);
+
+/**
+ * @typedef {object} Receipt  as JSON
+ * @property {1} receipt
+ * @property {string} engine   version of bq4
+ * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
+ *   kvEvict?: 'attention', quality?: Quality }} model
+ *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
+ * @property {Record<string, unknown>} options  of the generation
+ * @property {number} seed
+ * @property {number[]} prompt
+ * @property {number[]} ids      generated
+ * @property {Result['reason']} reason
+ * @property {string} hash     SHA-256 of the rest as JSON, its names in this order; hexadecimal
+ */
+
+/** @typedef {{ what: 'file' | 'ids' | 'reason', wanted: unknown, got: unknown, at?: number }} Difference  `at`: the first id that differs */
+
+/** @typedef {{ equal: boolean, engine: string, ids: number[], differences: Difference[] }} Replay  `engine`: the version that computed it now */
+
+/** @param {Omit<Receipt, 'hash'>} receipt */
+async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reason }) {
+  if (!globalThis.crypto?.subtle)
+    throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
+  const { name, file, context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = model;
+  const { skip, exit, head } = quality ?? {};
+  const less = exit || head ? [skip, exit, head] : quality ? [skip] : [];
+  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...less];
+  const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
+  const everything = [
+    receipt,
+    engine,
+    [name, file, context, kv, activations, ...more],
+    sorted,
+    seed,
+    prompt,
+    ids,
+    reason,
+  ];
+  const json = new TextEncoder().encode(JSON.stringify(everything));
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', json)));
+}
+
+const ofAdapter = () =>
+  new BqError('UNSUPPORTED', 'there are no receipts of what an adapter changed', { hint: 'generate without it' });
+
+/** The id of the model's file; null: it has none. @param {Session} session */
+async function fileOf(session) {
+  const saved = await session.save().catch((error) => {
+    if (error instanceof BqError && error.code === 'UNSUPPORTED') return null;
+    throw error;
+  });
+  if (!saved) return null;
+  if (saved.subarray(...KEY).some(Boolean)) throw ofAdapter();
+  return hex(saved.subarray(...FILE_ID));
+}
+
+/** JSON has no -Infinity, and no RegExp. @param {any} options */
+function asJson(options) {
+  if (options.adapter) throw ofAdapter();
+  const { logitBias, responseFormat: format } = options;
+  return JSON.parse(
+    JSON.stringify({
+      ...Object.fromEntries(OPTIONS.map((key) => [key, options[key]])),
+      maxTokens: options.maxTokens === Infinity ? undefined : options.maxTokens,
+      logitBias: logitBias?.map((/** @type {any} */ { id, bias }) => ({ id, bias: String(bias) })),
+      responseFormat: format?.pattern instanceof RegExp ? { ...format, pattern: format.pattern.source } : format,
+    }),
+  );
+}
+
+/** @param {Record<string, any>} options @returns {GenerateOptions} */
+const read = ({ logitBias, ...options }) => ({
+  ...options,
+  ...(logitBias && {
+    logitBias: Array.isArray(logitBias)
+      ? logitBias.map((/** @type {any} */ one) => ({ id: one?.id, bias: Number(one?.bias) }))
+      : logitBias,
+  }),
+});
+
+/**
+ * The receipt of what a session generated last.
+ * @param {Model} model
+ * @param {Session} session  on which nothing else was done since; with the model's own `kv`, `kvWindow`, `kvSinks`, `kvEvict`, `quality` and `activations`
+ * @param {Result} result    of the generation
+ * @param {GenerateOptions} [options]  of the generation
+ * @returns {Promise<Receipt>}
+ */
+export async function receiptOf(model, session, result, options = {}) {
+  const chosen = asJson(options);
+  const file = await fileOf(session);
+  const timeline = await session.tokens();
+  const { ids } = result;
+  const from = timeline.length - ids.length;
+  if (from < 1 || ids.some((id, i) => timeline[from + i] !== id))
+    throw new BqError('STATE', 'the session does not end with what this result has generated', {
+      hint: 'ask for the receipt before anything else is done with the session',
+    });
+  const { context } = await session.stats();
+  return written(model, context, file, timeline.slice(0, from), result, chosen);
+}
+
+/**
+ * The receipt of a reply, a chat's too.
+ * @param {Model} model
+ * @param {Result} result    of a reply with the option `receipt: true`
+ * @param {GenerateOptions} [options]  of the reply
+ * @returns {Promise<Receipt>}
+ */
+export async function receiptOfReply(model, result, options = {}) {
+  const { origin, ids } = result;
+  const { context } = model.info;
+  if (!origin)
+    throw new BqError('STATE', 'the result does not say what the reply was made from', {
+      hint: 'reply with { receipt: true }',
+    });
+  const { file, prompt, stop, stopTokens } = origin;
+  if (prompt.length + ids.length > context + 1)
+    throw new BqError('UNSUPPORTED', 'there are no receipts of replies that outgrew their context', {
+      hint: 'give a smaller maxTokens, or load the model with a larger context',
+    });
+  return written(model, context, file, prompt, result, asJson({ ...options, stop, stopTokens }));
+}
+
+/**
+ * @param {Model} model @param {number} context @param {string | null} file @param {number[]} prompt
+ * @param {Result} result @param {Record<string, unknown>} options  as JSON
+ * @returns {Promise<Receipt>}
+ */
+async function written({ info }, context, file, prompt, { ids, seed, reason }, options) {
+  const model = { name: info.name, file, ...deciding({ ...info, context }) };
+  const receipt = {
+    receipt: /** @type {1} */ (VERSION),
+    engine: ENGINE,
+    model,
+    options,
+    seed,
+    prompt,
+    ids: [...ids],
+    reason,
+  };
+  return { ...receipt, hash: await hashOf(receipt) };
+}
+
+/** A receipt that came from elsewhere. FORMAT, MISMATCH. @param {unknown} given @returns {Promise<Receipt>} */
+export async function readReceipt(given) {
+  /** @type {any} */
+  let value = given;
+  if (typeof given === 'string') {
+    try {
+      value = JSON.parse(given);
+    } catch (cause) {
+      throw new BqError('FORMAT', 'the receipt is no JSON', { cause });
+    }
+  }
+  const isIds = (/** @type {unknown} */ list) =>
+    Array.isArray(list) && list.every((id) => Number.isInteger(id) && id >= 0);
+  const isObject = (/** @type {unknown} */ one) => one !== null && typeof one === 'object' && !Array.isArray(one);
+  if (!isObject(value) || value.receipt !== VERSION)
+    throw new BqError('FORMAT', `this is no receipt of version ${VERSION}`);
+  const { model, options, seed, prompt, ids, hash } = value;
+  if (!isObject(model) || !isObject(options) || !Number.isInteger(seed) || !isIds(prompt) || !isIds(ids))
+    throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or ids');
+  const unknown = Object.keys(options).find((key) => !OPTIONS.some((known) => known === key));
+  if (unknown) throw new BqError('FORMAT', `the receipt has an option "${unknown}", which this version does not know`);
+  const found = await hashOf(value).catch((cause) => {
+    throw cause instanceof BqError ? cause : new BqError('FORMAT', 'the receipt is nested too deeply', { cause });
+  });
+  if (found !== hash)
+    throw new BqError('MISMATCH', 'the receipt was changed: its hash is that of another', {
+      hint: 'ask whoever sent it for the receipt as it was made',
+    });
+  return value;
+}
+
+/**
+ * What decides tokens besides the file.
+ * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> &
+ *   { kvEvict?: 'oldest' | 'attention', quality?: Quality | null }} model
+ */
+const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, quality }) => ({
+  context,
+  kv,
+  activations,
+  ...(kvWindow && { kvWindow, kvSinks }),
+  ...(kvEvict === 'attention' && { kvEvict }),
+  ...(quality && { quality }),
+});
+
+/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
+export const loadOptions = ({ model }) => deciding(model);
+
+/**
+ * Computes it again and compares.
+ * @param {Model} model  loaded with `loadOptions(receipt)`
+ * @param {Receipt} receipt  read by `readReceipt`, if it came from elsewhere
+ * @param {{ signal?: AbortSignal }} [more]
+ * @returns {Promise<Replay>}
+ */
+export async function replay(model, receipt, { signal } = {}) {
+  const session = await model.createSession(loadOptions(receipt));
+  try {
+    const run = session.generate(receipt.prompt, { ...read(receipt.options), seed: receipt.seed, signal });
+    /** @type {number[]} */
+    const ids = [];
+    const none = CUT.includes(receipt.reason) && !receipt.ids.length;
+    for await (const { id } of none ? [] : run) {
+      ids.push(id);
+      if (CUT.includes(receipt.reason) && ids.length === receipt.ids.length) break;
+    }
+    const ended = run.result?.reason ?? 'abort';
+    const reason = ended === 'abort' && CUT.includes(receipt.reason) ? receipt.reason : ended;
+    const file = await fileOf(session);
+    /** @type {Difference[]} */
+    const differences = [];
+    if (file !== receipt.model.file) differences.push({ what: 'file', wanted: receipt.model.file, got: file });
+    const at = ids.findIndex((id, i) => id !== receipt.ids[i]);
+    const first = at < 0 && ids.length !== receipt.ids.length ? Math.min(ids.length, receipt.ids.length) : at;
+    if (first >= 0)
+      differences.push({ what: 'ids', at: first, wanted: receipt.ids[first] ?? null, got: ids[first] ?? null });
+    else if (reason !== receipt.reason) differences.push({ what: 'reason', wanted: receipt.reason, got: reason });
+    return { equal: differences.length === 0, engine: ENGINE, ids, differences };
+  } finally {
+    await session.close();
+  }
+}

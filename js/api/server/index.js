@@ -1,0 +1,171 @@
+/**
+ * Loaded models as a server with OpenAI's interface: for development, on this machine. Everything that a client sends is bounded and
+ * checked; a client that goes away ends what was computed for it.
+ */
+import { setMaxListeners } from 'node:events';
+import { createServer } from 'node:http';
+import { tell } from '../openai/errors.js';
+import { Body, Room } from './body.js';
+import { checkOrigin, checkToken, preflight } from './guard.js';
+import { Queue } from './queue.js';
+import { Refusal } from './refusal.js';
+import { get, modelFor, POSTS } from './routes.js';
+
+/** @import { IncomingMessage, Server, ServerResponse } from 'node:http' */
+/** @import { Model } from '../../shared/types.js' */
+
+/** Milliseconds for a client to send its request. */
+const RECEIVE_MS = 60_000;
+/** Bytes of a stream that may wait for a client to read them. */
+const UNREAD = 8 << 20;
+
+/** A model that is served. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
+
+/**
+ * @typedef {object} ServeOptions
+ * @property {string} [host]       to listen at; default 127.0.0.1, this machine alone
+ * @property {number} [port]       0: any that is free; default 8080
+ * @property {string} [token]      that clients must send; default: none
+ * @property {string[]} [origins]  of pages that may ask; '*': all; default: none
+ * @property {string[]} [hosts]    names that the server is called by, besides localhost and addresses
+ * @property {number} [maxBody]    bytes of a request; default 4 MiB
+ * @property {number} [maxWaiting] requests that may wait for one model; default 32
+ */
+
+/**
+ * @param {{ id: string, model: Model }[]} models  named as clients ask for them
+ * @param {ServeOptions} [options]
+ * @returns {Promise<{ url: string, close: () => Promise<void> }>}
+ */
+export async function serveModels(
+  models,
+  { host = '127.0.0.1', port = 8080, token = '', origins = [], hosts = [], maxBody = 4 << 20, maxWaiting = 32 } = {},
+) {
+  const created = Math.floor(Date.now() / 1000);
+  const served = models.map(({ id, model }) => ({
+    id,
+    model,
+    created,
+    queue: new Queue(model.info.sessions, maxWaiting),
+  }));
+  const rules = { token, origins, hosts: [host, ...hosts] };
+  const room = new Room(maxBody);
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal); // one for each request under way
+  /** @type {Set<Promise<void>>} */
+  const running = new Set();
+  const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {
+    const one = answer(request, response, { served, rules, room, ending: ending.signal }).finally(() =>
+      running.delete(one),
+    );
+    running.add(one);
+  });
+  await listen(server, host, port);
+  const at = /** @type {import('node:net').AddressInfo} */ (server.address());
+  const name = at.family === 'IPv6' ? `[${at.address}]` : at.address;
+  return {
+    url: `http://${name}:${at.port}/v1`,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      ending.abort(new Refusal(503, 'shutting_down', 'the server is shutting down'));
+      await Promise.all(running);
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** @param {Server} server @param {string} host @param {number} port @returns {Promise<void>} */
+function listen(server, host, port) {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+/** @typedef {{ served: Served[], rules: import('./guard.js').Rules, room: Room, ending: AbortSignal }} Site */
+
+/** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site */
+async function answer(request, response, site) {
+  const gone = new AbortController();
+  const end = () => gone.abort(site.ending.reason);
+  response.once('close', () => {
+    site.ending.removeEventListener('abort', end);
+    gone.abort();
+  });
+  site.ending.addEventListener('abort', end);
+  try {
+    for (const [name, value] of Object.entries(checkOrigin(request, site.rules))) response.setHeader(name, value);
+    await route(request, response, site, gone.signal);
+  } catch (error) {
+    if (!response.destroyed) fail(response, error);
+  }
+}
+
+/** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site @param {AbortSignal} signal  aborted when the client has gone */
+async function route(request, response, { served, rules, room }, signal) {
+  const path = (request.url ?? '/').split('?', 1)[0];
+  if (request.method === 'OPTIONS') return void response.writeHead(204, preflight(request)).end();
+  if (path !== '/health') checkToken(request, rules);
+  const posts = Object.hasOwn(POSTS, path);
+  if (request.method !== (posts ? 'POST' : 'GET')) {
+    if (!posts) get(path, served); // says that there is nothing
+    throw new Refusal(405, 'method_not_allowed', `${path} is asked by ${posts ? 'POST' : 'GET'}`, {
+      Allow: posts ? 'POST' : 'GET',
+    });
+  }
+  if (!posts) return json(response, 200, get(path, served));
+  const body = new Body(room);
+  try {
+    await body.read(request);
+    const { model: name, n } = body.parse();
+    const { id, model, queue } = modelFor(path, name, served);
+    const choices = path.endsWith('/completions') && Number.isInteger(n) ? n : 1;
+    const answer = async (/** @type {number} */ parallel) => {
+      const asked = body.parse();
+      const options = choices > 1 ? { signal, parallel } : { signal };
+      const made = await POSTS[path](model).create({ ...asked, model: id }, options);
+      if (asked.stream) await stream(response, made);
+      else json(response, 200, made);
+    };
+    await queue.run(signal, answer, choices);
+  } finally {
+    body.release();
+  }
+}
+
+/** @param {ServerResponse} response @param {number} status @param {unknown} value @param {Record<string, string>} [headers] */
+function json(response, status, value, headers) {
+  response
+    .writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers })
+    .end(JSON.stringify(value));
+}
+
+/**
+ * Server-sent events. The first is waited for before anything is sent, so that what fails before it has a status of its own. A slow
+ * reader is not waited for, since others want their turn: one that leaves too much unread loses its connection.
+ * @param {ServerResponse} response @param {AsyncIterable<unknown>} chunks
+ */
+async function stream(response, chunks) {
+  for await (const chunk of chunks) {
+    if (!response.headersSent)
+      response.writeHead(200, {
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      });
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    if (response.writableLength > UNREAD) return void response.destroy();
+  }
+  response.end('data: [DONE]\n\n');
+}
+
+/** @param {ServerResponse} response @param {unknown} error */
+function fail(response, error) {
+  const { status, error: told } = error instanceof Refusal ? error.told : tell(error);
+  if (response.headersSent) return void response.end(`data: ${JSON.stringify({ error: told })}\n\n`);
+  json(response, status, { error: told }, error instanceof Refusal ? error.headers : undefined);
+}

@@ -1,0 +1,24 @@
+/** A request that is not served, and what the client is told of it. */
+import { typeOf } from '../openai/errors.js';
+
+export class Refusal extends Error {
+  /**
+   * @param {number} status @param {string} code  in OpenAI's manner, for programs
+   * @param {string} message @param {Record<string, string>} [headers]
+   */
+  constructor(status, code, message, headers = {}) {
+    super(message);
+    this.name = 'Refusal';
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+
+  /** @returns {{ status: number, error: import('../openai/errors.js').Told }} */
+  get told() {
+    return {
+      status: this.status,
+      error: { message: this.message, type: typeOf(this.status), param: null, code: this.code },
+    };
+  }
+}

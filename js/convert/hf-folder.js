@@ -1,0 +1,136 @@
+/** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. */
+import { BqError, onDemand } from '../shared/errors.js';
+import { nodeModule } from '../shared/node.js';
+import { shown } from '../shared/quote-value.js';
+import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../format/families/names.js';
+import { diskFolder, readJson, readText } from './folder.js';
+import { readSafetensors } from '../format/safetensors.js';
+import { sentenceConfig } from './sentence-transformers.js';
+
+/** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
+/** @typedef {import('../format/checkpoint-tensors.js').InTensor} InTensor */
+/** @typedef {import('./folder.js').Folder} Folder */
+
+/** The files of the weights: safetensors where there are both. @param {Folder} folder @returns {Promise<string[]>} */
+async function shards(folder) {
+  const { path, names } = folder;
+  for (const [whole, ending] of /** @type {const} */ ([
+    ['model.safetensors', /\.safetensors$/],
+    ['pytorch_model.bin', /\.(bin|pt|pth|pkl)$/],
+  ])) {
+    const index = await readJson(folder, `${whole}.index.json`);
+    if (index) {
+      const listed = [...new Set(Object.values(index.weight_map ?? {}))];
+      const outside = listed.find((name) => typeof name !== 'string' || /[/\\]/.test(name) || !ending.test(name));
+      if (outside !== undefined)
+        throw new BqError('FORMAT', `${whole}.index.json names ${shown(outside)}, not a file of its folder`);
+      return listed;
+    }
+    if (names.includes(whole)) return [whole];
+    const others = names.filter(
+      (name) => ending.test(name) && !/^(training_args|optimizer|scheduler|rng_state|tokenizer)/.test(name),
+    );
+    if (others.length === 1) return others;
+    if (others.length > 1)
+      throw new BqError('NOT_A_MODEL', `${path} has several files of weights and no index`, {
+        hint: `expected ${whole} or ${whole}.index.json; or pass one of the files`,
+      });
+  }
+  throw new BqError('NOT_A_MODEL', `${path} has no safetensors file and no pytorch_model.bin`, {
+    hint: 'expected model.safetensors, or model.safetensors.index.json with its shards',
+  });
+}
+
+/**
+ * @param {Folder} folder
+ * @param {string[]} names  of its files
+ * @param {Record<string, any>} hf  config.json
+ * @param {Record<string, any>} config  ours
+ * @returns {Promise<{ tensors: Map<string, InTensor>, close: () => Promise<void> }>}
+ */
+async function openShards(folder, names, hf, config) {
+  /** @type {ByteSource[]} */
+  const files = [];
+  /** @type {Map<string, InTensor>} */
+  const all = new Map();
+  const close = async () => {
+    for (const file of files) await file.close();
+  };
+  try {
+    for (const shard of names) {
+      const file = await folder.open(shard);
+      files.push(file);
+      const tensors = shard.endsWith('.safetensors')
+        ? (await readSafetensors(file)).tensors
+        : (await (await onDemand(import('../format/torch/read.js'))).readTorch(file)).tensors;
+      for (const [original, tensor] of tensors) {
+        for (const [name, part] of canonicalTensors(hf, config, original, tensor)) {
+          if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
+          all.set(name, part);
+        }
+      }
+    }
+    return { tensors: joinParts(all), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/**
+ * The chat template: of tokenizer_config.json, where it may be a list with names, or a file of its own.
+ * @param {Folder} folder @param {Record<string, any> | null} tokenizerConfig
+ */
+async function templateOf(folder, tokenizerConfig) {
+  if (folder.has('chat_template.jinja')) return readText(folder, 'chat_template.jinja');
+  const template = (await readJson(folder, 'chat_template.json'))?.chat_template ?? tokenizerConfig?.chat_template;
+  const text = Array.isArray(template)
+    ? (template.find((one) => one?.name === 'default') ?? template[0])?.template
+    : template;
+  return typeof text === 'string' ? text : '';
+}
+
+/**
+ * A folder, or one file of weights with config.json beside it. NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * @param {string} input
+ * @param {boolean} isFolder
+ * @returns {Promise<import('./checkpoint.js').Checkpoint>}
+ */
+export async function openHf(input, isFolder) {
+  const { basename, dirname } = await nodeModule('path');
+  const folder = await diskFolder(isFolder ? input : dirname(input));
+  return openHfFolder(folder, isFolder ? null : basename(input), basename(folder.path));
+}
+
+/**
+ * @param {Folder} folder @param {string | null} file  of its weights; null: all there are @param {string} name  of the model
+ * @returns {Promise<import('./checkpoint.js').Checkpoint>}
+ */
+export async function openHfFolder(folder, file, name) {
+  const { path } = folder;
+  const json = await readJson(folder, 'config.json');
+  if (!json)
+    throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
+  const own = configOf(json);
+  const config = { ...own, ...(await sentenceConfig(folder, own)) };
+  const files = file ? [file] : await shards(folder);
+  // What may be refused comes before files that someone would have to close.
+  const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
+  const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
+  const tables = Object.entries(tablesOf(json, config));
+  const { tensors, close } = await openShards(folder, files, json, config);
+  for (const [table, values] of tables) tensors.set(table, values);
+  // A tied head may be stored all the same.
+  if (config.tied) tensors.delete('lm_head.weight');
+  return {
+    config,
+    tensors,
+    close,
+    name,
+    folder,
+    stamp: folder.stamp(files),
+    tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
+    ends,
+    template,
+  };
+}

@@ -1,0 +1,105 @@
+/** Tokens of one generation, from the sampler to text. */
+import { ENDS, NONE, SPECIAL, structs } from '../../wasm/abi.js';
+import { StopFilter } from '../../api/chat/stop-strings.js';
+
+/** @import { LocalModel } from '../model/model.js' */
+/** @import { GenerateOptions, Part, Result } from '../../shared/types.js' */
+/** @import { Wasm } from '../../wasm/wasm.js' */
+
+const MASK = structs.bqw_sample_options.fields[6];
+
+/** Where things lie in the block that a generation takes from the heap. */
+const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
+
+/** @param {GenerateOptions} options */
+const sampleRecord = ({ temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 }) => ({
+  temperature,
+  top_k: topK,
+  top_p: topP,
+  min_p: minP,
+  repeat_penalty: repeatPenalty,
+  repeat_last: repeatLast,
+});
+
+export class Output {
+  #wasm;
+  #model;
+  #session;
+  #options;
+  #block;
+  #filter;
+  /** @type {import('./logit-processors.js').Picking | null} */
+  picking = null;
+
+  /** @param {Wasm} wasm @param {LocalModel} model @param {number} session  its handle @param {GenerateOptions} options @param {number} seed */
+  constructor(wasm, model, session, options, seed) {
+    this.#wasm = wasm;
+    this.#model = model;
+    this.#session = session;
+    this.#options = options;
+    this.#filter = new StopFilter([options.stop ?? []].flat());
+    this.#block = wasm.alloc(AT.text + wasm.call('bqw_detokenize_limit', model.handle));
+    wasm.write('bqw_sample_options', this.#block + AT.options, sampleRecord(options));
+    wasm.call('bqw_rng_seed', seed, this.#block + AT.rng);
+  }
+
+  /** @param {number | null} before  the last token of the prompt; null: all of the text is shown */
+  begin(before) {
+    const state = this.#wasm.bytes(this.#block + AT.detokenizer, 8).fill(0);
+    // The space that a first token brings is dropped only where no text precedes it.
+    state[6] = before !== null && this.#model.flags(before) & SPECIAL ? 0 : 1;
+  }
+
+  /** @param {Uint32Array} [mask]  of the tokens that may come; default: all @returns {number} */
+  sample(mask) {
+    const wasm = this.#wasm;
+    const block = this.#block;
+    return wasm.scope((take) => {
+      const at = mask ? take(mask.byteLength) : 0;
+      if (mask) wasm.u32(at, mask.length).set(mask);
+      wasm.u32(block + AT.options + MASK.offset, 1)[0] = at;
+      this.picking?.bias(take, block + AT.options);
+      wasm.check('bqw_session_sample', this.#session, block + AT.options, block + AT.rng, block + AT.token);
+      return wasm.u32(block + AT.token, 1)[0];
+    });
+  }
+
+  /** @param {number} id  NONE: what is left */
+  #text(id) {
+    const at = this.#block + AT.text;
+    return this.#wasm.text(
+      at,
+      this.#wasm.call('bqw_detokenize', this.#model.handle, this.#block + AT.detokenizer, id, at),
+    );
+  }
+
+  /**
+   * Takes a token into the result; sets its reason when it is the last.
+   * @param {number} id
+   * @param {Result} result
+   * @param {Result['reason'] | null} full  why no more may come
+   * @param {boolean} [hidden]  its text is not shown, so no stop string is looked for in it
+   * @returns {Part}
+   */
+  part(id, result, full, hidden = false) {
+    const ends = Boolean(this.#model.flags(id) & ENDS) || Boolean(this.#options.stopTokens?.includes(id));
+    result.ids.push(id);
+    const shown = ends ? this.#text(NONE) : this.#text(id);
+    const met = hidden ? { text: this.#filter.flush(), stop: null } : this.#filter.push(shown);
+    let { text } = met;
+    if (met.stop !== null || ends) [result.reason, result.stop] = ['stop', met.stop ?? id];
+    else if (full) result.reason = full;
+    if (result.reason !== 'abort' && met.stop === null) {
+      const rest = ends ? { text: '', stop: null } : this.#filter.push(this.#text(NONE));
+      text += rest.text;
+      if (rest.stop !== null) [result.reason, result.stop] = ['stop', rest.stop];
+      else text += this.#filter.flush();
+    }
+    result.text += text;
+    return { id, text };
+  }
+
+  close() {
+    this.#wasm.free(this.#block);
+  }
+}

@@ -1,0 +1,33 @@
+/** ACTQ (docs/FORMAT.md): steps by which an engine may round what goes into each matrix. */
+import { BqError } from '../../shared/errors.js';
+
+const encoder = new TextEncoder();
+
+/**
+ * FORMAT: no positive numbers by names of matrices.
+ * @param {any} steps  { "h.0.attn.q": 0.0123, ... }
+ * @param {ReadonlySet<string>} matrices  that the model has
+ */
+export function encodeActivations(steps, matrices) {
+  const rows = Object.entries(steps && typeof steps === 'object' && !Array.isArray(steps) ? steps : { '': 0 });
+  for (const [name, step] of rows) {
+    if (!matrices.has(`${name}.weight`))
+      throw new BqError('FORMAT', `steps of activations: the model has no matrix "${name}"`, {
+        hint: 'JSON is expected: { "h.0.attn.q": 0.0123, ... }',
+      });
+    if (!(typeof step === 'number' && Math.fround(step) > 0 && Number.isFinite(Math.fround(step))))
+      throw new BqError('FORMAT', `the step of activations of "${name}" is no positive number`);
+  }
+  const names = rows.map(([name]) => encoder.encode(name));
+  const bytes = new Uint8Array(4 + names.reduce((sum, name) => sum + 6 + name.length, 0));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, rows.length, true);
+  let at = 4;
+  rows.forEach(([, step], i) => {
+    view.setUint16(at, names[i].length, true);
+    bytes.set(names[i], at + 2);
+    view.setFloat32(at + 2 + names[i].length, step, true);
+    at += 6 + names[i].length;
+  });
+  return bytes;
+}

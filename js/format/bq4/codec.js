@@ -1,0 +1,126 @@
+/** Encoding, decoding and hashing of weights: by the C code of the engine. */
+import { BqError } from '../../shared/errors.js';
+import { Sha256 } from '../../wasm/sha256.js';
+import { compile, Wasm } from '../../wasm/wasm.js';
+import { structs } from '../../wasm/abi.js';
+import { ROWS, TILED, TYPES, weightBytes } from './weight-types.js';
+
+/** @import { WeightType } from './weight-types.js' */
+
+/**
+ * Weights as somebody stored them.
+ * @typedef {object} Stored
+ * @property {WeightType} type
+ * @property {Uint8Array} bytes  row-major
+ */
+
+/** What encoding did: of |weight - what it became|. @typedef {{ sum: number, squares: number, most: number }} EncodeErrors */
+
+/** Beside the blocks of data: what the allocator keeps for itself. */
+const ROOM = 1 << 16;
+const f32 = TYPES[0];
+
+/** @param {Float32Array} floats */
+const bytesOf = (floats) => new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
+
+/** The engine's functions for converters, on a heap of their own. */
+export class Codec {
+  /** @param {Wasm} wasm @param {string} name  of the build */
+  constructor(wasm, name) {
+    this.wasm = wasm;
+    this.name = name;
+  }
+
+  /**
+   * Row-major weights of any type that can be read, in another type and layout. FLAT asks that the block divides rows · cols.
+   * FORMAT: a weight that is not finite or that the type can't hold (details.index).
+   * @param {Stored} from
+   * @param {WeightType} type
+   * @param {number} layout
+   * @param {number} rows
+   * @param {number} cols
+   * @returns {{ bytes: Uint8Array, errors: EncodeErrors }}
+   */
+  encode(from, type, layout, rows, cols) {
+    const { wasm } = this;
+    const bytes = weightBytes(type, layout, rows, cols);
+    return wasm.scope((take) => {
+      let src = wasm.put(take, from.bytes).at;
+      const stored = src;
+      if (from.type !== f32) {
+        src = take(4 * rows * cols);
+        wasm.check('bqw_dequantize', from.type.id, ROWS, stored, rows, cols, src);
+      }
+      const to = take(bytes);
+      if (from.type === type && layout === TILED) {
+        wasm.check('bqw_repack', type.id, stored, rows, cols, to);
+        return { bytes: wasm.bytes(to, bytes).slice(), errors: { sum: 0, squares: 0, most: 0 } };
+      }
+      const errors = take(structs.bqw_encode_errors.size);
+      wasm.write('bqw_encode_errors', errors, {});
+      try {
+        wasm.check('bqw_encode', type.id, layout, src, rows, cols, to, errors);
+      } catch (error) {
+        if (error instanceof BqError && error.code === 'FORMAT') error.details.index = error.offset;
+        throw error;
+      }
+      return {
+        bytes: wasm.bytes(to, bytes).slice(),
+        errors: /** @type {any} */ (wasm.read('bqw_encode_errors', errors)),
+      };
+    });
+  }
+
+  /** The same of f32 weights, its bytes alone. @param {WeightType} type @param {number} layout @param {Float32Array} src @param {number} rows @param {number} cols */
+  quantize(type, layout, src, rows, cols) {
+    return this.encode({ type: f32, bytes: bytesOf(src) }, type, layout, rows, cols).bytes;
+  }
+
+  /** FORMAT: a scale that is not finite. @param {WeightType} type @param {number} layout @param {Uint8Array} bytes @param {number} rows @param {number} cols */
+  dequantize(type, layout, bytes, rows, cols) {
+    const { wasm } = this;
+    return wasm.scope((take) => {
+      const from = wasm.put(take, bytes).at;
+      const to = take(4 * rows * cols);
+      wasm.check('bqw_dequantize', type.id, layout, from, rows, cols, to);
+      return wasm.f32(to, rows * cols).slice();
+    });
+  }
+
+  /** XXH64. @param {Uint8Array} bytes @returns {bigint} */
+  hash(bytes) {
+    const { wasm } = this;
+    return wasm.scope((take) => {
+      const from = wasm.put(take, bytes);
+      const to = take(8);
+      wasm.call('bqw_xxh64', from.at, from.length, to);
+      const [low, high] = wasm.u32(to, 2);
+      return (BigInt(high) << 32n) | BigInt(low);
+    });
+  }
+
+  /** @param {Uint8Array} bytes @returns {Uint8Array} */
+  sha256(bytes) {
+    const hash = new Sha256(this.wasm);
+    hash.add(bytes);
+    return hash.end();
+  }
+}
+
+/** One that hashes chunks, and a prefix of this length at once. @param {number} prefixLength @param {import('../../shared/types.js').EngineOptions} [options] */
+export const createHasher = (prefixLength, options) =>
+  createCodec(Math.max(1 << 20, Math.ceil(prefixLength / 2)), options);
+
+/**
+ * NO_ENGINE, NO_SIMD, NOMEM.
+ * @param {number} maxBytes  largest block of floats or bytes that a call takes or gives
+ * @param {import('../../shared/types.js').EngineOptions} [options]
+ */
+export async function createCodec(maxBytes, options) {
+  const compiled = await compile({
+    ...options,
+    build: 'simd128',
+    wasmUrl: options?.wasmUrl ?? new URL('../../../build/wasm/bq4-convert.wasm', import.meta.url).href,
+  });
+  return new Codec(await Wasm.create(compiled, 3 * maxBytes + ROOM), compiled.build);
+}

@@ -1,0 +1,268 @@
+/** The configuration of a model as people write it (companion files, config.json of our own layout), and as a CONF payload. */
+import { BqError } from '../../shared/errors.js';
+import { ARCHITECTURES } from '../../shared/names.js';
+import { shown } from '../../shared/quote-value.js';
+
+/**
+ * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
+ * @typedef {object} ModelConfig
+ * @property {string | number} arch  one of ARCHITECTURES, or "other"
+ * @property {number} layers
+ * @property {number} hidden
+ * @property {number} heads
+ * @property {number} [kv_heads]  default heads
+ * @property {number} [head_dim]  default hidden / heads
+ * @property {number} ffn
+ * @property {number} vocab
+ * @property {number} context
+ * @property {string | number} [norm]      "rms" or "layer"
+ * @property {number} [norm_eps]           default 1e-5
+ * @property {string | number} [position]  "rope", "learned", "alibi" or "none"
+ * @property {number} [rope_theta]
+ * @property {string | number} [rope_pairs]  "half" or "adjacent"
+ * @property {number} [rope_dim]
+ * @property {string | number} [activation]  "silu", "gelu", "relu" or "gelu_erf"
+ * @property {boolean | number} [gated]  default true
+ * @property {boolean | number} [tied]   default false
+ * @property {string | number} [norm_place]  "before", "after", "around" or "after_sum"
+ * @property {string | number} [block]    "sequential", "parallel" or "shared"
+ * @property {string | number} [qk_norm]  "plain", "heads", "rows" or "each"
+ * @property {number} [window]
+ * @property {number} [global_every]
+ * @property {number} [unrotated_every]
+ * @property {number[]} [global_layers]     numbers of layers, from 0
+ * @property {number[]} [unrotated_layers]
+ * @property {number[]} [dense_layers]
+ * @property {number} [local_theta]
+ * @property {number} [attn_scale]
+ * @property {number} [attn_softcap]
+ * @property {number} [logit_softcap]
+ * @property {number} [embed_scale]
+ * @property {number} [residual_scale]
+ * @property {number} [logit_scale]
+ * @property {boolean | number} [bidirectional]
+ * @property {boolean | number} [embed_norm]
+ * @property {number} [token_types]
+ * @property {boolean | number} [no_head]
+ * @property {string | number} [pooling]  "unsaid", "mean", "cls" or "last"
+ * @property {boolean | number} [normalize]
+ * @property {number} [text_tokens]
+ * @property {number} [experts]
+ * @property {number} [experts_used]
+ * @property {number} [expert_ffn]
+ * @property {number} [shared_ffn]
+ * @property {boolean | number} [experts_sum]
+ * @property {number} [rope_scale]
+ * @property {number} [rope_original]
+ * @property {number} [alibi_max]
+ * @property {number} [alibi_scale]
+ * @property {number} [qkv_clip]
+ */
+
+/** Kinds of a record. */
+const U32 = 0;
+const F32 = 1;
+
+/** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
+const KEYS = {
+  arch: [1, U32, true, ARCHITECTURES.slice(1), 1],
+  layers: [2, U32, true],
+  hidden: [3, U32, true],
+  heads: [4, U32, true],
+  kv_heads: [5, U32, true],
+  head_dim: [6, U32, true],
+  ffn: [7, U32, true],
+  vocab: [8, U32, true],
+  context: [9, U32, true],
+  norm: [10, U32, true, ['rms', 'layer']],
+  norm_eps: [11, F32, true],
+  position: [12, U32, true, ['rope', 'learned', 'alibi', 'none']],
+  rope_theta: [13, F32, true],
+  rope_pairs: [14, U32, true, ['half', 'adjacent']],
+  rope_dim: [15, U32, true],
+  activation: [16, U32, true, ['silu', 'gelu', 'relu', 'gelu_erf']],
+  gated: [17, U32, true],
+  tied: [18, U32, true],
+  norm_place: [19, U32, true, ['before', 'after', 'around', 'after_sum']],
+  block: [20, U32, true, ['sequential', 'parallel', 'shared']],
+  qk_norm: [21, U32, true, ['plain', 'heads', 'rows', 'each']],
+  window: [22, U32, true],
+  global_every: [23, U32, true],
+  unrotated_every: [24, U32, true],
+  local_theta: [25, F32, true],
+  attn_scale: [26, F32, true],
+  attn_softcap: [27, F32, true],
+  logit_softcap: [28, F32, true],
+  embed_scale: [29, F32, true],
+  residual_scale: [30, F32, true],
+  logit_scale: [31, F32, true],
+  bidirectional: [34, U32, true],
+  embed_norm: [35, U32, true],
+  token_types: [36, U32, true],
+  no_head: [50, U32, true],
+  pooling: [51, U32, false, ['unsaid', 'mean', 'cls', 'last']],
+  normalize: [52, U32, false],
+  text_tokens: [53, U32, false],
+  experts: [54, U32, true],
+  experts_used: [55, U32, true],
+  expert_ffn: [56, U32, true],
+  shared_ffn: [57, U32, true],
+  experts_sum: [58, U32, true],
+  rope_scale: [37, F32, true],
+  rope_original: [38, U32, true],
+  alibi_max: [39, F32, true],
+  alibi_scale: [40, F32, true],
+  qkv_clip: [41, F32, true],
+  tokens: [32, U32, false],
+  merges: [33, U32, false],
+};
+/** Sets of layers: the key of the first word, whose bit i is layer i. @type {Record<string, number>} */
+const SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128 };
+const MOST_LAYERS = 1024;
+const WORDS = MOST_LAYERS / 32;
+/** Names by key. */
+const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name]));
+/** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
+const LATER = Object.keys(KEYS).filter((name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33);
+const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize', 'experts_sum'];
+const NEEDED = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
+
+/** What the bullet block is made of, unless its configuration says otherwise. */
+const BULLET = { norm: 'layer', position: 'learned', activation: 'gelu', gated: true };
+
+/** @param {string} name @param {unknown} value @returns {never} */
+function refuse(name, value) {
+  throw new BqError('FORMAT', `the configuration's "${name}" is ${shown(value)}`, {
+    hint: 'see "CONF keys" in docs/FORMAT.md',
+  });
+}
+
+/** @param {string} name @param {unknown} value @returns {number} */
+function numberOf(name, value) {
+  const [, kind, , choices, first = 0] = KEYS[name];
+  if (typeof value === 'boolean' && SWITCHES.includes(name)) return Number(value);
+  if (typeof value === 'string') {
+    const choice = choices?.indexOf(value) ?? -1;
+    return choice < 0 ? refuse(name, value) : choice + first;
+  }
+  if (typeof value !== 'number' || !Number.isFinite(value)) return refuse(name, value);
+  if (kind === U32 && !(Number.isInteger(value) && value >= 0 && value < 2 ** 32)) return refuse(name, value);
+  return value;
+}
+
+/** Numbers of layers, each once and rising. @param {string} name @param {unknown} list @param {number} layers @returns {number[]} */
+function setOf(name, list, layers) {
+  if (!Array.isArray(list) || !list.every((n) => Number.isInteger(n) && n >= 0 && n < layers))
+    return refuse(name, list);
+  return [...new Set(list)].sort((a, b) => a - b);
+}
+
+/**
+ * With defaults filled in and choices as numbers; sets of layers are lists, there only where they aren't empty. FORMAT.
+ * @param {Record<string, any>} config
+ * @returns {Record<string, any>}
+ */
+export function completeConfig(config) {
+  const bullet = config.arch === 'bullet' || config.arch === 2;
+  /** @type {Record<string, any>} */
+  const given = { norm_eps: 1e-5, ...(bullet && BULLET), ...config };
+  for (const name of NEEDED) if (given[name] === undefined) refuse(name, undefined);
+  // Tables are as long as there are layers.
+  const layers = numberOf('layers', given.layers);
+  if (layers > MOST_LAYERS) refuse('layers', given.layers);
+  const heads = numberOf('heads', given.heads);
+  const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
+  /** @type {Record<string, any>} */
+  const all = {
+    norm: 0,
+    position: 0,
+    rope_theta: 10000,
+    rope_pairs: 0,
+    activation: 0,
+    gated: 1,
+    tied: 0,
+    ...given,
+    kv_heads: given.kv_heads ?? heads,
+    head_dim: headDim,
+    rope_dim: given.rope_dim ?? headDim,
+  };
+  const sets = Object.keys(SETS).map((name) => /** @type {const} */ ([name, setOf(name, all[name] ?? [], layers)]));
+  return Object.fromEntries([
+    ...Object.keys(KEYS)
+      .filter((name) => all[name] !== undefined)
+      .map((name) => [name, numberOf(name, all[name])]),
+    ...sets.filter(([, list]) => list.length),
+  ]);
+}
+
+/** The words of a set that aren't 0, by key. @param {number} first @param {number[]} list @returns {Map<number, number>} */
+function wordsOf(first, list) {
+  /** @type {Map<number, number>} */
+  const words = new Map();
+  for (const layer of list) {
+    const key = first + (layer >> 5);
+    words.set(key, ((words.get(key) ?? 0) | (1 << (layer & 31))) >>> 0);
+  }
+  return words;
+}
+
+/**
+ * A CONF payload. Keys that the configuration doesn't name get their defaults. FORMAT.
+ * @param {Record<string, any>} config
+ * @returns {Uint8Array}
+ */
+export function encodeConfig(config) {
+  const records = Object.entries(completeConfig(config))
+    .filter(([name, value]) => value !== 0 || !LATER.includes(name))
+    .flatMap(([name, value]) =>
+      SETS[name]
+        ? [...wordsOf(SETS[name], value)].map(([key, word]) => ({ key, kind: U32, required: true, value: word }))
+        : [{ key: KEYS[name][0], kind: KEYS[name][1], required: KEYS[name][2], value }],
+    );
+  const bytes = new Uint8Array(records.length * 8);
+  const view = new DataView(bytes.buffer);
+  records.forEach(({ key, kind, required, value }, i) => {
+    view.setUint16(i * 8, key, true);
+    view.setUint8(i * 8 + 2, kind);
+    view.setUint8(i * 8 + 3, required ? 1 : 0);
+    if (kind === F32) view.setFloat32(i * 8 + 4, value, true);
+    else view.setUint32(i * 8 + 4, value, true);
+  });
+  return bytes;
+}
+
+/** The layers of a word. @param {number} word @param {number} from */
+const layersOf = (word, from) =>
+  Array.from({ length: 32 }, (_, i) => from + i).filter((layer) => (word >>> (layer - from)) & 1);
+
+/** A set by one of its keys, and the first layer of that word. @param {number} key @returns {[string, number] | null} */
+function setAt(key) {
+  const name = Object.keys(SETS).find((set) => key >= SETS[set] && key < SETS[set] + WORDS);
+  return name ? [name, 32 * (key - SETS[name])] : null;
+}
+
+/** A record of a CONF payload as people write it: its name, and its value or the choice it stands for. @param {number} key @param {number} value @returns {[string, number | string]} */
+function namedRecord(key, value) {
+  const name = NAMES.get(key);
+  if (!name) return [`key ${key}`, value];
+  const [, , , choices, first = 0] = KEYS[name];
+  return [name, choices?.[value - first] ?? value];
+}
+
+/** A CONF payload as people write it. @param {Uint8Array} payload @param {(value: number) => number} [f32]  what becomes of its fractions @returns {Record<string, any>} */
+export function decodeConfig(payload, f32 = (value) => value) {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
+  /** @type {Record<string, any>} */
+  const config = {};
+  for (let at = 0; at + 8 <= payload.length; at += 8) {
+    const key = view.getUint16(at, true);
+    const value = view.getUint8(at + 2) === F32 ? f32(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
+    const [set, from] = setAt(key) ?? ['', 0];
+    if (set) config[set] = [...(config[set] ?? []), ...layersOf(value, from)];
+    else {
+      const [name, named] = namedRecord(key, value);
+      config[name] = named;
+    }
+  }
+  return config;
+}

@@ -1,0 +1,105 @@
+/** Tensors of a checkpoint in the types and layouts of a file, piece by piece. */
+import { BqError } from '../../shared/errors.js';
+import { ErrorSum } from '../conversion-report.js';
+import { ROWS, TYPES, weightBytes } from './weight-types.js';
+import { matrixOf } from './write-v2.js';
+
+/** @import { Codec, EncodeErrors, Stored } from './codec.js' */
+/** @import { Slot } from './names.js' */
+/** @import { InTensor } from '../checkpoint-tensors.js' */
+/** @import { WeightType } from './weight-types.js' */
+
+/** Weights read at once, about; at least 32 rows. */
+const PIECE = 1 << 20;
+const LAYOUTS = ['rows', 'tiled', 'flat'];
+const f32 = TYPES[0];
+
+/** @typedef {{ slot: Slot, tensor: InTensor }} Match */
+/** @typedef {{ bytes: Uint8Array, errors: EncodeErrors }} Piece */
+/**
+ * What encodes: a codec, or one in another thread.
+ * @typedef {object} Encoder
+ * @property {(...given: Parameters<Codec['encode']>) => Piece | Promise<Piece>} encode
+ * @property {(...given: Parameters<Codec['dequantize']>) => Float32Array | Promise<Float32Array>} dequantize
+ */
+/** @typedef {import('./write-v2.js').OutTensor & { report: () => import('../conversion-report.js').TensorReport }} Encoded */
+
+/** Rows per piece: a multiple of 32, so that every piece is whole tiles, and whole blocks of v1. @param {readonly number[]} dims */
+export function rowsPerPiece(dims) {
+  const { rows, cols } = matrixOf(dims);
+  return Math.min(rows, Math.max(32, Math.floor(PIECE / cols / 32) * 32));
+}
+
+/** As they are stored, or f32. @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>} */
+export async function readPiece(tensor, row, rows) {
+  if (tensor.stored) return { type: tensor.stored.type, bytes: await tensor.stored.read(row, rows) };
+  const values = await tensor.read(row, rows);
+  return { type: f32, bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength) };
+}
+
+/**
+ * A tensor's bytes in its new type, and what that did to it.
+ * @param {Codec} codec
+ * @param {Match} match
+ * @param {WeightType} type
+ * @param {number} layout
+ * @returns {Encoded}
+ */
+export function encoded(codec, { slot, tensor }, type, layout) {
+  const { rows, cols } = matrixOf(slot.dims);
+  const step = rowsPerPiece(slot.dims);
+  const errors = new ErrorSum();
+  let bytes = 0;
+  async function* pieces() {
+    const read = (/** @type {number} */ row) => readPiece(tensor, row, Math.min(step, rows - row));
+    // The next piece is read while this one is encoded.
+    let next = read(0);
+    for (let row = 0; row < rows; row += step) {
+      const from = await next;
+      if (row + step < rows) (next = read(row + step)).catch(() => {});
+      const n = Math.min(step, rows - row);
+      const piece = await encodePiece(codec, { slot, tensor }, from, type, layout, n, row);
+      errors.add(n * cols, piece.errors);
+      bytes += piece.bytes.length;
+      yield piece.bytes;
+    }
+  }
+  const report = () => ({ name: slot.name, type: type.name, layout: LAYOUTS[layout], bytes, ...errors.figures });
+  return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
+}
+
+/** Where a piece's damaged block lies in its file. @param {Match} match @param {Stored} from @param {number} row  the piece's first @param {BqError} cause */
+function damaged({ slot, tensor }, from, row, cause) {
+  const { cols } = matrixOf(slot.dims);
+  return new BqError('FORMAT', `tensor "${slot.name}" has ${cause.message}`, {
+    cause,
+    offset: (tensor.at ?? 0) + weightBytes(from.type, ROWS, row, cols) + Number(cause.offset),
+    hint: cause.hint,
+    details: { tensor: slot.name },
+  });
+}
+
+/**
+ * FORMAT: a weight that the type can't hold, or damage.
+ * @param {Encoder} codec @param {Match} match @param {Stored} from @param {WeightType} type @param {number} layout
+ * @param {number} rows @param {number} row  the first
+ */
+export async function encodePiece(codec, match, from, type, layout, rows, row) {
+  const { name, dims } = match.slot;
+  const { cols } = matrixOf(dims);
+  try {
+    return await codec.encode(from, type, layout, rows, cols);
+  } catch (cause) {
+    if (!(cause instanceof BqError) || cause.code !== 'FORMAT') throw cause;
+    const index = cause.details.index;
+    if (index === undefined) throw damaged(match, from, row, cause);
+    const values = await codec.dequantize(from.type, 0, from.bytes, rows, cols);
+    const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
+    const at = row * cols + index;
+    throw new BqError('FORMAT', `tensor "${name}", weight ${at} is ${value}: ${type.name} can't hold it`, {
+      cause,
+      hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)',
+      details: { tensor: name, index: at },
+    });
+  }
+}

@@ -1,0 +1,120 @@
+/** The tensors of a model in execution order, with their canonical names (docs/FORMAT.md, "TENS"). */
+import { BqError } from '../../shared/errors.js';
+import { completeConfig } from './config.js';
+
+/**
+ * @typedef {object} Slot
+ * @property {string} name
+ * @property {number[]} dims
+ * @property {boolean} required
+ * @property {boolean} embedding  belongs to the embedding or the head
+ * @property {boolean} exact      small, and much hangs on it: kept as f32
+ */
+
+/** Values of keys (docs/FORMAT.md): position, norm_place, block, qk_norm. */
+const [ROPE, LEARNED] = [0, 1];
+const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
+const SHARED = 2;
+const HEADS = 1;
+
+/**
+ * @param {Record<string, any>} config
+ * @returns {Slot[]}
+ */
+export function tensorTable(config) {
+  const c = completeConfig(config);
+  const layerNorm = c.norm === 1;
+  const q = c.heads * c.head_dim;
+  const kv = c.kv_heads * c.head_dim;
+  /** @type {Slot[]} */
+  const slots = [];
+  const add = (/** @type {string} */ name, /** @type {number[]} */ dims, required = true, embedding = false) =>
+    slots.push({ name, dims, required, embedding, exact: /\.(router|switch)\.weight$/.test(name) });
+  const linear = (/** @type {string} */ name, /** @type {number} */ out, /** @type {number} */ into) => {
+    add(`${name}.weight`, [out, into]);
+    add(`${name}.bias`, [out], false);
+    add(`${name}.scale`, [out], false);
+  };
+  const mlp = (/** @type {string} */ name, /** @type {number} */ inner) => {
+    if (c.gated) linear(`${name}.gate`, inner, c.hidden);
+    linear(`${name}.up`, inner, c.hidden);
+    linear(`${name}.down`, c.hidden, inner);
+  };
+  const norm = (/** @type {string} */ name, size = c.hidden) => {
+    add(`${name}.weight`, [size]);
+    if (layerNorm) add(`${name}.bias`, [size], false);
+  };
+  const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
+  const place = c.norm_place ?? BEFORE;
+  const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
+  add('wte.weight', [c.vocab, c.hidden], true, true);
+  if (c.position === LEARNED) add('wpe.weight', [c.context, c.hidden], true, true);
+  if (c.token_types) add('wtt.weight', [c.token_types, c.hidden], true, true);
+  if (c.embed_norm) norm('ln_0');
+  if (c.position === ROPE) add('rope.factors', [c.rope_dim / 2], false);
+  if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
+  if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
+  for (let n = 0; n < c.layers; n++) {
+    if (before) norm(`h.${n}.ln1`);
+    linear(`h.${n}.attn.q`, q, c.hidden);
+    linear(`h.${n}.attn.k`, kv, c.hidden);
+    linear(`h.${n}.attn.v`, kv, c.hidden);
+    if (c.qk_norm) {
+      norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
+      norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
+    }
+    linear(`h.${n}.attn.o`, c.hidden, q);
+    if (after) norm(`h.${n}.ln1_post`);
+    if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
+    if (dense.has(n)) mlp(`h.${n}.mlp`, c.ffn);
+    else {
+      linear(`h.${n}.mlp.router`, c.experts, c.hidden);
+      const inner = c.expert_ffn || c.ffn;
+      add(`h.${n}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
+      add(`h.${n}.mlp.experts.up.weight`, [c.experts, inner, c.hidden]);
+      add(`h.${n}.mlp.experts.down.weight`, [c.experts, c.hidden, inner]);
+      if (c.shared_ffn) linear(`h.${n}.mlp.shared.switch`, 1, c.hidden);
+      if (c.shared_ffn) mlp(`h.${n}.mlp.shared`, c.shared_ffn);
+    }
+    if (after) norm(`h.${n}.ln2_post`);
+  }
+  if (place !== AFTER_SUM) norm('ln_f');
+  if (c.no_head) return slots;
+  if (!c.tied) add('lm_head.weight', [c.vocab, c.hidden], true, true);
+  add('lm_head.bias', [c.vocab], false, true);
+  return slots;
+}
+
+/**
+ * Pairs a checkpoint's tensors with the table. SHAPE: one is missing, has another shape, or has no place.
+ * @template {{ dims: number[] }} T
+ * @param {Record<string, any>} config
+ * @param {Map<string, T>} tensors  by canonical name
+ * @returns {{ slot: Slot, tensor: T }[]}  in execution order
+ */
+export function matchTensors(config, tensors) {
+  const table = tensorTable(config);
+  const known = new Set(table.map((slot) => slot.name));
+  const strange = [...tensors.keys()].filter((name) => !known.has(name));
+  if (strange.length) {
+    const shown = `"${strange.slice(0, 8).join('", "')}"${strange.length > 8 ? ` and ${strange.length - 8} more` : ''}`;
+    throw new BqError(
+      'SHAPE',
+      `${strange.length > 1 ? 'tensors' : 'tensor'} ${shown} ${strange.length > 1 ? 'have' : 'has'} no place in this configuration`,
+      {
+        hint: 'it would be ignored: is the configuration of another model?',
+        details: { tensors: strange },
+      },
+    );
+  }
+  return table.flatMap((slot) => {
+    const tensor = tensors.get(slot.name);
+    if (!tensor && slot.required) throw new BqError('SHAPE', `tensor "${slot.name}" is missing`);
+    if (tensor && tensor.dims.join() !== slot.dims.join())
+      throw new BqError(
+        'SHAPE',
+        `tensor "${slot.name}" is ${tensor.dims.join(' × ')}, not ${slot.dims.join(' × ')} as the configuration says`,
+      );
+    return tensor ? [{ slot, tensor }] : [];
+  });
+}

@@ -1,0 +1,256 @@
+/**
+ * Writes v2 files (docs/FORMAT.md §2) front to back with bounded memory: sizes are known from the directory, so the
+ * data goes to its final place first, hashed on the way, and the prefix, which carries the hashes, goes last.
+ */
+import { BqError } from '../../shared/errors.js';
+import { encodeConfig } from './config.js';
+import { ALIGN, alignUp, CHUNK, encodeDirectory, encodePrefix, prefixSizes, section } from './frame.js';
+import { weightBytes } from './weight-types.js';
+
+/**
+ * @typedef {object} OutTensor
+ * @property {string} name
+ * @property {import('./weight-types.js').WeightType} type
+ * @property {number} layout
+ * @property {readonly number[]} dims
+ * @property {() => AsyncIterable<Uint8Array>} pieces  its bytes as the file has them, in pieces of any size
+ */
+
+/**
+ * @typedef {object} OutModel
+ * @property {Record<string, any>} config  see config.js
+ * @property {readonly OutTensor[]} tensors  in execution order
+ * @property {string} [name]
+ * @property {string} [license]
+ * @property {Uint8Array | null} [tokenizer]  a TOKN payload
+ * @property {object | null} [chat]
+ * @property {string} [template]
+ * @property {string} [card]
+ * @property {Uint8Array | null} [activations]  an ACTQ payload
+ */
+
+/**
+ * @typedef {object} WriteOptions
+ * @property {(bytes: Uint8Array) => bigint} hash  XXH64
+ * @property {(bytes: Uint8Array) => Uint8Array} [sha256]  given: chunks are hashed with it, in place of XXH64
+ * @property {Uint8Array | ((prefix: Uint8Array) => Uint8Array)} [fileId]  16 bytes, or what makes them of the prefix that has zeros in their place; default: random
+ * @property {(done: number, total: number) => void} [onBytes]  data written so far
+ * @property {AbortSignal} [signal]
+ * @property {import('../../convert/journal.js').Journal} [journal]  of a sink that keeps: the tensors it tells of are not asked for again
+ * @property {number} [noteEvery]  bytes of data between two notes in it, at least; default 8 MiB
+ * @property {(tensors: number) => any[]} [reports]  of the tensors from this one on that are whole
+ * @property {(tensors: number, read: ReadKept) => Promise<void>} [onKept]  so many are there already, before another one is asked for
+ * @property {(error: unknown) => boolean} [keeps]  what is whole stays for the next try after this error; default: nothing does
+ */
+
+/** Bytes of a tensor that is whole. @typedef {(tensor: number, from: number, length: number) => Promise<Uint8Array>} ReadKept */
+
+/** (rows, columns) of a shape: one-dimensional tensors have one row. @param {readonly number[]} dims */
+export function matrixOf(dims) {
+  const cols = dims[dims.length - 1];
+  return { rows: dims.slice(0, -1).reduce((a, b) => a * b, 1), cols };
+}
+
+/** Collects bytes into chunks, hashes and writes each. */
+class ChunkWriter {
+  #buffer = new Uint8Array(CHUNK);
+  #filled = 0;
+  /** Bytes taken so far. */
+  position = 0;
+  /** @type {Uint8Array[]} */
+  hashes = [];
+
+  /** @param {import('../output.js').Sink} sink @param {number} start  where the data begins @param {(bytes: Uint8Array) => Uint8Array} hash */
+  constructor(sink, start, hash) {
+    this.sink = sink;
+    this.start = start;
+    this.hash = hash;
+  }
+
+  /** Of the bytes so far, the begun chunk's last. It is written, too, so that all of them can be read again. */
+  async mark() {
+    const chunk = this.#buffer.subarray(0, this.#filled);
+    await this.sink.write(this.start + this.position - this.#filled, chunk);
+    return [...this.hashes, this.hash(chunk)];
+  }
+
+  /** Goes on behind `position` bytes that the sink has, where they have these hashes. @param {number} position @param {Uint8Array[]} hashes */
+  async restore(position, hashes) {
+    const chunks = Math.floor(position / CHUNK);
+    for (let i = 0; i <= chunks; i++) {
+      const length = Math.min(CHUNK, position - i * CHUNK);
+      const bytes = (await this.sink.read?.(this.start + i * CHUNK, length)) ?? new Uint8Array();
+      if (bytes.length !== length || !hashes[i] || this.hash(bytes).some((byte, k) => byte !== hashes[i][k]))
+        return false;
+      if (i === chunks) this.#buffer.set(bytes);
+    }
+    this.hashes = hashes.slice(0, chunks);
+    this.position = position;
+    this.#filled = position - chunks * CHUNK;
+    return true;
+  }
+
+  /** @param {Uint8Array} bytes */
+  async put(bytes) {
+    for (let at = 0; at < bytes.length;) {
+      const piece = bytes.subarray(at, at + CHUNK - this.#filled);
+      this.#buffer.set(piece, this.#filled);
+      this.#filled += piece.length;
+      this.position += piece.length;
+      at += piece.length;
+      if (this.#filled === CHUNK) await this.flush();
+    }
+  }
+
+  async flush() {
+    if (!this.#filled) return;
+    const chunk = this.#buffer.subarray(0, this.#filled);
+    this.hashes.push(this.hash(chunk));
+    await this.sink.write(this.start + this.position - this.#filled, chunk);
+    this.#filled = 0;
+  }
+}
+
+/** Offsets within the data. @param {readonly OutTensor[]} tensors */
+function layOut(tensors) {
+  let end = 0;
+  const entries = tensors.map(({ name, type, layout, dims }) => {
+    const { rows, cols } = matrixOf(dims);
+    const offset = alignUp(end, ALIGN);
+    const bytes = weightBytes(type, layout, rows, cols);
+    end = offset + bytes;
+    return { name, type, layout, dims, offset, bytes };
+  });
+  return { entries, dataBytes: end };
+}
+
+/**
+ * Writes the model and finishes the sink; on failure the sink is aborted.
+ * @param {import('../output.js').Sink} sink
+ * @param {OutModel} model
+ * @param {WriteOptions} options
+ * @returns {Promise<{ bytes: number, prefixBytes: number, dataBytes: number }>}
+ */
+export async function writeV2(sink, model, options) {
+  try {
+    const written = await write(sink, model, options);
+    await sink.finish(written.bytes);
+    await options.journal?.remove();
+    return written;
+  } catch (error) {
+    const keep = Boolean(options.keeps?.(error));
+    await sink.abort(keep && options.journal?.noted);
+    if (!keep) await options.journal?.remove();
+    throw error;
+  }
+}
+
+/** @param {Uint8Array | null | undefined} tokenizer  tokens and merges lie at 32 and 36 of a TOKN payload */
+function tokenCounts(tokenizer) {
+  if (!tokenizer) return {};
+  const view = new DataView(tokenizer.buffer, tokenizer.byteOffset, tokenizer.length);
+  return { tokens: view.getUint32(32, true), merges: view.getUint32(36, true) };
+}
+
+/** Restores what the journal's last mark tells of. @param {ChunkWriter} data @param {import('../../convert/journal.js').Journal} journal @returns {Promise<number>} tensors that are whole */
+async function goOn(data, { marks, restart }) {
+  const last = marks.at(-1);
+  if (!last) return 0;
+  // Each mark's last hash is that of a begun chunk.
+  const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map(
+    (hex) => new Uint8Array(globalThis.Buffer.from(hex, 'hex')),
+  );
+  if (!(await data.restore(last.position, hashes))) {
+    await restart();
+    return 0;
+  }
+  return last.tensors;
+}
+
+/** What the file will be, but for its weights. @param {OutModel} model @param {number} hashBytes  of a chunk */
+function partsOf(model, hashBytes) {
+  const { entries, dataBytes } = layOut(model.tensors);
+  const planAt = (/** @type {number} */ start) => [
+    ...section('CONF', encodeConfig({ ...model.config, ...tokenCounts(model.tokenizer) }), true),
+    ...section('LICE', model.license),
+    ...section('NAME', model.name),
+    ...section('TENS', encodeDirectory(entries.map((e) => ({ ...e, offset: e.offset + start }))), true),
+  ];
+  const rest = [
+    ...section('TOKN', model.tokenizer),
+    ...section('CHAT', model.chat),
+    ...section('TMPL', model.template),
+    ...section('CARD', model.card),
+    ...section('ACTQ', model.activations),
+  ];
+  const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, hashBytes);
+  return { entries, dataBytes, planAt, rest, prefixLength };
+}
+
+/** Bytes in front of the data, which are hashed at once: what `hash` must take. @param {OutModel} model @param {boolean} sha256  whether chunks are hashed so */
+export const prefixLengthOf = (model, sha256) => partsOf(model, sha256 ? 32 : 8).prefixLength;
+
+/** @param {import('../output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
+async function write(
+  sink,
+  model,
+  {
+    hash,
+    sha256,
+    fileId = crypto.getRandomValues(new Uint8Array(16)),
+    onBytes,
+    signal,
+    journal,
+    noteEvery = 8 << 20,
+    reports,
+    onKept,
+  },
+) {
+  const { entries, dataBytes, planAt, rest, prefixLength } = partsOf(model, sha256 ? 32 : 8);
+  const data = new ChunkWriter(
+    sink,
+    prefixLength,
+    sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)),
+  );
+  const kept = journal ? await goOn(data, journal) : 0;
+  if (kept)
+    await onKept?.(kept, async (tensor, from, length) => {
+      const bytes = await sink.read?.(prefixLength + entries[tensor].offset + from, length);
+      if (bytes?.length !== length) throw new BqError('READ', `tensor "${entries[tensor].name}" can't be read again`);
+      return bytes;
+    });
+  let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };
+  for (const [i, { offset, bytes, name }] of entries.entries()) {
+    if (i < kept) continue;
+    await data.put(new Uint8Array(offset - data.position));
+    for await (const piece of model.tensors[i].pieces()) {
+      signal?.throwIfAborted();
+      await data.put(piece);
+      onBytes?.(data.position, dataBytes);
+    }
+    if (data.position !== offset + bytes)
+      throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
+    if (!journal || data.position - noted.position < noteEvery) continue;
+    const hashes = (await data.mark()).slice(noted.hashes).map((h) => globalThis.Buffer.from(h).toString('hex'));
+    await journal.note({
+      tensors: i + 1,
+      position: data.position,
+      hashes,
+      reports: reports?.(noted.tensors).slice(0, i + 1 - noted.tensors) ?? [],
+    });
+    noted = { tensors: i + 1, position: data.position, hashes: data.hashes.length };
+  }
+  await data.flush();
+  const prefixOf = (/** @type {Uint8Array} */ id) =>
+    encodePrefix({
+      plan: planAt(prefixLength),
+      rest,
+      dataBytes,
+      hashes: data.hashes,
+      hashBytes: sha256 ? 32 : 8,
+      fileId: id,
+      hash,
+    });
+  await sink.write(0, prefixOf(typeof fileId === 'function' ? fileId(prefixOf(new Uint8Array(16))) : fileId));
+  return { bytes: prefixLength + dataBytes, prefixBytes: prefixLength, dataBytes };
+}

@@ -1,0 +1,101 @@
+/** What a conversion did to each tensor, in numbers and as a table. */
+
+/**
+ * @typedef {object} TensorReport
+ * @property {string} name
+ * @property {string} type
+ * @property {string} layout  "rows", "tiled" or "flat"
+ * @property {number} weights
+ * @property {number} bytes
+ * @property {number} meanAbs  mean |error|
+ * @property {number} maxAbs   largest |error|
+ * @property {number} rms      root of the mean squared error
+ * @property {number} [product]  of weights rounded by a text: how far the products of it are off, root of the squares relative to them
+ */
+
+/**
+ * @typedef {object} ConvertReport
+ * @property {string} output
+ * @property {number} bytes        of the file
+ * @property {number} dataBytes    of its tensors
+ * @property {number} weights
+ * @property {number} ratio        bytes as f32 / dataBytes
+ * @property {number} bitsPerWeight
+ * @property {string} encoder      what encoded: "simd128", or "js"
+ * @property {number} largestPiece  bytes of the largest piece of weights held at once, as f32
+ * @property {TensorReport[]} tensors
+ */
+
+/**
+ * @param {string} output @param {{ bytes: number, dataBytes: number }} written @param {TensorReport[]} tensors
+ * @param {string} encoder @param {number} largestPiece
+ * @returns {ConvertReport}
+ */
+export function conversionReport(output, { bytes, dataBytes }, tensors, encoder, largestPiece) {
+  const weights = tensors.reduce((sum, t) => sum + t.weights, 0);
+  const [ratio, bitsPerWeight] = [(4 * weights) / dataBytes, (8 * dataBytes) / weights];
+  return { output, bytes, dataBytes, weights, ratio, bitsPerWeight, encoder, largestPiece, tensors };
+}
+
+/** Of |weight - what it became|, for encoders that don't tell. @param {Float32Array} weights @param {Float32Array} became @returns {import('./bq4/codec.js').EncodeErrors} */
+export function errorsOf(weights, became) {
+  const errors = { sum: 0, squares: 0, most: 0 };
+  weights.forEach((w, i) => {
+    const error = Math.abs(Math.fround(w - became[i]));
+    errors.sum += error;
+    errors.squares += error * error;
+    errors.most = Math.max(errors.most, error);
+  });
+  return errors;
+}
+
+/** Sums up the errors of one tensor. */
+export class ErrorSum {
+  weights = 0;
+  #sum = 0;
+  #squares = 0;
+  #max = 0;
+
+  /** @param {number} weights @param {import('./bq4/codec.js').EncodeErrors} errors  of that many */
+  add(weights, { sum, squares, most }) {
+    this.#sum += sum;
+    this.#squares += squares;
+    this.#max = Math.max(this.#max, most);
+    this.weights += weights;
+  }
+
+  get figures() {
+    const n = Math.max(this.weights, 1);
+    return { weights: this.weights, meanAbs: this.#sum / n, maxAbs: this.#max, rms: Math.sqrt(this.#squares / n) };
+  }
+}
+
+/** @param {ConvertReport} report @returns {string} a table, one line per tensor, and the totals */
+export function formatReport(report) {
+  const width = Math.max(6, ...report.tensors.map((t) => t.name.length));
+  const error = (/** @type {number} */ e) => (e === 0 ? '0' : e.toExponential(2)).padStart(10);
+  const products = report.tensors.some((t) => t.product !== undefined);
+  const line = (/** @type {string[]} */ [name, type, bytes, ...errors]) =>
+    `${name.padEnd(width)}  ${type.padEnd(8)}${bytes.padStart(12)}${errors.join('')}`;
+  return [
+    line([
+      'tensor',
+      'type',
+      'bytes',
+      ...['mean |e|', 'max |e|', 'rms e', ...(products ? ['products'] : [])].map((h) => h.padStart(10)),
+    ]),
+    ...report.tensors.map((t) =>
+      line([
+        t.name,
+        t.type,
+        String(t.bytes),
+        error(t.meanAbs),
+        error(t.maxAbs),
+        error(t.rms),
+        ...(t.product === undefined ? [] : [`${(100 * t.product).toFixed(2)} %`.padStart(10)]),
+      ]),
+    ),
+    `${report.weights} weights in ${report.dataBytes} bytes: ${report.bitsPerWeight.toFixed(2)} bits each, ${report.ratio.toFixed(2)} times smaller than f32`,
+    `${report.output}: ${report.bytes} bytes`,
+  ].join('\n');
+}

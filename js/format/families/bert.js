@@ -1,0 +1,180 @@
+/** BERT and the encoders after it: every token attends to all, norms follow the sums, and hidden states are the result. */
+import { pick, range } from '../bq4/tensor-views.js';
+import { activationOf, expect, parts, QKV } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+
+/** Modules of a layer, by the names that BERT and RoBERTa share. */
+const LAYER = {
+  'attention.self.query': 'attn.q',
+  'attention.self.key': 'attn.k',
+  'attention.self.value': 'attn.v',
+  'attention.output.dense': 'attn.o',
+  'attention.output.LayerNorm': 'ln1_post',
+  'intermediate.dense': 'mlp.up',
+  'output.dense': 'mlp.down',
+  'output.LayerNorm': 'ln2_post',
+};
+
+const EMBEDDINGS = {
+  'embeddings.word_embeddings': 'wte',
+  'embeddings.position_embeddings': 'wpe',
+  'embeddings.token_type_embeddings': 'wtt',
+  'embeddings.LayerNorm': 'ln_0',
+};
+
+/** What all of them are, in our keys. */
+const ENCODER = {
+  arch: 'bert',
+  norm: 'layer',
+  norm_place: 'after_sum',
+  position: 'learned',
+  gated: false,
+  bidirectional: true,
+  embed_norm: true,
+  no_head: true,
+};
+
+/** @param {Record<string, any>} hf */
+function bertConfig(hf) {
+  expect(
+    (hf.position_embedding_type ?? 'absolute') === 'absolute',
+    `position_embedding_type is "${hf.position_embedding_type}", expected "absolute"`,
+  );
+  expect(!hf.is_decoder && !hf.add_cross_attention, 'config.json describes a decoder, expected an encoder');
+  return {
+    ...ENCODER,
+    layers: hf.num_hidden_layers,
+    hidden: hf.hidden_size,
+    heads: hf.num_attention_heads,
+    ffn: hf.intermediate_size,
+    vocab: hf.vocab_size,
+    context: hf.max_position_embeddings,
+    norm_eps: hf.layer_norm_eps ?? 1e-12,
+    activation: activationOf(hf.hidden_act ?? 'gelu'),
+    token_types: hf.type_vocab_size ?? 2,
+  };
+}
+
+/** @type {Family} */
+export const bert = {
+  prefix: 'bert.',
+  layers: 'encoder.layer.',
+  outer: EMBEDDINGS,
+  modules: LAYER,
+  unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\./,
+  config: bertConfig,
+};
+
+/**
+ * Rows of RoBERTa's position table that stand before position 0: positions are counted from pad_token_id + 1 on
+ * (`create_position_ids_from_input_ids` of transformers), and pad_token_id is 1 in every published model.
+ */
+const PADDING_ROWS = 2;
+
+/** RoBERTa, XLM-RoBERTa and CamemBERT: BERT whose positions begin after the padding's. @type {Family} */
+export const roberta = {
+  ...bert,
+  prefix: 'roberta.',
+  unread: /(^|\.)embeddings\.(position|token_type)_ids$|^(roberta\.)?pooler\.|^lm_head\.|^classifier\./,
+  config: (hf) => {
+    expect((hf.pad_token_id ?? 1) === PADDING_ROWS - 1, `pad_token_id is ${hf.pad_token_id}, expected 1`);
+    return {
+      ...bertConfig(hf),
+      context: hf.max_position_embeddings - PADDING_ROWS,
+    };
+  },
+  change: (name, tensor) =>
+    name === 'wpe.weight' ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS)) : tensor,
+};
+
+/** DistilBERT: BERT without token types, with names of its own. @type {Family} */
+export const distilbert = {
+  prefix: 'distilbert.',
+  layers: 'transformer.layer.',
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.position_embeddings': 'wpe',
+    'embeddings.LayerNorm': 'ln_0',
+  },
+  modules: {
+    'attention.q_lin': 'attn.q',
+    'attention.k_lin': 'attn.k',
+    'attention.v_lin': 'attn.v',
+    'attention.out_lin': 'attn.o',
+    sa_layer_norm: 'ln1_post',
+    'ffn.lin1': 'mlp.up',
+    'ffn.lin2': 'mlp.down',
+    output_layer_norm: 'ln2_post',
+  },
+  unread: /(^|\.)embeddings\.position_ids$|^vocab_|^(pre_)?classifier\.|^qa_outputs\./,
+  config: (hf) => ({
+    ...ENCODER,
+    layers: hf.n_layers,
+    hidden: hf.dim,
+    heads: hf.n_heads,
+    ffn: hf.hidden_dim,
+    vocab: hf.vocab_size,
+    context: hf.max_position_embeddings ?? 512,
+    norm_eps: 1e-12,
+    activation: activationOf(hf.activation ?? 'gelu'),
+    token_types: 0,
+  }),
+};
+
+/** Keys of a published nomic-embed-text's config.json that would change what is computed, and the values that are computed. */
+const NOMIC = {
+  activation_function: 'swiglu',
+  rotary_emb_fraction: 1,
+  rotary_emb_interleaved: false,
+  prenorm: false,
+  parallel_block: false,
+  use_rms_norm: false,
+  causal: false,
+};
+
+/**
+ * nomic-embed-text 1 and 1.5: BERT with rotary positions and a gated MLP. Files are read by the names they were published
+ * with, which transformers 5 writes, too.
+ * @type {Family}
+ */
+export const nomicBert = {
+  prefix: 'bert.',
+  layers: 'encoder.layers.',
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.token_type_embeddings': 'wtt',
+    emb_ln: 'ln_0',
+  },
+  modules: {
+    'attn.Wqkv': parts(QKV, ({ hidden }) => [hidden, hidden, hidden]),
+    'attn.out_proj': 'attn.o',
+    norm1: 'ln1_post',
+    norm2: 'ln2_post',
+    'mlp.fc11': 'mlp.up',
+    'mlp.fc12': 'mlp.gate',
+    'mlp.fc2': 'mlp.down',
+  },
+  unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\.|\.rotary_emb\.inv_freq$/,
+  config: (hf) => {
+    for (const [key, computed] of Object.entries(NOMIC))
+      expect((hf[key] ?? computed) === computed, `${key} is ${JSON.stringify(hf[key])}, expected ${computed}`);
+    const positions = hf.n_positions ?? hf.max_position_embeddings ?? 2048;
+    return {
+      ...ENCODER,
+      position: 'rope',
+      rope_theta: hf.rotary_emb_base ?? hf.rope_parameters?.rope_theta ?? 1000,
+      layers: hf.n_layer ?? hf.num_hidden_layers,
+      hidden: hf.n_embd ?? hf.hidden_size,
+      heads: hf.n_head ?? hf.num_attention_heads,
+      ffn: hf.n_inner ?? hf.intermediate_size,
+      vocab: hf.vocab_size,
+      // Longer texts would need the scaled positions of rotary_scaling_factor.
+      context: Math.min(positions, hf.max_trained_positions ?? positions),
+      norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? 1e-12,
+      activation: 'silu',
+      gated: true,
+      token_types: hf.type_vocab_size ?? 2,
+    };
+  },
+};

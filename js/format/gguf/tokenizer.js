@@ -1,0 +1,241 @@
+/** The tokenizer in a GGUF file's metadata (versions 2 and 3). */
+import { Texts } from './texts.js';
+import { byteOf } from '../../text/tokenizers/bytes.js';
+import { mergesOf, writeAsIs, writeLetters, writePiece } from './tokenizer-texts.js';
+import {
+  FLAG,
+  KIND,
+  malformed,
+  mergesOfPacked,
+  NONE,
+  TOKEN,
+  tokensOf,
+  unsupported,
+} from '../../text/tokenizers/section.js';
+import { stage } from '../../text/tokenizers/hf-split.js';
+import { bertParts, charsmapPart, composed, spacedParts, spacesPart } from '../../text/tokenizers/normalizers.js';
+import { EXPRESSIONS, PATTERNS, patternNamed } from '../../text/tokenizers/patterns.js';
+import { bertStages, longestWord } from '../../text/tokenizers/wordpiece.js';
+
+/** @import { Writer } from './tokenizer-texts.js' */
+/** @typedef {import('../../text/tokenizers/section.js').Tokenizer} Tokenizer */
+/** @typedef {import('../../text/tokenizers/section.js').Packed} Packed */
+
+const MODELS =
+  'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
+/** Texts of tokens, not written as words, that end a turn or a file, where the metadata doesn't name them. */
+const ENDS = new Set(
+  (
+    '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|end_of_text|> <|return|> <|call|> <end_of_turn> <end_of_utterance> ' +
+    '<EOT> _<EOT> [EOT] [EOS] <turn|> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
+  ).split(' '),
+);
+/** How texts were split before files said it, where the architecture tells. @type {Record<string, string>} */
+const SPLITS = {
+  qwen2: 'qwen2',
+  qwen2moe: 'qwen2',
+  falcon: 'falcon',
+  bloom: 'bloom',
+  gptneox: 'olmo',
+  mpt: 'mpt',
+  starcoder: 'starcoder',
+  starcoder2: 'starcoder',
+  stablelm: 'stablelm2',
+};
+
+/** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
+
+/**
+ * Ids that hold where the metadata names none, or one that isn't there: as llama.cpp has them, but that a byte-level
+ * vocabulary's (both 11) need be control tokens, for other than there they are words of most vocabularies.
+ * @type {Record<string, Record<string, number>>}
+ */
+const DEFAULTS = {
+  llama: { bos: 1, eos: 2, unknown: 0 },
+  t5: { eos: 1, unknown: 2, padding: 0 },
+  bert: { bos: 101, eos: 102, unknown: 100, padding: 0 },
+  gpt2: { bos: 11, eos: 11 },
+};
+
+/** @param {(key: string) => any} get @param {string} architecture @returns {Kind} */
+function byteLevel(get, architecture) {
+  const name = get('pre') ?? (Object.hasOwn(SPLITS, architecture) ? SPLITS[architecture] : 'gpt-2');
+  const pattern = patternNamed(name);
+  if (!pattern)
+    throw unsupported(
+      `the GGUF file splits text as "${name}"`,
+      `run are ${PATTERNS.flatMap(({ names }) => names).join(', ')}`,
+    );
+  const { split, nfc, whole, bos } = pattern;
+  const stages = () => (pattern.stages ?? EXPRESSIONS[/** @type {string} */ (split)]).map((source) => stage(source));
+  return {
+    kind: KIND.bpe,
+    flags: whole ? FLAG.ignoreMerges : 0,
+    bos,
+    write: writeLetters,
+    ...(split && !nfc ? { split } : { parts: [...(nfc ? composed() : []), ...stages()] }),
+  };
+}
+
+/** @param {(key: string) => any} get @returns {Kind} */
+const sentencePiece = (get) => ({
+  kind: KIND.spm,
+  flags: (get('add_space_prefix') ?? true) ? FLAG.addSpace : 0,
+  bos: true,
+  write: writePiece,
+});
+
+/** @param {(key: string) => any} get @returns {Kind} */
+function unigram(get) {
+  const map = get('precompiled_charsmap');
+  const rows = get('remove_extra_whitespaces') ?? false;
+  return {
+    kind: KIND.unigram,
+    flags: get('add_space_prefix') ? FLAG.addSpace : 0,
+    eos: true,
+    write: writePiece,
+    parts: [
+      ...(map ? charsmapPart(Uint8Array.from(map)) : []),
+      ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
+    ],
+  };
+}
+
+/** Its tokens are written with ▁ where a word begins. @param {(key: string) => any} get @returns {Kind} */
+function wordpiece(get) {
+  const lower = get('normalizer.lowercase') ?? true;
+  const accents = get('normalizer.strip_accents') ?? lower;
+  return {
+    kind: KIND.wordpiece,
+    flags: FLAG.dropSpace,
+    bos: true,
+    eos: true,
+    write: writePiece,
+    parts: [...bertParts({ clean: true, chinese: true, accents, lower }), ...bertStages(), longestWord(100)],
+  };
+}
+
+/** @returns {Kind} */
+const gemma4 = () => ({
+  kind: KIND.bpe,
+  flags: FLAG.characters,
+  bos: true,
+  write: writePiece,
+  parts: [stage('[^\\n]+|[\\n]+')],
+});
+
+/** @type {Record<string, (get: (key: string) => any, architecture: string) => Kind>} */
+const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
+
+/**
+ * @param {Record<string, any>} metadata  of js/format/gguf/header.js
+ * @returns {Tokenizer}
+ */
+export function tokenizerFromGguf(metadata) {
+  const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`];
+  const texts = get('tokens');
+  if (!(texts instanceof Texts)) throw malformed('the GGUF file has no tokens');
+  const model = get('model');
+  if (!Object.hasOwn(KINDS, model)) throw unsupported(`the GGUF file's tokenizer is "${model}"`, MODELS);
+  const {
+    write,
+    bos: addsBos = false,
+    eos: addsEos = false,
+    flags,
+    ...kind
+  } = KINDS[model](get, metadata['general.architecture']);
+  /** @type {ArrayLike<number> | undefined} */
+  const types = get('token_type');
+  /** @type {ArrayLike<number> | undefined} */
+  const scores = kind.kind === KIND.spm || kind.kind === KIND.unigram ? get('scores') : undefined;
+  if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length))
+    throw malformed('tokens, types and scores differ in number');
+  const vocabulary = packedTokens(texts, types, scores, write);
+  const { kinds } = vocabulary;
+  const otherwise = (/** @type {string} */ name) => {
+    const own = DEFAULTS[model]?.[name];
+    return model === 'gpt2' && kinds[own] !== TOKEN.control ? undefined : own;
+  };
+  // Some files name tokens that they don't have.
+  const id = (/** @type {string[]} */ ...names) =>
+    [...names.map((name) => get(`${name}_token_id`)), ...names.map(otherwise)].find(
+      (one) => one >= 0 && one < texts.length,
+    ) ?? NONE;
+  const [bos, eos] =
+    model === 'bert' ? [id('cls', 'bos'), id('seperator', 'separator', 'eos')] : [id('bos'), id('eos')];
+  const ends = [
+    id('eos'),
+    id('eot'),
+    id('eom'),
+    ...Array.from(kinds.keys()).filter((i) => marks(kinds[i]) && ENDS.has(texts.at(i))),
+  ];
+  const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) =>
+    (get(key) ?? otherwise) ? bit : 0;
+  const fallback = kinds.includes(TOKEN.byte) ? FLAG.byteFallback : 0;
+  const lines = get('merges') ?? [];
+  if (kind.kind === KIND.bpe && get('merges') === undefined)
+    throw malformed('the GGUF file has no merges (tokenizer.ggml.merges), without which its words can not be encoded');
+  // An empty list may be one of numbers.
+  if (!(lines instanceof Texts) && lines.length !== 0) throw malformed('its merges are no list of texts');
+  const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
+  const packed = { ...vocabulary, merges };
+  const parts = [...(kind.parts ?? []), ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : [])];
+  return {
+    ...kind,
+    ...(parts.length ? { parts } : {}),
+    flags:
+      flags |
+      flag('add_bos_token', FLAG.addBos, addsBos) |
+      flag(model === 'bert' ? 'add_sep_token' : 'add_eos_token', FLAG.addEos, addsEos) |
+      fallback,
+    bos,
+    eos,
+    pad: id('padding'),
+    // Bytes without a token are left out, by the originals too.
+    unk: model === 'gpt2' ? NONE : id('unknown'),
+    eog: [...new Set(ends)].filter((end) => end !== NONE),
+    get tokens() {
+      return tokensOf(packed);
+    },
+    get merges() {
+      return mergesOfPacked(packed);
+    },
+    packed,
+  };
+}
+
+/** Ids of tokens that are looked for in texts and have a space. @param {Omit<Packed, 'merges'>} vocabulary */
+const spacedOf = ({ text, ends, kinds }) =>
+  [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
+
+/** Whether a token is a mark that people don't write. @param {number} kind */
+const marks = (kind) => kind === TOKEN.control || kind === TOKEN.user;
+
+/**
+ * @param {Texts} texts
+ * @param {ArrayLike<number> | undefined} types  1 and up
+ * @param {ArrayLike<number> | undefined} scores
+ * @param {Writer} write  normal tokens
+ * @returns {Omit<Packed, 'merges'>}
+ */
+function packedTokens(texts, types, scores, write) {
+  const count = texts.length;
+  // None stands for more than it is written with.
+  const text = new Uint8Array(texts.ends.reduce((sum, end, i) => sum + end - texts.starts[i], 0));
+  const [ends, kinds] = [new Uint32Array(count), new Uint8Array(count)];
+  for (let i = 0, end = 0; i < count; i++) {
+    const kind = types ? types[i] - 1 : TOKEN.normal;
+    if (!(kind >= TOKEN.normal && kind <= TOKEN.byte)) throw malformed(`token ${i} has the unknown kind ${kind}`);
+    const byte = kind === TOKEN.byte ? byteOf(texts.at(i)) : undefined;
+    const special = kind !== TOKEN.normal && write === writeLetters;
+    if (byte === undefined) end = (special ? writeAsIs : write)(texts, i, text, end);
+    else text[end++] = byte;
+    [ends[i], kinds[i]] = [end, kind];
+  }
+  return {
+    text: text.subarray(0, ends[count - 1] ?? 0),
+    ends,
+    scores: Float32Array.from(scores ?? { length: count }, (score) => score ?? 0),
+    kinds,
+  };
+}

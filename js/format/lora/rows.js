@@ -1,0 +1,33 @@
+/** Rows of adapters in the order of the model's. */
+import { pick } from '../bq4/tensor-views.js';
+
+/** @import { InTensor } from '../checkpoint-tensors.js' */
+
+/**
+ * Rows of q or k, head by head, whose pairs of rotary positions lie otherwise: "half" apart, or "adjacent".
+ * @param {InTensor} b @param {Record<string, any>} config  of the model @param {string} pairs  how they lie in `b`
+ */
+export function turned(b, { head_dim: dim, rope_dim: rotated }, pairs) {
+  const half = rotated / 2;
+  return pick(
+    b,
+    Array.from({ length: b.dims[0] }, (_, row) => {
+      const i = row % dim;
+      if (i >= rotated) return row;
+      return row - i + (pairs === 'half' ? (i % 2) * half + (i >> 1) : 2 * (i % half) + Math.floor(i / half));
+    }),
+  );
+}
+
+/** Columns as rows. @param {InTensor} b @returns {InTensor} */
+export const transposed = (b) => ({
+  dims: [b.dims[1], b.dims[0]],
+  async read(row, rows) {
+    const [height, width] = b.dims;
+    const all = await b.read(0, height);
+    return Float32Array.from(
+      { length: rows * height },
+      (_, i) => all[(i % height) * width + row + Math.floor(i / height)],
+    );
+  },
+});

@@ -1,0 +1,117 @@
+/** Reads safetensors files: a u64 length, a JSON header of that length, then the tensors' bytes. */
+import { BqError } from '../shared/errors.js';
+import { readRange } from '../storage/sources/read.js';
+import { DTYPES, floatRows } from './checkpoint-tensors.js';
+
+/** Larger headers are no headers. */
+const MAX_HEADER = 100_000_000;
+
+/** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
+
+/** @param {ByteSource} file @returns {Promise<{ header: Record<string, any>, start: number }>} */
+async function readHeader(file) {
+  const first = await readRange(file, 0, 8);
+  const bad = (/** @type {string} */ why, offset = 0) =>
+    new BqError('FORMAT', `${file.name} is no safetensors file: ${why}`, { offset });
+  if (first.length < 8) throw bad('it is too short');
+  const length = Number(new DataView(first.buffer).getBigUint64(0, true));
+  if (length < 2 || length > MAX_HEADER || 8 + length > file.size) throw bad(`its header would have ${length} bytes`);
+  const text = new TextDecoder().decode(await readRange(file, 8, 8 + length));
+  let header;
+  try {
+    header = JSON.parse(text);
+  } catch (cause) {
+    throw bad(`its header is no JSON (${/** @type {Error} */ (cause).message})`, 8);
+  }
+  if (header === null || typeof header !== 'object' || Array.isArray(header)) throw bad('its header is no object', 8);
+  return { header, start: 8 + length };
+}
+
+/** @param {unknown} v */
+const isSize = (v) => Number.isSafeInteger(v) && /** @type {number} */ (v) >= 0;
+
+/**
+ * Each byte behind the header belongs to one tensor, as the safetensors library has it: bytes between them could hide another
+ * file, and tensors that overlap could make a small file a large model. FORMAT.
+ * @param {ByteSource} file @param {{ name: string, from: number, to: number }[]} entries @param {number} start  where the header ends
+ */
+function checkPlaces(file, entries, start) {
+  let end = start;
+  for (const { name, from, to } of entries.toSorted((a, b) => a.from - b.from || a.to - b.to)) {
+    if (from !== end)
+      throw new BqError(
+        'FORMAT',
+        from > end
+          ? `${file.name} has ${from - end} bytes in front of tensor "${name}" that belong to no tensor`
+          : `tensor "${name}" of ${file.name} overlaps another by ${end - from} bytes`,
+        { offset: end, hint: 'save the file again' },
+      );
+    end = to;
+  }
+  if (end !== file.size)
+    throw new BqError('FORMAT', `${file.name} has ${file.size - end} bytes behind its last tensor`, {
+      offset: end,
+      hint: 'fetch or save the file again',
+    });
+}
+
+/**
+ * What its header lists. FORMAT.
+ * @param {ByteSource} file
+ * @returns {Promise<{ entries: { name: string, dtype: string, shape: number[], from: number, to: number }[], metadata: Record<string, string> }>}  from, to: in the file
+ */
+export async function listSafetensors(file) {
+  const { header, start } = await readHeader(file);
+  const entries = Object.entries(header)
+    .filter(([name]) => name !== '__metadata__')
+    .map(([name, entry]) => {
+      const fail = (/** @type {string} */ why) =>
+        new BqError('FORMAT', `tensor "${name}" of ${file.name} ${why}`, { offset: 8 });
+      const { dtype, shape, data_offsets: offsets } = entry ?? {};
+      if (
+        typeof dtype !== 'string' ||
+        !Array.isArray(shape) ||
+        !shape.every(isSize) ||
+        !Array.isArray(offsets) ||
+        offsets.length !== 2 ||
+        !offsets.every(isSize)
+      )
+        throw fail('has no proper dtype, shape and data_offsets');
+      const [from, to] = offsets;
+      if (from > to || start + to > file.size) throw fail(`lies at ${from}…${to}, outside the file`);
+      return { name, dtype, shape, from: start + from, to: start + to };
+    });
+  checkPlaces(file, entries, start);
+  return { entries, metadata: header.__metadata__ ?? {} };
+}
+
+/**
+ * Its tensors by name. Those of integer types come as null: weights they are not. FORMAT, UNSUPPORTED.
+ * @param {ByteSource} file
+ * @returns {Promise<{ tensors: Map<string, import('./checkpoint-tensors.js').InTensor | null>, metadata: Record<string, string> }>}
+ */
+export async function readSafetensors(file) {
+  const { entries, metadata } = await listSafetensors(file);
+  /** @type {Map<string, import('./checkpoint-tensors.js').InTensor | null>} */
+  const tensors = new Map();
+  for (const { name, dtype, shape, from, to } of entries) {
+    if (!Object.hasOwn(DTYPES, dtype)) {
+      if (/^(I|U|BOOL)/.test(dtype)) {
+        tensors.set(name, null);
+        continue;
+      }
+      throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} is of type ${dtype}`, {
+        hint: `convert reads ${Object.keys(DTYPES).join(', ')}`,
+      });
+    }
+    const count = shape.reduce((a, b) => a * b, 1);
+    if (count * DTYPES[dtype] !== to - from)
+      throw new BqError(
+        'FORMAT',
+        `tensor "${name}" of ${file.name} has ${to - from} bytes, not the ${count * DTYPES[dtype]} of its shape`,
+        { offset: 8 },
+      );
+    tensors.set(name, floatRows(file, from, dtype, shape));
+  }
+  return { tensors, metadata };
+}

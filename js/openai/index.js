@@ -1,5 +1,0 @@
-/** Calls in OpenAI's shapes, made of `model.reply`, `model.generate` and `model.embed`. Loaded when first asked for. */
-export { chat } from './chat.js';
-export { completions } from './completions.js';
-export { embeddings } from './embeddings.js';
-export { runTools } from './run-tools.js';

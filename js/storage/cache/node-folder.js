@@ -1,0 +1,117 @@
+/** A directory, in Node. */
+import { nodeModule } from '../../shared/node.js';
+import { Disk } from './disk.js';
+
+/** @import { Folder, Handle, Tree } from './disk.js' */
+
+/** Null where there is nothing of that name. @template T @param {Promise<T>} promise @returns {Promise<T | null>} */
+const unlessMissing = (promise) =>
+  promise.catch((error) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+
+/** @param {any} file  FileHandle @returns {Handle} */
+const handleOf = (file) => ({
+  read: async (into, at) => {
+    let done = 0;
+    while (done < into.length) {
+      const { bytesRead } = await file.read(into, done, into.length - done, at + done);
+      if (!bytesRead) break;
+      done += bytesRead;
+    }
+    return done;
+  },
+  write: async (bytes, at) => {
+    for (let done = 0; done < bytes.length;)
+      done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
+  },
+  close: () => file.close(),
+});
+
+/** @param {any} fs  node:fs/promises @param {(name: string) => string} path @returns {Folder} */
+const fileFolder = (fs, path) => ({
+  names: () => fs.readdir(path('')),
+  async stat(name) {
+    const found = await unlessMissing(fs.stat(path(name)));
+    return found && { size: found.size, date: found.mtimeMs };
+  },
+  bytes: (name) => unlessMissing(fs.readFile(path(name))),
+  put: (name, bytes) => fs.writeFile(path(name), bytes),
+  remove: (name) => fs.rm(path(name), { force: true }),
+  locate: async (name) => path(name),
+  async edit(name) {
+    const { O_CREAT, O_RDWR } = fs.constants;
+    return handleOf(await fs.open(path(name), O_RDWR | O_CREAT, 0o644));
+  },
+  async view(name) {
+    const file = await unlessMissing(fs.open(path(name), 'r'));
+    return file && handleOf(file);
+  },
+});
+
+/** @param {number} pid */
+function lives(pid) {
+  try {
+    globalThis.process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return /** @type {any} */ (error).code === 'EPERM';
+  }
+}
+
+/** Milliseconds in which whoever makes a lock has written its number. */
+const NAMELESS_MS = 2000;
+
+/** @param {string} name @param {string} path */
+export async function openFiles(name, path) {
+  const [fs, { join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
+  const root = join(path, name);
+  await fs.mkdir(root, { recursive: true });
+
+  /** Whether another process has this lock. @param {string} file */
+  async function held(file) {
+    const text = await unlessMissing(fs.readFile(file, 'utf8'));
+    if (text === null) return false;
+    const owner = Number(text);
+    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && lives(owner); // or it was a thread of ours
+    // No number: it is being made now, or whoever made it was killed before it was written.
+    const found = await unlessMissing(fs.stat(file));
+    return found !== null && Math.abs(Date.now() - found.mtimeMs) < NAMELESS_MS;
+  }
+
+  /** A file with the number of the process that writes. @param {string} key @returns {Promise<(() => Promise<void>) | null>} */
+  async function lock(key) {
+    const file = join(root, `${key}.lock`);
+    for (let tries = 2; tries > 0; tries--) {
+      try {
+        await fs.writeFile(file, String(globalThis.process.pid), { flag: 'wx' });
+        return () => fs.rm(file, { force: true });
+      } catch (error) {
+        if (/** @type {any} */ (error).code !== 'EEXIST') throw error;
+      }
+      if (await held(file)) return null;
+      await fs.rm(file, { force: true });
+    }
+    return null;
+  }
+
+  /** @type {Tree} */
+  const tree = {
+    name: 'file',
+    perSegment: 64,
+    lock,
+    keys: async () =>
+      (await fs.readdir(root, { withFileTypes: true }))
+        .filter((/** @type {any} */ e) => e.isDirectory())
+        .map((/** @type {any} */ e) => e.name),
+    async folder(key, create = false) {
+      const folder = join(root, key);
+      if (create) await fs.mkdir(folder, { recursive: true });
+      else if (!(await unlessMissing(fs.stat(folder)))) return null;
+      return fileFolder(fs, (file) => join(folder, file));
+    },
+    remove: (key) => fs.rm(join(root, key), { recursive: true, force: true }),
+  };
+  return new Disk(tree);
+}

@@ -1,0 +1,152 @@
+/** Reads of any part of a file, at any time, for as long as a model is open. In the engine's thread or in io-worker.js. */
+import { BqError } from '../../shared/errors.js';
+import { nodeModule } from '../../shared/node.js';
+
+/** @import { FilePart } from '../sources/types.js' */
+/** @import { Source } from '../../shared/types.js' */
+
+/**
+ * @typedef {object} Reader
+ * @property {boolean} fills  `read` fills memory that it is given; otherwise it brings its own
+ * @property {(offset: number, bytes: number, into: () => Uint8Array) => Promise<Uint8Array>} read  `into`: where to,
+ *   asked for only by those that fill. READ.
+ * @property {() => Promise<void>} close
+ */
+
+/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes */
+export async function readInto(reader, wasm, offset, at, bytes) {
+  const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes));
+  if (!reader.fills && wasm.alive) wasm.bytes(at, bytes).set(piece);
+}
+
+/** @param {string} name @param {number} offset @param {unknown} cause */
+const failure = (name, offset, cause) =>
+  new BqError('READ', `${name} can't be read any more: ${cause instanceof Error ? cause.message : cause}`, {
+    offset,
+    cause,
+  });
+
+/** @param {string} name @param {number} offset @param {number} got @param {number} wanted */
+function checkLength(name, offset, got, wanted) {
+  if (got !== wanted) throw failure(name, offset, `${got} of ${wanted} bytes are there`);
+}
+
+/** @param {Blob} blob @returns {Reader} */
+function blobReader(blob) {
+  const name = 'name' in blob ? String(blob.name) : 'a Blob';
+  return {
+    fills: false,
+    async read(offset, bytes) {
+      let buffer;
+      try {
+        buffer = await blob.slice(offset, offset + bytes).arrayBuffer();
+      } catch (cause) {
+        throw failure(name, offset, cause);
+      }
+      checkLength(name, offset, buffer.byteLength, bytes);
+      return new Uint8Array(buffer);
+    },
+    async close() {},
+  };
+}
+
+/** @param {string} path @returns {Promise<Reader>} */
+async function fileReader(path) {
+  const { open } = await nodeModule('fs/promises');
+  const file = await open(path.startsWith('file:') ? new URL(path) : path).catch((/** @type {Error} */ cause) => {
+    throw failure(path, 0, cause);
+  });
+  return {
+    fills: true,
+    async read(offset, bytes, into) {
+      const target = into();
+      for (let done = 0; done < bytes;) {
+        const { bytesRead } = await file
+          .read(target, done, bytes - done, offset + done)
+          .catch((/** @type {Error} */ cause) => {
+            throw failure(path, offset, cause);
+          });
+        if (!bytesRead) checkLength(path, offset, done, bytes);
+        done += bytesRead;
+      }
+      return target;
+    },
+    close: () => file.close(),
+  };
+}
+
+/** @typedef {{ read: (into: Uint8Array, at: { at: number }) => number, close: () => void, mode?: string }} SyncHandle */
+
+/** Fills `into` from `at` on; and its end. @param {FilePart['handle']} handle @returns {Promise<{ read: (at: number, into: Uint8Array) => Promise<number>, close: () => unknown }>} */
+async function openHandle(handle) {
+  if (typeof handle === 'string') {
+    const { read, close } = await fileReader(handle);
+    return { read: async (at, into) => (await read(at, into.length, () => into)).length, close };
+  }
+  /** @type {SyncHandle | null} */
+  let sync = null;
+  try {
+    sync = await /** @type {any} */ (handle).createSyncAccessHandle({ mode: 'read-only' });
+    if (sync?.mode !== 'read-only') {
+      sync?.close(); // it would keep other tabs out
+      sync = null;
+    }
+  } catch {
+    // Not in this thread, or not with this file: a File does, more slowly.
+  }
+  const file = sync ? null : await handle.getFile();
+  return {
+    read: async (/** @type {number} */ at, /** @type {Uint8Array} */ into) => {
+      if (sync) return sync.read(into, { at });
+      const bytes = new Uint8Array(await /** @type {File} */ (file).slice(at, at + into.length).arrayBuffer());
+      into.set(bytes);
+      return bytes.length;
+    },
+    close: () => sync?.close(),
+  };
+}
+
+/** @param {FilePart} part */
+const nameOf = ({ handle }) => (typeof handle === 'string' ? handle : handle.name);
+
+/** A file that lies in one file or several. @param {FilePart[]} parts  one after the other @returns {Promise<Reader>} */
+export async function partsReader(parts) {
+  const open = await Promise.all(parts.map(({ handle }) => openHandle(handle)));
+  return {
+    fills: true,
+    async read(offset, bytes, into) {
+      const target = into();
+      for (const [i, part] of parts.entries()) {
+        const from = Math.max(offset, part.offset);
+        const to = Math.min(offset + bytes, part.offset + part.bytes);
+        if (from >= to) continue;
+        const got = await open[i]
+          .read(part.at + from - part.offset, target.subarray(from - offset, to - offset))
+          .catch((cause) => {
+            throw failure(nameOf(part), from, cause);
+          });
+        checkLength(nameOf(part), from, got, to - from);
+      }
+      return target;
+    },
+    close: async () => void (await Promise.all(open.map((each) => each.close()))),
+  };
+}
+
+/** @param {Uint8Array} bytes @returns {Reader} */
+const bytesReader = (bytes) => ({
+  fills: false,
+  read: async (offset, length) => bytes.subarray(offset, offset + length),
+  async close() {},
+});
+
+/** @param {Source} source  one that `canPage` (plan.js) @returns {Promise<Reader>} */
+export async function openReader(source) {
+  if (source.kind === 'blob') return blobReader(source.blob);
+  if (source.kind === 'bytes') return bytesReader(source.bytes);
+  if (source.kind === 'handle') return partsReader([{ handle: source.handle, offset: 0, bytes: Infinity, at: 0 }]);
+  if (source.kind === 'parts') return partsReader(source.parts);
+  if (source.kind === 'several')
+    throw new BqError('ARGUMENT', 'several files are read from their copy in a cache only');
+  return fileReader(source.kind === 'url' ? source.url : source.path);
+}

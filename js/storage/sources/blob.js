@@ -1,0 +1,35 @@
+import { BqError } from '../../shared/errors.js';
+import { streamOf } from './local.js';
+
+/** @import { ByteSource, Source } from './types.js' */
+
+/** READ. @param {FileSystemFileHandle} handle */
+const fileOf = (handle) =>
+  handle.getFile().catch((cause) => {
+    throw new BqError('READ', `${handle.name} can't be read: ${cause.message}`, { cause });
+  });
+
+/**
+ * @param {Extract<Source, { kind: 'blob' | 'handle' }>} source
+ * @returns {Promise<ByteSource>}
+ */
+export async function openBlob(source) {
+  const blob = source.kind === 'blob' ? source.blob : await fileOf(source.handle);
+  const name = 'name' in blob ? String(blob.name) : 'a Blob';
+  return {
+    name,
+    size: blob.size,
+    remote: false,
+    type: blob.type,
+    // A file that was written since is another version of it.
+    tag: 'lastModified' in blob ? String(blob.lastModified) : '',
+    stream: streamOf(blob.size, async (offset, end) => {
+      try {
+        return new Uint8Array(await blob.slice(offset, end).arrayBuffer());
+      } catch (cause) {
+        throw new BqError('READ', `${name} can't be read any more`, { offset, cause });
+      }
+    }),
+    async close() {},
+  };
+}

@@ -1,0 +1,52 @@
+/** Files in Node. */
+import { BqError } from '../../shared/errors.js';
+import { nodeModule } from '../../shared/node.js';
+import { streamOf } from './local.js';
+
+/** @import { ByteSource } from './types.js' */
+
+/**
+ * @param {string} path  a path or a file: address
+ * @returns {Promise<ByteSource>}
+ */
+export async function openFile(path) {
+  const { open } = await nodeModule('fs/promises');
+  const fail = (/** @type {unknown} */ cause, offset = -1) =>
+    new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      offset: offset < 0 ? null : offset,
+      hint: 'check the path and its permissions',
+    });
+  let file;
+  let stat;
+  try {
+    file = await open(path.startsWith('file:') ? new URL(path) : path);
+    stat = await file.stat();
+  } catch (cause) {
+    await file?.close();
+    throw fail(cause);
+  }
+  const { size } = stat;
+  if (stat.isDirectory()) {
+    await file.close();
+    throw new BqError('READ', `${path} is a folder, not a file`, {
+      hint: `convert a folder of Hugging Face's first: npx bq4 convert ${path} model.bq4`,
+    });
+  }
+  return {
+    name: path,
+    size,
+    remote: false,
+    type: '',
+    tag: String(stat.mtimeMs), // a file that was written since is another version of it
+    stream: streamOf(size, async (offset, end) => {
+      try {
+        const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);
+        return buffer.subarray(0, bytesRead);
+      } catch (cause) {
+        throw fail(cause, offset);
+      }
+    }),
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,44 @@
+/** What all read from sources. */
+import { BqError } from '../../shared/errors.js';
+
+/** @import { ByteSource } from './types.js' */
+
+/**
+ * The bytes from `offset` up to `end` in one piece, fewer only at the end of the file.
+ * @param {ByteSource} source
+ * @param {number} offset
+ * @param {number} end
+ * @param {AbortSignal} [signal]
+ * @param {Uint8Array[]} [pieces]  what is to come before it
+ */
+export async function readRange(source, offset, end, signal, pieces = []) {
+  let length = pieces[0]?.length ?? 0;
+  for await (const piece of source.stream(offset, end, signal)) {
+    pieces.push(piece.slice());
+    length += piece.length;
+  }
+  const all = new Uint8Array(length);
+  length = 0;
+  for (const piece of pieces) {
+    all.set(piece, length);
+    length += piece.length;
+  }
+  return all;
+}
+
+/**
+ * The first bytes of a file, of which `head` is known. TRUNCATED.
+ * @param {ByteSource} source
+ * @param {Uint8Array} head
+ * @param {number} end
+ * @param {AbortSignal} [signal]
+ */
+export async function readFirst(source, head, end, signal) {
+  if (head.length >= end) return head.subarray(0, end);
+  const bytes = await readRange(source, head.length, end, signal, [head]);
+  if (bytes.length < end)
+    throw new BqError('TRUNCATED', `${source.name} ends after ${bytes.length} bytes, in the middle of its header`, {
+      offset: bytes.length,
+    });
+  return bytes;
+}

@@ -1,0 +1,135 @@
+/** What a text is held to, compiled: `responseFormat` becomes rules over bytes. Loaded when first asked for. */
+import { ofRegex, ofTexts } from './dfa.js';
+import { refused } from './failure.js';
+import { onDemand } from '../../shared/errors.js';
+import { isNestedTooDeeply, MOST_NESTED } from '../../shared/nesting.js';
+import { shown } from '../../shared/quote-value.js';
+import { Rules } from './ir.js';
+import { parseRegex } from './regex.js';
+import { Writer } from './text.js';
+import { withStepBound } from './work.js';
+
+export { Machine } from './machine.js';
+
+/** @import { ResponseFormat } from '../../shared/types.js' */
+/** @import { Dfa } from './dfa.js' */
+
+/** Texts of an automaton. @param {Dfa} dfa */
+function whole(dfa) {
+  const rules = new Rules();
+  const root = rules.rule('text');
+  new Writer(rules).dfa(rules.start(root), dfa, rules.state(true), false);
+  return rules.encode(root);
+}
+
+/** @param {string | RegExp} pattern */
+function regex(pattern) {
+  const { source, flags } = pattern instanceof RegExp ? pattern : { source: pattern, flags: '' };
+  const unknown = [...flags].find((flag) => !'su'.includes(flag));
+  if (unknown) throw refused(`the regular expression has the flag ${unknown}: only s and u are supported`);
+  if (typeof source !== 'string') throw refused('a regex needs a pattern: a text or a RegExp');
+  return whole(ofRegex(parseRegex(source, { dotAll: flags.includes('s') })));
+}
+
+/** @param {unknown} choices */
+function choice(choices) {
+  if (!Array.isArray(choices) || !choices.length || !choices.every((one) => typeof one === 'string' && one))
+    throw refused('choices must be a list of texts, none of them empty');
+  return whole(ofTexts(choices));
+}
+
+const schemas = () => onDemand(import('./schema/index.js'));
+
+/** What each type of format may say. @type {Map<unknown, string[]>} */
+const MEMBERS = new Map([
+  ['text', []],
+  ['json_object', ['schema']],
+  ['json_schema', ['schema', 'json_schema', 'parts', 'name', 'description', 'strict']],
+  ['regex', ['pattern']],
+  ['grammar', ['grammar']],
+  ['choice', ['choices']],
+]);
+/** What OpenAI has beside a schema. */
+const NAMED = ['name', 'description', 'strict', 'schema'];
+
+/** GRAMMAR: there is something that would be passed over. @param {string} what @param {any} value @param {string[]} members */
+function checkMembers(what, value, members) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused(`${what} must be an object`);
+  const unknown = Object.keys(value).find((name) => value[name] !== undefined && !members.includes(name));
+  if (unknown !== undefined)
+    throw refused(`${what} has an unknown member "${unknown}"`, `it may have ${members.join(', ')}`);
+}
+
+/** The schema of a format. GRAMMAR: there are two, or none. @param {any} format */
+function schemaOf(format) {
+  const named = format.json_schema;
+  if (named === undefined) return format.schema;
+  checkMembers('responseFormat.json_schema', named, NAMED);
+  if (format.schema !== undefined)
+    throw refused('responseFormat has a schema in "schema" and one in "json_schema"', 'leave one of them out');
+  return named.schema;
+}
+
+/**
+ * Rules over bytes, and what of the format was passed over because it says nothing of texts.
+ * @typedef {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }} Compiled
+ */
+
+/**
+ * GRAMMAR: it is wrong, not supported, too large, or nothing satisfies it.
+ * @param {any} format  a ResponseFormat; with `parts`, a list of schemas, each with references of its own: in `schema`,
+ *   `{ $ref: 'part:0' }` is the first of them
+ * @returns {Promise<Compiled>}
+ */
+export async function compile(format) {
+  if (isNestedTooDeeply(format)) throw refused(`responseFormat is nested deeper than ${MOST_NESTED} levels`);
+  const members = MEMBERS.get(format.type);
+  if (!members)
+    throw refused(
+      `responseFormat has no type ${shown(format.type)}`,
+      'it is one of text, json_object, json_schema, regex, grammar, choice',
+    );
+  checkMembers('responseFormat', format, ['type', ...members]);
+  /** @param {() => Uint8Array<ArrayBuffer>} rules @returns {Compiled} */
+  const alone = (rules) => ({ bytes: withStepBound(rules), warnings: [] });
+  switch (format.type) {
+    case 'regex':
+      return alone(() => regex(format.pattern));
+    case 'choice':
+      return alone(() => choice(format.choices));
+    case 'grammar': {
+      const { compileGbnf } = await onDemand(import('./gbnf.js'));
+      return alone(() => compileGbnf(format.grammar));
+    }
+    case 'json_object': {
+      const { compileSchema } = await schemas();
+      const { schema = true } = format;
+      const object = { allOf: [{ type: 'object' }, { $ref: 'part:0' }] };
+      return withStepBound(() =>
+        schema === true ? compileSchema({ type: 'object' }) : compileSchema(object, [schema]),
+      );
+    }
+    case 'json_schema': {
+      const { compileSchema } = await schemas();
+      return withStepBound(() => compileSchema(schemaOf(format), format.parts));
+    }
+    default:
+      throw refused('responseFormat of the type "text" holds a text to nothing', 'leave it out');
+  }
+}
+
+/** Of a text that is made of parts, as engines compose them. GRAMMAR. @param {import('./sequence.js').Node} node @returns {Promise<Compiled>} */
+export async function compileParts(node) {
+  const { compileSequence } = await onDemand(import('./sequence.js'));
+  return withStepBound(() => compileSequence(node));
+}
+
+/** A format's identity: equal texts are equal formats. GRAMMAR: it is no JSON. @param {any} format */
+export function keyOf(format) {
+  try {
+    return JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));
+  } catch (cause) {
+    const what = cause instanceof RangeError ? 'is nested too deep' : 'is no JSON: it contains itself, or a BigInt';
+    throw refused(`the format ${what}`, 'write a schema that contains itself by $ref');
+  }
+}

@@ -1,0 +1,561 @@
+/**
+ * Each keyword of JSON Schema by itself: the shapes of values that keep to it (`yes`) and of those that don't (`no`). A
+ * schema holds where all of its keywords do, and doesn't where one of them doesn't.
+ */
+import { ANY, ofRegex, without } from '../dfa.js';
+import { refused, tooLarge } from '../failure.js';
+import { shown } from '../../../shared/quote-value.js';
+import { parseRegex } from '../regex.js';
+import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
+import { isObject } from './registry.js';
+import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
+
+/** @import { Dfa } from '../dfa.js' */
+/** @import { Known, Shape, Sub } from './shapes.js' */
+
+/**
+ * What a keyword asks of the whole: shapes of other schemas, their numbers.
+ * @typedef {object} Context
+ * @property {(schema: any) => Shape[]} yes
+ * @property {(schema: any) => Shape[]} no
+ * @property {(schema: any) => Sub} sub
+ * @property {(schema: any) => Sub} notSub
+ * @property {(ref: string, from: any) => any} target  schema
+ * @property {(ref: string, from: any) => any} dynamicTarget
+ * @property {(pattern: any) => Dfa} pattern  texts of it
+ * @property {(warning: string) => void} warn  of what is passed over
+ * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere: what `yes` tells of a schema may be less than holds
+ * @property {boolean} containsEvaluates  not in draft 2019-09
+ */
+
+/** @typedef {(value: any, context: Context, schema: any) => Shape[]} Side */
+
+/** A shape with some facts. @param {string[] | undefined} types @param {(s: Shape) => void} set @returns {Shape[]} */
+function one(types, set) {
+  const s = shape(types);
+  set(s);
+  return [s];
+}
+
+/** @param {string} name @param {any} value @param {(value: any) => boolean} is @param {string} what */
+function must(name, value, is, what) {
+  if (!is(value)) throw refused(`${name} must be ${what}`);
+}
+
+const isNumber = (/** @type {any} */ v) => typeof v === 'number' && Number.isFinite(v);
+const isCount = (/** @type {any} */ v) => isNumber(v) && v >= 0 && v % 1 === 0;
+const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => typeof name === 'string');
+const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
+
+/** From here on a limit bounds nothing: no text can reach it. */
+const BEYOND = 2 ** 32 - 1;
+/** A count that is at most so much: Infinity beyond what can be counted. @param {number} v */
+const most = (v) => (v < BEYOND ? v : Infinity);
+/** GRAMMAR: nothing is so long. @param {string} name @param {number} v */
+function least(name, v) {
+  if (v >= BEYOND) throw tooLarge(`${name} ${v}`);
+  return v;
+}
+
+/** A count on one type: at most so many, or at least. @param {string} name @param {'string' | 'array' | 'object'} type @returns {[string, { yes: Side, no: Side }]} */
+const count = (name, type) =>
+  limit(
+    name,
+    type,
+    name.startsWith('max') ? (s, v) => (s[type].max = most(v)) : (s, v) => (s[type].min = least(name, v)),
+    name.startsWith('max') ? (s, v) => (s[type].min = least(name, v) + 1) : (s, v) => (s[type].max = most(v) - 1),
+  );
+
+/** A number on one type. @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [is] @returns {[string, { yes: Side, no: Side }]} */
+const limit = (name, type, yes, no, is = isCount) => [
+  name,
+  {
+    yes: (v) => (
+      must(name, v, is, is === isCount ? 'a whole number, not negative' : 'a number'),
+      one(undefined, (s) => yes(s, v))
+    ),
+    no: (v) => one([type], (s) => no(s, v)),
+  },
+];
+
+/**
+ * A limit of numbers, and the same without the limit itself. In draft 4 the second is a boolean beside the first.
+ * @param {string} name @param {string} exclusive
+ * @param {{ in: 'min' | 'max', out: 'above' | 'below' }} inside @param {{ in: 'min' | 'max', out: 'above' | 'below' }} beyond  what isn't within it
+ * @returns {[string, { yes: Side, no: Side }][]}
+ */
+function bound(name, exclusive, inside, beyond) {
+  const flag = (/** @type {any} */ schema) => schema[exclusive] === true;
+  const plain = limit(
+    exclusive,
+    'number',
+    (s, v) => (s.number[inside.out] = v),
+    (s, v) => (s.number[beyond.in] = v),
+    isNumber,
+  )[1];
+  const boolean = (/** @type {any} */ v) => typeof v === 'boolean';
+  return [
+    [
+      name,
+      {
+        yes: (v, c, schema) => (
+          must(name, v, isNumber, 'a number'),
+          one(undefined, (s) => (s.number[flag(schema) ? inside.out : inside.in] = v))
+        ),
+        no: (v, c, schema) => one(['number'], (s) => (s.number[flag(schema) ? beyond.in : beyond.out] = v)),
+      },
+    ],
+    [
+      exclusive,
+      {
+        yes: (v, c, schema) => (boolean(v) ? [shape()] : plain.yes(v, c, schema)),
+        no: (v, c, schema) => (boolean(v) ? [] : plain.no(v, c, schema)),
+      },
+    ],
+  ];
+}
+
+/** @param {any[]} values */
+const byText = (values) => new Map(values.map((value) => [canonical(value), value]));
+
+/** OpenAPI's `nullable` is a type more. @param {any} type @param {any} schema */
+const typesOf = (type, schema) => (schema.nullable === true ? [type, 'null'].flat() : type);
+
+/** Shapes of named types. @param {any} names @param {boolean} not */
+function ofTypes(names, not) {
+  const all = [names].flat();
+  for (const name of all)
+    if (![...TYPES, 'integer'].includes(name)) throw refused(`expected the name of a type, found ${shown(name)}`);
+  const plain = TYPES.filter(
+    (type) => all.includes(type) !== not && !(not && type === 'number' && all.includes('integer')),
+  );
+  const shapes = plain.length ? [shape(plain)] : [];
+  const integers = all.includes('integer') && !all.includes('number');
+  if (integers) shapes.push(...one(['number'], (s) => (s.number[not ? 'fraction' : 'integer'] = true)));
+  return shapes;
+}
+
+/** Texts of a pattern. @param {any} pattern */
+export function patternDfa(pattern) {
+  must('a pattern', pattern, (v) => typeof v === 'string', 'a text');
+  return ofRegex(parseRegex(pattern), { search: true });
+}
+
+/** @param {string} name @param {any} value @param {any} schema */
+function arrayOf(name, value, schema) {
+  const s = shape();
+  const tuple = schema.prefixItems ?? (Array.isArray(schema.items) ? schema.items : []);
+  must(name, tuple, Array.isArray, 'a list');
+  return { s, tuple };
+}
+
+/** A list of schemas, and what comes behind them. @param {string} name @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
+function items(name, value, context, schema, part) {
+  const { s, tuple } = arrayOf(name, value, schema);
+  if (part === 'prefix') [s.array.prefix, s.array.evaluated.count] = [tuple.map(context.sub), tuple.length];
+  else [s.array.prefix, s.array.rest, s.array.evaluated.all] = [tuple.map(() => TRUE), context.sub(value), true];
+  return [s];
+}
+
+/** Some item is wrong. @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
+function notItems(value, context, schema, part) {
+  const { tuple } = arrayOf('items', value, schema);
+  if (part === 'prefix')
+    return tuple.flatMap((/** @type {any} */ item, /** @type {number} */ i) =>
+      one(['array'], (s) => ([s.array.prefix, s.array.min] = [[...Array(i).fill(TRUE), context.notSub(item)], i + 1])),
+    );
+  const wrong = { sub: context.notSub(value), from: tuple.length, min: 1, max: Infinity };
+  return one(['array'], (s) => (s.array.contains = [wrong]));
+}
+
+/** How many items what `contains` says must hold of. @param {any} schema */
+function timesOf({ minContains = 1, maxContains = BEYOND }) {
+  must('minContains', minContains, isCount, 'a whole number, not negative');
+  must('maxContains', maxContains, isCount, 'a whole number, not negative');
+  return { min: least('minContains', minContains), max: most(maxContains) };
+}
+
+/** @param {any} schema */
+const known = (schema) => ({
+  names: Object.keys(schema.properties ?? {}),
+  patterns: Object.keys(schema.patternProperties ?? {}),
+});
+
+/** @param {any} schema @returns {any[] | null} */
+const listed = (schema) => (Array.isArray(schema.enum) ? schema.enum : 'const' in schema ? [schema.const] : null);
+
+/** What a property's schema says at once. @param {any} schema @param {Context} context @returns {Known | null} */
+function seen(schema, context) {
+  for (let hops = 0; hops < 8 && isObject(schema); hops++) {
+    const values = listed(schema);
+    if (values) return { only: new Set(values.map(canonical)), not: new Set() };
+    if (typeof schema.$ref !== 'string') return null;
+    schema = context.target(schema.$ref, schema);
+  }
+  return null;
+}
+
+/** The same of what isn't of it, if it says nothing else. @param {any} schema @returns {Known | null} */
+function unseen(schema) {
+  const values = isObject(schema) && Object.keys(schema).length === 1 ? listed(schema) : null;
+  return values && { only: null, not: new Set(values.map(canonical)) };
+}
+
+/** With this property, that holds. @param {string} name @param {any} asked @param {Context} context @param {boolean} not */
+function dependency(name, asked, context, not) {
+  const with_ = one(['object'], (s) => s.object.required.add(name));
+  const needs = Array.isArray(asked) ? { required: asked } : asked;
+  if (not) return cross(with_, context.no(needs));
+  const without_ = one(undefined, (s) => s.object.forbidden.add(name));
+  return [...without_, ...cross(with_, context.yes(needs))];
+}
+
+/** @param {string} name @returns {[string, { yes: Side, no: Side }]} */
+const dependencies = (name) => [
+  name,
+  {
+    yes: (v, context) =>
+      Object.entries(v).reduce(
+        (/** @type {Shape[]} */ all, [p, asked]) => cross(all, dependency(p, asked, context, false)),
+        [shape()],
+      ),
+    no: (v, context) => Object.entries(v).flatMap(([p, asked]) => dependency(p, asked, context, true)),
+  },
+];
+
+/** All of some schemas hold. @param {Shape[][]} each */
+const all = (each) => each.reduce(cross, [shape()]);
+
+/** The same, having evaluated nothing: as what fails has, or what some validators don't count. @param {Shape[]} shapes @returns {Shape[]} */
+export function unevaluated(shapes) {
+  const { array, object } = shape();
+  return shapes.map((s) => ({
+    ...s,
+    array: { ...s.array, evaluated: array.evaluated },
+    object: { ...s.object, evaluated: object.evaluated },
+  }));
+}
+
+/** Exactly one of some schemas. @param {any[]} list @param {Context} context */
+function exactlyOne(list, context) {
+  const each = list.map(context.yes);
+  // Of those that exclude each other by type or by a property no more need be asked.
+  const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) =>
+    context.unevaluated || a.some((x) => b.some((y) => merge(x, y)));
+  return each.flatMap((chosen, i) =>
+    all([chosen, ...list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no)]),
+  );
+}
+
+/** @type {Map<string, { yes: Side, no: Side }>} */
+export const KEYWORDS = new Map([
+  [
+    'type',
+    {
+      yes: (v, c, schema) => ofTypes(typesOf(v, schema), false),
+      no: (v, c, schema) => ofTypes(typesOf(v, schema), true),
+    },
+  ],
+  [
+    'enum',
+    {
+      yes: (v) => (
+        must('enum', v, Array.isArray, 'a list'),
+        v.length
+          ? one(
+              TYPES.filter((t) => v.some((/** @type {any} */ x) => typeOf(x) === t)),
+              (s) => (s.values = byText(v)),
+            )
+          : []
+      ),
+      no: (v) => one(undefined, (s) => (s.excluded = byText(v))),
+    },
+  ],
+  [
+    'const',
+    {
+      yes: (v) => one([typeOf(v)], (s) => (s.values = byText([v]))),
+      no: (v) => one(undefined, (s) => (s.excluded = byText([v]))),
+    },
+  ],
+  limit(
+    'multipleOf',
+    'number',
+    (s, v) => (s.number.multiples = [v]),
+    (s, v) => (s.number.notMultiples = [v]),
+    (v) => isNumber(v) && v > 0,
+  ),
+  ...bound('maximum', 'exclusiveMaximum', { in: 'max', out: 'below' }, { in: 'min', out: 'above' }),
+  ...bound('minimum', 'exclusiveMinimum', { in: 'min', out: 'above' }, { in: 'max', out: 'below' }),
+  count('maxLength', 'string'),
+  count('minLength', 'string'),
+  [
+    'pattern',
+    {
+      yes: (v, c) => one(undefined, (s) => (s.string.dfa = c.pattern(v))),
+      no: (v, c) => one(['string'], (s) => (s.string.dfa = without(ANY, c.pattern(v)))),
+    },
+  ],
+  [
+    'format',
+    {
+      yes: (v, c) =>
+        one(undefined, (s) => {
+          must('format', v, (name) => typeof name === 'string', 'a text');
+          const range = NUMBER_FORMATS.get(v);
+          if (range) [s.number.integer, s.number.min, s.number.max] = [true, ...range];
+          const texts = formatTexts(v);
+          if (texts) [s.string.dfa, s.string.max] = [texts.dfa, texts.max];
+          else if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
+        }),
+      no: (v, c) => {
+        // What is passed over always holds.
+        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`not with format "${v}" is not supported`);
+        if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
+        return [];
+      },
+    },
+  ],
+  [
+    'prefixItems',
+    {
+      yes: (v, c, schema) => items('prefixItems', v, c, schema, 'prefix'),
+      no: (v, c, schema) => notItems(v, c, schema, 'prefix'),
+    },
+  ],
+  [
+    'items',
+    {
+      yes: (v, c, schema) => items('items', v, c, schema, Array.isArray(v) ? 'prefix' : 'rest'),
+      no: (v, c, schema) => notItems(v, c, schema, Array.isArray(v) ? 'prefix' : 'rest'),
+    },
+  ],
+  [
+    'additionalItems',
+    {
+      yes: (v, c, schema) => (Array.isArray(schema.items) ? items('additionalItems', v, c, schema, 'rest') : [shape()]),
+      no: (v, c, schema) => (Array.isArray(schema.items) ? notItems(v, c, schema, 'rest') : []),
+    },
+  ],
+  count('maxItems', 'array'),
+  count('minItems', 'array'),
+  [
+    'uniqueItems',
+    {
+      yes: (v) => one(undefined, (s) => (s.array.unique = Boolean(v))),
+      no: (v) => (v ? one(['array'], (s) => (s.array.repeats = true)) : []),
+    },
+  ],
+  [
+    'contains',
+    {
+      yes: (v, c, schema) =>
+        one(undefined, (s) => {
+          const { min, max } = timesOf(schema);
+          s.array.contains = [{ sub: c.sub(v), from: 0, min, max }];
+          // (With a minimum of 0 for some validators it has evaluated nothing.)
+          if (c.containsEvaluates && min > 0) s.array.evaluated.contains = [v];
+        }),
+      no: (v, c, schema) => {
+        const { min, max } = timesOf(schema);
+        const times = (/** @type {number} */ from, /** @type {number} */ to) =>
+          one(['array'], (s) => (s.array.contains = [{ sub: c.sub(v), from: 0, min: from, max: to }]));
+        return [...(min > 0 ? times(0, min - 1) : []), ...(max < Infinity ? times(max + 1, Infinity) : [])];
+      },
+    },
+  ],
+  count('maxProperties', 'object'),
+  count('minProperties', 'object'),
+  [
+    'required',
+    {
+      yes: (v) => (
+        must('required', v, isNames, 'a list of names'),
+        one(undefined, (s) => (s.object.required = new Set(v)))
+      ),
+      no: (v) => v.flatMap((/** @type {string} */ name) => one(['object'], (s) => s.object.forbidden.add(name))),
+    },
+  ],
+  [
+    'properties',
+    {
+      yes: (v, c) => (
+        must('properties', v, isObject, 'an object'),
+        one(undefined, (s) => {
+          for (const [name, schema] of Object.entries(v)) {
+            s.object.properties.set(name, c.sub(schema));
+            s.object.evaluated.names.add(name);
+            const known = seen(schema, c);
+            if (known) s.object.known.set(name, known);
+          }
+        })
+      ),
+      no: (v, c) =>
+        Object.entries(v).flatMap(([name, schema]) =>
+          one(['object'], (s) => {
+            s.object.properties.set(name, c.notSub(schema));
+            s.object.required.add(name);
+            const known = unseen(schema);
+            if (known) s.object.known.set(name, known);
+          }),
+        ),
+    },
+  ],
+  [
+    'patternProperties',
+    {
+      yes: (v, c) => (
+        must('patternProperties', v, isObject, 'an object'),
+        one(undefined, (s) => {
+          s.object.patterns = new Map(Object.entries(v).map(([pattern, schema]) => [pattern, c.sub(schema)]));
+          s.object.evaluated.patterns = new Set(Object.keys(v));
+          s.object.open = true;
+        })
+      ),
+      no: (v, c) =>
+        Object.entries(v).flatMap(([pattern, schema]) =>
+          one(['object'], (s) =>
+            s.object.some.push({ sub: c.notSub(schema), names: [], patterns: [], inside: pattern }),
+          ),
+        ),
+    },
+  ],
+  [
+    'additionalProperties',
+    {
+      yes: (v, c, schema) =>
+        one(undefined, (s) => {
+          s.object.additional = [{ sub: c.sub(v), none: v === false, ...known(schema) }];
+          s.object.evaluated.all = true;
+          s.object.open = v !== false;
+        }),
+      no: (v, c, schema) =>
+        one(['object'], (s) => s.object.some.push({ sub: c.notSub(v), ...known(schema), inside: null })),
+    },
+  ],
+  [
+    'propertyNames',
+    {
+      yes: (v, c) => one(undefined, (s) => s.object.names.push(c.sub(v))),
+      no: () => {
+        throw refused('not with propertyNames is not supported');
+      },
+    },
+  ],
+  dependencies('dependencies'),
+  dependencies('dependentRequired'),
+  dependencies('dependentSchemas'),
+  ['allOf', { yes: (v, c) => (must('allOf', v, isList, 'a list'), all(v.map(c.yes))), no: (v, c) => v.flatMap(c.no) }],
+  ['anyOf', { yes: (v, c) => (must('anyOf', v, isList, 'a list'), v.flatMap(c.yes)), no: (v, c) => all(v.map(c.no)) }],
+  [
+    'oneOf',
+    {
+      yes: (v, c) => (must('oneOf', v, isList, 'a list'), exactlyOne(v, c)),
+      no: (v, c) => [
+        ...all(v.map(c.no)),
+        ...v.flatMap((/** @type {any} */ a, /** @type {number} */ i) =>
+          v.slice(i + 1).flatMap((/** @type {any} */ b) => cross(c.yes(a), c.yes(b))),
+        ),
+      ],
+    },
+  ],
+  ['not', { yes: (v, c) => c.no(v), no: (v, c) => c.yes(v) }],
+  [
+    'if',
+    {
+      yes: (v, c, { then = true, else: other = true }) =>
+        then === true && other === true
+          ? [shape()]
+          : [...cross(then === true ? unevaluated(c.yes(v)) : c.yes(v), c.yes(then)), ...cross(c.no(v), c.yes(other))],
+      no: (v, c, { then = true, else: other = true }) => [
+        ...cross(c.yes(v), c.no(then)),
+        ...cross(c.no(v), c.no(other)),
+      ],
+    },
+  ],
+  ['$ref', { yes: (v, c, schema) => c.yes(c.target(v, schema)), no: (v, c, schema) => c.no(c.target(v, schema)) }],
+  ...['$dynamicRef', '$recursiveRef'].map(
+    (name) =>
+      /** @type {[string, { yes: Side, no: Side }]} */ ([
+        name,
+        {
+          yes: (v, c, schema) => c.yes(c.dynamicTarget(v, schema)),
+          no: (v, c, schema) => c.no(c.dynamicTarget(v, schema)),
+        },
+      ]),
+  ),
+]);
+
+/**
+ * What a schema says of the properties, or items, that none of its other keywords has spoken of: for a shape that those come to, what
+ * it is then.
+ * @type {Map<string, (s: Shape, value: any, context: Context) => Shape>}
+ */
+export const UNEVALUATED = new Map([
+  [
+    'unevaluatedProperties',
+    (s, value, context) => {
+      const { evaluated, additional } = s.object;
+      if (evaluated.all) return s;
+      const [names, patterns] = [[...evaluated.names], [...evaluated.patterns]];
+      return {
+        ...s,
+        object: {
+          ...s.object,
+          additional: [...additional, { sub: context.sub(value), none: value === false, names, patterns }],
+          open: s.object.open || isObject(value),
+          evaluated: { ...evaluated, all: true },
+        },
+      };
+    },
+  ],
+  [
+    'unevaluatedItems',
+    (s, value, context) => {
+      const { evaluated, prefix, rest } = s.array;
+      if (evaluated.all) return s;
+      const sub = context.sub(evaluated.contains.length ? { anyOf: [value, ...evaluated.contains] } : value);
+      const { count } = evaluated;
+      const items = Array.from({ length: Math.max(prefix.length, count) }, (_, i) => prefix[i] ?? rest);
+      return {
+        ...s,
+        array: {
+          ...s.array,
+          prefix: items.map((item, i) => (i < count ? item : andSub(item, sub))),
+          rest: andSub(rest, sub),
+          evaluated: { ...evaluated, all: true },
+        },
+      };
+    },
+  ],
+]);
+
+/** Keywords of other drafts that say something of values, and aren't supported. */
+export const ASSERTIONS = new Set(['disallow', 'divisibleBy', 'extends', 'propertyDependencies']);
+
+/** What says nothing of values, or is read with another keyword. */
+const SILENT = new Set([
+  ...['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$comment', '$vocabulary'],
+  ...['$defs', 'definitions'],
+  ...['title', 'description', 'default', 'examples', 'readOnly', 'writeOnly', 'deprecated'],
+  ...['contentEncoding', 'contentMediaType', 'contentSchema'],
+  ...['then', 'else', 'minContains', 'maxContains'],
+  // What editors, forms and OpenAPI write beside it.
+  ...[
+    'example',
+    'externalDocs',
+    'nullable',
+    'xml',
+    'discriminator',
+    '$default',
+    'propertyOrder',
+    'preferredOrder',
+    'options',
+  ],
+  ...['enumNames', 'enumDescriptions', 'markdownEnumDescriptions', 'markdownDescription', 'deprecationMessage'],
+  ...['errorMessage', 'patternErrorMessage', 'defaultSnippets', 'doNotSuggest', 'suggestSortText', 'scope', 'order'],
+  ...['allowComments', 'allowTrailingCommas', 'fileMatch', 'tsType', 'tsEnumNames', 'javaType', 'meta:enum', 'version'],
+]);
+
+/** Whether a word says nothing of values. What begins with x- is somebody's own. @param {string} name */
+export const isSilent = (name) => SILENT.has(name) || name.startsWith('x-');

@@ -1,0 +1,222 @@
+/** Writes a TOKN section (docs/FORMAT.md, "TOKN"): where every tokenizer that we read from elsewhere ends up. */
+import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
+import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
+
+export const KIND = Object.freeze({ spm: 1, bpe: 2, wordlist: 3, unigram: 4, wordpiece: 5 });
+export const FLAG = Object.freeze({
+  addBos: 1,
+  addEos: 2,
+  addSpace: 4,
+  byteFallback: 8,
+  ignoreMerges: 16,
+  dropSpace: 32,
+  characters: 64,
+  fuseUnknown: 128,
+  double: 256,
+});
+export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
+/** Types of parts. */
+export const PART = Object.freeze({
+  map: 1,
+  prefix: 2,
+  spaces: 3,
+  charsmap: 4,
+  order: 5,
+  compose: 6,
+  replace: 7,
+  stage: 16,
+  words: 17,
+  rules: 18,
+});
+/** Stands for "no such token". */
+export const NONE = 0xffffffff;
+
+/**
+ * @typedef {object} Token
+ * @property {Uint8Array} bytes  raw bytes: SPM's ▁ as a space, byte-level alphabets decoded
+ * @property {number} score      0 unless SPM
+ * @property {number} kind       of TOKEN
+ */
+
+/**
+ * How text is changed and cut before it becomes tokens: a step, in order, or a number (docs/FORMAT.md, TOKN).
+ * @typedef {{ type: number, bytes: Uint8Array }} Part
+ */
+
+/**
+ * A tokenizer as the section stores it.
+ * @typedef {object} Tokenizer
+ * @property {number} kind   of KIND
+ * @property {number} flags  bits of FLAG
+ * @property {string} [split]  byte-level BPE: how text is cut into words, a name of split.js; GPT-2's by default
+ * @property {Part[]} [parts]  instead of `split`
+ * @property {number} bos    id or NONE, as eos, unk and pad
+ * @property {number} eos
+ * @property {number} unk
+ * @property {number} pad
+ * @property {number[]} eog  ids that end generation
+ * @property {Token[]} tokens
+ * @property {[left: number, right: number, id: number][]} merges  in rank order; byte-level BPE only
+ * @property {Packed} [packed]  both again, where nobody may ask for them otherwise
+ */
+
+/**
+ * Tokens and merges as the section has them: a vocabulary of 262,144 as objects takes longer to make than to read.
+ * @typedef {object} Packed
+ * @property {Uint8Array} text    of all tokens
+ * @property {Uint32Array} ends   where each ends in it
+ * @property {Float32Array} scores
+ * @property {Uint8Array} kinds
+ * @property {Uint32Array} merges  three ids each
+ */
+
+const HEADER = 44;
+
+/**
+ * The section's payload. A tokenizer that C would refuse is refused here, with the name of the token.
+ * @param {Tokenizer} tokenizer
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+export function encodeTokenizer(tokenizer) {
+  const { kind, flags, split = DEFAULT_SPLIT, parts, bos, eos, unk, pad, eog } = tokenizer;
+  const packed = tokenizer.packed ?? pack(tokenizer);
+  const { text, ends, scores, kinds, merges } = packed;
+  check(tokenizer, packed);
+  const [E, V] = [eog.length, ends.length];
+  const program = parts ? undefined : encodeSplit(split);
+  const partBytes = parts && encodeParts(parts);
+  const arraysAt = HEADER + (program ? 8 + program.length : (partBytes?.length ?? 0));
+  const kindsAt = arraysAt + 4 * E + 8 * V;
+  const mergesAt = Math.ceil((kindsAt + V) / 4) * 4;
+  const textAt = mergesAt + 4 * merges.length;
+  const out = new Uint8Array(textAt + text.length);
+  const view = new DataView(out.buffer);
+  let at = 0;
+  const u32 = (/** @type {number} */ value) => {
+    view.setUint32(at, value, true);
+    at += 4;
+  };
+  [kind, flags, program ? 1 : parts ? 2 : 0, bos, eos, unk, pad, E, V, merges.length / 3, text.length].forEach(u32);
+  if (program) {
+    [0, program.length / SPLIT_ITEM_BYTES].forEach(u32);
+    out.set(program, at);
+  }
+  if (partBytes) out.set(partBytes, at);
+  at = arraysAt;
+  eog.forEach(u32);
+  ends.forEach(u32);
+  scores.forEach((score, i) => view.setFloat32(at + 4 * i, score, true));
+  out.set(kinds, kindsAt);
+  at = mergesAt;
+  merges.forEach(u32);
+  out.set(text, textAt);
+  return out;
+}
+
+/** FORMAT: kinds and merges that no file could have. @param {Tokenizer} tokenizer @returns {Packed} */
+function pack({ tokens, merges }) {
+  const text = new Uint8Array(tokens.reduce((sum, { bytes }) => sum + bytes.length, 0));
+  const ends = new Uint32Array(tokens.length);
+  let end = 0;
+  tokens.forEach(({ bytes, kind }, id) => {
+    if (!Number.isInteger(kind) || kind < TOKEN.normal || kind > TOKEN.byte) throw badKind(id, kind);
+    text.set(bytes, end);
+    ends[id] = end += bytes.length;
+  });
+  const flat = new Uint32Array(3 * merges.length);
+  merges.forEach((merge, rank) => {
+    if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(Number.isInteger)) throw badMerge(rank);
+    flat.set(merge, 3 * rank); // what is no id becomes a large one
+  });
+  const [scores, kinds] = [tokens.map(({ score }) => score), tokens.map(({ kind }) => kind)];
+  return { text, ends, scores: Float32Array.from(scores), kinds: Uint8Array.from(kinds), merges: flat };
+}
+
+/** @param {Tokenizer} tokenizer */
+export const countsOf = (tokenizer) =>
+  tokenizer.packed
+    ? { tokens: tokenizer.packed.ends.length, merges: tokenizer.packed.merges.length / 3 }
+    : { tokens: tokenizer.tokens.length, merges: tokenizer.merges.length };
+
+/** The tokens of a packed one. @param {Packed} packed @returns {Token[]} */
+export const tokensOf = ({ text, ends, scores, kinds }) =>
+  Array.from(ends, (end, i) => ({
+    bytes: text.subarray(i ? ends[i - 1] : 0, end),
+    score: scores[i],
+    kind: kinds[i],
+  }));
+
+/** @param {Packed} packed @returns {Tokenizer['merges']} */
+export const mergesOfPacked = ({ merges }) =>
+  Array.from({ length: merges.length / 3 }, (_, i) => [merges[3 * i], merges[3 * i + 1], merges[3 * i + 2]]);
+
+/** @param {Part[]} parts */
+function encodeParts(parts) {
+  const out = new Uint8Array(parts.reduce((sum, { bytes }) => sum + 8 + bytes.length, 4));
+  const view = new DataView(out.buffer);
+  view.setUint32(0, parts.length, true);
+  let at = 4;
+  for (const { type, bytes } of parts) {
+    view.setUint32(at, type, true);
+    view.setUint32(at + 4, bytes.length, true);
+    out.set(bytes, at + 8);
+    at += 8 + bytes.length;
+  }
+  return out;
+}
+
+/** @param {number} id @param {number} kind */
+const badKind = (id, kind) => malformed(`token ${id} has the unknown kind ${kind}`);
+/** @param {number} rank */
+const badMerge = (rank) => malformed(`merge ${rank} names a token that isn't there`);
+
+/** @param {Tokenizer} t @param {Packed} packed */
+function check(t, { text, ends, scores, kinds, merges }) {
+  const count = ends.length;
+  const isId = (/** @type {number} */ id) => Number.isInteger(id) && id >= 0 && id < count;
+  const { split = DEFAULT_SPLIT } = t;
+  if (!isSplit(split) || (split !== DEFAULT_SPLIT && t.kind !== KIND.bpe))
+    throw malformed(`its way to cut text, ${JSON.stringify(split)}, is unknown`);
+  if (!count) throw malformed('it has no tokens');
+  for (const [name, id] of Object.entries({ bos: t.bos, eos: t.eos, unk: t.unk, pad: t.pad })) {
+    if (id !== NONE && !isId(id)) throw malformed(`${name} is ${shown(id)}, but there are ${count} tokens`);
+  }
+  const ender = t.eog.find((id) => !isId(id));
+  if (ender !== undefined) throw malformed(`${shown(ender)} ends generation, but there are ${count} tokens`);
+  for (let id = 0; id < count; id++) {
+    if (Number.isNaN(scores[id])) throw malformed(`the score of token ${id} is no number`);
+    if (kinds[id] > TOKEN.byte) throw badKind(id, kinds[id]);
+    const bytes = ends[id] - (id ? ends[id - 1] : 0);
+    if (kinds[id] === TOKEN.byte && bytes !== 1) throw malformed(`byte token ${id} has ${bytes} bytes`);
+  }
+  for (let rank = 0; 3 * rank < merges.length; rank++) {
+    const [left, right, whole] = [merges[3 * rank], merges[3 * rank + 1], merges[3 * rank + 2]];
+    if (left >= count || right >= count || whole >= count) throw badMerge(rank);
+    if (!joins(text, ends, left, right, whole))
+      throw malformed(`merge ${rank} doesn't give the text of its token ${whole}`);
+  }
+}
+
+/** @param {Uint8Array} text @param {Uint32Array} ends @param {number} left @param {number} right @param {number} whole  ids */
+function joins(text, ends, left, right, whole) {
+  const from = (/** @type {number} */ id) => (id ? ends[id - 1] : 0);
+  const [a, b, c] = [from(left), from(right), from(whole)];
+  const [lengthA, lengthB] = [ends[left] - a, ends[right] - b];
+  if (ends[whole] - c !== lengthA + lengthB) return false;
+  for (let i = 0; i < lengthA; i++) if (text[c + i] !== text[a + i]) return false;
+  for (let i = 0; i < lengthB; i++) if (text[c + lengthA + i] !== text[b + i]) return false;
+  return true;
+}
+
+/** @param {string} what */
+export function malformed(what) {
+  return new BqError('FORMAT', `the tokenizer can't be used: ${what}`, {
+    hint: 'fetch the tokenizer again, or take it from the model it belongs to',
+  });
+}
+
+/** @param {string} what @param {string} hint */
+export function unsupported(what, hint) {
+  return new BqError('UNSUPPORTED', what, { hint });
+}
