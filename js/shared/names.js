@@ -29,6 +29,7 @@ export const ARCHITECTURES = [
   'mixtral',
   'qwen2moe',
   'qwen3moe',
+  'lfm2',
 ];
 
 /** TOKN's kind. */

@@ -512,6 +512,30 @@ def nomic_names(state):
     return out
 
 
+def shifted_taps(model):
+    """A model whose convolutions look one position further back."""
+    for name, p in model.named_parameters():
+        if name.endswith("conv.conv.weight"):
+            p.copy_(torch.cat([p[..., 1:], torch.zeros_like(p[..., :1])], -1))
+
+
+def first_taps_zeroed(model):
+    """A model whose convolutions forget the oldest position that they see."""
+    for name, p in model.named_parameters():
+        if name.endswith("conv.conv.weight"):
+            p[..., 0] = 0
+
+
+# Layers with a state: more positions than a block of the KV cache would be a large file, so what crosses blocks is tested in C.
+RECURRENT = {
+    "lfm2": ("Lfm2", torch.float16, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=60,
+                                             block_multiple_of=16, block_ffn_dim_multiplier=1.2, max_position_embeddings=64, tie_word_embeddings=True, conv_L_cache=3,
+                                             layer_types=["conv", "conv", "full_attention", "conv"]),
+             SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}, {"conv.conv.weight": (3.0, 0)},
+             {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "convolutions": zeroed("conv.conv.weight"),
+              "order of taps": shifted_taps, "oldest tap": first_taps_zeroed, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}}),
+}
+
 # Encoders whose files say it otherwise than transformers does: keys of config.json, and names.
 RENAMED = {
     "nomic-bert": (dict(n_embd=36, n_head=3, n_layer=2, n_inner=52, n_positions=32, layer_norm_epsilon=0.05, activation_function="swiglu", rotary_emb_base=1000,
@@ -741,7 +765,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--short"]:
         short_side(sys.argv[2], int(sys.argv[3]))
         sys.exit()
-    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT)):
+    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:
                 continue

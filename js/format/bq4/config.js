@@ -33,6 +33,8 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number[]} [global_layers]     numbers of layers, from 0
  * @property {number[]} [unrotated_layers]
  * @property {number[]} [dense_layers]
+ * @property {number} [conv_size]  taps of a short convolution (LFM2)
+ * @property {number[]} [conv_layers]  layers with one in place of attention
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -108,6 +110,7 @@ const KEYS = {
   expert_ffn: [56, U32, true],
   shared_ffn: [57, U32, true],
   experts_sum: [58, U32, true],
+  conv_size: [59, U32, true],
   rope_scale: [37, F32, true],
   rope_original: [38, U32, true],
   alibi_max: [39, F32, true],
@@ -117,7 +120,7 @@ const KEYS = {
   merges: [33, U32, false],
 };
 /** Sets of layers: the key of the first word, whose bit i is layer i. @type {Record<string, number>} */
-const SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128 };
+const SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128, conv_layers: 160 };
 const MOST_LAYERS = 1024;
 const WORDS = MOST_LAYERS / 32;
 /** Names by key. */

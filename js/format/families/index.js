@@ -15,6 +15,7 @@ import {
   exaone,
   granite,
   internlm2,
+  lfm2,
   llama,
   minicpm,
   ministral3,
@@ -44,6 +45,7 @@ export const FAMILIES = {
   ernie4_5: ernie,
   exaone,
   internlm2,
+  lfm2,
   minicpm,
   ministral3,
   // Without pictures these are Qwen 2 and 3; older files say what the text is without a part of its own.

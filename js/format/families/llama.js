@@ -1,7 +1,7 @@
 /** LLaMA and the families that are LLaMA with something added. */
-import { eachLayer, someLayers } from './layers.js';
-import { LLAMA_MODULES, LLAMA_NAMES, QKV, activationOf, listedWindow, sizesOf, windowOf } from './shared.js';
-import { pick, range } from '../bq4/tensor-views.js';
+import { eachLayer, numbersOf, someLayers } from './layers.js';
+import { LLAMA_MODULES, LLAMA_NAMES, QKV, activationOf, expect, listedWindow, sizesOf, windowOf } from './shared.js';
+import { flat, pick, range } from '../bq4/tensor-views.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -184,5 +184,60 @@ export const ministral3 = {
     const { original_max_position_embeddings: original, llama_4_scaling_beta: beta } = hf.rope_parameters ?? {};
     const config = llama.config(hf);
     return beta && original ? { ...config, context: Math.min(config.context, original) } : config;
+  },
+};
+
+/** How wide the MLP of LFM2 is: config.json has the width before an adjustment that the model makes. @param {Record<string, any>} hf */
+function lfm2Width(hf) {
+  const width = hf.block_ff_dim ?? hf.intermediate_size;
+  if (!(hf.block_auto_adjust_ff_dim ?? true)) return width;
+  const multiple = hf.block_multiple_of ?? 256;
+  const scaled = Math.trunc((hf.block_ffn_dim_multiplier ?? 1) * Math.trunc((2 * width) / 3));
+  return hf.block_ffn_dim_multiplier === null ? Math.trunc((2 * width) / 3) : multiple * Math.ceil(scaled / multiple);
+}
+
+/** LFM2 and 2.5: most layers have a short convolution over positions in place of attention. @type {Family} */
+export const lfm2 = {
+  prefix: 'model.',
+  layers: 'layers.',
+  outer: { embed_tokens: 'wte', embedding_norm: 'ln_f', lm_head: 'lm_head' },
+  modules: {
+    operator_norm: 'ln1',
+    'self_attn.q_proj': 'attn.q',
+    'self_attn.k_proj': 'attn.k',
+    'self_attn.v_proj': 'attn.v',
+    'self_attn.q_layernorm': 'attn.q_norm',
+    'self_attn.k_layernorm': 'attn.k_norm',
+    'self_attn.out_proj': 'attn.o',
+    'conv.in_proj': 'conv.in',
+    'conv.conv': 'conv.taps',
+    'conv.out_proj': 'conv.out',
+    ffn_norm: 'ln2',
+    'feed_forward.w1': 'mlp.gate',
+    'feed_forward.w3': 'mlp.up',
+    'feed_forward.w2': 'mlp.down',
+  },
+  defaults: { rope_theta: 1e6 },
+  change: (name, tensor) => (name.endsWith('conv.taps.weight') ? flat(tensor) : tensor),
+  config: (hf) => {
+    const full = hf.full_attn_idxs ?? numbersOf(hf.num_hidden_layers);
+    const kinds =
+      eachLayer(hf.layer_types, hf.num_hidden_layers, 'layer_types') ??
+      numbersOf(hf.num_hidden_layers).map((i) => (full.includes(i) ? 'full_attention' : 'conv'));
+    const other = kinds.find((kind) => kind !== 'conv' && kind !== 'full_attention');
+    expect(other === undefined, `layer_types has "${other}", expected "conv" or "full_attention"`);
+    return {
+      arch: 'lfm2',
+      ...sizesOf(hf),
+      ffn: lfm2Width(hf),
+      norm: 'rms',
+      norm_eps: hf.norm_eps ?? 1e-5,
+      activation: 'silu',
+      gated: true,
+      tied: hf.tie_embedding ?? hf.tie_word_embeddings ?? true,
+      qk_norm: 'heads',
+      conv_size: hf.conv_L_cache ?? 3,
+      conv_layers: kinds.flatMap((kind, i) => (kind === 'conv' ? [i] : [])),
+    };
   },
 };

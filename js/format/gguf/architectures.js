@@ -82,6 +82,16 @@ const POOLING = ['unsaid', 'mean', 'cls', 'last'];
 /** Vectors have length 1, as they have elsewhere. @param {any} type */
 const poolingOf = (type) => ([1, 2, 3].includes(type) ? { pooling: POOLING[type], normalize: true } : {});
 
+/** Layers with a convolution in place of attention: they have no heads of keys. @param {GgufFacts} facts */
+function convolutionsOf({ get }) {
+  const heads = eachLayer(get('attention.head_count_kv'), get('block_count'), 'attention.head_count_kv') ?? [];
+  return {
+    kv_heads: headsOf(heads.filter((count) => count > 0)),
+    conv_size: get('shortconv.l_cache'),
+    conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+  };
+}
+
 /** A number of heads, or the same of each layer. @param {any} count @returns {number} */
 function headsOf(count) {
   const [first, ...more] = typeof count === 'number' ? [count] : Array.from(count ?? []);
@@ -92,14 +102,14 @@ function headsOf(count) {
   return first;
 }
 
-/** What most architectures call these. @param {GgufFacts} facts */
-function sizesOf({ get, has, dims }) {
+/** What most architectures call these. @param {GgufFacts} facts @param {boolean} [otherHeads]  heads of keys differ: the row says them */
+function sizesOf({ get, has, dims }, otherHeads = false) {
   const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];
   return {
     layers: get('block_count'),
     hidden,
     heads,
-    kv_heads: headsOf(get('attention.head_count_kv', heads)),
+    kv_heads: otherHeads ? 0 : headsOf(get('attention.head_count_kv', heads)),
     head_dim: get('attention.key_length', hidden / heads),
     // Some say another number than what the tensors have.
     ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'),
@@ -110,9 +120,9 @@ function sizesOf({ get, has, dims }) {
   };
 }
 
-/** Norms by size alone, rotary positions, gated. @param {string} arch @param {GgufFacts} facts @param {string} pairs @param {string} activation */
-function rms(arch, facts, pairs = 'half', activation = 'silu') {
-  const sizes = sizesOf(facts);
+/** Norms by size alone, rotary positions, gated. @param {string} arch @param {GgufFacts} facts @param {string} pairs @param {string} activation @param {boolean} [otherHeads] */
+function rms(arch, facts, pairs = 'half', activation = 'silu', otherHeads = false) {
+  const sizes = sizesOf(facts, otherHeads);
   return {
     arch,
     ...sizes,
@@ -271,6 +281,23 @@ const qwen3 = {
   outer: OUTER,
   modules: () => ({ ...MODULES, ...HEAD_NORMS }),
   config: (facts) => ({ ...rms('qwen3', facts), qk_norm: 'heads' }),
+};
+
+/** LFM2: most layers have a short convolution. The last norm is called the embedding's. @type {Architecture} */
+const lfm2 = {
+  outer: { ...OUTER, token_embd_norm: 'ln_f' },
+  modules: () => ({
+    ...MODULES,
+    ...HEAD_NORMS,
+    'shortconv.in_proj': 'conv.in',
+    'shortconv.conv': 'conv.taps',
+    'shortconv.out_proj': 'conv.out',
+  }),
+  config: (facts) => ({
+    ...rms('lfm2', facts, 'half', 'silu', true),
+    ...convolutionsOf(facts),
+    qk_norm: 'heads',
+  }),
 };
 
 /** @type {Architecture} */
@@ -496,6 +523,7 @@ export const ARCHITECTURES = {
   qwen3vl: qwen3,
   qwen2moe,
   qwen3moe,
+  lfm2,
   olmo2,
   gemma,
   gemma2,

@@ -87,9 +87,9 @@ function listedTensors({ tensors }, architecture, facts) {
       throw new BqError('FORMAT', `tensor "${tensor.name}" has rows of ${cols}, no whole blocks of ${type.block}`, {
         offset: tensor.at,
       });
-    // Norms with weights for each head are a row per head there, one vector here.
+    // Norms with weights for each head are a row per head there, one vector here; so are taps of convolutions, by channel.
     const row = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims; // a vector in some files
-    const dims = name.endsWith('_norm.weight') ? [rows * cols] : row;
+    const dims = /(_norm|conv\.taps)\.weight$/.test(name) ? [rows * cols] : row;
     if (dims.length === 1 && translated(type))
       throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector, stored as ${typeName(tensor.type)}`, {
         offset: tensor.at,
