@@ -9,11 +9,13 @@
 /* --- cuts ------------------------------------------------------------------------------------- */
 
 /* What may be carried from one step to a later one, besides what attention has in the cache. */
-static const uint8_t CARRIED[] = {BQ_BUFFER_X, BQ_BUFFER_MIX, BQ_BUFFER_GATE, BQ_BUFFER_UP};
+static const uint8_t CARRIED[] = {BQ_BUFFER_X,        BQ_BUFFER_MIX,     BQ_BUFFER_GATE,
+                                  BQ_BUFFER_UP, BQ_BUFFER_CONV_IN, BQ_BUFFER_CONV_OUT};
 enum { BUFFERS = sizeof CARRIED };
 
 static bool writes(const bq_layer_step *step, uint8_t buffer) {
   if (step->op == BQ_OP_ATTEND) return buffer == BQ_BUFFER_MIX;
+  if (step->op == BQ_OP_CONVOLVE) return buffer == BQ_BUFFER_CONV_OUT;
   for (uint32_t i = 0; i < step->n && step->op == BQ_OP_MATMUL; i++)
     if (step->out[i] == buffer) return true;
   return false;
@@ -24,6 +26,7 @@ static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) 
   if (buffer == BQ_BUFFER_X) return true;
   for (uint32_t i = cut; i < kind->n; i++) {
     if (kind->steps[i].op == BQ_OP_MATMUL && kind->steps[i].in == buffer) return true;
+    if (kind->steps[i].op == BQ_OP_CONVOLVE && buffer == BQ_BUFFER_CONV_IN) return true;
     if (writes(&kind->steps[i], buffer)) return false;
   }
   return false;

@@ -6,7 +6,7 @@
 /* Sizes that shapes are made of. */
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
-  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE
+  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS
 } size_name;
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
@@ -62,6 +62,9 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_SHARED_UP] = {"mlp.shared.up", SHARED_FFN, HIDDEN, false},
     [BQ_SHARED_DOWN] = {"mlp.shared.down", HIDDEN, SHARED_FFN, false},
     [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE, false},
+    [BQ_CONV_IN] = {"conv.in", CONV_IN, HIDDEN, false},
+    [BQ_CONV_TAPS] = {"conv.taps", CONV_TAPS, NONE, false},
+    [BQ_CONV_OUT] = {"conv.out", HIDDEN, HIDDEN, false},
 };
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
@@ -134,6 +137,8 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case EXPERT_FFN: return c->expert_ffn;
   case SHARED_FFN: return c->shared_ffn;
   case ONE: return 1;
+  case CONV_IN: return 3 * c->hidden;
+  case CONV_TAPS: return c->conv_size * c->hidden;
   default: return 0;
   }
 }

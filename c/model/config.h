@@ -46,7 +46,7 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with weights for each head of its own */
 } bq_qk_norm;
 
-enum { BQ_LAYERS_MAX = 1024 };
+enum { BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16 };
 
 /* Some layers of a model: layer i is bit i % 32 of word i / 32. */
 typedef struct bq_layer_set {
@@ -104,6 +104,8 @@ typedef struct bq_config {
   uint32_t shared_ffn; /* inside one more, that all tokens go through; 0: there is none */
   bool experts_sum;    /* the weights of those that are used have the sum 1 */
   bq_layer_set dense_layers; /* with one MLP, although others have experts */
+  uint32_t conv_size;  /* taps of a short convolution (LFM2); 0: no layer has one */
+  bq_layer_set conv_layers; /* have a short convolution in place of attention */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 
@@ -115,6 +117,13 @@ bool bq_config_rotated(const bq_config *config, uint32_t layer);
 
 /* Whether all tokens go through the layer's one MLP. */
 bool bq_config_dense(const bq_config *config, uint32_t layer);
+
+/* Whether the layer mixes positions by a short convolution, not by attention. It then keeps no keys
+ * and values but a state: its last conv_size - 1 inputs (session/recurrence.h). */
+bool bq_config_convolves(const bq_config *config, uint32_t layer);
+
+/* Whether some layer keeps a state. */
+static inline bool bq_config_recurrent(const bq_config *config) { return config->conv_size > 0; }
 
 /* Whether a session of so many positions rotates by rope.long_factors. */
 bool bq_config_long(const bq_config *config, uint32_t context);

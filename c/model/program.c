@@ -11,6 +11,8 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   /* With experts too: some layers may have one MLP. */
   case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
   case BQ_BUFFER_UP: return c->ffn;
+  case BQ_BUFFER_CONV_IN: return c->conv_size ? 3 * c->hidden : 0;
+  case BQ_BUFFER_CONV_OUT: return c->conv_size ? c->hidden : 0;
   case BQ_BUFFER_ROUTE: return c->experts;
   case BQ_BUFFER_SWITCH: return c->shared_ffn ? 1 : 0;
   case BQ_BUFFER_SHARED_GATE:
@@ -119,7 +121,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-enum { LOCAL = 1, UNROTATED = 2, DENSE = 4 };
+enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, CONVOLVES = 8 };
 
 uint32_t bq_rope_tables(const bq_config *c) {
   if (c->position != BQ_POSITION_ROPE) return 0;
@@ -129,7 +131,33 @@ uint32_t bq_rope_tables(const bq_config *c) {
 uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
   const bool rotated = c->position == BQ_POSITION_ROPE && bq_config_rotated(c, layer);
   return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED) |
-         (bq_config_dense(c, layer) ? DENSE : 0);
+         (bq_config_dense(c, layer) ? DENSE : 0) |
+         (bq_config_convolves(c, layer) ? CONVOLVES : 0);
+}
+
+/* LFM2: gates and input in one product, a convolution over positions for each channel, the result
+ * gated and projected. */
+static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm) {
+  bq_layer_step in = product(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_CONV_IN,
+                             BQ_BUFFER_CONV_IN);
+  in.norm = norm;
+  add(k, in);
+  add(k, (bq_layer_step){.op = BQ_OP_CONVOLVE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE,
+                         .n = 1, .module = {BQ_CONV_TAPS}});
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_CONV_OUT, BQ_CONV_OUT, BQ_LN1_POST);
+}
+
+static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2) {
+  add(k, qkv(ln1));
+  if (c->qk_norm == BQ_QK_ROWS) {
+    add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
+    add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
+  }
+  add(k, store(c));
+  add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
+  /* A parallel MLP reads X before attention's output is added to it. */
+  if (c->block != BQ_BLOCK_SEQUENTIAL) add(k, mlp_in(c, ln2));
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
 }
 
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
@@ -140,16 +168,8 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
                          .rope = kind & UNROTATED                       ? BQ_NO_ROPE
                                  : kind & LOCAL && c->local_theta > 0 ? 1
                                                                         : 0};
-  add(out, qkv(ln1));
-  if (c->qk_norm == BQ_QK_ROWS) {
-    add(out, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
-    add(out, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
-  }
-  add(out, store(c));
-  add(out, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
-  /* A parallel MLP reads X before attention's output is added to it. */
-  if (c->block != BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
-  add_residual(c, out, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
+  if (kind & CONVOLVES) add_convolution(c, out, ln1);
+  else add_attention(c, out, ln1, ln2);
   if (!(kind & DENSE)) {
     add_experts(c, out, ln2);
     return;

@@ -18,6 +18,7 @@ typedef enum bq_module {
   BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN, /* of experts one after the other */
   BQ_SHARED_SWITCH, BQ_SHARED_GATE, BQ_SHARED_UP, BQ_SHARED_DOWN,
   BQ_LN2_POST,
+  BQ_CONV_IN, BQ_CONV_TAPS, BQ_CONV_OUT, /* of a short convolution, in place of attention */
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
@@ -31,6 +32,8 @@ typedef enum bq_buffer {
   BQ_BUFFER_GATE, /* [ffn]; none in a model without gates */
   BQ_BUFFER_UP,   /* [ffn] */
   BQ_BUFFER_OUT,  /* [hidden] */
+  BQ_BUFFER_CONV_IN, /* [3 * hidden]: two gates and the input of a short convolution */
+  BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
   BQ_BUFFER_ROUTE,       /* [experts]: scores */
   BQ_BUFFER_SWITCH,      /* [1]: score of the shared expert */
   BQ_BUFFER_SHARED_GATE, /* [shared_ffn] */
@@ -55,6 +58,7 @@ typedef enum bq_op {
   BQ_OP_STORE, /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
                 * the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
+  BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN, after the state (recurrence.h) */
   BQ_OP_ROUTE,   /* chooses experts by ROUTE */
   BQ_OP_EXPERTS, /* as LINEAR, each row with its own expert's part of the modules */
   BQ_OP_COMBINE  /* OUT = what the experts of a token give, weighted; then what `then` says */
@@ -95,7 +99,7 @@ typedef struct bq_layer_kind {
   uint32_t rope;   /* table of rotations; BQ_NO_ROPE: none */
 } bq_layer_kind;
 
-enum { BQ_KINDS = 8, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
+enum { BQ_KINDS = 16, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 
 /* Tables of rotations that layers use: global and local ones, or one for all. */
 uint32_t bq_rope_tables(const bq_config *config);

@@ -54,11 +54,16 @@ static void choose(bq_session *s) {
   memset(s->attended + n, 0, BQ_KV_BLOCK / BQ_KV_SCALED * sizeof *s->attended);
 }
 
+/* Layers whose cache positions leave: those with keys and values and no window of their own. */
+static bool evicts(const bq_config *c, uint32_t layer) {
+  return !bq_config_window(c, layer) && !bq_config_convolves(c, layer);
+}
+
 static void move_up(bq_session *s) {
   const bq_config *c = &s->model->config;
   const uint32_t n = s->options.kv_window / BQ_KV_SCALED;
   for (uint32_t layer = 0; layer < c->layers; layer++)
-    for (uint32_t h = 0; h < c->kv_heads && !bq_config_window(c, layer); h++) {
+    for (uint32_t h = 0; h < c->kv_heads && evicts(c, layer); h++) {
       const bq_kv_view kv = bq_cache_view(&s->kv, layer, h);
       for (uint32_t i = 0; i < n; i++)
         if (s->kept[i] != i)

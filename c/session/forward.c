@@ -496,6 +496,29 @@ static bq_stage attend_share(const place *p, size_t thread, size_t threads) {
   return BQ_STAGE_ATTEND;
 }
 
+/* --- short convolutions ----------------------------------------------------------------------- */
+
+/* Channels are shared out; the rows of a text follow each other in one thread. */
+static bq_stage convolve_share(const place *p, const bq_layer_step *step, size_t thread,
+                               size_t threads) {
+  enum { GRAIN = 64 };
+  const job *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const float *taps = vector_of(&p->w->module[step->module[0]]);
+  for (bq_share share = bq_share_of(p->s, thread, threads, c->hidden, GRAIN);
+       bq_share_next(&share);)
+    for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+      g = segment_at(j, g.at);
+      float *state = bq_recurrence_state(&g.s->recurrence, c, p->layer);
+      for (size_t k = 0; g.position == g.first && k + 1 < c->conv_size; k++)
+        memset(state + k * c->hidden + share.from, 0, (share.to - share.from) * sizeof *state);
+      bq_convolve(c, taps, state, j->buffer[BQ_BUFFER_CONV_IN] + (size_t)g.at * 3 * c->hidden,
+                  j->buffer[BQ_BUFFER_CONV_OUT] + (size_t)g.at * c->hidden, g.tokens, share.from,
+                  share.to);
+    }
+  return BQ_STAGE_ATTEND;
+}
+
 /* --- whole rows ------------------------------------------------------------------------------- */
 
 /* NORM, ADD: row by row, each in one thread. */
@@ -525,6 +548,7 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   switch ((bq_op)step->op) {
   case BQ_OP_STORE: return store_share(&p, step, thread, threads);
   case BQ_OP_ATTEND: return attend_share(&p, thread, threads);
+  case BQ_OP_CONVOLVE: return convolve_share(&p, step, thread, threads);
   case BQ_OP_NORM:
   case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
   case BQ_OP_ROUTE:

@@ -107,6 +107,7 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
       s->sink_rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   }
   s->kv = bq_cache_lay_out(arena, c, o);
+  s->recurrence = bq_recurrence_lay_out(arena, c, o->context);
   s->sinks = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads * 2 * bq_moved_sinks(o) *
                                       c->head_dim, sizeof(float));
   const uint64_t parts = bq_evict_parts(o);
@@ -182,6 +183,7 @@ static bq_status create(const bq_model *model, const bq_session_options *o, bq_a
   s->model = model;
   s->allocator = allocator;
   s->options = *o;
+  bq_recurrence_clear(&s->recurrence);
   *out = s;
   return BQ_OK;
 }
@@ -230,14 +232,16 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   }
   bq_cache_share(&s->kv, &from->kv);
   copy_attention(s, from);
-  bq_cache_cut(&s->kv, bq_session_complete(from));
   memcpy(s->sinks, from->sinks, bq_sinks_floats(s) * sizeof *s->sinks);
   s->skipped = from->skipped;
   s->clusters = from->clusters;
   s->n_tokens = from->n_tokens;
-  s->computed = bq_session_complete(from);
+  bq_recurrence_copy(&s->recurrence, &from->recurrence);
+  s->computed = bq_recurrence_floor(&s->recurrence, bq_session_complete(from));
+  bq_cache_cut(&s->kv, s->computed);
+  bq_recurrence_cut(&s->recurrence, s->computed);
   s->from = from->from;
-  s->has_results = from->has_results && !from->n_texts;
+  s->has_results = from->has_results && !from->n_texts && s->computed == s->n_tokens;
   s->pooling = from->pooling;
   s->normalize = from->normalize;
   memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
@@ -287,6 +291,7 @@ static void end_timeline(bq_session *s) {
 void bq_session_clear(bq_session *s) {
   bq_pass_drop(s);
   s->computed = 0;
+  bq_recurrence_clear(&s->recurrence);
   bq_cache_cut(&s->kv, 0);
   bq_evict_reset(s);
 }
@@ -296,6 +301,7 @@ static void compute_from(bq_session *s, uint32_t position) {
   if (s->model->config.bidirectional) position = 0;
   if (s->computed <= position) return;
   bq_pass_drop(s);
+  position = bq_recurrence_floor(&s->recurrence, position);
   /* The blocks that this position sees may have been given back as a window moved on, and what is
    * evicted can't be brought back: then the timeline is computed from its start. */
   if (position < s->scored || !bq_cache_holds(&s->kv, position)) {
@@ -303,6 +309,7 @@ static void compute_from(bq_session *s, uint32_t position) {
     return;
   }
   s->computed = position;
+  bq_recurrence_cut(&s->recurrence, position);
   bq_cache_cut(&s->kv, position);
 }
 
@@ -310,6 +317,7 @@ void bq_draft_forget(bq_session *s) {
   if (s->n_draft == 0) return;
   s->n_draft = 0;
   if (s->pass && s->win_start + s->win_len > s->n_tokens) bq_pass_drop(s);
+  if (s->recurrence.floats) compute_from(s, s->n_tokens);
   s->computed = bq_session_complete(s);
 }
 

@@ -22,6 +22,7 @@
 #include "model/clusters.h"
 #include "model/model.h"
 #include "session/cache.h"
+#include "session/recurrence.h"
 
 /* The experts that the tokens of a batch go through: *pairs* of a token and an expert, those of an
  * expert together, its tokens in order. */
@@ -143,6 +144,7 @@ struct bq_session {
   float *pooled; /* [hidden] */
   bq_candidate *candidates; /* [vocab]: the sampler's; none where results are hidden states */
   bq_kv_cache kv;
+  bq_recurrence recurrence;
   bq_scratch scratch;
 
   const bq_lora *adapter; /* [layers][BQ_ADAPTED_COUNT]; NULL: none */

@@ -61,6 +61,7 @@ bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
     break;
+  case BQ_OP_CONVOLVE:
   case BQ_OP_NORM:
   case BQ_OP_ROUTE:
   case BQ_OP_COMBINE:

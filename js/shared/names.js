@@ -29,6 +29,7 @@ export const ARCHITECTURES = [
   'mixtral',
   'qwen2moe',
   'qwen3moe',
+  'lfm2',
 ];
 
 /** Values of `kind` in the section TOKN. */

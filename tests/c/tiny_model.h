@@ -114,6 +114,15 @@ static void tiny_experts(tiny_model *t, bq_type type, bq_weights *m) {
   m[BQ_SHARED_DOWN] = tiny_linear(t, type, c->hidden, c->shared_ffn, false);
 }
 
+static void tiny_convolution(tiny_model *t, bq_type type, bq_weights *m) {
+  const bq_config *c = &t->model.config;
+  m[BQ_CONV_IN] = tiny_linear(t, type, 3 * c->hidden, c->hidden, false);
+  m[BQ_CONV_OUT] = tiny_linear(t, type, c->hidden, c->hidden, false);
+  const uint32_t n = c->hidden * c->conv_size;
+  m[BQ_CONV_TAPS].w = (bq_matrix){
+      .data = (const uint8_t *)(const void *)tiny_vector(t, n, 0, 1), .rows = 1, .cols = n};
+}
+
 static void tiny_more_embeddings(tiny_model *t, bq_type type) {
   bq_model *m = &t->model;
   const bq_config *c = &m->config;
@@ -158,6 +167,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
     tiny_more_norms(t, t->layers[i].kind, m);
     if (c->experts) tiny_experts(t, type, m);
+    if (bq_config_convolves(c, i)) tiny_convolution(t, type, m);
   }
   tiny_more_embeddings(t, type);
   if (c->norm_place != BQ_NORM_POST) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);

@@ -36,6 +36,8 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number[]} [global_layers]     numbers of layers, from 0
  * @property {number[]} [unrotated_layers]
  * @property {number[]} [dense_layers]
+ * @property {number} [conv_size]  taps of a short convolution (LFM2)
+ * @property {number[]} [conv_layers]  layers with one in place of attention
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -111,6 +113,7 @@ const KEYS = {
   expert_ffn: [56, U32, true],
   shared_ffn: [57, U32, true],
   experts_sum: [58, U32, true],
+  conv_size: [59, U32, true],
   rope_scale: [37, F32, true],
   rope_original: [38, U32, true],
   alibi_max: [39, F32, true],
@@ -120,7 +123,7 @@ const KEYS = {
   merges: [33, U32, false],
 };
 /** Bit sets of layers by name: the key of their first 32-bit word. Bit i of word w stands for layer 32 w + i. @type {Record<string, number>} */
-const LAYER_SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128 };
+const LAYER_SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128, conv_layers: 160 };
 const MAX_LAYERS = 1024;
 const WORDS_PER_SET = MAX_LAYERS / 32;
 /** Names by key in the file. */

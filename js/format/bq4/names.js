@@ -45,6 +45,7 @@ export function tensorTable(config) {
     if (layerNorm) add(`${name}.bias`, [size], false);
   };
   const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
+  const convolving = new Set(c.conv_layers);
   const place = c.norm_place ?? BEFORE;
   const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
   add('wte.weight', [c.vocab, c.hidden], true, true);
@@ -56,14 +57,20 @@ export function tensorTable(config) {
   if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
   for (let n = 0; n < c.layers; n++) {
     if (before) norm(`h.${n}.ln1`);
-    linear(`h.${n}.attn.q`, q, c.hidden);
-    linear(`h.${n}.attn.k`, kv, c.hidden);
-    linear(`h.${n}.attn.v`, kv, c.hidden);
-    if (c.qk_norm) {
-      norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
-      norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
+    if (convolving.has(n)) {
+      linear(`h.${n}.conv.in`, 3 * c.hidden, c.hidden);
+      add(`h.${n}.conv.taps.weight`, [c.hidden * c.conv_size]);
+      linear(`h.${n}.conv.out`, c.hidden, c.hidden);
+    } else {
+      linear(`h.${n}.attn.q`, q, c.hidden);
+      linear(`h.${n}.attn.k`, kv, c.hidden);
+      linear(`h.${n}.attn.v`, kv, c.hidden);
+      if (c.qk_norm) {
+        norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
+        norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
+      }
+      linear(`h.${n}.attn.o`, c.hidden, q);
     }
-    linear(`h.${n}.attn.o`, c.hidden, q);
     if (after) norm(`h.${n}.ln1_post`);
     if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
     if (dense.has(n)) mlp(`h.${n}.mlp`, c.ffn);

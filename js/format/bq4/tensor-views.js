@@ -126,6 +126,12 @@ export function stacked(name, matrices) {
   };
 }
 
+/** All weights as one vector, in row-major order. @param {InTensor} tensor @returns {InTensor} */
+export function flat({ dims, read }) {
+  const size = dims.reduce((product, dim) => product * dim, 1);
+  return { dims: [size], read: () => read(0, size / dims[dims.length - 1]) };
+}
+
 /** The tensor with 1 added to each weight. @param {InTensor} tensor @returns {InTensor} */
 export function plusOne(tensor) {
   return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => x + 1) };

@@ -83,9 +83,13 @@ function layOut(head, tokens, matches) {
     const json = encoder.encode(JSON.stringify({ ...head, file_offsets: offsets }));
     const placed = place(json.length, tokens, matches);
     if (json.length > MAX_JSON)
-      throw new BqError('ARGUMENT', `the JSON header has ${json.length} bytes; the limit of .bullet files is ${MAX_JSON}`, {
-        hint: 'choose a shorter --name',
-      });
+      throw new BqError(
+        'ARGUMENT',
+        `the JSON header has ${json.length} bytes; the limit of .bullet files is ${MAX_JSON}`,
+        {
+          hint: 'choose a shorter --name',
+        },
+      );
     if (JSON.stringify(placed.offsets) === JSON.stringify(offsets)) return { json, ...placed };
     offsets = placed.offsets;
   }

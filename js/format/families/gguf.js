@@ -95,14 +95,14 @@ function headsOf(count) {
   return first;
 }
 
-/** The sizes that most architectures name alike. @param {GgufFacts} facts */
-function sizesOf({ get, has, dims }) {
+/** The sizes that most architectures name alike. @param {GgufFacts} facts @param {any} [kvHeads]  default: of the metadata */
+function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', get('attention.head_count'))) {
   const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];
   return {
     layers: get('block_count'),
     hidden,
     heads,
-    kv_heads: headsOf(get('attention.head_count_kv', heads)),
+    kv_heads: headsOf(kvHeads),
     head_dim: get('attention.key_length', hidden / heads),
     // feed_forward_length differs from the tensors in some files.
     ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'),
@@ -113,9 +113,9 @@ function sizesOf({ get, has, dims }) {
   };
 }
 
-/** RMS norms, rotary positions, a gated MLP. @param {GgufFacts} facts @param {string} [activation] */
-export function ggufRms(facts, activation = 'silu') {
-  const sizes = sizesOf(facts);
+/** RMS norms, rotary positions, a gated MLP. @param {GgufFacts} facts @param {string} [activation] @param {any} [kvHeads]  default: of the metadata */
+export function ggufRms(facts, activation = 'silu', kvHeads = undefined) {
+  const sizes = sizesOf(facts, kvHeads);
   return {
     ...sizes,
     ...ropeOf(facts, sizes.head_dim),

@@ -7,7 +7,7 @@
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
-import { bert } from './bert.js';
+import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
@@ -27,6 +27,7 @@ import {
   qwen3,
   smollm3,
 } from './llama.js';
+import { lfm2 } from './lfm2.js';
 import { phi, phi3, stablelm } from './phi.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -46,6 +47,7 @@ export const FAMILIES = {
   ernie4_5: ernie,
   exaone,
   internlm2,
+  lfm2,
   minicpm,
   ministral3,
   // Vision models without pictures are Qwen 2 and 3; older files have no text_config.
@@ -68,6 +70,11 @@ export const FAMILIES = {
   bloom,
   mpt,
   bert,
+  roberta,
+  'xlm-roberta': roberta,
+  camembert: roberta,
+  distilbert,
+  nomic_bert: nomicBert,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,

@@ -98,9 +98,10 @@ function listedTensors({ tensors }, architecture, facts) {
           offset: tensor.at,
         },
       );
-    // The switch of a shared expert is a vector in some files. Norms of each head have a row per head, in .bq4 files they are one vector.
+    // The switch of a shared expert is a vector in some files. Norms of each head and taps of
+    // convolutions have a row per head or channel; in .bq4 files they are one vector.
     const shape = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims;
-    const dims = name.endsWith('_norm.weight') ? [rows * cols] : shape;
+    const dims = /(_norm|conv\.taps)\.weight$/.test(name) ? [rows * cols] : shape;
     if (dims.length === 1 && conversionOf(type))
       throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector of type ${typeName(tensor.type)}`, {
         offset: tensor.at,
