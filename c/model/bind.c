@@ -6,7 +6,8 @@
 /* Sizes that shapes are made of. */
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
-  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS
+  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
+  GATED_QUERY, DELTA_CHANNELS, DELTA_VALUES, DELTA_HEADS, DELTA_TAPS, DELTA_DIM
 } size_name;
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
@@ -42,7 +43,7 @@ typedef struct module_facts {
 /* In the order of execution, by bq_module. */
 static const module_facts modules[BQ_MODULES] = {
     [BQ_LN1] = {"ln1", HIDDEN, NONE, false},
-    [BQ_Q] = {"attn.q", QUERY, HIDDEN, false},
+    [BQ_Q] = {"attn.q", GATED_QUERY, HIDDEN, false},
     [BQ_K] = {"attn.k", KV, HIDDEN, false},
     [BQ_V] = {"attn.v", KV, HIDDEN, false},
     [BQ_Q_NORM] = {"attn.q_norm", Q_NORM, NONE, false},
@@ -65,6 +66,15 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_CONV_IN] = {"conv.in", CONV_IN, HIDDEN, false},
     [BQ_CONV_TAPS] = {"conv.taps", CONV_TAPS, NONE, false},
     [BQ_CONV_OUT] = {"conv.out", HIDDEN, HIDDEN, false},
+    [BQ_DELTA_QKV] = {"delta.qkv", DELTA_CHANNELS, HIDDEN, false},
+    [BQ_DELTA_Z] = {"delta.z", DELTA_VALUES, HIDDEN, false},
+    [BQ_DELTA_A] = {"delta.a", DELTA_HEADS, HIDDEN, false},
+    [BQ_DELTA_B] = {"delta.b", DELTA_HEADS, HIDDEN, false},
+    [BQ_DELTA_TAPS] = {"delta.taps", DELTA_TAPS, NONE, false},
+    [BQ_DELTA_DT] = {"delta.dt", DELTA_HEADS, NONE, false},
+    [BQ_DELTA_DECAY] = {"delta.decay", DELTA_HEADS, NONE, false},
+    [BQ_DELTA_NORM] = {"delta.norm", DELTA_DIM, NONE, false},
+    [BQ_DELTA_OUT] = {"delta.out", HIDDEN, DELTA_VALUES, false},
 };
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
@@ -139,6 +149,12 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case ONE: return 1;
   case CONV_IN: return 3 * c->hidden;
   case CONV_TAPS: return c->conv_size * c->hidden;
+  case GATED_QUERY: return (c->attn_gate ? 2 : 1) * c->heads * c->head_dim;
+  case DELTA_CHANNELS: return bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
+  case DELTA_VALUES: return c->delta_value_heads * c->delta_value_dim;
+  case DELTA_HEADS: return c->delta_value_heads;
+  case DELTA_TAPS: return c->conv_size * bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
+  case DELTA_DIM: return c->delta_value_dim;
   default: return 0;
   }
 }

@@ -13,6 +13,7 @@ enum {
   EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
   TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES, ROPE_SCALE,
   ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
+  DELTA_KEY_HEADS, DELTA_VALUE_HEADS, DELTA_KEY_DIM, DELTA_VALUE_DIM, DELTA_STRIDED, ATTN_GATE,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE
 };
@@ -71,6 +72,12 @@ static const key keys[KEYS] = {
     [ALIBI_MAX] = {"alibi_max", true, false, false, 0, 0},
     [ALIBI_SCALE] = {"alibi_scale", true, false, false, 0, 0},
     [QKV_CLIP] = {"qkv_clip", true, false, false, 0, 0},
+    [DELTA_KEY_HEADS] = {"delta_key_heads", false, false, false, 0, 1024},
+    [DELTA_VALUE_HEADS] = {"delta_value_heads", false, false, false, 0, 1024},
+    [DELTA_KEY_DIM] = {"delta_key_dim", false, false, false, 0, BQ_DELTA_DIM_MAX},
+    [DELTA_VALUE_DIM] = {"delta_value_dim", false, false, false, 0, BQ_DELTA_DIM_MAX},
+    [DELTA_STRIDED] = {"delta_strided", false, false, false, 0, 1},
+    [ATTN_GATE] = {"attn_gate", false, false, false, 0, 1},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -173,6 +180,26 @@ static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
   return BQ_OK;
 }
 
+static bq_status check_recurrence(const records *r, const bq_config *c, bq_error *err) {
+  const uint64_t at = where(r, CONV_SIZE, ARCH);
+  const bool delta = c->delta_value_heads > 0;
+  if (c->conv_size == 1)
+    return bq_fail(err, BQ_FORMAT, at, "conv_size is 1, expected 0 or 2...%u",
+                   (uint32_t)BQ_CONV_MAX);
+  if (c->conv_size && (c->block != BQ_BLOCK_SEQUENTIAL || c->bidirectional))
+    return bq_fail(err, BQ_UNSUPPORTED, at,
+                   "recurrent layers in a parallel block, or in an encoder, are not computed");
+  if (delta && (!c->conv_size || !c->delta_key_heads || !c->delta_key_dim || !c->delta_value_dim))
+    return bq_fail(err, BQ_FORMAT, where(r, DELTA_VALUE_HEADS, ARCH),
+                   "a delta net needs conv_size, delta_key_heads, delta_key_dim, delta_value_dim");
+  if (delta ? c->delta_value_heads % c->delta_key_heads
+            : c->delta_key_heads || c->delta_key_dim || c->delta_value_dim || c->delta_strided)
+    return bq_fail(err, BQ_FORMAT, where(r, DELTA_KEY_HEADS, ARCH),
+                   "%u key heads of a delta net do not divide %u value heads", c->delta_key_heads,
+                   c->delta_value_heads);
+  return BQ_OK;
+}
+
 static bq_status check_experts(const records *r, const bq_config *c, bq_error *err) {
   const uint64_t at = where(r, EXPERTS, ARCH);
   if (!c->experts && (c->experts_used || c->shared_ffn || c->experts_sum || r->value[EXPERT_FFN]))
@@ -206,12 +233,6 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   if (c->norm_place == BQ_NORM_POST && c->block != BQ_BLOCK_SEQUENTIAL)
     return bq_fail(err, BQ_UNSUPPORTED, r->at[BLOCK],
                    "norms after the sum in a parallel block are unknown here");
-  if (c->conv_size == 1)
-    return bq_fail(err, BQ_FORMAT, r->at[CONV_SIZE], "conv_size is 1, expected 0 or 2...%u",
-                   (uint32_t)BQ_CONV_MAX);
-  if (c->conv_size && (c->block != BQ_BLOCK_SEQUENTIAL || c->bidirectional))
-    return bq_fail(err, BQ_UNSUPPORTED, r->at[CONV_SIZE],
-                   "short convolutions in a parallel block, or in an encoder, are not computed");
   if (c->no_head && c->tied)
     return bq_fail(err, BQ_FORMAT, r->at[NO_HEAD], "a model without a head has a tied one");
   if (c->text_tokens > c->context)
@@ -242,7 +263,7 @@ bool bq_config_dense(const bq_config *c, uint32_t layer) {
   return !c->experts || bq_layer_set_has(&c->dense_layers, layer);
 }
 
-bool bq_config_convolves(const bq_config *c, uint32_t layer) {
+bool bq_config_recurs(const bq_config *c, uint32_t layer) {
   return bq_layer_set_has(&c->conv_layers, layer);
 }
 
@@ -282,6 +303,9 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .text_tokens = v[TEXT_TOKENS], .experts = v[EXPERTS],
                  .experts_used = v[EXPERTS_USED], .shared_ffn = v[SHARED_FFN],
                  .experts_sum = v[EXPERTS_SUM], .conv_size = v[CONV_SIZE],
+                 .delta_key_heads = v[DELTA_KEY_HEADS], .delta_value_heads = v[DELTA_VALUE_HEADS],
+                 .delta_key_dim = v[DELTA_KEY_DIM], .delta_value_dim = v[DELTA_VALUE_DIM],
+                 .delta_strided = v[DELTA_STRIDED], .attn_gate = v[ATTN_GATE],
                  .rope_scale = bq_float_of(v[ROPE_SCALE]), .rope_original = v[ROPE_ORIGINAL],
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),
@@ -290,6 +314,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
   c.expert_ffn = c.experts && !v[EXPERT_FFN] ? c.ffn : v[EXPERT_FFN];
   status = check_together(&r, &c, err);
+  if (status == BQ_OK) status = check_recurrence(&r, &c, err);
   if (status == BQ_OK) status = check_experts(&r, &c, err);
   if (status == BQ_OK) status = read_sets(&r, &c, err);
   if (status == BQ_OK) *out = c;

@@ -46,7 +46,7 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with weights for each head of its own */
 } bq_qk_norm;
 
-enum { BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16 };
+enum { BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16, BQ_DELTA_DIM_MAX = 256 };
 
 /* Some layers of a model: layer i is bit i % 32 of word i / 32. */
 typedef struct bq_layer_set {
@@ -104,8 +104,15 @@ typedef struct bq_config {
   uint32_t shared_ffn; /* inside one more, that all tokens go through; 0: there is none */
   bool experts_sum;    /* the weights of those that are used have the sum 1 */
   bq_layer_set dense_layers; /* with one MLP, although others have experts */
-  uint32_t conv_size;  /* taps of a short convolution (LFM2); 0: no layer has one */
-  bq_layer_set conv_layers; /* have a short convolution in place of attention */
+  uint32_t conv_size;  /* taps of recurrent layers' convolutions; 0: no layer is recurrent */
+  bq_layer_set conv_layers; /* recurrent, in place of attention: short convolutions (LFM2), or with
+                               delta_value_heads gated delta nets (Qwen3.5) */
+  uint32_t delta_key_heads, delta_value_heads; /* of a delta net; the latter a multiple */
+  uint32_t delta_key_dim, delta_value_dim; /* dimensions of such a head */
+  bool delta_strided;  /* value head h belongs to key head h mod key heads, not h / (heads of a key
+                          head) */
+  bool attn_gate;      /* each head of q has as many gates after it: sigmoids of them scale what
+                          attention gives */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 
@@ -118,9 +125,9 @@ bool bq_config_rotated(const bq_config *config, uint32_t layer);
 /* Whether all tokens go through the layer's one MLP. */
 bool bq_config_dense(const bq_config *config, uint32_t layer);
 
-/* Whether the layer mixes positions by a short convolution, not by attention. It then keeps no keys
- * and values but a state: its last conv_size - 1 inputs (session/recurrence.h). */
-bool bq_config_convolves(const bq_config *config, uint32_t layer);
+/* Whether the layer has no attention but a recurrence. It then keeps no keys and values but a state
+ * (session/recurrence.h). */
+bool bq_config_recurs(const bq_config *config, uint32_t layer);
 
 /* Whether some layer keeps a state. */
 static inline bool bq_config_recurrent(const bq_config *config) { return config->conv_size > 0; }

@@ -3,6 +3,7 @@
 _Static_assert(BQ_MODULES < 64, "bq_layer_kind.modules has a bit for each");
 
 uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
+  const uint32_t delta = c->delta_value_heads * c->delta_value_dim;
   switch (buffer) {
   case BQ_BUFFER_Q:
   case BQ_BUFFER_MIX: return c->heads * c->head_dim;
@@ -11,8 +12,14 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   /* With experts too: some layers may have one MLP. */
   case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
   case BQ_BUFFER_UP: return c->ffn;
-  case BQ_BUFFER_CONV_IN: return c->conv_size ? 3 * c->hidden : 0;
-  case BQ_BUFFER_CONV_OUT: return c->conv_size ? c->hidden : 0;
+  case BQ_BUFFER_CONV_IN: return c->conv_size && !delta ? 3 * c->hidden : 0;
+  case BQ_BUFFER_CONV_OUT: return c->conv_size && !delta ? c->hidden : 0;
+  case BQ_BUFFER_GATED_Q: return c->attn_gate ? 2 * c->heads * c->head_dim : 0;
+  case BQ_BUFFER_DELTA_QKV: return 2 * c->delta_key_heads * c->delta_key_dim + delta;
+  case BQ_BUFFER_DELTA_Z:
+  case BQ_BUFFER_DELTA_OUT: return delta;
+  case BQ_BUFFER_DELTA_A:
+  case BQ_BUFFER_DELTA_B: return c->delta_value_heads;
   case BQ_BUFFER_ROUTE: return c->experts;
   case BQ_BUFFER_SWITCH: return c->shared_ffn ? 1 : 0;
   case BQ_BUFFER_SHARED_GATE:
@@ -48,10 +55,10 @@ static bq_layer_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
   return (bq_layer_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
 }
 
-static bq_layer_step qkv(bq_module norm) {
+static bq_layer_step qkv(const bq_config *c, bq_module norm) {
   return (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
                    .n = 3, .module = {BQ_Q, BQ_K, BQ_V},
-                   .out = {BQ_BUFFER_Q, BQ_BUFFER_K, BQ_BUFFER_V}};
+                   .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K, BQ_BUFFER_V}};
 }
 
 static bq_layer_step store(const bq_config *c) {
@@ -121,7 +128,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, CONVOLVES = 8 };
+enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, RECURS = 8 };
 
 uint32_t bq_rope_tables(const bq_config *c) {
   if (c->position != BQ_POSITION_ROPE) return 0;
@@ -132,7 +139,7 @@ uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
   const bool rotated = c->position == BQ_POSITION_ROPE && bq_config_rotated(c, layer);
   return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED) |
          (bq_config_dense(c, layer) ? DENSE : 0) |
-         (bq_config_convolves(c, layer) ? CONVOLVES : 0);
+         (bq_config_recurs(c, layer) ? RECURS : 0);
 }
 
 /* LFM2: gates and input in one product, a convolution over positions for each channel, the result
@@ -147,14 +154,28 @@ static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm
   add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_CONV_OUT, BQ_CONV_OUT, BQ_LN1_POST);
 }
 
+/* Qwen3.5: everything in one product, the recurrence of each head, the result projected. */
+static void add_delta(const bq_config *c, bq_layer_kind *k, bq_module norm) {
+  add(k, (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X,
+                         .norm = norm, .n = 4,
+                         .module = {BQ_DELTA_QKV, BQ_DELTA_Z, BQ_DELTA_A, BQ_DELTA_B},
+                         .out = {BQ_BUFFER_DELTA_QKV, BQ_BUFFER_DELTA_Z, BQ_BUFFER_DELTA_A,
+                                 BQ_BUFFER_DELTA_B}});
+  add(k, (bq_layer_step){.op = BQ_OP_DELTA, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE, .n = 4,
+                         .module = {BQ_DELTA_TAPS, BQ_DELTA_DT, BQ_DELTA_DECAY, BQ_DELTA_NORM}});
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_DELTA_OUT, BQ_DELTA_OUT, BQ_LN1_POST);
+}
+
 static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2) {
-  add(k, qkv(ln1));
+  add(k, qkv(c, ln1));
   if (c->qk_norm == BQ_QK_ROWS) {
     add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
     add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
   }
   add(k, store(c));
   add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
+  if (c->attn_gate)
+    add(k, (bq_layer_step){.op = BQ_OP_GATE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
   /* A parallel MLP reads X before attention's output is added to it. */
   if (c->block != BQ_BLOCK_SEQUENTIAL) add(k, mlp_in(c, ln2));
   add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
@@ -168,7 +189,8 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
                          .rope = kind & UNROTATED                       ? BQ_NO_ROPE
                                  : kind & LOCAL && c->local_theta > 0 ? 1
                                                                         : 0};
-  if (kind & CONVOLVES) add_convolution(c, out, ln1);
+  if (kind & RECURS && c->delta_value_heads) add_delta(c, out, ln1);
+  else if (kind & RECURS) add_convolution(c, out, ln1);
   else add_attention(c, out, ln1, ln2);
   if (!(kind & DENSE)) {
     add_experts(c, out, ln2);

@@ -19,6 +19,9 @@ typedef enum bq_module {
   BQ_SHARED_SWITCH, BQ_SHARED_GATE, BQ_SHARED_UP, BQ_SHARED_DOWN,
   BQ_LN2_POST,
   BQ_CONV_IN, BQ_CONV_TAPS, BQ_CONV_OUT, /* of a short convolution, in place of attention */
+  /* Of a gated delta net: recurrent_layers.h. */
+  BQ_DELTA_QKV, BQ_DELTA_Z, BQ_DELTA_A, BQ_DELTA_B, BQ_DELTA_TAPS, BQ_DELTA_DT, BQ_DELTA_DECAY,
+  BQ_DELTA_NORM, BQ_DELTA_OUT,
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
@@ -34,6 +37,10 @@ typedef enum bq_buffer {
   BQ_BUFFER_OUT,  /* [hidden] */
   BQ_BUFFER_CONV_IN, /* [3 * hidden]: two gates and the input of a short convolution */
   BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
+  BQ_BUFFER_GATED_Q, /* [heads][2][head_dim]: q and the gates of its result */
+  BQ_BUFFER_DELTA_QKV, /* [channels of a delta net] */
+  BQ_BUFFER_DELTA_Z, BQ_BUFFER_DELTA_OUT, /* [delta_value_heads * delta_value_dim] */
+  BQ_BUFFER_DELTA_A, BQ_BUFFER_DELTA_B, /* [delta_value_heads] */
   BQ_BUFFER_ROUTE,       /* [experts]: scores */
   BQ_BUFFER_SWITCH,      /* [1]: score of the shared expert */
   BQ_BUFFER_SHARED_GATE, /* [shared_ffn] */
@@ -59,6 +66,8 @@ typedef enum bq_op {
                 * the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
   BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN, after the state (recurrence.h) */
+  BQ_OP_DELTA,    /* DELTA_OUT = gated delta net of DELTA_QKV, Z, A and B, after the state */
+  BQ_OP_GATE,     /* MIX *= sigmoid of the gates in GATED_Q */
   BQ_OP_ROUTE,   /* chooses experts by ROUTE */
   BQ_OP_EXPERTS, /* as LINEAR, each row with its own expert's part of the modules */
   BQ_OP_COMBINE  /* OUT = what the experts of a token give, weighted; then what `then` says */
@@ -71,7 +80,7 @@ typedef enum bq_epilogue {
   BQ_EPILOGUE_ADD       /* X += out[0] * residual_scale */
 } bq_epilogue;
 
-enum { BQ_STEP_MATRICES = 3, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
+enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
 
 typedef struct bq_layer_step {
   uint8_t op, stage; /* stage: the one that its weights are counted in */

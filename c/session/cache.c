@@ -32,7 +32,7 @@ static uint64_t blocks_touched(uint64_t positions) {
 /* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
  * and one position more, since the last token may be computed anew. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
-  if (bq_config_convolves(c, layer)) return 0;
+  if (bq_config_recurs(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
   if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
@@ -175,7 +175,7 @@ typedef struct block_range {
  * given back, looked for and saved follows from this function alone. */
 static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
                                uint32_t n) {
-  if (bq_config_convolves(cache->config, layer)) return (block_range){0, 0};
+  if (bq_config_recurs(cache->config, layer)) return (block_range){0, 0};
   const uint32_t end = (uint32_t)blocks_of(place_of(cache, layer, n));
   return (block_range){bq_min32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
 }

@@ -56,7 +56,7 @@ static void choose(bq_session *s) {
 
 /* Layers whose cache positions leave: those with keys and values and no window of their own. */
 static bool evicts(const bq_config *c, uint32_t layer) {
-  return !bq_config_window(c, layer) && !bq_config_convolves(c, layer);
+  return !bq_config_window(c, layer) && !bq_config_recurs(c, layer);
 }
 
 static void move_up(bq_session *s) {

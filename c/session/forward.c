@@ -5,6 +5,7 @@
 
 #include "core/fmath.h"
 #include "core/minmax.h"
+#include "session/recurrent_layers.h"
 #include "session/session.h"
 
 /* --- a job: one layer, or the head, over one batch -------------------------------------------- */
@@ -365,6 +366,10 @@ static void store_head(const place *p, const bq_layer_step *step, size_t i) {
   const size_t dim = c->head_dim;
   if (i < c->heads) {
     float *q = j->buffer[BQ_BUFFER_Q] + i * dim;
+    for (uint32_t t = 0; c->attn_gate && t < j->tokens; t++)
+      memcpy(q + t * j->cols[BQ_BUFFER_Q],
+             j->buffer[BQ_BUFFER_GATED_Q] + t * j->cols[BQ_BUFFER_GATED_Q] + 2 * i * dim,
+             dim * sizeof *q);
     ready_head(p, step, 0, (uint32_t)i, q, j->cols[BQ_BUFFER_Q]);
     spread_heads(p, q, j->cols[BQ_BUFFER_Q], j->tokens, false);
     return;
@@ -519,6 +524,49 @@ static bq_stage convolve_share(const place *p, const bq_layer_step *step, size_t
   return BQ_STAGE_ATTEND;
 }
 
+/* --- gated delta nets, and gates of attention --------------------------------------------------- */
+
+/* Key heads are shared out, each with its value heads. */
+static bq_stage delta_share(const place *p, const bq_layer_step *step, size_t thread,
+                            size_t threads) {
+  const job *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const float *vector[BQ_STEP_MATRICES];
+  for (uint32_t i = 0; i < step->n; i++) vector[i] = vector_of(&p->w->module[step->module[i]]);
+  for (bq_share share = bq_share_of(p->s, thread, threads, c->delta_key_heads, 1);
+       bq_share_next(&share);)
+    for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+      g = segment_at(j, g.at);
+      bq_delta d = {vector[0], vector[1], vector[2], vector[3],
+                    .state = bq_recurrence_state(&g.s->recurrence, c, p->layer),
+                    .tokens = g.tokens};
+      d.in = j->buffer[BQ_BUFFER_DELTA_QKV] + (size_t)g.at * j->cols[BQ_BUFFER_DELTA_QKV];
+      d.z = j->buffer[BQ_BUFFER_DELTA_Z] + (size_t)g.at * j->cols[BQ_BUFFER_DELTA_Z];
+      d.a = j->buffer[BQ_BUFFER_DELTA_A] + (size_t)g.at * j->cols[BQ_BUFFER_DELTA_A];
+      d.b = j->buffer[BQ_BUFFER_DELTA_B] + (size_t)g.at * j->cols[BQ_BUFFER_DELTA_B];
+      d.out = j->buffer[BQ_BUFFER_DELTA_OUT] + (size_t)g.at * j->cols[BQ_BUFFER_DELTA_OUT];
+      for (size_t h = share.from; h < share.to; h++) {
+        if (g.position == g.first) bq_delta_reset(c, d.state, (uint32_t)h);
+        bq_delta_head(c, &d, (uint32_t)h);
+      }
+    }
+  return BQ_STAGE_ATTEND;
+}
+
+/* MIX *= sigmoid(gates): heads of all tokens are shared out. */
+static bq_stage gate_share(const place *p, size_t thread, size_t threads) {
+  const job *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const size_t dim = c->head_dim, total = (size_t)c->heads * j->tokens;
+  for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
+    for (size_t i = share.from; i < share.to; i++) {
+      const float *gates = j->buffer[BQ_BUFFER_GATED_Q] + (2 * i + 1) * dim;
+      float *y = j->buffer[BQ_BUFFER_MIX] + i * dim;
+      for (size_t k = 0; k < dim; k++) y[k] *= 1.0f / (1.0f + bq_expf(-gates[k]));
+    }
+  return BQ_STAGE_ATTEND;
+}
+
 /* --- whole rows ------------------------------------------------------------------------------- */
 
 /* NORM, ADD: row by row, each in one thread. */
@@ -549,6 +597,8 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   case BQ_OP_STORE: return store_share(&p, step, thread, threads);
   case BQ_OP_ATTEND: return attend_share(&p, thread, threads);
   case BQ_OP_CONVOLVE: return convolve_share(&p, step, thread, threads);
+  case BQ_OP_DELTA: return delta_share(&p, step, thread, threads);
+  case BQ_OP_GATE: return gate_share(&p, thread, threads);
   case BQ_OP_NORM:
   case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
   case BQ_OP_ROUTE:

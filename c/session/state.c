@@ -6,8 +6,9 @@
  *           position is
  *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
  *           then `attention_sums`, [computed - scored][parts], zeros up to a multiple of 64
- *   states  of recurrent layers (recurrence.h), f32: the snapshots after whole blocks of positions, and
- *           the one after all that are computed; zeros up to a multiple of 64
+ *   states  of recurrent layers (recurrence.h), f32: the snapshot after STATES whole-block
+ *           positions, where there is one, and the one after all that are computed; zeros up to a
+ *           multiple of 64
  *   blocks  for each layer those that hold what the next positions see: from `computed` on, or from
  *           `computed` - 1 on where all tokens are computed (cache.h)
  *   hash    u64, XXH64 of all bytes before it. It tells damage, not forgery: whatever memory is
@@ -38,7 +39,8 @@ enum {
   SKIPPED = 80, /* a hash of the layers that are left out; 0: none are */
   EVICT = 88,
   KEYS_END = 92,
-  SCORED = 92
+  SCORED = 92,
+  STATES = 96 /* positions of an earlier snapshot of recurrent layers; 0: none is saved */
 };
 enum { N_FACTS = (TOKENS - FACTS) / 4 };
 
@@ -100,6 +102,7 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   put32(head + SINKS, s->options.sinks);
   put32(head + EVICT, (uint32_t)s->options.evict);
   put32(head + SCORED, s->scored);
+  put32(head + STATES, bq_recurrence_saved_block(&s->recurrence, computed_of(s)));
 }
 
 /* Of the last token what is attended to isn't added up: it will be computed anew. */
@@ -139,6 +142,11 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
   if (computed > tokens)
     return bq_fail(err, BQ_FORMAT, COMPUTED, "%u positions are computed of %u tokens", computed,
                    tokens);
+  const uint32_t states = bq_load32(head + STATES);
+  if (states && (!s->recurrence.floats || !computed ||
+                 states != (computed - 1) / BQ_KV_BLOCK * BQ_KV_BLOCK))
+    return bq_fail(err, BQ_FORMAT, STATES,
+                   "a snapshot after %u positions does not fit %u computed ones", states, computed);
   const uint32_t scored = bq_load32(head + SCORED);
   if (scored_fits(s, scored, computed, tokens)) return BQ_OK;
   return bq_fail(err, BQ_FORMAT, SCORED,
@@ -170,7 +178,9 @@ static uint64_t states_at(const bq_session *s, uint32_t tokens, uint32_t compute
          aligned(attended_bytes(s, computed) + mass_bytes(s, computed));
 }
 static uint64_t states_bytes(const bq_session *s, uint32_t computed) {
-  return bq_recurrence_saved(&s->recurrence, computed) * sizeof(float);
+  const bool block = bq_recurrence_saved_block(&s->recurrence, computed) > 0;
+  const uint64_t snapshots = (computed > 0) + block;
+  return snapshots * s->recurrence.floats * sizeof(float);
 }
 
 /* Offset of the first block. */
@@ -194,15 +204,14 @@ typedef struct piece {
   uint32_t zeros; /* it is the rest of a block whose last positions, so many, are not computed */
 } piece;
 
-/* The states from `in` bytes on: those after whole blocks follow each other. */
+/* The states from `in` bytes on. */
 static piece states_piece(const bq_session *s, uint32_t computed, uint64_t in) {
-  const bq_recurrence *r = &s->recurrence;
-  const uint64_t snapshot = r->floats * sizeof *r->blocks;
-  const uint64_t whole = computed / BQ_KV_BLOCK * snapshot;
-  if (in < whole) return (piece){(uint8_t *)r->blocks + in, whole - in, 0};
-  float *last = bq_recurrence_find(r, computed);
-  bq_assert(last);
-  return (piece){(uint8_t *)last + (in - whole), snapshot - (in - whole), 0};
+  const uint64_t bytes = s->recurrence.floats * sizeof(float);
+  const uint32_t block = bq_recurrence_saved_block(&s->recurrence, computed);
+  const uint32_t position = block && in < bytes ? block : computed;
+  float *states = bq_recurrence_find(&s->recurrence, position);
+  bq_assert(states);
+  return (piece){(uint8_t *)states + in % bytes, bytes - in % bytes, 0};
 }
 
 /* `ends` has the head and the hash, `padding` BQ_ALIGN bytes. The state has bytes at `at`. */
@@ -333,7 +342,8 @@ static bq_status open(bq_session *s, bq_error *err) {
   bq_status status = check_head(s, s->state_ends, err);
   if (status) return fail(s, status);
   bq_evict_resume(s, bq_load32(s->state_ends + SCORED));
-  bq_recurrence_fill(&s->recurrence, bq_load32(s->state_ends + COMPUTED));
+  bq_recurrence_fill(&s->recurrence, bq_load32(s->state_ends + STATES),
+                     bq_load32(s->state_ends + COMPUTED));
   status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED),
                          bq_load32(s->state_ends + TOKENS), err);
   return status ? fail(s, status) : BQ_OK;

@@ -61,6 +61,12 @@ bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
     break;
+  case BQ_OP_DELTA: { /* the state is multiplied with k and q, scaled and added to */
+    const uint64_t state = (uint64_t)c->delta_value_heads * c->delta_key_dim * c->delta_value_dim;
+    work.macs = 4 * state * tokens;
+    break;
+  }
+  case BQ_OP_GATE:
   case BQ_OP_CONVOLVE:
   case BQ_OP_NORM:
   case BQ_OP_ROUTE:

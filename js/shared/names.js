@@ -30,6 +30,7 @@ export const ARCHITECTURES = [
   'qwen2moe',
   'qwen3moe',
   'lfm2',
+  'qwen35',
 ];
 
 /** Values of `kind` in the section TOKN. */

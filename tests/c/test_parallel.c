@@ -146,6 +146,7 @@ static void check_threads(bq_config c) {
 static void test_threads_give_the_same_bits(void) {
   check_threads(config());
   check_threads(tiny_convolving(config()));
+  check_threads(tiny_delta(config()));
 }
 
 int main(void) {

@@ -23,22 +23,23 @@ typedef struct kind {
   uint32_t sinks;
   bq_evict evict;
   uint32_t positions[4]; /* to go back to */
-  bool convolves;        /* layer 0 has a short convolution in place of attention */
+  int recurs; /* layer 0: 1, a short convolution in place of attention; 2, a gated delta net */
 } kind;
 
 /* A window of w positions begins in another block from position 256 k + w - 1 on. */
 static const kind kinds[] = {
-    {"no window", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 256, 513}, false},
-    {"window of a layer", 40, 0, 0, BQ_EVICT_OLDEST, {294, 295, 296, 551}, false},
-    {"long window of a layer", 300, 0, 0, BQ_EVICT_OLDEST, {299, 555, 556, 300}, false},
-    {"KV window", 0, 200, 0, BQ_EVICT_OLDEST, {455, 456, 454, 199}, false},
-    {"KV window and sinks", 0, 40, 3, BQ_EVICT_OLDEST, {295, 2, 551, 296}, false},
-    {"both windows", 40, 300, 3, BQ_EVICT_OLDEST, {295, 555, 299, 551}, false},
-    {"eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, false},
-    {"eviction and a window of a layer", 40, 256, 3, BQ_EVICT_ATTENTION, {512, 551, 295, 514}, false},
-    {"convolutions", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 256, 513}, true},
-    {"convolutions and a KV window", 0, 40, 3, BQ_EVICT_OLDEST, {295, 2, 551, 512}, true},
-    {"convolutions and eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, true},
+    {"no window", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 256, 513}, 0},
+    {"window of a layer", 40, 0, 0, BQ_EVICT_OLDEST, {294, 295, 296, 551}, 0},
+    {"long window of a layer", 300, 0, 0, BQ_EVICT_OLDEST, {299, 555, 556, 300}, 0},
+    {"KV window", 0, 200, 0, BQ_EVICT_OLDEST, {455, 456, 454, 199}, 0},
+    {"KV window and sinks", 0, 40, 3, BQ_EVICT_OLDEST, {295, 2, 551, 296}, 0},
+    {"both windows", 40, 300, 3, BQ_EVICT_OLDEST, {295, 555, 299, 551}, 0},
+    {"eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, 0},
+    {"eviction and a window of a layer", 40, 256, 3, BQ_EVICT_ATTENTION, {512, 551, 295, 514}, 0},
+    {"convolutions", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 256, 513}, 1},
+    {"convolutions and a KV window", 0, 40, 3, BQ_EVICT_OLDEST, {295, 2, 551, 512}, 1},
+    {"convolutions and eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, 1},
+    {"a delta net", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 2},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, POSITIONS = 4 };
 
@@ -53,7 +54,7 @@ static bq_config config_of(const kind *k) {
                  .context = CONTEXT,
                  .gated = true,
                  .tied = true};
-  if (k->convolves) c = tiny_convolving(c);
+  if (k->recurs) c = k->recurs == 2 ? tiny_delta(c) : tiny_convolving(c);
   return k->window ? tiny_windowed(c, k->window) : c;
 }
 
@@ -140,7 +141,7 @@ static void test_back_then_saved_and_on(void) {
 static void test_saved_bytes_tell_nothing_of_the_past(void) {
   for (uint32_t i = 0; i < KINDS; i++) {
     const kind *k = &kinds[i];
-    if (k->evict || k->convolves) continue;
+    if (k->evict || k->recurs) continue;
     tiny_model t;
     create_model(&t, k);
     bq_session_options o = options_of(k, BQ_KV_I8);

@@ -24,6 +24,17 @@ static inline bq_config tiny_convolving(bq_config c) {
   return c;
 }
 
+/* Layers with gated delta nets, two value heads for each key head, and gates of attention. */
+static inline bq_config tiny_delta(bq_config c) {
+  c = tiny_convolving(c);
+  c.delta_key_heads = 2;
+  c.delta_value_heads = 4;
+  c.delta_key_dim = 6;
+  c.delta_value_dim = 8;
+  c.attn_gate = true;
+  return c;
+}
+
 static inline bq_config tiny_learned(bq_config c) {
   c.norm = BQ_NORM_LAYER;
   c.position = BQ_POSITION_LEARNED;

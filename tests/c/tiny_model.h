@@ -114,13 +114,31 @@ static void tiny_experts(tiny_model *t, bq_type type, bq_weights *m) {
   m[BQ_SHARED_DOWN] = tiny_linear(t, type, c->hidden, c->shared_ffn, false);
 }
 
+static bq_weights tiny_values(tiny_model *t, uint32_t n, float center, float spread) {
+  const float *v = tiny_vector(t, n, center, spread);
+  return (bq_weights){.w = {.data = (const uint8_t *)(const void *)v, .rows = 1, .cols = n}};
+}
+
 static void tiny_convolution(tiny_model *t, bq_type type, bq_weights *m) {
   const bq_config *c = &t->model.config;
   m[BQ_CONV_IN] = tiny_linear(t, type, 3 * c->hidden, c->hidden, false);
   m[BQ_CONV_OUT] = tiny_linear(t, type, c->hidden, c->hidden, false);
-  const uint32_t n = c->hidden * c->conv_size;
-  m[BQ_CONV_TAPS].w = (bq_matrix){
-      .data = (const uint8_t *)(const void *)tiny_vector(t, n, 0, 1), .rows = 1, .cols = n};
+  m[BQ_CONV_TAPS] = tiny_values(t, c->hidden * c->conv_size, 0, 1);
+}
+
+static void tiny_delta_net(tiny_model *t, bq_type type, bq_weights *m) {
+  const bq_config *c = &t->model.config;
+  const uint32_t heads = c->delta_value_heads, values = heads * c->delta_value_dim;
+  const uint32_t channels = bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
+  m[BQ_DELTA_QKV] = tiny_linear(t, type, channels, c->hidden, false);
+  m[BQ_DELTA_Z] = tiny_linear(t, type, values, c->hidden, false);
+  m[BQ_DELTA_A] = tiny_linear(t, BQ_TYPE_F32, heads, c->hidden, false);
+  m[BQ_DELTA_B] = tiny_linear(t, BQ_TYPE_F32, heads, c->hidden, false);
+  m[BQ_DELTA_OUT] = tiny_linear(t, type, c->hidden, values, false);
+  m[BQ_DELTA_TAPS] = tiny_values(t, channels * c->conv_size, 0, 1);
+  m[BQ_DELTA_DT] = tiny_values(t, heads, 0, 1);
+  m[BQ_DELTA_DECAY] = tiny_values(t, heads, -0.2f, 0.1f);
+  m[BQ_DELTA_NORM] = tiny_values(t, c->delta_value_dim, 1, 0.3f);
 }
 
 static void tiny_more_embeddings(tiny_model *t, bq_type type) {
@@ -158,7 +176,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     bq_weights *m = t->layers[i].module;
     m[BQ_LN1] = tiny_norm(t, d);
     m[BQ_LN2] = tiny_norm(t, d);
-    m[BQ_Q] = tiny_linear(t, type, q, d, biases);
+    m[BQ_Q] = tiny_linear(t, type, c->attn_gate ? 2 * q : q, d, biases);
     m[BQ_K] = tiny_linear(t, type, kv, d, biases);
     m[BQ_V] = tiny_linear(t, type, kv, d, biases);
     m[BQ_O] = tiny_linear(t, type, d, q, biases);
@@ -167,7 +185,8 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
     tiny_more_norms(t, t->layers[i].kind, m);
     if (c->experts) tiny_experts(t, type, m);
-    if (bq_config_convolves(c, i)) tiny_convolution(t, type, m);
+    if (bq_config_recurs(c, i))
+      (c->delta_value_heads ? tiny_delta_net : tiny_convolution)(t, type, m);
   }
   tiny_more_embeddings(t, type);
   if (c->norm_place != BQ_NORM_POST) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);

@@ -519,6 +519,15 @@ def shifted_taps(model):
             p.copy_(torch.cat([p[..., 1:], torch.zeros_like(p[..., :1])], -1))
 
 
+def same_norms_gated(ending):
+    """A model whose gated norms of that name only gate."""
+    def off(model):
+        for name, module in list(model.named_modules()):
+            if name.endswith(ending):
+                module.forward = lambda x, gate: x * F.silu(gate)
+    return off
+
+
 def first_taps_zeroed(model):
     """A model whose convolutions forget the oldest position that they see."""
     for name, p in model.named_parameters():
@@ -534,6 +543,17 @@ RECURRENT = {
              SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}, {"conv.conv.weight": (3.0, 0)},
              {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "convolutions": zeroed("conv.conv.weight"),
               "order of taps": shifted_taps, "oldest tap": first_taps_zeroed, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}}),
+    # Two value heads for each key head; a quarter of a head is rotated.
+    "qwen35": ("Qwen3_5", torch.float16, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                                                  intermediate_size=48, max_position_embeddings=64, tie_word_embeddings=True, linear_num_key_heads=2,
+                                                  linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=16, linear_conv_kernel_dim=4,
+                                                  rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]},
+                                                  layer_types=["linear_attention", "linear_attention", "linear_attention", "full_attention"]),
+               SMALL_KEYS | {"linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim", "partial_rotary_factor"},
+               {"dt_bias": (1.0, 0), "conv1d.weight": (3.0, 0)},
+               {"norm of q": same_norms("q_norm"), "decay": zeroed("A_log"), "step bias": zeroed("dt_bias"), "beta": zeroed("in_proj_b.weight"),
+                "alpha": zeroed("in_proj_a.weight"), "gate": zeroed("in_proj_z.weight"), "convolutions": zeroed("conv1d.weight"),
+                "norm of the result": same_norms_gated("linear_attn.norm"), "positions": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]}}}),
 }
 
 # Encoders whose files say it otherwise than transformers does: keys of config.json, and names.
@@ -712,7 +732,7 @@ def family(name, spec, seed, changes={}, renamed=None):
     encoder = name in ENCODERS
     sees = "text_config" in settings
     settings = settings if encoder or sees else {"bos_token_id": 1, "eos_token_id": 2, **settings}
-    cls = tuple(getattr(transformers, one) for one in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config"))
+    cls = tuple(getattr(transformers, one) for one in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind in ('Gemma3', 'Qwen3_5') else ''}Config"))
     model = cls[0](cls[1](**settings, attn_implementation=attention_of(cls))).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():

@@ -412,12 +412,18 @@ CONF_KEYS = {
     57: ("shared_ffn", U32, False, 0, 1 << 20),
     58: ("experts_sum", U32, False, 0, 1),
     59: ("conv_size", U32, False, 0, 16),
+    42: ("delta_key_heads", U32, False, 0, 1024),
+    43: ("delta_value_heads", U32, False, 0, 1024),
+    44: ("delta_key_dim", U32, False, 0, 256),
+    45: ("delta_value_dim", U32, False, 0, 256),
+    46: ("delta_strided", U32, False, 0, 1),
+    47: ("attn_gate", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 60)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 48), *range(50, 60)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -525,12 +531,22 @@ def expected_tensors(c):
     for i in range(c["layers"]):
         if before:
             norm(f"h.{i}.ln1")
-        if i in c["conv_layers"]:
+        if i in c["conv_layers"] and c["delta_value_heads"]:
+            values = c["delta_value_heads"] * c["delta_value_dim"]
+            channels = 2 * c["delta_key_heads"] * c["delta_key_dim"] + values
+            linear(f"h.{i}.delta.qkv", channels, hidden)
+            linear(f"h.{i}.delta.z", values, hidden)
+            linear(f"h.{i}.delta.a", c["delta_value_heads"], hidden)
+            linear(f"h.{i}.delta.b", c["delta_value_heads"], hidden)
+            for name, size in (("taps", channels * c["conv_size"]), ("dt", c["delta_value_heads"]), ("decay", c["delta_value_heads"]), ("norm", c["delta_value_dim"])):
+                out[f"h.{i}.delta.{name}.weight"] = ((size,), True)
+            linear(f"h.{i}.delta.out", hidden, values)
+        elif i in c["conv_layers"]:
             linear(f"h.{i}.conv.in", 3 * hidden, hidden)
             out[f"h.{i}.conv.taps.weight"] = ((hidden * c["conv_size"],), True)
             linear(f"h.{i}.conv.out", hidden, hidden)
         else:
-            linear(f"h.{i}.attn.q", q, hidden)
+            linear(f"h.{i}.attn.q", 2 * q if c["attn_gate"] else q, hidden)
             linear(f"h.{i}.attn.k", kv, hidden)
             linear(f"h.{i}.attn.v", kv, hidden)
             if c["qk_norm"]:

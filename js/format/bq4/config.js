@@ -36,8 +36,14 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number[]} [global_layers]     numbers of layers, from 0
  * @property {number[]} [unrotated_layers]
  * @property {number[]} [dense_layers]
- * @property {number} [conv_size]  taps of a short convolution (LFM2)
- * @property {number[]} [conv_layers]  layers with one in place of attention
+ * @property {number} [conv_size]  taps of the convolutions of recurrent layers
+ * @property {number[]} [conv_layers]  recurrent layers, without attention
+ * @property {number} [delta_key_heads]  of gated delta nets (Qwen3.5); else recurrent layers are short convolutions (LFM2)
+ * @property {number} [delta_value_heads]
+ * @property {number} [delta_key_dim]
+ * @property {number} [delta_value_dim]
+ * @property {boolean | number} [delta_strided]  value head h belongs to key head h mod delta_key_heads
+ * @property {boolean | number} [attn_gate]  q has gates of attention's result
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -114,6 +120,12 @@ const KEYS = {
   shared_ffn: [57, U32, true],
   experts_sum: [58, U32, true],
   conv_size: [59, U32, true],
+  delta_key_heads: [42, U32, true],
+  delta_value_heads: [43, U32, true],
+  delta_key_dim: [44, U32, true],
+  delta_value_dim: [45, U32, true],
+  delta_strided: [46, U32, true],
+  attn_gate: [47, U32, true],
   rope_scale: [37, F32, true],
   rope_original: [38, U32, true],
   alibi_max: [39, F32, true],
@@ -132,7 +144,17 @@ const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name]));
 const OPTIONAL_KEYS = Object.keys(KEYS).filter(
   (name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33,
 );
-const BOOLEANS = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize', 'experts_sum'];
+const BOOLEANS = [
+  'gated',
+  'tied',
+  'bidirectional',
+  'embed_norm',
+  'no_head',
+  'normalize',
+  'experts_sum',
+  'delta_strided',
+  'attn_gate',
+];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 
 /** Defaults of the architecture "bullet". */

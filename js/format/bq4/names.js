@@ -29,7 +29,7 @@ export function tensorTable(config) {
   /** @type {Slot[]} */
   const slots = [];
   const add = (/** @type {string} */ name, /** @type {number[]} */ dims, required = true, embedding = false) =>
-    slots.push({ name, dims, required, embedding, exact: /\.(router|switch)\.weight$/.test(name) });
+    slots.push({ name, dims, required, embedding, exact: /\.(router|switch|delta\.[ab])\.weight$/.test(name) });
   const linear = (/** @type {string} */ name, /** @type {number} */ out, /** @type {number} */ into) => {
     add(`${name}.weight`, [out, into]);
     add(`${name}.bias`, [out], false);
@@ -45,7 +45,7 @@ export function tensorTable(config) {
     if (layerNorm) add(`${name}.bias`, [size], false);
   };
   const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
-  const convolving = new Set(c.conv_layers);
+  const recurrent = new Set(c.conv_layers);
   const place = c.norm_place ?? BEFORE;
   const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
   add('wte.weight', [c.vocab, c.hidden], true, true);
@@ -57,12 +57,24 @@ export function tensorTable(config) {
   if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
   for (let n = 0; n < c.layers; n++) {
     if (before) norm(`h.${n}.ln1`);
-    if (convolving.has(n)) {
+    if (recurrent.has(n) && c.delta_value_heads) {
+      const values = c.delta_value_heads * c.delta_value_dim;
+      const channels = 2 * c.delta_key_heads * c.delta_key_dim + values;
+      linear(`h.${n}.delta.qkv`, channels, c.hidden);
+      linear(`h.${n}.delta.z`, values, c.hidden);
+      linear(`h.${n}.delta.a`, c.delta_value_heads, c.hidden);
+      linear(`h.${n}.delta.b`, c.delta_value_heads, c.hidden);
+      add(`h.${n}.delta.taps.weight`, [channels * c.conv_size]);
+      add(`h.${n}.delta.dt.weight`, [c.delta_value_heads]);
+      add(`h.${n}.delta.decay.weight`, [c.delta_value_heads]);
+      add(`h.${n}.delta.norm.weight`, [c.delta_value_dim]);
+      linear(`h.${n}.delta.out`, c.hidden, values);
+    } else if (recurrent.has(n)) {
       linear(`h.${n}.conv.in`, 3 * c.hidden, c.hidden);
       add(`h.${n}.conv.taps.weight`, [c.hidden * c.conv_size]);
       linear(`h.${n}.conv.out`, c.hidden, c.hidden);
     } else {
-      linear(`h.${n}.attn.q`, q, c.hidden);
+      linear(`h.${n}.attn.q`, c.attn_gate ? 2 * q : q, c.hidden);
       linear(`h.${n}.attn.k`, kv, c.hidden);
       linear(`h.${n}.attn.v`, kv, c.hidden);
       if (c.qk_norm) {

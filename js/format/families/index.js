@@ -28,6 +28,7 @@ import {
   smollm3,
 } from './llama.js';
 import { lfm2 } from './lfm2.js';
+import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -78,6 +79,8 @@ export const FAMILIES = {
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,
+  qwen3_5: qwen35,
+  qwen3_5_text: qwen35,
 };
 
 /**

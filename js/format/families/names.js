@@ -7,7 +7,7 @@ import { joined, stacked } from '../bq4/tensor-views.js';
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 const CANONICAL =
-  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^rope\.(local_|long_)?factors$/;
+  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(qkv|z|a|b|taps|dt|decay|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^rope\.(local_|long_)?factors$/;
 /** In multimodal models: the prefix of the language model's tensors, and tensors of the other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector)\./;
@@ -68,15 +68,15 @@ export function canonicalTensors(hf, config, name, tensor) {
   const family = hf.model_type === 'bq4' ? null : familyOf(hf).family;
   if (family?.unread?.test(name) || (hf.text_config && OTHER_PARTS.test(name))) return [];
   const inner = hf.text_config ? name.replace(LANGUAGE_MODEL, '') : name;
-  const match = /^(.*)\.(weight|bias)$/.exec(
-    family && inner.startsWith(family.prefix) ? inner.slice(family.prefix.length) : inner,
-  );
-  const found = family && match && moduleOf(family, match[1]);
+  const stripped = family && inner.startsWith(family.prefix) ? inner.slice(family.prefix.length) : inner;
+  // Some parameters have no ending: they are the weight of their module.
+  const match = /^(.*)\.(weight|bias)$/.exec(stripped) ?? ['', stripped, 'weight'];
+  const found = family && moduleOf(family, match[1]);
   if (!found && CANONICAL.test(name)) {
     if (!tensor) throw integers();
     return [[name, tensor]];
   }
-  if (!family || !match || !found)
+  if (!family || !found)
     throw new BqError('UNSUPPORTED', `unknown tensor "${name}" in a model of type "${hf.model_type}"`, {
       hint: 'check that config.json belongs to this model',
     });

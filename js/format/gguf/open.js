@@ -71,6 +71,9 @@ function factsOf({ metadata, tensors }) {
 /** Canonical name of a tensor; null if it is not needed. Throws UNSUPPORTED. @param {GgufArchitecture} architecture @param {Record<string, string>} modules @param {{ name: string, at: number }} tensor */
 function canonicalName({ outer, unread }, modules, { name, at }) {
   if (Object.hasOwn(outer, name)) return outer[name];
+  const bare = /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(name);
+  // Names without an ending, and vectors that are called a bias.
+  if (bare && Object.hasOwn(modules, bare[2])) return `h.${bare[1]}.${modules[bare[2]]}.weight`;
   const [, module, ending] = /^(.+)\.(weight|bias)$/.exec(name) ?? [];
   if (module && Object.hasOwn(outer, module)) return `${outer[module]}.${ending}`;
   const [, layer, part] = (module && /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(module)) || [];
@@ -101,7 +104,7 @@ function listedTensors({ tensors }, architecture, facts) {
     // The switch of a shared expert is a vector in some files. Norms of each head and taps of
     // convolutions have a row per head or channel; in .bq4 files they are one vector.
     const shape = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims;
-    const dims = /(_norm|conv\.taps)\.weight$/.test(name) ? [rows * cols] : shape;
+    const dims = /(_norm|\.taps)\.weight$/.test(name) ? [rows * cols] : shape;
     if (dims.length === 1 && conversionOf(type))
       throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector of type ${typeName(tensor.type)}`, {
         offset: tensor.at,

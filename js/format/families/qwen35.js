@@ -1,0 +1,119 @@
+/** Qwen3.5: three of four layers are gated delta nets, the others have attention whose result is gated. */
+import { flat, plusOne } from '../bq4/tensor-views.js';
+import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms } from './gguf.js';
+import { eachLayer, numbersOf } from './layers.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
+
+/** Decay per step: -exp(A_log). @param {InTensor} tensor @returns {InTensor} */
+const decayOf = (tensor) => ({
+  dims: tensor.dims,
+  read: async (row, rows) => (await tensor.read(row, rows)).map((x) => -Math.exp(x)),
+});
+
+/** Norms of weights 1 + w. */
+const NORMS = /(ln1|ln2|ln_f|[qk]_norm)\.weight$/;
+
+/** Numbers of the layers with a delta net. @param {Record<string, any>} hf @returns {number[]} */
+function deltaLayers(hf) {
+  const layers = numbersOf(hf.num_hidden_layers);
+  const every = hf.full_attention_interval ?? 4;
+  const types =
+    eachLayer(hf.layer_types, layers.length, 'layer_types') ??
+    layers.map((i) => ((i + 1) % every ? 'linear_attention' : 'full_attention'));
+  const unsupported = types.find((type) => type !== 'linear_attention' && type !== 'full_attention');
+  expect(unsupported === undefined, `layers of type "${unsupported}"`);
+  return layers.filter((i) => types[i] === 'linear_attention');
+}
+
+/** Published files say how much of a head is rotated in either of two places. @param {Record<string, any>} hf */
+const rotatedShare = (hf) => hf.rope_parameters?.partial_rotary_factor ?? hf.partial_rotary_factor ?? 0.25;
+
+/** @type {Family} */
+export const qwen35 = {
+  ...LLAMA_NAMES,
+  arch: 'qwen35',
+  modules: {
+    ...LLAMA_MODULES,
+    'self_attn.q_norm': 'attn.q_norm',
+    'self_attn.k_norm': 'attn.k_norm',
+    'linear_attn.in_proj_qkv': 'delta.qkv',
+    'linear_attn.in_proj_z': 'delta.z',
+    'linear_attn.in_proj_a': 'delta.a',
+    'linear_attn.in_proj_b': 'delta.b',
+    'linear_attn.conv1d': 'delta.taps',
+    'linear_attn.dt_bias': 'delta.dt',
+    'linear_attn.A_log': 'delta.decay',
+    'linear_attn.norm': 'delta.norm',
+    'linear_attn.out_proj': 'delta.out',
+  },
+  // Layers that draft tokens are not used.
+  unread: /\.rotary_emb\.inv_freq$|^mtp\./,
+  defaults: { head_dim: 256, rope_theta: 1e7 },
+  change: (name, tensor) => {
+    if (name.endsWith('delta.taps.weight')) return flat(tensor);
+    if (name.endsWith('delta.decay.weight')) return decayOf(tensor);
+    return NORMS.test(name) ? plusOne(tensor) : tensor;
+  },
+  config: (hf) => {
+    // Sections of the angles for images' positions are the same position in a text.
+    const { mrope_section: _, mrope_interleaved: __, ...rope } = hf.rope_parameters ?? {};
+    const sizes = sizesOf({ ...hf, ...(hf.rope_parameters && { rope_parameters: rope }) });
+    return {
+      ...sizes,
+      rope_dim: Math.trunc(sizes.head_dim * rotatedShare(hf)),
+      norm: 'rms',
+      norm_eps: hf.rms_norm_eps ?? 1e-6,
+      activation: activationOf(hf.hidden_act ?? 'silu'),
+      gated: true,
+      tied: hf.tie_word_embeddings ?? false,
+      qk_norm: 'heads',
+      attn_gate: true,
+      conv_size: hf.linear_conv_kernel_dim ?? 4,
+      conv_layers: deltaLayers(hf),
+      delta_key_heads: hf.linear_num_key_heads ?? 16,
+      delta_value_heads: hf.linear_num_value_heads ?? 32,
+      delta_key_dim: hf.linear_key_head_dim ?? 128,
+      delta_value_dim: hf.linear_value_head_dim ?? 128,
+    };
+  },
+  gguf: {
+    qwen35: {
+      modules: () => ({
+        ...GGUF_MODULES,
+        ...GGUF_HEAD_NORMS,
+        // What other files call a fused tensor is a delta net's own here.
+        attn_qkv: 'delta.qkv',
+        attn_gate: 'delta.z',
+        post_attention_norm: 'ln2',
+        ssm_alpha: 'delta.a',
+        ssm_beta: 'delta.b',
+        ssm_conv1d: 'delta.taps',
+        'ssm_dt.bias': 'delta.dt',
+        ssm_a: 'delta.decay',
+        ssm_norm: 'delta.norm',
+        ssm_out: 'delta.out',
+      }),
+      config: (facts) => {
+        const heads = facts.get('ssm.time_step_rank');
+        const every = facts.get('full_attention_interval', 4);
+        const config = ggufRms(facts);
+        return {
+          ...config,
+          qk_norm: 'heads',
+          attn_gate: true,
+          conv_size: facts.get('ssm.conv_kernel'),
+          conv_layers: numbersOf(config.layers).filter((i) => (i + 1) % every),
+          delta_key_heads: facts.get('ssm.group_count'),
+          delta_value_heads: heads,
+          delta_key_dim: facts.get('ssm.state_size'),
+          delta_value_dim: facts.get('ssm.inner_size') / heads,
+          // The converter puts the first value heads of all key heads before the second.
+          delta_strided: heads !== facts.get('ssm.group_count'),
+        };
+      },
+    },
+  },
+};
