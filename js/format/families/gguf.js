@@ -99,7 +99,7 @@ function headsOf(count) {
 function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', get('attention.head_count'))) {
   const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];
   return {
-    layers: get('block_count'),
+    layers: get('block_count') - get('nextn_predict_layers', 0),
     hidden,
     heads,
     kv_heads: headsOf(kvHeads),

@@ -85,10 +85,18 @@ function canonicalName({ outer, unread }, modules, { name, at }) {
   });
 }
 
+/** Whether a tensor belongs to the layers after the model's own that draft tokens (multi-token prediction), which are not used. @param {string} name @param {GgufFacts} facts */
+function draftsTokens(name, { get }) {
+  const drafting = get('nextn_predict_layers', 0);
+  const layer = drafting > 0 && /^blk\.(\d{1,5})\./.exec(name)?.[1];
+  return Boolean(layer) && Number(layer) >= get('block_count') - drafting;
+}
+
 /** @param {GgufHeader} header @param {GgufArchitecture} architecture @param {GgufFacts} facts */
 function listedTensors({ tensors }, architecture, facts) {
   const modules = architecture.modules(facts);
   return tensors.flatMap((tensor) => {
+    if (draftsTokens(tensor.name, facts)) return [];
     const name = canonicalName(architecture, modules, tensor);
     if (!name) return [];
     const type = typeOf(tensor);
