@@ -1,9 +1,10 @@
 /** Steps that change text before it is cut, as parts of a TOKN section (docs/FORMAT.md, TOKN). */
 import { utf8 } from './bytes.js';
 import { malformed, PART } from './section.js';
-import { combining, complement, decompositions, intersect, lowerCase, properties, unite } from './unicode.js';
+import { complement, intersect, unite } from '../regex/sets.js';
+import { combining, decompositions, lowerCase, properties } from './unicode.js';
 
-/** @import { Part } from './section.js' @import { CharSet } from './unicode.js' */
+/** @import { Part } from './section.js' @import { CharSet } from '../regex/sets.js' */
 
 /** What the characters of a record become: a text, others so far away, their letters (Hangul), themselves within a text. */
 const TO = Object.freeze({ text: 0, other: 1, jamo: 2, around: 3 });
