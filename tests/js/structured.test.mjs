@@ -181,7 +181,7 @@ describe('with the bundled model', () => {
     const session = await model.createSession();
     await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).done(), {
       code: 'GRAMMAR',
-      message: /no type "xml"/,
+      message: /unknown type of responseFormat: "xml"/,
     });
     await assert.rejects(session.generate('Once', { responseFormat: 'json' }).done(), { code: 'ARGUMENT' });
     /** @type {any} */

@@ -15,7 +15,7 @@ import { writeScalars } from './scalars.js';
 /** @import { Context } from './keywords.js' */
 
 /** Combinations of schemas at most. */
-const MOST_RULES = 4000;
+const MAX_RULES = 4000;
 
 export class Compiler {
   rules = new Rules();
@@ -148,7 +148,7 @@ export class Compiler {
     const key = keyOfSub(sub);
     let rule = this.#made.get(key);
     if (rule === undefined) {
-      if (this.#made.size === MOST_RULES) throw refused('the schema has too many combinations');
+      if (this.#made.size === MAX_RULES) throw refused('the schema has too many combinations');
       rule = this.rules.rule('a value');
       this.#made.set(key, rule);
       this.#todo.push([rule, sub]);

@@ -15,9 +15,9 @@ const DIGITS = { whole: 15, part: 15 };
 const FEW = { whole: 9, part: 5 };
 /** Remainders from which on digits aren't counted by the automaton, and how many characters its numbers have then at most. */
 const MANY_REMAINDERS = 32;
-const MOST_CHARACTERS = 14;
+const MAX_CHARACTERS = 14;
 /** Remainders that multiples are told by, times the digits behind the point. */
-const MOST_REMAINDERS = 4096;
+const MAX_REMAINDERS = 4096;
 
 /** @param {string} source */
 const dfa = (source) => ofTree(parseRegex(source).tree);
@@ -177,10 +177,10 @@ function multiples(m, parts) {
   let zeros = 0;
   for (; digits % 10n === 0n; zeros++) digits /= 10n;
   const divisor = Number(digits);
-  if (digits * BigInt(scale + zeros + 1) > MOST_REMAINDERS)
+  if (digits * BigInt(scale + zeros + 1) > MAX_REMAINDERS)
     throw refused(
       `multipleOf ${m} takes too many states`,
-      `its digits are a number up to ${MOST_REMAINDERS}, less with more of them behind the point`,
+      `its digits are a number up to ${MAX_REMAINDERS}, less with more of them behind the point`,
     );
   const most = Math.min(scale, parts);
   /** 10 to some power, of which only the remainder counts. @param {number} n */
@@ -265,7 +265,7 @@ export function numberTexts(n, excluded) {
   const high = n.below <= n.max ? { limit: n.below, open: true } : { limit: n.max, open: false };
   const remainders = [...n.multiples, ...n.notMultiples].reduce((all, m) => all * Number(decimalOf(m).digits), 1);
   const counted = remainders > MANY_REMAINDERS && (low.limit === -Infinity || high.limit === Infinity);
-  const max = counted ? Math.max(MOST_CHARACTERS, longest + digits.part + 2) : Infinity;
+  const max = counted ? Math.max(MAX_CHARACTERS, longest + digits.part + 2) : Infinity;
   if (counted) digits.whole = Infinity;
   const mirrored = { limit: -high.limit, open: high.open };
   let size = sizes(low, high, digits, integer);

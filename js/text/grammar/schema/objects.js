@@ -11,13 +11,13 @@ import { andSub, TRUE } from './shapes.js';
 
 /** Properties that the schema doesn't name: their names (null: any), and what their values are. @typedef {{ names: Dfa | null, sub: Sub }} Others */
 
-const MOST_PATTERNS = 4;
+const MAX_PATTERNS = 4;
 /** Names that are listed where the schema of names allows no others. */
-const MOST_NAMES = 64;
+const MAX_NAMES = 64;
 /** Names that are told apart where an object must have so many. */
-const MOST_NEEDED = 16;
+const MAX_REQUIRED = 16;
 /** Names that are told apart at most. */
-const MOST_DIFFERENT = 1000;
+const MAX_DIFFERENT = 1000;
 
 /** Names that a schema of names allows. @param {Compiler} compiler @param {Sub[]} subs @returns {Dfa | null}  null: all */
 function namesDfa(compiler, subs) {
@@ -45,7 +45,7 @@ function namesDfa(compiler, subs) {
 /** What other properties there may be. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {Others[]} */
 function others(compiler, o, declared) {
   const patterns = [...o.patterns.keys()];
-  if (patterns.length > MOST_PATTERNS) throw refused(`patternProperties has more than ${MOST_PATTERNS} patterns`);
+  if (patterns.length > MAX_PATTERNS) throw refused(`patternProperties has more than ${MAX_PATTERNS} patterns`);
   const allowed = namesDfa(compiler, o.names);
   const taken = [...new Set([...declared, ...o.forbidden])];
   const found = [];
@@ -119,7 +119,7 @@ const canDiffer = (names) =>
   names.every(({ edges }) =>
     edges.every(([, , to]) => {
       if (names[to].edges.length) return true;
-      return edges.reduce((n, [low, high, other]) => n + (other === to ? high - low + 1 : 0), 0) > MOST_DIFFERENT;
+      return edges.reduce((n, [low, high, other]) => n + (other === to ? high - low + 1 : 0), 0) > MAX_DIFFERENT;
     }),
   );
 
@@ -131,10 +131,10 @@ const canDiffer = (names) =>
 function mustDiffer({ min, required }, free, wanted) {
   const names = [...free, ...(wanted ?? [])];
   if (!names.length || min - required.size <= 1) return false;
-  if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MOST_NEEDED)
+  if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MAX_REQUIRED)
     throw refused(
       `minProperties ${min} beside names that are left open is not supported`,
-      `it is where names may be of any length, up to ${MOST_NEEDED}; name the properties, or list their names in propertyNames`,
+      `it is where names may be of any length, up to ${MAX_REQUIRED}; name the properties, or list their names in propertyNames`,
     );
   return true;
 }
@@ -144,7 +144,7 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
   const { rules, admission } = compiler;
   const most = declared.length + (wanted ? 1 : 0);
   const distinct = mustDiffer(o, free, wanted);
-  const max = distinct ? Math.min(o.max, MOST_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
+  const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
   // Properties are counted as far as it matters, and whether there is one before: then there is a comma.
   const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
@@ -194,7 +194,7 @@ export function writeObject(compiler, s, from, to) {
   const open = o.open || !o.properties.size || o.min > declared.length;
   let free = open || o.some.length ? others(compiler, o, declared) : [];
   // Names that are few are named, so that each comes once at most.
-  const few = free.map(({ names }) => names && textsOf(names, MOST_NAMES));
+  const few = free.map(({ names }) => names && textsOf(names, MAX_NAMES));
   if (free.length && few.every(Boolean)) {
     declared = [...declared, ...few.flatMap((names) => names ?? [])];
     free = [];

@@ -9,7 +9,7 @@ const SCHEMAS = new Set([
   ...['additionalProperties', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'],
 ]);
 const MAPS = new Set(['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas']);
-const DEEPEST = 500;
+const MAX_DEPTH = 500;
 /** How a schema refers to one of the parts that it was given with. */
 const PART = /^part:(\d+)$/;
 
@@ -17,14 +17,14 @@ const PART = /^part:(\d+)$/;
 export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What says nothing of values. */
-const NOTES = new Set(['title', 'description', 'default', 'examples']);
+const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples']);
 const isWord = (/** @type {unknown} */ value) =>
   value === null || ['string', 'number', 'boolean'].includes(typeof value);
 
 /** All that a schema says, where it contains no other and refers to none; null. @param {any} schema */
 function saidBy(schema) {
   if (!isObject(schema)) return null;
-  const said = Object.entries(schema).filter(([name, value]) => value !== undefined && !NOTES.has(name));
+  const said = Object.entries(schema).filter(([name, value]) => value !== undefined && !ANNOTATIONS.has(name));
   const alone = said.every(([name, value]) => name[0] !== '$' && [value].flat().every(isWord));
   return alone ? JSON.stringify(said) : null;
 }
@@ -68,7 +68,7 @@ export class Registry {
 
   /** @param {Document} document @param {any} value @param {string} base @param {number} depth @param {'schema' | 'map' | 'data'} kind  map: schemas by name; data: of an unknown keyword */
   #visit(document, value, base, depth, kind) {
-    if (depth > DEEPEST) throw refused('the schema is nested too deep');
+    if (depth > MAX_DEPTH) throw refused('the schema is nested too deep');
     if (Array.isArray(value)) return value.forEach((one) => this.#visit(document, one, base, depth + 1, kind));
     if (!isObject(value)) return;
     const before = this.#places.get(value);

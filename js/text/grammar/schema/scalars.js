@@ -9,7 +9,7 @@ import { typeOf } from './shapes.js';
 /** @import { Shape } from './shapes.js' */
 
 /** Edges of a pattern times characters, up to which both together are one automaton. */
-const MOST_PRODUCT = 2000;
+const MAX_PRODUCT = 2000;
 
 /** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
 export function jsonOf(value) {
@@ -43,7 +43,7 @@ function countedDfa({ string, ...s }) {
   const { min, max, dfa } = limited(string);
   if (!dfa || (max === Infinity && !min)) return null;
   const edges = dfa.reduce((sum, state) => sum + state.edges.length, 0);
-  if ((max < Infinity ? max : min) * edges <= MOST_PRODUCT) return null;
+  if ((max < Infinity ? max : min) * edges <= MAX_PRODUCT) return null;
   const texts = (/** @type {number} */ least) =>
     /** @type {Dfa} */ (stringDfa({ ...s, string: { min: least, max: Infinity, dfa } }));
   const all = texts(0);

@@ -36,7 +36,7 @@ export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'];
 /** @type {Sub} */
 export const TRUE = { pos: [], neg: [] };
 /** Alternatives at most: each schema's, and of all schemas that meet in one place. */
-const MOST = 512;
+const MAX_ALTERNATIVES = 512;
 
 /** @param {number[]} a @param {number[]} b */
 const merged = (a, b) => (a.length && b.length ? [...new Set([...a, ...b])].sort((x, y) => x - y) : a.length ? a : b);
@@ -199,7 +199,7 @@ export function merge(a, b) {
 
 /** All pairs that can be. GRAMMAR: there are too many. @param {Shape[]} a @param {Shape[]} b */
 export function cross(a, b) {
-  if (a.length * b.length > MOST) throw tooLarge('the combination of alternatives in the schema');
+  if (a.length * b.length > MAX_ALTERNATIVES) throw tooLarge('the combination of alternatives in the schema');
   return a.flatMap((x) => b.flatMap((y) => merge(x, y) ?? []));
 }
 
