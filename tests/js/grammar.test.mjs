@@ -448,7 +448,7 @@ describe('schemas', () => {
     [{ $ref: 'https://example.org/other.json' }, /inside the schema/],
     [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
     [{ $ref: '#/definitions/none' }, /nothing there/],
-    [{ $ref: '#' }, /leads back to itself/],
+    [{ $ref: '#' }, /refers to itself/],
     [{ items: { $dynamicRef: '#a' }, $defs: { a: { $dynamicAnchor: 'a' } } }, /whole schema only/],
     [{ not: { unevaluatedItems: false } }, /not with unevaluatedItems alone/],
     [{ type: 'object', required: ['a'], unevaluatedProperties: false }, /nothing can satisfy/],
@@ -723,20 +723,20 @@ describe('what schemas hold of, and what not', () => {
     });
 });
 
-describe('what is passed over is named', () => {
+describe('ignored keywords are named in warnings', () => {
   for (const [schema, warnings] of /** @type {[any, string[]][]} */ ([
     [{ type: 'integer', title: 'a', 'x-a': 1 }, []],
     [
       { type: 'object', readonly: true, properties: { links: { minimun: 3, links: [] } }, required: ['links'] },
-      ['readonly', 'minimun', 'links'].map((name) => `"${name}" is not a keyword of JSON Schema: it was passed over`),
+      ['readonly', 'minimun', 'links'].map((name) => `"${name}" is not a keyword of JSON Schema: it was ignored`),
     ],
     [
       { type: 'string', format: 'starts_with', pattern: '^ab.*' },
-      ['"starts_with" is not a format of JSON Schema: it was passed over'],
+      ['"starts_with" is not a format of JSON Schema: it was ignored'],
     ],
     [
       { anyOf: [{ not: { format: 'cuid' } }, { type: 'null' }] },
-      ['"cuid" is not a format of JSON Schema: it was passed over'],
+      ['"cuid" is not a format of JSON Schema: it was ignored'],
     ],
   ]))
     test(JSON.stringify(schema), async () => {

@@ -1,7 +1,7 @@
 /**
- * Numbers within limits, as automata over their digits. What is written is decimal, limits are doubles: a text no larger
- * than the shortest decimal of a limit is read as no larger than the limit, as reading rounds and keeps the order. Where a
- * limit itself must not be met, digits are so few that different texts are different doubles.
+ * Numbers within limits, as automata over their decimal digits. Limits are doubles: a text that is at most the shortest decimal of a limit
+ * is parsed as at most the limit, as parsing rounds and keeps the order. For exclusive limits the number of digits is so small that
+ * different texts are different doubles.
  */
 import { both, either, explore, isNone, ofTree, without } from '../dfa.js';
 import { refused } from '../failure.js';
@@ -10,7 +10,7 @@ import { parseRegex } from '../regex.js';
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Shape } from './shapes.js' */
 
-/** Digits before and behind the point; fewer where a limit is excluded. */
+/** Maximum number of digits before and after the decimal point; fewer for exclusive limits. */
 const DIGITS = { whole: 15, part: 15 };
 const FEW = { whole: 9, part: 5 };
 /** Remainders from which on digits aren't counted by the automaton, and how many characters its numbers have then at most. */
