@@ -32,7 +32,9 @@ export function byId(entries, hole) {
   }
   if (tokens.length === count) return tokens;
   if (hole === undefined || tokens.length > 2 * count + MAX_HOLES)
-    throw malformed(`expected the ids 0 to ${count - 1} for ${count} tokens, but ids up to ${tokens.length - 1} are there`);
+    throw malformed(
+      `expected the ids 0 to ${count - 1} for ${count} tokens, but ids up to ${tokens.length - 1} are there`,
+    );
   return Array.from(tokens, (token) => token ?? hole);
 }
 

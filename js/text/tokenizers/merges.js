@@ -57,7 +57,9 @@ export function mergesFromRanks(tokens) {
   const ranks = new Map();
   tokens.forEach((bytes, rank) => {
     if (bytes.length > MAX_TOKEN_BYTES)
-      throw malformed(`token ${rank} has ${bytes.length} bytes; at most ${MAX_TOKEN_BYTES} are supported in a file of ranks`);
+      throw malformed(
+        `token ${rank} has ${bytes.length} bytes; at most ${MAX_TOKEN_BYTES} are supported in a file of ranks`,
+      );
     const key = keyOf(bytes);
     if (!ranks.has(key)) ranks.set(key, rank);
   });

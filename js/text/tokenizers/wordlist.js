@@ -50,6 +50,9 @@ export function parseVocabTxt(text) {
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
   if (lines.includes('[CLS]'))
-    throw unsupported('vocab.txt is a WordPiece vocabulary, not a list of words', 'pass the tokenizer.json of the model');
+    throw unsupported(
+      'vocab.txt is a WordPiece vocabulary, not a list of words',
+      'pass the tokenizer.json of the model',
+    );
   return wordList(lines);
 }

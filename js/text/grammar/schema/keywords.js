@@ -301,7 +301,7 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c) =>
         one(undefined, (s) => {
-          must('format', v, (name) => typeof name === 'string', 'a text');
+          must('format', v, (name) => typeof name === 'string', 'a string');
           const range = NUMBER_FORMATS.get(v);
           if (range) [s.number.integer, s.number.min, s.number.max] = [true, ...range];
           const texts = formatTexts(v);
