@@ -53,6 +53,8 @@ const ALONE = { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.j
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]text[\\/]grammar[\\/]/;
+/** What the regular expressions of grammars and of tokenizers share. */
+const REGEX = /js[\\/]text[\\/]regex[\\/]/;
 /** What renders templates of models; the compact form is every page's. */
 const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
 /** What few pages need, and is small. */
@@ -118,7 +120,7 @@ async function bundle(entries) {
           groups: [
             {
               name: 'core',
-              test: (id) => ![GRAMMAR, TEMPLATES, SELDOM, DESCRIPTIONS].some((room) => room.test(id)),
+              test: (id) => ![GRAMMAR, REGEX, TEMPLATES, SELDOM, DESCRIPTIONS].some((room) => room.test(id)),
               minShareCount: 2,
               priority: 1,
             },
@@ -126,6 +128,7 @@ async function bundle(entries) {
             { name: 'seldom', test: SELDOM, minShareCount: 2 },
             { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
             { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
+            { name: 'regex', test: REGEX, minShareCount: 2 },
           ],
         },
   });

@@ -155,7 +155,7 @@ test('run --schema, --grammar, --regex: the text is held to it', () => {
   assert.equal(status, 1);
   assert.match(stderr, /GRAMMAR: the keyword "divisibleBy" is not supported/);
   writeFileSync(schema, '{"type": "integer", "minimun": 1}');
-  assert.match(run('--schema', schema).stderr, /"minimun" is not a keyword of JSON Schema: it was passed over/);
+  assert.match(run('--schema', schema).stderr, /"minimun" is not a keyword of JSON Schema: it was ignored/);
   assert.match(run('--schema', grammar).stderr, /is no JSON/);
   assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ/);
 });
