@@ -324,7 +324,7 @@ test('inspect: the file as JSON and for people', () => {
     /v2, minor 0/,
     /CC0-1\.0/,
     /h\.2\.mlp\.down\.weight\s+bq4_32\s+tiled\s+48 × 96/,
-    /all good/,
+    /all valid/,
     /heap\s+[\d.]+ [KM]iB for 1 session of 256 tokens/,
   ])
     assert.match(text, part);

@@ -213,7 +213,7 @@ test('quantize --target-size: types by what each matrix costs, and the file is n
   assert.equal(status, 2);
   assert.match(stderr, /--target-size is "30KB"/);
   const small = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '0.03MB');
-  assert.match(small.stderr, /the target is \d+ bytes less than the smallest types take/);
+  assert.match(small.stderr, /the target size is \d+ bytes too small for the smallest types/);
 });
 
 /** A tree of what is well-formed, as strictly as our charts need it; else it throws. @param {string} xml */
@@ -290,7 +290,7 @@ test('quantize --target-ppl: the smallest that was tried and grows no more, targ
   for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
     [['--calibrate', text, '--target-ppl', '0'], /--target-ppl is "0"; expected a percentage above 0/],
     [['--target-ppl', '3%'], /choosing types needs a calibration text/],
-    [['--calibrate', text, '--target-ppl', '3%', '--target-size', '1MB'], /not both/],
+    [['--calibrate', text, '--target-ppl', '3%', '--target-size', '1MB'], /exclude each other/],
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.deepEqual(readdirSync(folder).sort(), ['a.bq4', 'b.bq4', 'text.txt']);
@@ -320,7 +320,7 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   quantized(tiny, rounded, '--calibrate', text, '--smooth', '0.25', '--quant', 'bq4h');
   for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
     [['--smooth', '0.5'], /--smooth needs a calibration text/],
-    [['--calibrate', text, '--smooth', '2'], /smooth is 2, not a number from 0 to 1/],
+    [['--calibrate', text, '--smooth', '2'], /--smooth is 2; expected a number from 0 to 1/],
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.ok(!existsSync(join(folder, 'o.bq4')));

@@ -148,7 +148,7 @@ test('a model that is too large is read from its file, layer by layer: the same 
     );
     assert.equal(error?.code, 'NOMEM');
     const { needed } = error.details;
-    assert.match(error.message, new RegExp(`can't be read in \\d+ bytes of memory: ${needed} are needed`));
+    assert.match(error.message, new RegExp(`calibration needs ${needed} bytes of memory; the budget is \\d+`));
     await assert.rejects(Calibrator.open(fromFile(path), TEXT, { budget: needed - 1 }), { code: 'NOMEM' });
     (await Calibrator.open(fromFile(path), TEXT, { budget: needed })).close();
   }
