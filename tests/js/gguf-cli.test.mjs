@@ -234,7 +234,10 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
   assert.deepEqual(readFileSync(path), before);
   const inside = join(folder, 'a folder');
   mkdirSync(inside);
-  assert.match(bq4('convert', path, inside).stderr, /^bq4: WRITE: .* can't be written: something else has that name/);
+  assert.match(
+    bq4('convert', path, inside).stderr,
+    /^bq4: WRITE: .* can't be written: it exists and is not a regular file/,
+  );
   assert.ok(!existsSync(`${inside}.part`));
 });
 
