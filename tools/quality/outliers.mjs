@@ -10,7 +10,7 @@ import { matchTensors } from '../../js/format/bq4/names.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { inputOf } from '../../js/quantize/calibration-model.js';
-import { withInput } from '../../bin/quantize.js';
+import { withInput } from '../../bin/model-input.js';
 
 const FAR = 3;
 const ASIDE_BITS = 32;
