@@ -39,7 +39,7 @@ const TABLES = {
   ],
   types: [
     'Types of GGUF',
-    'What a type is computed with, whether its values are those of the library named, and what a token costs: weights per second of one thread with relaxed SIMD, Q4_0 being 1, as [SPEED.md](SPEED.md), "What stored types cost", has it for what the type becomes (floats and bq8k_32: on another machine, without VNNI). IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: no type here holds all values of IQ3_XXS exactly, and values that are not those of the file are not made unasked.',
+    'What a type is computed with, whether its values are those of the library named, and what a token costs: weights per second of one thread with relaxed SIMD, Q4_0 being 1, as [the log](log/speed.md), "What stored types cost", has it for what the type becomes (floats and bq8k_32: on another machine, without VNNI). IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: no type here holds all values of IQ3_XXS exactly, and values that are not those of the file are not made unasked.',
     {
       type: 'type',
       bits: 'bits per weight in the file',
@@ -52,9 +52,9 @@ const TABLES = {
   ],
 };
 
-/** Decode rates by the type that is computed with, of the table in SPEED.md. @returns {Map<string, string>} */
+/** Decode rates by the type that is computed with, of the table in docs/log/speed.md. @returns {Map<string, string>} */
 function decodeRates() {
-  const sections = readFileSync(join(root, 'docs/SPEED.md'), 'utf8').split(/^## /m);
+  const sections = readFileSync(join(root, 'docs/log/speed.md'), 'utf8').split(/^## /m);
   const lines = sections.filter((text) => /^[^\n]*What stored types cost/.test(text)).flatMap((t) => t.split('\n'));
   // Newer ones stand first, and do not replace what was measured on a quiet machine.
   const cells = lines.map((line) => line.split('|').map((cell) => cell.trim()));
