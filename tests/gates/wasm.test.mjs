@@ -17,7 +17,7 @@ import {
 } from '../../tools/size.mjs';
 import { chained, countOpcodes, relaxedOpcodes, sections } from './opcodes.mjs';
 
-/** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
+/** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/inside/architecture.md). */
 const RELAXED_DOT = 'fd 113';
 /** i16x8.relaxed_dot_i8x16_i7x16_s: so is this. */
 const RELAXED16_DOT = 'fd 112';
