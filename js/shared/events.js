@@ -1,6 +1,6 @@
 /** What happens to an engine, told to whoever listens: `engine.events` is an EventTarget. */
 
-/** Those of an engine that its port passes on; docs/API.md says what each brings. */
+/** Those of an engine that its port passes on; docs/reference/events.md says what each brings. */
 export const PASSED_ON = ['paused', 'resumed', 'pace', 'shift', 'memory', 'threads'];
 
 /** Tells the page of an error in what it has passed: a callback, a listener. Node would end the process. @param {unknown} error */

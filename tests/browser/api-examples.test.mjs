@@ -63,7 +63,12 @@ await chromiumFirst((name) => {
     return said;
   }
 
-  for (const example of ['The JavaScript interface 0', 'One engine for all tabs 0', 'Prompt API 0', 'A streaming reply 0'])
+  for (const example of [
+    'The JavaScript interface 0',
+    'One engine for all tabs 0',
+    'Prompt API 0',
+    'A streaming reply 0',
+  ])
     test(`${example}: a reply is in the page`, async () => {
       assert.match(await run(example, example.startsWith('One') ? ['engine'] : []), /\S{2}/);
     });

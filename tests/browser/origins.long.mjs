@@ -1,4 +1,4 @@
-// Scripts or models from another origin than the page's: the recipe of docs/API.md, and errors that name the cause.
+// Scripts or models from another origin than the page's: the recipe of docs/guides/bundlers.md, and errors that name the cause.
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -178,7 +178,7 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
   });
 
   // One sum computed to its end before the next makes engines spill what the sums share: a third of
-  // the speed (docs/SPEED.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
+  // the speed (docs/log/speed.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
   // Some 2 % come out so, in the loops for one token; with -O3 three quarters do.
   if (relaxedOf(name).includes(RELAXED_DOT))
     test(`${name} takes its sums forward together`, () => {

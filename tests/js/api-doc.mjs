@@ -27,7 +27,8 @@ for (const path of DOCUMENTS) {
     if (fence && block) block = null;
     else if (fence) {
       // Examples are named by their heading.
-      if (!blocks.length && examples.has(heading)) throw new Error(`two examples are under "${heading}", one in ${path}`);
+      if (!blocks.length && examples.has(heading))
+        throw new Error(`two examples are under "${heading}", one in ${path}`);
       blocks.push((block = { kind: fence[1], code: '' }));
       examples.set(heading, blocks);
     } else if (block) block.code += `${line}\n`;
@@ -142,7 +143,8 @@ const ENTRIES = Object.fromEntries(
 );
 
 /** Where the sources have what an example imports from the package; null: it is of another one. @param {string} name */
-export const sourceOf = (name) => ENTRIES[name] ?? (name.startsWith('bq4/classifiers/') ? name.replace('bq4/classifiers', 'heads') : null);
+export const sourceOf = (name) =>
+  ENTRIES[name] ?? (name.startsWith('bq4/classifiers/') ? name.replace('bq4/classifiers', 'heads') : null);
 
 /**
  * An example as the body of an async function, which gives the values of some of its names.

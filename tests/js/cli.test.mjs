@@ -36,7 +36,7 @@ const commands = () => {
   return [...String(table).matchAll(/^  '?([a-z-]+)'?: \{/gm)].map(([, name]) => name);
 };
 
-test('--help, of each command too, and --version; docs/API.md lists each', () => {
+test('--help, of each command too, and --version; docs/reference/cli.md lists each', () => {
   const names = commands();
   assert.ok(
     names.length > 12 && ['convert', 'prompt-state', 'serve'].every((name) => names.includes(name)),

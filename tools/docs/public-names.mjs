@@ -17,7 +17,10 @@ export function publicTypes() {
   for (const comment of MODULES.flatMap((path) => read(path).split('/**'))) {
     const [, name] = /@typedef \{object\} (\w+)/.exec(comment) ?? [];
     if (name)
-      types.set(name, [...comment.matchAll(/^ \* @property \{.*\} \[?(\w+)\]?/gm)].map(([, property]) => property));
+      types.set(
+        name,
+        [...comment.matchAll(/^ \* @property \{.*\} \[?(\w+)\]?/gm)].map(([, property]) => property),
+      );
   }
   return types;
 }

@@ -1,6 +1,6 @@
 /**
  * The formats of JSON Schema, as expressions: each text of theirs is valid by the RFC that defines the format and for ajv-formats, and
- * nearly each valid text is theirs. What is left out is named in docs/API.md.
+ * nearly each valid text is theirs. What is left out is named in docs/reference/generation.md.
  */
 import { minimal, ofRegex } from '../dfa.js';
 import { parseRegex } from '../regex.js';
