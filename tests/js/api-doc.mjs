@@ -12,17 +12,22 @@ export const DOCUMENTS = ['docs/reference', 'docs/guides'].flatMap((folder) =>
 
 /** @typedef {{ kind: string, code: string }} Block */
 
+/** The text of each heading that has code, up to the next heading. @type {Map<string, string>} */
+export const sections = new Map();
 /** The code blocks of each heading that has some. @type {Map<string, Block[]>} */
 export const examples = new Map();
 
 for (const path of DOCUMENTS) {
   let heading = path;
+  let text = '';
   let block = /** @type {Block | null} */ (null);
   /** @type {Block[]} */
   let blocks = [];
   for (const line of readFileSync(new URL(path, root), 'utf8').split('\n')) {
     const title = block ? null : /^##+ (.*)$/.exec(line);
-    if (title) [heading, blocks] = [title[1], []];
+    if (title) [heading, blocks, text] = [title[1], [], ''];
+    text += `${line}\n`;
+    if (examples.get(heading) === blocks) sections.set(heading, text);
     const fence = /^```(\w*)$/.exec(line);
     if (fence && block) block = null;
     else if (fence) {
