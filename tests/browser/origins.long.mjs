@@ -109,7 +109,7 @@ describe('other origins', { skip: missing() }, () => {
   test('without the recipe the error names it', async () => {
     const { said: result } = await says({ 'app.js': app('') }, ISOLATED);
     assert.equal(result.code, 'NO_WORKER', result.error);
-    assert.match(result.hint, /origin of the page.*"Other origins"/);
+    assert.match(result.hint, /origin of the page.*docs\/guides\/bundlers\.md/);
   });
 
   /** A page of its own package that loads the other origin's model. */

@@ -2,7 +2,7 @@
 import { BqError } from '../../shared/errors.js';
 
 /** Written wrongly, or with something that can't be held. @param {string} message @param {string} [hint] */
-export const refused = (message, hint = 'see "Structured output" in docs/reference/generation.md') =>
+export const refused = (message, hint = 'see docs/reference/generation.md') =>
   new BqError('GRAMMAR', message, { hint });
 
 /** @param {string} what */
