@@ -21,6 +21,7 @@ const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf
 /** Documents for people. */
 const PLAIN = [
   'README.md',
+  'CHANGELOG.md',
   ...['docs/guides', 'docs/reference', 'docs/inside'].flatMap(markdownIn),
   ...['GLOSSARY', 'SPEED', 'QUALITY', 'benchmarks'].map((name) => `docs/${name}.md`),
 ];
@@ -31,7 +32,6 @@ const LINKED = [
   ...readdirSync(join(ROOT, 'js')).flatMap((room) =>
     statSync(join(ROOT, 'js', room)).isDirectory() ? markdownIn(`js/${room}`) : [],
   ),
-  'CHANGELOG.md',
   'SECURITY.md',
 ];
 
