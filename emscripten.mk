@@ -35,8 +35,8 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
 # COLD: the smallest code, since it is no inner loop. COOL: small code, which is as fast as larger (vectors, attention)
 # but not as the smallest (all of c/text: tokenizers take a third longer; the files of it in COLD: at most 15 %)
-COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/core/quant.c c/text/tokenizer.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
-COOL := c/text/% c/core/hash.c c/core/sha256.c c/core/encode.c c/core/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
+COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/core/dequantize.c c/text/tokenizer.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
+COOL := c/text/% c/core/hash.c c/core/sha256.c c/quant/encode.c c/quant/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
 	@mkdir -p $$(@D)
@@ -160,7 +160,7 @@ define convert
 $(eval $(call config,wasm-$(1),$(EMCC),$(EMAR),$(WASM_FLAGS) $(3),,,))
 build/wasm/bq4-$(1).wasm: WASM_LINK += $(3) -msimd128
 build/wasm/bq4-$(1).wasm: WASM_LINK += $(patsubst _%,-Wl$(comma)--export=%,$(CONVERT_EXPORTS) $(QUANTIZE_EXPORTS))
-build/wasm/bq4-$(1).wasm: build/wasm-$(2)/libbq4.a $(addprefix build/wasm-$(1)/c/,kernels/simd128.o core/quant.o) \
+build/wasm/bq4-$(1).wasm: build/wasm-$(2)/libbq4.a $(addprefix build/wasm-$(1)/c/,kernels/simd128.o core/dequantize.o) \
   $(addprefix build/wasm-$(2)/,web/kernels-simd128.o $(OTHER_WEB) $(CONVERT_ONLY:.c=.o)) $(wildcard web/exports.txt)
 	@mkdir -p $$(@D)
 	$$(EMCC) $$(WASM_LINK) $$(filter %.a,$$^) $$(filter %.o,$$^) -o $$@

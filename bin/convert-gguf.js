@@ -7,7 +7,7 @@ import { encodeTokenizer } from '../js/text/tokenizers/section.js';
 import { ROWS, typeNamed } from '../js/format/bq4/weight-types.js';
 import { fileSink } from '../js/format/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../js/format/bq4/write-v2.js';
-import { inOrder, place } from '../js/format/gguf/layout.js';
+import { executionOrder, placeTensors } from '../js/format/gguf/layout.js';
 import { openGguf } from '../js/format/gguf/open.js';
 import { RepackedSource } from '../js/format/gguf/repacked.js';
 import { BqError } from '../js/shared/errors.js';
@@ -29,7 +29,7 @@ const FLAGS = { activationSteps: 'activation-steps' };
 /** Of a float that is infinite or no number all these bits of its last two bytes are set. @type {Record<string, number>} */
 const EXPONENT = { f32: 0x7f80, bf16: 0x7f80, f16: 0x7c00 };
 
-/** The same bytes of a tensor. FORMAT: one of its floats is NaN or infinite, which loading would refuse. @param {import('../js/format/gguf/layout.js').Placed} tensor @param {AsyncIterable<Uint8Array>} pieces */
+/** The same bytes of a tensor. FORMAT: one of its floats is NaN or infinite, which loading would refuse. @param {import('../js/format/gguf/layout.js').PlacedTensor} tensor @param {AsyncIterable<Uint8Array>} pieces */
 async function* finite({ name, type }, pieces) {
   const [mask, size] = [EXPONENT[type.name], type.blockBytes];
   let at = 0;
@@ -50,7 +50,7 @@ async function* finite({ name, type }, pieces) {
   }
 }
 
-/** @param {RepackedSource} source @param {import('../js/format/gguf/layout.js').Placed[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
+/** @param {RepackedSource} source @param {import('../js/format/gguf/layout.js').PlacedTensor[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
   const own = placed.map((tensor) => {
     const { name, type, layout, dims, offset, bytes } = tensor;
@@ -101,8 +101,8 @@ export async function convertGguf(file, output, options, check) {
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const facts = await Wasm.create(compiled, ROOM);
-  const placed = place(
-    inOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false),
+  const placed = placeTensors(
+    executionOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false),
     0,
   );
   const source = await RepackedSource.open(file, compiled, placed);

@@ -4,7 +4,7 @@ import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
 import { ROWS, weightBytes } from '../js/format/bq4/weight-types.js';
 import { matrixOf } from '../js/format/bq4/write-v2.js';
 import { openGguf } from '../js/format/gguf/open.js';
-import { translated } from '../js/format/gguf/types.js';
+import { conversionOf } from '../js/format/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { readRange } from '../js/storage/sources/read.js';
 import { versionOf } from './version-of.js';
@@ -19,8 +19,8 @@ import { versionOf } from './version-of.js';
  * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
 function rowsOf(file, { type: own, dims, offset }, codec) {
-  const other = translated(own);
-  const type = other?.becomes ?? own;
+  const other = conversionOf(own);
+  const type = other?.engineType ?? own;
   const { cols } = matrixOf([...dims]);
   const stored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
     const [from, length] = [offset + weightBytes(own, ROWS, row, cols), weightBytes(own, ROWS, rows, cols)];
@@ -29,7 +29,7 @@ function rowsOf(file, { type: own, dims, offset }, codec) {
       throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
         offset: from + bytes.length,
       });
-    return other ? other.translate(bytes) : bytes;
+    return other ? other.convert(bytes) : bytes;
   };
   const most = rowsPerPiece(dims);
   return {

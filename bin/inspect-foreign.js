@@ -6,7 +6,7 @@ import { configOf } from '../js/format/families/names.js';
 import { readTokenizerFile } from '../js/convert/tokenizer-files.js';
 import { readHeader } from '../js/format/gguf/header.js';
 import { configOfGguf, readParts } from '../js/format/gguf/open.js';
-import { knownType, typeName } from '../js/format/gguf/types.js';
+import { typeNumbered, typeName } from '../js/format/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { nodeModule } from '../js/shared/node.js';
 import { openFile } from '../js/storage/sources/file.js';
@@ -79,7 +79,7 @@ async function inspectGguf(file) {
   const { version, metadata, tensors, alignment, end } = await (parts ? readParts : readHeader)(file, new Uint8Array());
   const config = await attempt(() => plainNumbers(configOfGguf({ metadata, tensors })));
   const list = tensors.map(({ name, dims, type, offset }) => {
-    const { block = 1, blockBytes = 0 } = knownType(type) ?? {};
+    const { block = 1, blockBytes = 0 } = typeNumbered(type) ?? {};
     return {
       name,
       type: typeName(type),

@@ -290,19 +290,19 @@ typedef enum bq_adapted {
   BQ_ADAPTED_COUNT
 } bq_adapted;
 
-typedef struct bq_adapter_part {
+typedef struct bq_lora {
   const float *a; /* [rank][columns of the matrix]; both 16-byte aligned, and finite */
   const float *b; /* [rows of the matrix][rank] */
   uint32_t rank;  /* 0: the product stays as it is */
   float scale;
-} bq_adapter_part;
+} bq_lora;
 
 /* Sessions compute with `parts` [layers][BQ_ADAPTED_COUNT] from now on, or as the model is: NULL.
  * They stay the caller's, as they are, until the session is freed or told others; forks have them
  * too. `key`: as of bq_session_set_key, not 0 where there are parts. SHAPE: a layer has no such
  * product; NO_SESSION: no memory for A x, beside the block of the adapter before where that is too
  * small. The session is then as it was. */
-bq_status bq_session_set_adapter(bq_session *session, const bq_adapter_part *parts, uint64_t key,
+bq_status bq_session_set_adapter(bq_session *session, const bq_lora *parts, uint64_t key,
                                  bq_error *err);
 
 /* Makes `tokens` the timeline: what agrees with it from the start stays in the KV cache
@@ -349,14 +349,14 @@ typedef struct bq_spread_rows {
   uint32_t stride; /* floats */
 } bq_spread_rows;
 
-enum { BQ_SPREAD_MOST = 3 }; /* products with one input */
+enum { BQ_SPREAD_MAX = 3 }; /* products with one input */
 
 typedef struct bq_spread {
   uint32_t n, tokens, cols;
   bq_activations activations;
   const uint8_t *panel; /* the activations, as kernels take them */
   size_t panel_bytes;
-  bq_spread_rows list[BQ_SPREAD_MOST];
+  bq_spread_rows list[BQ_SPREAD_MAX];
 } bq_spread;
 
 /* Part `part` of `parts` of what the last run stopped for. False: that was something else. */

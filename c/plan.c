@@ -1,6 +1,6 @@
 /* What a model will take, told from the first bytes of its file. */
 #include "bq.h"
-#include "core/least.h"
+#include "core/minmax.h"
 #include "load/loader.h"
 #include "model/clusters.h"
 #include "session/session.h"
@@ -69,7 +69,7 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   bq_model_block block = {0};
   bq_model_bytes(&p, &(bq_residency){0}, &block);
   plan_weights(&block, options, &plan);
-  const uint64_t clusters = bq_smaller(plan.cluster_bytes, UINT64_MAX / 4); /* all below 2^62 */
+  const uint64_t clusters = bq_min64(plan.cluster_bytes, UINT64_MAX / 4); /* all below 2^62 */
   const uint64_t rest = plan.loader_bytes + plan.prefix_block + clusters;
   bool fits =
       rest <= budget->bytes &&

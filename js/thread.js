@@ -2,7 +2,7 @@
  * A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. Or, where memory can't
  * be shared, a worker that computes parts of products.
  */
-import { roomForRare } from './wasm/link-optional-kernels.js';
+import { linkOptionalKernels } from './wasm/link-optional-kernels.js';
 import { releaseMemory } from './wasm/release-memory.js';
 import { isNode, nodeModule } from './shared/node.js';
 
@@ -22,7 +22,7 @@ function serve(port) {
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
     ); // who asks to stop is the caller's thread
     exports.__stack_pointer.value = stack;
-    if (rare) new WebAssembly.Instance(rare, roomForRare(exports, memory).imports);
+    if (rare) new WebAssembly.Instance(rare, linkOptionalKernels(exports, memory).imports);
     port.postMessage('ready');
     try {
       exports.bqw_thread_main(index);
@@ -35,7 +35,7 @@ function serve(port) {
   };
   const begin = async (/** @type {import('./wasm/tensor-parallel-worker.js').Begin} */ job) => {
     try {
-      compute = await (await import('./wasm/tensor-parallel-worker.js')).computeParts(port, job, roomForRare);
+      compute = await (await import('./wasm/tensor-parallel-worker.js')).computeParts(port, job, linkOptionalKernels);
       port.postMessage('ready');
     } catch (error) {
       port.postMessage({ error: String(error) });

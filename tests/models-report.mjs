@@ -19,6 +19,7 @@ export const REPORTS = [
   'architectures.safetensors',
   'architectures.gguf',
   'architectures.embeddings',
+  'architectures.encoders',
   'tokenizers.shared',
   'tokenizers.originals',
   'tokenizers.vocabularies',

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PATTERNS } from '../js/text/tokenizers/patterns.js';
-import { ARCHITECTURES } from '../js/format/gguf/architectures.js';
+import { GGUF_ARCHITECTURES } from '../js/format/families/index.js';
 import { REPORTS } from '../tests/models-report.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -29,7 +29,7 @@ const shown = (value) =>
 const TABLES = {
   architectures: [
     'Architectures',
-    `A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.\n\nGGUF files may say of \`general.architecture\`: ${Object.keys(ARCHITECTURES).join(', ')}. Those of them that have no row are made of what the others are computed with\n(tests/js/gguf-wild.test.mjs). \`tokenizer.ggml.pre\` may be any of ${PATTERNS.flatMap(({ names }) => names).join(', ')}.`,
+    `A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.\n\nGGUF files may say of \`general.architecture\`: ${Object.keys(GGUF_ARCHITECTURES).join(', ')}. Those of them that have no row are made of what the others are computed with\n(tests/js/gguf-wild.test.mjs). \`tokenizer.ggml.pre\` may be any of ${PATTERNS.flatMap(({ names }) => names).join(', ')}.`,
     { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
   ],
   tokenizers: [

@@ -72,8 +72,10 @@ export function demoScripts() {
     total.plain += size.plain;
     total.gzip += size.gzip;
     total.brotli += size.brotli;
-    for (const [, imported] of String(text).matchAll(/^(?:import|export|\}) (?:.*from )?'\.\/([\w-]+\.js)';/gm))
-      add(imported);
+    for (const [, imported] of String(text).matchAll(/^(?:import|export|\}) (?:.*from )?'(\.\.?\/[\w./-]+\.js)';/gm)) {
+      const path = join(dirname(name), imported);
+      if (!path.startsWith('..')) add(path);
+    }
   };
   for (const name of ['theme.js', 'app.js', 'worker.js', 'thread.js', 'sw.js']) add(name);
   return total;

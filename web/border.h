@@ -115,7 +115,7 @@ typedef struct bqw_sample_options { /* 36 bytes */
   uint32_t bias, n_bias;  /* 28, 32: address of bqw_logit_bias [n_bias] */
 } bqw_sample_options;
 
-/* bq_adapter_part. */
+/* bq_lora. */
 typedef struct bqw_adapter_part { /* 16 bytes */
   uint32_t a, b;          /* 0, 4: addresses of f32, 16-byte aligned */
   uint32_t rank;          /* 8 */
@@ -131,7 +131,7 @@ typedef struct bqw_heap_info { /* 24 bytes */
 } bqw_heap_info;
 
 typedef struct bqw_encode_errors { /* 24 bytes; added to: of |weight - what it became| */
-  double sum, squares, most;
+  double sum, squares, max;
 } bqw_encode_errors;
 
 /* One stage of one layer in a trace, since it began. */
@@ -257,7 +257,7 @@ uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, u
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
 /* Sessions, those that there are too, spread products of so many tokens at least, from now on. */
 void bqw_spread_from(uint32_t tokens);
-/* bq_session_spread, rows [BQ_SPREAD_MOST]: how many products; 0: none is wanted. */
+/* bq_session_spread, rows [BQ_SPREAD_MAX]: how many products; 0: none is wanted. */
 uint32_t bqw_session_spread(uint32_t session, uint32_t part, uint32_t parts, bqw_spread *out,
                             bqw_spread_rows *rows);
 void bqw_session_spread_done(uint32_t session);

@@ -9,7 +9,7 @@
 /* What rounding by moments did to what a matrix gives: added to. See c/quant/round.h. */
 typedef struct bqw_round_errors { /* 40 bytes */
   double error, of;          /* 0: of its products */
-  double sum, squares, most; /* 16: of |weight - what it became| */
+  double sum, squares, max; /* 16: of |weight - what it became| */
 } bqw_round_errors;
 
 /* Where the input of `module` (c/model/program.h) lies in a layer, to be computed as far as that or

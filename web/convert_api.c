@@ -5,8 +5,8 @@
 #include "layers.h"
 #include "threads.h"
 
-#include "core/encode_given.h"
-#include "core/quant.h"
+#include "quant/encode.h"
+#include "core/dequantize.h"
 #include "kernels/encoders.h"
 #include "quant/drift.h"
 #include "quant/moments.h"
@@ -23,7 +23,7 @@ bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint
   if (errors && !status) {
     errors->sum += e.sum;
     errors->squares += e.squares;
-    errors->most = e.most > errors->most ? e.most : errors->most;
+    errors->max = e.max > errors->max ? e.max : errors->max;
   }
   return bqw_report(status, &err);
 }
@@ -103,7 +103,7 @@ BQW(uint32_t)
 bqw_moments_end(float *moments, uint32_t cols, float share, double *work, float *feedback) {
   bq_error err = {0};
   bq_status status = bq_moments_end(moments, cols, share, &err);
-  if (!status && feedback) status = bq_feedback_make(moments, cols, work, feedback, &err);
+  if (!status && feedback) status = bq_feedback_factor(moments, cols, work, feedback, &err);
   return bqw_report(status, &err);
 }
 
@@ -112,7 +112,7 @@ BQW(double) bqw_drift_floats(uint32_t cols) { return (double)bq_drift_floats(col
 BQW(void)
 bqw_drift_make_good(float *w, uint32_t rows, uint32_t cols, const float *drift,
                     const float *feedback, float *work) {
-  bq_drift_make_good(w, rows, cols, drift, feedback, work);
+  bq_drift_correct(w, rows, cols, drift, feedback, work);
 }
 
 /* Integers of a piece take as many bytes as it has weights, scales and minima a float a block. */
@@ -125,7 +125,7 @@ BQW(double) bqw_round_floats(uint32_t type, uint32_t rows, uint32_t cols) {
   return (double)(bq_round_floats(cols) + given_floats(bq_type_get(type)->block, rows, cols));
 }
 
-static void add_difference(const bq_type_facts *f, const float *w, const bq_given *given,
+static void add_difference(const bq_type_facts *f, const float *w, const bq_rounded *given,
                            size_t rows, size_t cols, bqw_round_errors *errors) {
   const size_t blocks = (cols + f->block - 1) / f->block;
   for (size_t r = 0; r < rows; r++)
@@ -135,7 +135,7 @@ static void add_difference(const bq_type_facts *f, const float *w, const bq_give
       const double off = (double)w[r * cols + i] - (double)v, size = off < 0 ? -off : off;
       errors->sum += size;
       errors->squares += off * off;
-      errors->most = size > errors->most ? size : errors->most;
+      errors->max = size > errors->max ? size : errors->max;
     }
 }
 
@@ -149,11 +149,11 @@ bqw_round(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint3
   bq_error err = {0};
   bq_round_errors e = {0};
   float *at = work + bq_round_floats(cols);
-  bq_given given = {.scale = at, .min = at + blocks, .q = (int8_t *)(at + 2 * blocks)};
+  bq_rounded given = {.scale = at, .min = at + blocks, .q = (int8_t *)(at + 2 * blocks)};
   bq_status status = bq_round((bq_type)type, src, rows, cols,
                               &(bq_round_by){moments, feedback, sweeps}, work, &given, &e, &err);
   if (!status)
-    status = bq_encode_given((bq_type)type, (bq_layout)layout, &given, rows, cols, dst, &err);
+    status = bq_encode_rounded((bq_type)type, (bq_layout)layout, &given, rows, cols, dst, &err);
   if (!status) {
     errors->error += e.error;
     errors->of += e.of;

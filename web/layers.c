@@ -9,12 +9,14 @@
 /* --- cuts ------------------------------------------------------------------------------------- */
 
 /* What may be carried from one step to a later one, besides what attention has in the cache. */
-static const uint8_t CARRIED[] = {BQ_BUFFER_X, BQ_BUFFER_MIX, BQ_BUFFER_GATE, BQ_BUFFER_UP};
+static const uint8_t CARRIED[] = {BQ_BUFFER_X,        BQ_BUFFER_MIX,     BQ_BUFFER_GATE,
+                                  BQ_BUFFER_UP, BQ_BUFFER_CONV_IN, BQ_BUFFER_CONV_OUT};
 enum { BUFFERS = sizeof CARRIED };
 
-static bool writes(const bq_step *step, uint8_t buffer) {
+static bool writes(const bq_layer_step *step, uint8_t buffer) {
   if (step->op == BQ_OP_ATTEND) return buffer == BQ_BUFFER_MIX;
-  for (uint32_t i = 0; i < step->n && step->op == BQ_OP_LINEAR; i++)
+  if (step->op == BQ_OP_CONVOLVE) return buffer == BQ_BUFFER_CONV_OUT;
+  for (uint32_t i = 0; i < step->n && step->op == BQ_OP_MATMUL; i++)
     if (step->out[i] == buffer) return true;
   return false;
 }
@@ -23,7 +25,8 @@ static bool writes(const bq_step *step, uint8_t buffer) {
 static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) {
   if (buffer == BQ_BUFFER_X) return true;
   for (uint32_t i = cut; i < kind->n; i++) {
-    if (kind->steps[i].op == BQ_OP_LINEAR && kind->steps[i].in == buffer) return true;
+    if (kind->steps[i].op == BQ_OP_MATMUL && kind->steps[i].in == buffer) return true;
+    if (kind->steps[i].op == BQ_OP_CONVOLVE && buffer == BQ_BUFFER_CONV_IN) return true;
     if (writes(&kind->steps[i], buffer)) return false;
   }
   return false;
@@ -40,7 +43,7 @@ static uint32_t carried(const bq_session *s, const bq_layer_kind *kind, uint32_t
 /* The step whose product a module is; none: the number of steps. */
 static uint32_t step_of(const bq_layer_kind *kind, uint32_t module) {
   for (uint32_t i = 0; i < kind->n; i++)
-    for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_LINEAR; m++)
+    for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_MATMUL; m++)
       if (kind->steps[i].module[m] == module) return i;
   return kind->n;
 }
@@ -96,7 +99,7 @@ static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, 
   }
 }
 
-static const float *input_of(const bq_session *s, const bq_step *step) {
+static const float *input_of(const bq_session *s, const bq_layer_step *step) {
   if (step->norm != BQ_NO_MODULE) return s->scratch.norm;
   if (step->in != BQ_BUFFER_X) return s->scratch.buffer[step->in];
   return s->x + (size_t)s->batch_at * s->model->config.hidden;
@@ -106,7 +109,7 @@ static void run_batches(bq_session *s, const bq_layer_kind *whole, uint32_t from
                         const float *before, float *after, float *input) {
   const uint32_t rows = s->rows, batch = s->options.batch;
   const size_t in = carried(s, whole, from), out = carried(s, whole, to);
-  const bq_step *last = to < whole->n ? &whole->steps[to] : NULL;
+  const bq_layer_step *last = to < whole->n ? &whole->steps[to] : NULL;
   const size_t cols = last ? bq_buffer_cols(&s->model->config, (bq_buffer)last->in) : 0;
   for (uint32_t at = 0; at < rows; at += batch) {
     const uint32_t n = rows - at < batch ? rows - at : batch;
@@ -119,7 +122,7 @@ static void run_batches(bq_session *s, const bq_layer_kind *whole, uint32_t from
 }
 
 static bool is_cut(const bq_layer_kind *kind, uint32_t step) {
-  return step == 0 || step == kind->n || (step < kind->n && kind->steps[step].op == BQ_OP_LINEAR);
+  return step == 0 || step == kind->n || (step < kind->n && kind->steps[step].op == BQ_OP_MATMUL);
 }
 
 static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint32_t to,

@@ -30,7 +30,7 @@ bqw_session_adapter(uint32_t session, const bqw_adapter_part *parts, double key)
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return bqw_report(bq_session_set_adapter(s, (const bq_adapter_part *)(const void *)parts,
+  return bqw_report(bq_session_set_adapter(s, (const bq_lora *)(const void *)parts,
                                            bqw_u64(key), &err), &err);
 }
 
@@ -221,7 +221,7 @@ BQW(void) bqw_session_spread_done(uint32_t session) {
 
 BQW(uint32_t) bqw_spread_multiply(const bqw_spread *work, const bqw_spread_rows *rows) {
   if (!BQ_CAN_SPREAD) return bqw_fail(BQ_UNSUPPORTED, "this build has threads instead");
-  if (work->n > BQ_SPREAD_MOST) return bqw_fail(BQ_ARGUMENT, "more products than share an input");
+  if (work->n > BQ_SPREAD_MAX) return bqw_fail(BQ_ARGUMENT, "more products than share an input");
   bq_spread w = {.n = work->n, .tokens = work->tokens, .cols = work->cols,
                  .activations = (bq_activations)work->activations,
                  .panel = (const uint8_t *)(uintptr_t)work->panel,

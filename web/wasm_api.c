@@ -112,7 +112,7 @@ BQW(void) bqw_free(uint32_t ptr) {
 /* --- plan and load -------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "a list of them is used in place");
-_Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_adapter_part), "and so are these");
+_Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_lora), "and so are these");
 
 /* Room for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
  * masks of tokens. */

@@ -3,7 +3,8 @@
 static size_t round_up(size_t n) { return (n + BQ_ALIGN - 1) & ~(size_t)(BQ_ALIGN - 1); }
 
 void *bq_arena_take(bq_arena *arena, uint64_t count, uint64_t size) {
-  /* A multiple of BQ_ALIGN, as `used` is: a request rounded up does not pass it. */
+  /* `limit` is a multiple of BQ_ALIGN, as `used` is, so a request that is rounded up doesn't pass
+   * it. */
   uint64_t limit = SIZE_MAX - (BQ_ALIGN - 1) - arena->used;
   if (arena->overflow || (size && count > limit / size)) {
     arena->overflow = true;
@@ -23,8 +24,8 @@ void *bq_arena_take(bq_arena *arena, uint64_t count, uint64_t size) {
   return p;
 }
 
-/* Blocks lie back to back; each starts with this record. Free neighbours are
- * joined when a search walks over them. */
+/* Blocks lie back to back, and each starts with this record. Adjacent free blocks are joined when a
+ * search walks over them. */
 typedef struct block {
   size_t bytes; /* record included; a multiple of BQ_ALIGN */
   bool taken;
@@ -52,7 +53,7 @@ bq_heap *bq_heap_create(void *region, size_t bytes) {
 }
 
 /* Joins the free blocks that follow b. */
-static void join(bq_heap *heap, block *b) {
+static void join_free_blocks(bq_heap *heap, block *b) {
   for (;;) {
     block *next = (block *)((uint8_t *)b + b->bytes);
     if ((uint8_t *)next >= heap->end || next->taken) return;
@@ -67,7 +68,7 @@ static void *heap_alloc(void *ctx, size_t bytes) {
   for (uint8_t *at = heap->begin; at < heap->end; at += ((block *)at)->bytes) {
     block *b = (block *)at;
     if (b->taken) continue;
-    join(heap, b);
+    join_free_blocks(heap, b);
     if (b->bytes < need) continue;
     if (b->bytes > need) {
       *(block *)(at + need) = (block){b->bytes - need, false};

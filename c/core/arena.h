@@ -23,8 +23,8 @@ typedef struct bq_arena {
  * on overflow: check `overflow` once at the end. */
 void *bq_arena_take(bq_arena *arena, uint64_t count, uint64_t size);
 
-/* Where large blocks come from. alloc returns BQ_ALIGN-aligned memory or NULL; free takes what
- * alloc returned, NULL too. */
+/* Source of large blocks. alloc returns BQ_ALIGN-aligned memory or NULL; free takes what alloc
+ * returned, and accepts NULL. */
 typedef struct bq_allocator {
   void *ctx;
   void *(*alloc)(void *ctx, size_t bytes);

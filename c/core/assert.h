@@ -1,8 +1,8 @@
-/* Invariants of this code: what must hold whatever a file, a caller or a model says. Input is never
- * checked by an assertion, but by code that returns a status.
+/* Assertions of invariants: conditions that hold whatever a file, a caller or a model contains.
+ * Input is never checked by an assertion, but by code that returns a status.
  *
  * Builds for tests and fuzzers define BQ_ASSERTS (emscripten.mk) and stop with the expression and
- * its line. Products have no code for them, so a condition must have no effects. */
+ * its line. Shipped builds have no code for them, so a condition must have no side effects. */
 #ifndef BQ_ASSERT_H
 #define BQ_ASSERT_H
 

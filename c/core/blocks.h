@@ -1,5 +1,5 @@
-/* A matrix of blocks: where each lies, in rows, tiles or one flat run. For encoders and decoders of
- * whole matrices. */
+/* The grid of blocks or tiles that a quantized matrix consists of, for encoders and decoders of
+ * whole matrices: row-major blocks, tiles, or one flat run of blocks. */
 #ifndef BQ_BLOCKS_H
 #define BQ_BLOCKS_H
 
@@ -13,7 +13,7 @@ typedef struct bq_grid {
   size_t rows, cols;
   bool tiled;
   size_t run; /* blocks or tiles per row (group) */
-  bq_tile_shape shape; /* of the run type */
+  bq_tile_shape shape; /* of the compute type */
 } bq_grid;
 
 static inline bq_grid bq_grid_of(bq_type type, bq_layout layout, size_t rows, size_t cols) {
@@ -28,14 +28,14 @@ static inline bq_grid bq_grid_of(bq_type type, bq_layout layout, size_t rows, si
                    bq_tile_shape_of(f->run)};
 }
 
-/* Offset of the block, or of the tile with the block, that has weight k of a row. */
+/* Offset of the block that holds weight k of a row, or of the tile with that block. */
 static inline size_t bq_grid_at(const bq_grid *g, size_t row, size_t k) {
   if (g->tiled) return (row / BQ_TILE_ROWS * g->run + k / g->f->tile_step) * g->f->tile_bytes;
   return (row * g->run + k / g->f->block) * g->f->block_bytes;
 }
 
-/* Weights of the `most` from k on. */
-static inline size_t bq_grid_left(const bq_grid *g, size_t k, size_t most) {
+/* How many of the `most` weights from k on are in the row. */
+static inline size_t bq_grid_remaining(const bq_grid *g, size_t k, size_t most) {
   return g->cols - k < most ? g->cols - k : most;
 }
 
@@ -43,7 +43,8 @@ static inline bool bq_is_finite(float x) {
   return (bq_bits_of(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-/* UNSUPPORTED, ARGUMENT: what neither encoder nor decoder takes. */
+/* Checks the arguments of an encoder or decoder. Returns UNSUPPORTED for an unknown or unreadable
+ * type, ARGUMENT for a layout that the type lacks or sizes that don't fit. */
 bq_status bq_blocks_check(bq_type type, bq_layout layout, size_t rows, size_t cols, bq_error *err);
 
 #endif

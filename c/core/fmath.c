@@ -67,7 +67,7 @@ void bq_sincos(double x, double *sine, double *cosine) {
   static const double cc[] = {
       1.0 / 24,         -1.0 / 720,          1.0 / 40320,           -1.0 / 3628800,
       1.0 / 479001600., -1.0 / 87178291200., 1.0 / 20922789888000., -1.0 / 6402373705728000.};
-  if (!(x > -0x1p50 && x < 0x1p50)) x = 0.0; /* no angle has a meaning there */
+  if (!(x > -0x1p50 && x < 0x1p50)) x = 0.0; /* beyond that an angle has no precision left */
   double n = round_even(x * 0x1.45f306dc9c883p-1);
   double r = ((x - n * 0x1.921fb54p+0) - n * 0x1.10b461p-30) - n * 0x1.a62633145c06ep-58;
   double r2 = r * r;

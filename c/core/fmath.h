@@ -1,7 +1,7 @@
-/* The transcendental functions of the forward pass, made of + - * / sqrt and integer
- * operations alone: libm differs between platforms, these give the same bits on all.
- * The order of every expression is part of the definition; the SIMD kernels repeat
- * bq_expf, bq_erff and bq_tanhf step by step. */
+/* Transcendental functions of the forward pass, made only of + - * / sqrt and integer operations:
+ * libm differs between platforms, these functions give the same bits everywhere. The order of every
+ * expression is part of the definition; the SIMD kernels repeat bq_expf, bq_erff and bq_tanhf step
+ * by step. */
 #ifndef BQ_FMATH_H
 #define BQ_FMATH_H
 
@@ -14,16 +14,16 @@
 #error "bq4 needs floats that are computed as floats: compile for SSE2, not for x87"
 #endif
 
-/* An instruction wherever -fno-math-errno is given; IEEE 754 rounds it correctly. */
+/* Compiles to an instruction with -fno-math-errno; IEEE 754 requires it to be correctly rounded. */
 static inline float bq_sqrtf(float x) { return __builtin_sqrtf(x); }
 
 /* exp(x) = 2^n p(r): n = round(x / ln 2), r = x - n ln 2 in two steps, p a minimax polynomial
- * (relative error 3e-9). Within 1.5 units in the last place; 0 below BQ_EXP_LEAST, so that no
- * subnormal comes out; infinity from 88.73 on. */
-#define BQ_EXP_LEAST -87.33f
-#define BQ_EXP_MOST 89.0f
+ * (relative error 3e-9). The error is at most 1.5 units in the last place. The result is 0 below
+ * BQ_EXP_MIN, so that it is never subnormal, and infinity from 88.73 on. */
+#define BQ_EXP_MIN -87.33f
+#define BQ_EXP_MAX 89.0f
 #define BQ_EXP_LOG2E 0x1.715476p+0f
-#define BQ_EXP_ROUND 0x1.8p23f    /* x + this: an integer in the low bits */
+#define BQ_EXP_ROUND 0x1.8p23f    /* x + this has round(x) in its low bits */
 #define BQ_EXP_LN2_HI 0x1.62ep-1f /* few bits: n * hi is exact */
 #define BQ_EXP_LN2_LO 0x1.0bfbe8p-15f
 #define BQ_EXP_C2 0x1.fffffcp-2f
@@ -35,8 +35,8 @@ static inline float bq_sqrtf(float x) { return __builtin_sqrtf(x); }
 #define BQ_EXP_BIAS (0x4b400000u - 254u)
 
 static inline float bq_expf(float x) {
-  float c = x < BQ_EXP_LEAST ? BQ_EXP_LEAST : x; /* NaN passes both comparisons */
-  c = BQ_EXP_MOST < c ? BQ_EXP_MOST : c;
+  float c = x < BQ_EXP_MIN ? BQ_EXP_MIN : x; /* NaN passes both comparisons */
+  c = BQ_EXP_MAX < c ? BQ_EXP_MAX : c;
   float shifted = c * BQ_EXP_LOG2E + BQ_EXP_ROUND;
   float n = shifted - BQ_EXP_ROUND;
   float r = (c - n * BQ_EXP_LN2_HI) - n * BQ_EXP_LN2_LO;
@@ -47,14 +47,14 @@ static inline float bq_expf(float x) {
   p = (p * (r * r) + r) + 1.0f;
   uint32_t fields = bq_bits_of(shifted) - BQ_EXP_BIAS, half = fields >> 1;
   float e = (p * bq_float_of(half << 23)) * bq_float_of((fields - half) << 23);
-  return x < BQ_EXP_LEAST ? 0.0f : e;
+  return x < BQ_EXP_MIN ? 0.0f : e;
 }
 
-/* The error function, of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),
- * where q approximates log(erfc). Both minimax polynomials. Within 1.5 units in the last place; -0
- * stays -0. */
+/* The error function of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),
+ * where q approximates log(erfc). p and q are minimax polynomials. The error is at most 1.5 units
+ * in the last place; -0 stays -0. */
 #define BQ_ERF_MIDDLE 0x1.ep-1f
-#define BQ_ERF_MOST 4.0f /* from here on it is 1 */
+#define BQ_ERF_MAX 4.0f /* the result is 1 from here on */
 #define BQ_ERF_P0 0x1.06eba8p-3f
 #define BQ_ERF_P1 -0x1.812742p-2f
 #define BQ_ERF_P2 0x1.ce2df4p-4f
@@ -83,7 +83,7 @@ static inline float bq_erff(float x) {
     p = p * s + BQ_ERF_P0;
     y = t + t * p;
   } else {
-    float c = BQ_ERF_MOST < t ? BQ_ERF_MOST : t; /* NaN passes */
+    float c = BQ_ERF_MAX < t ? BQ_ERF_MAX : t; /* NaN passes */
     float q = BQ_ERF_Q6 * c + BQ_ERF_Q5;
     q = q * c + BQ_ERF_Q4;
     q = q * c + BQ_ERF_Q3;
@@ -95,9 +95,8 @@ static inline float bq_erff(float x) {
   return bq_float_of(bq_bits_of(y) | sign);
 }
 
-/* Of t = |x|, with the sign of x. t < 5/8: t + t s p(s), s = t^2, p minimax; else
- * 1 - 2 / (exp(2 t) + 1).
- * Within 1.5 units in the last place; -0 stays -0. */
+/* tanh of t = |x|, with the sign of x. t < 5/8: t + t s p(s), s = t^2, p a minimax polynomial; else
+ * 1 - 2 / (exp(2 t) + 1). The error is at most 1.5 units in the last place; -0 stays -0. */
 #define BQ_TANH_MIDDLE 0x1.4p-1f
 #define BQ_TANH_C0 -0x1.555532p-2f
 #define BQ_TANH_C1 0x1.110726p-3f
@@ -121,17 +120,18 @@ static inline float bq_tanhf(float x) {
   return bq_float_of(bq_bits_of(y) | sign);
 }
 
-/* Relative error below 1e-15 |log(result)| + 2e-16; x > 0 and finite, result in double's normal
- * range. */
+/* Logarithm and exponential in f64. Relative error below 1e-15 |log(result)| + 2e-16, for finite x
+ * > 0 and results in the normal range. */
 double bq_log(double x);
 double bq_exp(double x);
 double bq_pow(double x, double y); /* x > 0 */
 
-/* Absolute error below 3e-16 for |x| <= 2^24. */
+/* Sine and cosine. Absolute error below 3e-16 for |x| <= 2^24. */
 void bq_sincos(double x, double *sine, double *cosine);
 
-/* Rotary angles of one position: cs[i] = scale * (cos, sin) of position * theta^(-2i / rope_dim) /
- * factors[i], i in [0, rope_dim / 2), computed in double and rounded once. factors NULL: all 1. */
+/* Rotary angles (RoPE) of one position: cs[i] = scale * (cos, sin) of position * theta^(-2i /
+ * rope_dim) / factors[i], for i in [0, rope_dim / 2), computed in f64 and rounded once. factors
+ * NULL: all 1. */
 void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
                    const float *factors, float scale);
 

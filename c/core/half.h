@@ -1,5 +1,5 @@
-/* f16 and bf16 to f32 and back. Widening is exact for all 65,536 values, subnormals
- * and infinities too; narrowing rounds to nearest even; NaN stays NaN. */
+/* Conversions between f16, bf16 and f32. Widening is exact for all 65,536 values, subnormals and
+ * infinities included; narrowing rounds to nearest even; NaN stays NaN. */
 #ifndef BQ_HALF_H
 #define BQ_HALF_H
 
@@ -19,8 +19,8 @@ static inline float bq_float_of(uint32_t u) {
 }
 
 static inline float bq_f16_to_f32(uint16_t h) {
-  /* Shifted into place the exponent is 112 too small: a multiplication mends it, and makes
-   * normal numbers of subnormal ones. */
+  /* With the bits shifted into place the exponent is 112 too small. The multiplication corrects it
+   * and normalizes subnormals. */
   uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
   uint32_t u = bq_bits_of(bq_float_of(magnitude) * 0x1p112f);
   if (magnitude >= 0x0f800000u) u |= 0x7f800000u; /* infinity, NaN */
@@ -32,10 +32,10 @@ static inline uint16_t bq_f32_to_f16(float f) {
   u &= 0x7fffffffu;
   if (u > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (u >> 13 & 0x3ffu)); /* quiet NaN */
   if (u >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);                     /* >= 2^16 */
-  if (u < 0x38800000u) /* < 2^-14: next to 0.5 the unit in the last place is 2^-24 */
+  if (u < 0x38800000u) /* below 2^-14: next to 0.5 the unit in the last place is 2^-24 */
     return (uint16_t)(sign | (bq_bits_of(bq_float_of(u) + 0.5f) - 0x3f000000u));
   u += 0xfffu + (u >> 13 & 1u);
-  return (uint16_t)(sign | (u - 0x38000000u) >> 13); /* from 65,520 on the carry makes infinity */
+  return (uint16_t)(sign | (u - 0x38000000u) >> 13); /* from 65,520 on the carry gives infinity */
 }
 
 static inline float bq_bf16_to_f32(uint16_t h) { return bq_float_of((uint32_t)h << 16); }

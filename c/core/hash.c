@@ -22,7 +22,7 @@ static uint64_t merge(uint64_t hash, uint64_t lane) {
   return (hash ^ round_lane(0, lane)) * PRIME1 + PRIME4;
 }
 
-/* Whole stripes of 32 bytes: four independent chains. */
+/* Processes whole stripes of 32 bytes, in four independent chains. */
 static const uint8_t *take_stripes(uint64_t lanes[4], const uint8_t *p, size_t stripes) {
   uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
   for (; stripes; stripes--, p += STRIPE) {
@@ -38,7 +38,7 @@ static const uint8_t *take_stripes(uint64_t lanes[4], const uint8_t *p, size_t s
   return p;
 }
 
-/* The last total % 32 bytes and the final mixing. */
+/* Processes the last total % 32 bytes and mixes the result. */
 static uint64_t finish(uint64_t hash, const uint8_t *p, size_t n) {
   for (; n >= 8; n -= 8, p += 8)
     hash = rotate(hash ^ round_lane(0, bq_load64(p)), 27) * PRIME1 + PRIME4;

@@ -1,5 +1,5 @@
-/* Hashes that formats use: XXH64 (detects damage, not forgery) and SHA-256 (both). Written from the
- * xxHash fast digest specification, version 0.1.1, and FIPS 180-4. */
+/* The hashes that file formats use: XXH64, which detects damage, and SHA-256, which also detects
+ * forgery. Written from the xxHash fast digest specification, version 0.1.1, and FIPS 180-4. */
 #ifndef BQ_HASH_H
 #define BQ_HASH_H
 
@@ -8,8 +8,8 @@
 
 uint64_t bq_xxh64(const uint8_t *bytes, size_t n, uint64_t seed);
 
-/* The same, piece by piece: begin, add any number of times, end. `end` leaves the state as it is,
- * so more can be added after it. */
+/* Incremental XXH64: begin, add any number of times, end. `end` leaves the state unchanged, so more
+ * can be added after it. */
 typedef struct bq_xxh64_state {
   uint64_t lanes[4];
   uint64_t total; /* bytes added */
@@ -25,7 +25,7 @@ enum { BQ_SHA256_BYTES = 32 };
 
 void bq_sha256(const uint8_t *bytes, size_t n, uint8_t out[BQ_SHA256_BYTES]);
 
-/* Piece by piece, as above. */
+/* Incremental SHA-256, used in the same way. */
 typedef struct bq_sha256_state {
   uint32_t h[8];
   uint64_t total;    /* bytes added */

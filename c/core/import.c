@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Eight bytes at a time: no sum or product below carries from one into the next. */
+/* Bytes are processed eight at a time: no sum or product below carries from one byte into the next.
+ */
 #define EACH(byte) ((byte) * UINT64_C(0x0101010101010101))
 
 static uint64_t load8(const uint8_t *p) {
@@ -15,23 +16,24 @@ static void store8(uint8_t *p, uint64_t v) { memcpy(p, &v, sizeof v); }
 static uint64_t low_nibbles(uint64_t v) { return v & EACH(15); }
 static uint64_t high_nibbles(uint64_t v) { return v >> 4 & EACH(15); }
 
-/* Byte i: 16 where bit i of `bits` is set, or 0. */
-static uint64_t spread(uint8_t bits) {
+/* Expands 8 bits to 8 bytes: byte i is 16 where bit i is set, else 0. */
+static uint64_t expand_bits(uint8_t bits) {
   const uint64_t own = EACH((uint64_t)bits) & UINT64_C(0x8040201008040201);
   return ((own + EACH(127)) & EACH(128)) >> 3;
 }
 
-/* 4 bytes of fifth bits (bit i is that of weight i), 16 bytes: weight i in the low nibble of byte
- * i, 16 + i in the high one. What is `unset` has 0xf0 instead: two's complement, 16 less. */
-static void import_fifths(const uint8_t *src, bool unset, uint8_t *dst) {
+/* Input: 4 bytes of fifth bits (bit i belongs to weight i), then 16 bytes whose byte i has weight i
+ * in the low nibble and weight 16 + i in the high one. Output: 32 bytes. `is_signed`: a weight
+ * whose fifth bit is 0 gets 0xf0 instead, that is, 16 less in two's complement. */
+static void import_fifths(const uint8_t *src, bool is_signed, uint8_t *dst) {
   for (int i = 0; i < 4; i++, dst += 8) {
-    const uint64_t v = load8(src + 4 + i % 2 * 8), fifth = spread(src[i]);
+    const uint64_t v = load8(src + 4 + i % 2 * 8), fifth = expand_bits(src[i]);
     store8(dst, (i < 2 ? low_nibbles(v) : high_nibbles(v)) |
-                    (unset ? (fifth ^ EACH(16)) * 15 : fifth));
+                    (is_signed ? (fifth ^ EACH(16)) * 15 : fifth));
   }
 }
 
-/* f16 scale, fifth bits, nibbles: q - 16. */
+/* Q5_0: f16 scale, fifth bits, nibbles. The weight is q - 16. */
 static void import_q5_0(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 22, dst += 34) {
     import_fifths(src + 2, true, dst);
@@ -39,7 +41,7 @@ static void import_q5_0(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* f16 scale, f16 minimum, fifth bits, nibbles: q is unsigned. */
+/* Q5_1: f16 scale, f16 minimum, fifth bits, nibbles. q is unsigned. */
 static void import_q5_1(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 24, dst += 36) {
     import_fifths(src + 4, false, dst);
@@ -47,7 +49,7 @@ static void import_q5_1(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* 16 bytes of nibbles, each an index: 32 weights. */
+/* Replaces 16 bytes of nibbles, which are indices, by 32 weights. */
 static void look_up(const uint8_t *src, uint8_t *dst) {
   static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
@@ -57,7 +59,7 @@ static void look_up(const uint8_t *src, uint8_t *dst) {
   }
 }
 
-/* f16 scale, nibbles. */
+/* IQ4_NL: f16 scale, nibbles. */
 static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 18, dst += 34) {
     look_up(src + 2, dst);
@@ -65,16 +67,16 @@ static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* --- K: 256 weights, factors of their scales and minima ----------------------------------------
- * A minimum is subtracted there, added here: its f16 changes sign. */
+/* --- K-quants: 256 weights, with sub-block scales and minimums --------------------------------
+ * These formats subtract the minimum, the compute types add it: its f16 changes its sign. */
 
 static void put_negated(const uint8_t *src, uint8_t *dst) {
   dst[0] = src[0];
   dst[1] = src[1] ^ 0x80;
 }
 
-/* 12 bytes: eight numbers of 6 bits of the scales, then eight of the minima. */
-static void six_bits(const uint8_t *src, uint8_t *dst) {
+/* Unpacks 12 bytes into eight 6-bit sub-block scales, then eight 6-bit sub-block minimums. */
+static void unpack_six_bits(const uint8_t *src, uint8_t *dst) {
   for (int i = 0; i < 4; i++) {
     dst[i] = src[i] & 63;
     dst[4 + i] = (src[8 + i] & 15) | (src[i] >> 6 << 4);
@@ -83,8 +85,8 @@ static void six_bits(const uint8_t *src, uint8_t *dst) {
   }
 }
 
-/* f16 scale, f16 minimum, 12 bytes of factors, 128 bytes: of 64 weights the first 32 in the low
- * nibbles, the others in the high ones. */
+/* Q4_K: f16 scale, f16 minimum, 12 bytes of sub-block scales, 128 bytes of nibbles: of each 64
+ * weights the first 32 are in the low nibbles, the others in the high ones. */
 static void import_q4_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 144, dst += 148) {
     for (int i = 0; i < 128; i += i % 16 ? 24 : 8) {
@@ -92,13 +94,13 @@ static void import_q4_k(const uint8_t *src, size_t n, uint8_t *dst) {
       store8(dst + i, low_nibbles(a) | low_nibbles(b) << 4);
       store8(dst + 16 + i, high_nibbles(a) | (b & EACH(0xf0)));
     }
-    six_bits(src + 4, dst + 128);
+    unpack_six_bits(src + 4, dst + 128);
     memcpy(dst + 144, src, 2);
     put_negated(src + 2, dst + 146);
   }
 }
 
-/* The same with 32 bytes of fifth bits in front of the nibbles: bit j of byte i is that of weight
+/* Q5_K: as Q4_K, with 32 bytes of fifth bits before the nibbles: bit j of byte i belongs to weight
  * 32 j + i. */
 static void import_q5_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 176, dst += 276) {
@@ -107,15 +109,15 @@ static void import_q5_k(const uint8_t *src, size_t n, uint8_t *dst) {
         const uint64_t q = load8(src + 48 + j / 2 * 32 + i), fifth = load8(src + 16 + i) >> j;
         store8(dst + 32 * j + i, (q >> j % 2 * 4 & EACH(15)) | (fifth & EACH(1)) << 4);
       }
-    six_bits(src + 4, dst + 256);
+    unpack_six_bits(src + 4, dst + 256);
     memcpy(dst + 272, src, 2);
     put_negated(src + 2, dst + 274);
   }
 }
 
-/* 128 bytes of nibbles, 64 of two bits more, 16 factors, f16 scale. Halves of 128 weights: of 64
- * bytes of nibbles the low ones are weights 0...63, the high ones 64...127; bits 2j of 32 bytes are
- * of weights 32 j.... q - 32. */
+/* Q6_K: 128 bytes of nibbles, 64 bytes with two more bits per weight, 16 sub-block scales, f16
+ * scale. In each half of 128 weights the low nibbles of 64 bytes are weights 0...63, the high ones
+ * 64...127; bits 2j of 32 bytes belong to weights 32 j, 32 j + 1, .... The weight is q - 32. */
 static void import_q6_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 210, dst += 274) {
     for (int j = 0; j < 8; j++)
@@ -128,9 +130,10 @@ static void import_q6_k(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* Two bits of each weight. Halves of 128: bits 2j of 32 bytes are of weights 32 j.... `third`: 32
- * bytes of third bits as Q5_K's fifth ones (unset: 4 less); NULL: none. */
-static void import_pairs(const uint8_t *src, const uint8_t *third, uint8_t *dst) {
+/* Two bits of each weight: in each half of 128 weights, bits 2j of 32 bytes belong to weights 32 j,
+ * 32 j + 1, .... `third`: 32 bytes of third bits, as Q5_K's fifth bits (a bit of 0 means 4 less),
+ * or NULL. */
+static void import_two_bits(const uint8_t *src, const uint8_t *third, uint8_t *dst) {
   for (int j = 0; j < 8; j++)
     for (int i = 0; i < 16; i += 8) {
       uint64_t v[2];
@@ -143,10 +146,11 @@ static void import_pairs(const uint8_t *src, const uint8_t *third, uint8_t *dst)
     }
 }
 
-/* 16 bytes of factors (low nibble: scale, high: minimum), 64 bytes, f16 scale, f16 minimum. */
+/* Q2_K: 16 bytes of sub-block scales (low nibble) and minimums (high nibble), 64 bytes of weights,
+ * f16 scale, f16 minimum. */
 static void import_q2_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 84, dst += 164) {
-    import_pairs(src + 16, NULL, dst);
+    import_two_bits(src + 16, NULL, dst);
     for (int i = 0; i < 16; i += 8) {
       store8(dst + 128 + i, low_nibbles(load8(src + i)));
       store8(dst + 144 + i, high_nibbles(load8(src + i)));
@@ -156,11 +160,12 @@ static void import_q2_k(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* 32 bytes of third bits, 64 bytes, 12 bytes of factors of 6 bits (32 is taken off), f16 scale. */
+/* Q3_K: 32 bytes of third bits, 64 bytes of weights, 12 bytes of 6-bit sub-block scales (32 is
+ * subtracted), f16 scale. */
 static void import_q3_k(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 110, dst += 146) {
     const uint8_t *factor = src + 96;
-    import_pairs(src + 32, src, dst);
+    import_two_bits(src + 32, src, dst);
     for (int i = 0; i < 16; i++) {
       const int low = factor[i % 8] >> i / 8 * 4 & 15, high = factor[8 + i % 4] >> i / 4 * 2 & 3;
       dst[128 + i] = (uint8_t)(low + 16 * high - 32);
@@ -169,8 +174,8 @@ static void import_q3_k(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* f16 scale, eight factors of 6 bits (32 is taken off): two upper bits of each, then four lower
- * ones; nibbles as of IQ4_NL. */
+/* IQ4_XS: f16 scale, eight 6-bit sub-block scales (32 is subtracted): the upper two bits of each,
+ * then the lower four; then nibbles as in IQ4_NL. */
 static void import_iq4_xs(const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += 136, dst += 266) {
     for (int i = 0; i < 8; i++) {
@@ -184,7 +189,7 @@ static void import_iq4_xs(const uint8_t *src, size_t n, uint8_t *dst) {
 
 /* --- v1 --------------------------------------------------------------------------------------- */
 
-/* Blocks of `from` weights of 4 bits become blocks of `to` with the same f32 scale. */
+/* Splits blocks of `from` 4-bit weights into blocks of `to` weights with the same f32 scale. */
 static void split(size_t from, size_t to, const uint8_t *src, size_t n, uint8_t *dst) {
   for (; n; n--, src += from / 2 + 4)
     for (size_t at = 0; at < from / 2; at += to / 2, dst += to / 2 + 4) {
@@ -210,7 +215,7 @@ bq_import_fn *bq_import_of(bq_type stored, bq_type run) {
       {BQ_TYPE_Q6_K, BQ_TYPE_BQ7K_16, import_q6_k},
       {BQ_TYPE_IQ4_NL, BQ_TYPE_BQ8_32, import_iq4_nl},
       {BQ_TYPE_IQ4_XS, BQ_TYPE_BQ8K_32, import_iq4_xs},
-      /* v1's blocks may straddle rows of other lengths */
+      /* v1's blocks may straddle rows whose length they don't divide */
       {BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16, split_32_16},
       {BQ_TYPE_BQ4_64, BQ_TYPE_BQ4_16, split_64_16},
       {BQ_TYPE_BQ4_64, BQ_TYPE_BQ4_32, split_64_32},

@@ -1,18 +1,19 @@
-/* Import: how blocks of a type that is only stored become those of a type that the engine computes
- * with. Both are row-major; a stored block becomes one or several. */
+/* Import: converts blocks of a storage type to blocks of the compute type that the engine uses for
+ * it. Both are row-major; a storage block becomes one or several compute blocks. */
 #ifndef BQ_IMPORT_H
 #define BQ_IMPORT_H
 
 #include "core/type.h"
 
-/* The most bytes that one stored block becomes. */
-enum { BQ_IMPORT_MOST = 320 };
+/* Maximum bytes that one storage block becomes. */
+enum { BQ_IMPORT_MAX_BYTES = 320 };
 
-/* `n` stored blocks; dst has room for as many weights, exactly. */
+/* Converts `n` storage blocks. dst has exactly as many bytes as the compute blocks take. */
 typedef void bq_import_fn(const uint8_t *src, size_t n, uint8_t *dst);
 
-/* NULL: there is none. Of stored types Q4_0, Q4_1 and Q8_0 have none: their blocks hold what those
- * of the run type do, elsewhere (bq_row_shape_of). */
+/* The import function of a storage type. Returns NULL if no conversion is needed: Q4_0, Q4_1 and
+ * Q8_0 only need re-tiling, because their blocks hold the same numbers as the compute type's, in
+ * another order (bq_row_shape_of). */
 bq_import_fn *bq_import_of(bq_type stored, bq_type run);
 
 #endif

@@ -23,9 +23,9 @@ const char *bq_status_hint(bq_status status) {
   return (unsigned)status < BQ_STATUS_COUNT ? hints[status] : "";
 }
 
-/* A bounded writer that cuts off silently: an error text is never worth a failure. */
+/* A bounded writer that truncates silently, because formatting an error text must not fail. */
 typedef struct text {
-  char *at, *end; /* end: where the terminator must still fit */
+  char *at, *end; /* end: the address of the terminator */
 } text;
 
 static void put(text *t, char c) {

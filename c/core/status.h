@@ -1,15 +1,15 @@
-/* Statuses and errors: every fallible function in c/ returns a bq_status and,
- * when the caller passes a bq_error, says what went wrong, where and with which
- * numbers. Nothing in c/ prints, exits or aborts.
+/* Statuses and errors. Every fallible function in c/ returns a bq_status and, if the caller passes
+ * a bq_error, describes what went wrong, where, and with which numbers. Nothing in c/ prints, exits
+ * or aborts.
  *
- * A positive progress status (MORE, WANT_DATA) is no error: the call did what it
- * could and wants to be called again. */
+ * The progress statuses MORE and WANT_DATA are no errors: the call did what it could and has to be
+ * called again. */
 #ifndef BQ_STATUS_H
 #define BQ_STATUS_H
 
 #include <stdint.h>
 
-/* X(NAME, hint): the hint says what to do about it, for people. */
+/* X(NAME, hint): the hint tells people what to do about it. */
 #define BQ_STATUS_LIST(X)                                                                        \
   X(OK, "")                                                                                      \
   X(MORE, "the slice is used up: call again")                                                    \

@@ -1,16 +1,16 @@
 #include "core/type.h"
 
-/* Of factors: the number behind them. */
-#define NUMBER(bytes) ((bytes) == 1 ? 2 : (bytes))
-#define BLOCK(n, scale) ((scale) == 1 ? BQ_FACTORED : (n))
-/* Tiles cover 32 k, or a block where that is longer. */
+/* Bytes of a scale in a row-major block: for sub-blocks, of the super-block's f16. */
+#define SCALE_BYTES(bytes) ((bytes) == 1 ? 2 : (bytes))
+#define BLOCK(n, scale) ((scale) == 1 ? BQ_SUPER_BLOCK : (n))
+/* A tile covers 32 k, or a block where that is longer. */
 #define STEP(block) ((block) < 32 ? 32 : (block))
-#define WEIGHTS_BYTES(weights, bits) ((weights) * BQ_KEPT_BITS(bits) / 8)
-/* Of `k` weights. */
-#define FACTORS_BYTES(k, n, scale, min) ((k) / (n) * (((scale) == 1) + ((min) == 1)))
+#define WEIGHTS_BYTES(weights, bits) ((weights) * BQ_BLOCK_BITS(bits) / 8)
+/* Bytes of the sub-block scales and minimums of `k` weights. */
+#define SUB_SCALE_BYTES(k, n, scale, min) ((k) / (n) * (((scale) == 1) + ((min) == 1)))
 #define ROW_BYTES(k, n, bits, scale, min)                              \
-  (WEIGHTS_BYTES(k, bits) + FACTORS_BYTES(k, n, scale, min) +          \
-   (k) / BLOCK(n, scale) * (NUMBER(scale) + NUMBER(min)))
+  (WEIGHTS_BYTES(k, bits) + SUB_SCALE_BYTES(k, n, scale, min) +          \
+   (k) / BLOCK(n, scale) * (SCALE_BYTES(scale) + SCALE_BYTES(min)))
 
 #define FLOAT(NAME, text, bytes)  \
   {.name = #text,                 \
@@ -27,9 +27,9 @@
    .bits = bits_each,                                                                           \
    .factors = (scale) == 1 ? (n) : 0,                                                           \
    .scale_at = WEIGHTS_BYTES(BLOCK(n, scale), bits_each) +                                      \
-               FACTORS_BYTES(BLOCK(n, scale), n, scale, min),                                   \
-   .scale_bytes = NUMBER(scale),                                                                \
-   .min_bytes = NUMBER(min),                                                                    \
+               SUB_SCALE_BYTES(BLOCK(n, scale), n, scale, min),                                   \
+   .scale_bytes = SCALE_BYTES(scale),                                                                \
+   .min_bytes = SCALE_BYTES(min),                                                                    \
    .tile_step = STEP(BLOCK(n, scale)),                                                          \
    .tile_bytes = BQ_TILE_ROWS * ROW_BYTES(STEP(BLOCK(n, scale)), n, bits_each, scale, min),     \
    .encoded = can_encode,                                                                       \
@@ -55,7 +55,7 @@ static const bq_type_facts facts[] = {BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED,
 
 const bq_type_facts *bq_type_get(uint32_t id) { return id < BQ_TYPE_COUNT ? &facts[id] : NULL; }
 
-bq_layout bq_type_run_layout(bq_type type) {
+bq_layout bq_type_compute_layout(bq_type type) {
   return facts[type].tile_step ? BQ_TILED : BQ_ROWS;
 }
 

@@ -1,6 +1,6 @@
-/* Facts about weight types: what a file may store, in which layout, in how many bytes, and what the
- * engine computes with. This list is the only one: encoders, kernels, the loader and tests iterate
- * it. Byte layouts are drawn in docs/FORMAT.md. */
+/* The weight types: which ones a file may store, in which layout and how many bytes, and which type
+ * the engine computes with. This list is the only one: encoders, kernels, the loader and tests
+ * iterate over it. Byte layouts are drawn in docs/FORMAT.md. */
 #ifndef BQ_TYPE_H
 #define BQ_TYPE_H
 
@@ -8,25 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One row per type; ids are positions and stored in files: append only.
+/* One row per type. An id is a position in this list and is stored in files: append only.
  *
  * FLOAT(NAME, name, bytes of a weight)
- *   computed with as it is.
+ *   The engine computes with the type itself.
  * TILED(NAME, name, weights that share a scale, bits per weight, bytes of a scale, of a minimum)
- *   a *run type*: computed with in tiles. The weight is q * scale, where q is signed, or
- *   q * scale + minimum, where it is not. Bytes: 4 for f32, 2 for f16, 0 for none; 1 for a
- *   *factor*: a signed byte, times an f16 that 256 weights share. 7 bits are those of a byte below
- *   128; 2 without a minimum stand for -3, -1, 1 and 3; 1, kept in 2, for -1, 0 and 1 (BQ_TRITS).
+ *   A *compute type*: the engine computes with it in tiles. The weight is q * scale with signed q
+ *   or, if there is a minimum, q * scale + minimum with unsigned q. Bytes of a scale: 4 for f32, 2
+ *   for f16, 0 for none, 1 for a sub-block scale: a signed byte, multiplied by an f16 that 256
+ *   weights (a super-block) share. 7 bits are stored in bytes below 128; 2 bits without a minimum
+ *   stand for -3, -1, 1 and 3; 1 "bit" (BQ_TERNARY), stored in 2, stands for -1, 0 and 1.
  * RARE(the same)
- *   a run type of few files, whose kernels shipped modules leave to one of their own.
+ *   A compute type of few files, whose kernels are shipped in a module of their own.
  * IMPORTED(the same)
- *   a rare one that only stored ones become: nothing encodes into it.
- * STORED(NAME, name, weights per block, bytes per block, where in a block the scale lies,
- *        bytes of a scale, bytes of a minimum behind it, RUN)
- *   becomes the run type RUN as it lands; row-major only. Where blocks have as many bytes as RUN's
- *   they hold the same (bq_row_shape), else c/core/import.c makes blocks of RUN.
+ *   A rare compute type that only storage types are converted to; there is no encoder.
+ * STORED(NAME, name, weights per block, bytes per block, offset of the scale in a block,
+ *        bytes of a scale, bytes of the minimum after it, COMPUTE)
+ *   A *storage type*, row-major only, which the loader converts to the compute type COMPUTE. Blocks
+ *   of as many bytes as COMPUTE's hold the same numbers (bq_row_shape); else core/import.c converts
+ *   them.
  * NAMED(NAME, name, weights per block, bytes per block)
- *   an id that is taken; this version can't read the type. */
+ *   A reserved id; this version can't read the type. */
 #define BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, NAMED) \
   FLOAT(F32, f32, 4)                                        \
   FLOAT(F16, f16, 2)                                        \
@@ -66,13 +68,13 @@
   RARE(BQ2_64, bq2_64, 64, 2, 2, 0)                               \
   RARE(BQT_64, bqt_64, 64, 1, 2, 0)
 
-#define BQ_TRITS 1
+#define BQ_TERNARY 1
 
 #define BQ_SKIP_TYPE(...)
 #define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \
   BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, BQ_SKIP_TYPE)
-/* The rows of some kinds: all run types in tiles, or those with an encoder, or by who has their
- * kernels. */
+/* The rows of some kinds, applied to X: all tiled compute types; those with an encoder; those whose
+ * kernels every module has, or only bq4-*-rare.wasm. */
 #define BQ_FLOAT_TYPES(X) BQ_SOME_TYPES(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
 #define BQ_TILED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, X, X, X, BQ_SKIP_TYPE)
 #define BQ_ENCODED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, X, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
@@ -90,43 +92,43 @@ typedef enum bq_type {
 } bq_type;
 
 typedef enum bq_layout {
-  BQ_ROWS = 0,  /* rows one after the other; each row padded to whole blocks */
+  BQ_ROWS = 0,  /* rows one after the other, each padded to whole blocks */
   BQ_TILED = 1, /* groups of 8 rows, each a run of tiles along k; rows padded to 8 */
   BQ_FLAT = 2   /* v1 only: one run of blocks over the flattened tensor, rows may share a block */
 } bq_layout;
 
 typedef struct bq_type_facts {
   const char *name;
-  bq_type run;          /* the type it is computed with; BQ_TYPE_NONE: it can't be read */
+  bq_type run;          /* the compute type; BQ_TYPE_NONE: the type can't be read */
   uint32_t block;       /* weights per block */
   uint32_t block_bytes; /* bytes of a row-major block */
-  uint32_t bits;        /* per weight; 0 where only an import function knows */
-  uint32_t factors;     /* weights that share one; 0: there are none */
-  uint32_t scale_at;    /* where the scale lies in a row-major block; a minimum follows it */
+  uint32_t bits;        /* bits per weight; 0 for storage types that an import function unpacks */
+  uint32_t factors;     /* weights per sub-block; 0: the type has no sub-blocks */
+  uint32_t scale_at;    /* offset of the scale in a row-major block; the minimum follows it */
   uint32_t scale_bytes; /* 4: f32; 2: f16; 0: none */
-  uint32_t min_bytes;   /* the same of a minimum */
-  uint32_t tile_step;   /* k covered by one tile; 0: this type is never tiled */
+  uint32_t min_bytes;   /* the same for the minimum */
+  uint32_t tile_step;   /* k covered by one tile; 0: the type is never tiled */
   uint32_t tile_bytes;  /* bytes of one tile (8 rows x tile_step) */
-  bool encoded;         /* bq_quantize makes it */
-  bool rare;            /* shipped modules have its kernels elsewhere */
+  bool encoded;         /* bq_encode supports it */
+  bool rare;            /* its kernels are in bq4-*-rare.wasm */
 } bq_type_facts;
 
 #define BQ_TILE_ROWS 8u
 /* Bits that a weight takes in a block. */
-#define BQ_KEPT_BITS(bits) ((bits) == 7 ? 8 : (bits) == BQ_TRITS ? 2 : (bits))
-/* Weights whose factors are of one number. */
-#define BQ_FACTORED 256u
+#define BQ_BLOCK_BITS(bits) ((bits) == 7 ? 8 : (bits) == BQ_TERNARY ? 2 : (bits))
+/* Weights of a super-block, which share one f16 that their sub-block scales multiply. */
+#define BQ_SUPER_BLOCK 256u
 
-/* NULL for ids this engine doesn't know. */
+/* NULL for an unknown id. */
 const bq_type_facts *bq_type_get(uint32_t id);
 
-/* The engine computes with it as it is. */
+/* Whether the engine computes with the type itself. */
 static inline bool bq_type_runs(bq_type type) { return bq_type_get(type)->run == type; }
 static inline bool bq_type_is_float(bq_type type) { return bq_type_get(type)->block == 1; }
 
-/* Bytes of a rows x cols matrix; UINT64_MAX on overflow or a layout the type lacks.
- * The layout that the engine computes with is BQ_TILED where the type has one, else BQ_ROWS. */
+/* Bytes of a rows x cols matrix; UINT64_MAX on overflow or for a layout that the type lacks. The
+ * compute layout is BQ_TILED where the type has one, else BQ_ROWS. */
 uint64_t bq_type_bytes(bq_type type, bq_layout layout, uint64_t rows, uint64_t cols);
-bq_layout bq_type_run_layout(bq_type type);
+bq_layout bq_type_compute_layout(bq_type type);
 
 #endif

@@ -1,8 +1,8 @@
 #include "grammar/matcher.h"
 
-#include "grammar/places.h"
+#include "grammar/dfa.h"
 
-static bq_status too_much(bq_error *err) {
+static bq_status overflow(bq_error *err) {
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                  "the grammar has too many ways open at once, or calls too deep");
 }
@@ -10,20 +10,20 @@ static bq_status too_much(bq_error *err) {
 void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *arena,
                        bq_matcher **out) {
   bq_matcher *m = bq_arena_take(arena, 1, sizeof *m);
-  const uint32_t fit = BQ_STEP_BYTES / (2 * g->n_classes);
-  bq_matcher made = {.g = g, .v = v, .max_places = fit < BQ_PLACES ? fit : BQ_PLACES};
-  made.frames = bq_arena_take(arena, BQ_FRAMES, sizeof *made.frames);
-  made.threads = bq_arena_take(arena, BQ_THREADS, sizeof *made.threads);
-  made.places = bq_arena_take(arena, made.max_places, sizeof *made.places);
-  made.steps = bq_arena_take(arena, (uint64_t)made.max_places * g->n_classes, sizeof *made.steps);
-  made.frame_slots = bq_arena_take(arena, 2 * BQ_FRAMES, sizeof *made.frame_slots);
-  made.place_slots = bq_arena_take(arena, 2 * BQ_PLACES, sizeof *made.place_slots);
-  made.work = bq_arena_take(arena, BQ_WORK, sizeof *made.work);
-  made.kept = bq_arena_take(arena, BQ_WORK, sizeof *made.kept);
-  made.seen = bq_arena_take(arena, 2 * BQ_WORK, sizeof *made.seen);
+  const uint32_t fit = BQ_TRANSITION_BYTES / (2 * g->n_classes);
+  bq_matcher made = {.g = g, .v = v, .max_dfa_states = fit < BQ_MAX_DFA_STATES ? fit : BQ_MAX_DFA_STATES};
+  made.frames = bq_arena_take(arena, BQ_MAX_FRAMES, sizeof *made.frames);
+  made.threads = bq_arena_take(arena, BQ_MAX_NFA_STATES, sizeof *made.threads);
+  made.places = bq_arena_take(arena, made.max_dfa_states, sizeof *made.places);
+  made.steps = bq_arena_take(arena, (uint64_t)made.max_dfa_states * g->n_classes, sizeof *made.steps);
+  made.frame_slots = bq_arena_take(arena, 2 * BQ_MAX_FRAMES, sizeof *made.frame_slots);
+  made.dfa_slots = bq_arena_take(arena, 2 * BQ_MAX_DFA_STATES, sizeof *made.dfa_slots);
+  made.work = bq_arena_take(arena, BQ_MAX_WORK, sizeof *made.work);
+  made.kept = bq_arena_take(arena, BQ_MAX_WORK, sizeof *made.kept);
+  made.seen = bq_arena_take(arena, 2 * BQ_MAX_WORK, sizeof *made.seen);
   made.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.path);
-  made.masks = bq_arena_take(arena, (uint64_t)(BQ_MASKS + 1) * v->words, sizeof *made.masks);
-  made.mask_of = bq_arena_take(arena, BQ_MASKS, sizeof *made.mask_of);
+  made.masks = bq_arena_take(arena, (uint64_t)(BQ_MAX_MASKS + 1) * v->words, sizeof *made.masks);
+  made.mask_of = bq_arena_take(arena, BQ_MAX_MASKS, sizeof *made.mask_of);
   const uint64_t items = g->lists ? BQ_UNIQUE_NODES : 0;
   made.items = bq_arena_take(arena, items, sizeof *made.items);
   made.marked_items = bq_arena_take(arena, items, sizeof *made.marked_items);
@@ -31,23 +31,23 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
   if (!arena->base || arena->overflow) return;
   *m = made;
   *out = m;
-  bq_places_begin(m);
+  bq_dfa_begin(m);
 }
 
 bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
   m->here = m->marked = m->ahead = m->start;
   m->now = m->marked_now = m->ahead_now = (bq_unique){0};
-  return m->start == BQ_NOWHERE ? too_much(err) : BQ_OK;
+  return m->start == BQ_DFA_DEAD ? overflow(err) : BQ_OK;
 }
 
 bool bq_matcher_complete(const bq_matcher *m) { return m->places[m->here].complete; }
 
 static bool place_continues(const bq_matcher *m, uint32_t place) {
-  const bq_matcher_place *p = &m->places[place];
+  const bq_dfa_state *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_thread t = m->threads[p->first + i];
+    const bq_nfa_state t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
-      if (bq_may_follow(m, t, m->g->edges[e])) return true;
+      if (bq_edge_is_open(m, t, m->g->edges[e])) return true;
   }
   return false;
 }
@@ -58,19 +58,19 @@ bool bq_matcher_continues(const bq_matcher *m) { return place_continues(m, m->he
 typedef bool attempt(bq_matcher *m, void *ctx);
 static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *err) {
   if (todo(m, ctx)) return BQ_OK;
-  if (bq_places_renew(m) && todo(m, ctx)) return BQ_OK;
-  return too_much(err);
+  if (bq_dfa_compact(m) && todo(m, ctx)) return BQ_OK;
+  return overflow(err);
 }
 
 /* The only byte that a place may go on with; -1: it may end, or there are several. */
 static int only_byte(const bq_matcher *m, uint32_t place) {
-  const bq_matcher_place *p = &m->places[place];
+  const bq_dfa_state *p = &m->places[place];
   int only = -1;
   if (p->complete) return -1;
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_thread t = m->threads[p->first + i];
+    const bq_nfa_state t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
-      if (!bq_may_follow(m, t, m->g->edges[e])) continue;
+      if (!bq_edge_is_open(m, t, m->g->edges[e])) continue;
       const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
       if (low != high || (only >= 0 && low != only)) return -1;
       only = low;
@@ -79,14 +79,14 @@ static int only_byte(const bq_matcher *m, uint32_t place) {
   return only;
 }
 
-/* bq_place_step, in a list as well: BQ_NOWHERE also where an item would be the same as another, or
+/* bq_dfa_step, in a list as well: BQ_DFA_DEAD also where an item would be the same as another, or
  * could only become so. */
 static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *u) {
-  if (!m->g->lists) return bq_place_step(m, place, byte);
-  if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_NOWHERE;
-  const uint32_t next = bq_place_step(m, place, byte);
-  if (!u->item || next == BQ_FULL || !(m->places[next].marks & BQ_STATE_CLOSE)) return next;
-  return only_byte(m, next) == '"' && bq_unique_had(u, m->items) ? BQ_NOWHERE : next;
+  if (!m->g->lists) return bq_dfa_step(m, place, byte);
+  if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_DFA_DEAD;
+  const uint32_t next = bq_dfa_step(m, place, byte);
+  if (!u->item || next == BQ_TABLE_FULL || !(m->places[next].marks & BQ_STATE_CLOSE)) return next;
+  return only_byte(m, next) == '"' && bq_unique_contains(u, m->items) ? BQ_DFA_DEAD : next;
 }
 
 /* --- tokens --------------------------------------------------------------------------------- */
@@ -102,9 +102,9 @@ static bool follow(bq_matcher *m, void *ctx) {
   span *s = ctx;
   s->place = m->here;
   s->list = m->now;
-  for (size_t i = 0; i < s->n && s->place != BQ_FULL && s->place != BQ_NOWHERE; i++)
+  for (size_t i = 0; i < s->n && s->place != BQ_TABLE_FULL && s->place != BQ_DFA_DEAD; i++)
     s->place = advance(m, s->place, s->bytes[i], &s->list);
-  return s->place != BQ_FULL;
+  return s->place != BQ_TABLE_FULL;
 }
 
 bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
@@ -112,7 +112,7 @@ bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
   s.bytes = bq_token_bytes(m->v->tokenizer, id, &s.n);
   bq_status status = s.n ? with_room(m, follow, &s, err) : BQ_OK;
   if (status != BQ_OK) return status;
-  if (!s.n || s.place == BQ_NOWHERE)
+  if (!s.n || s.place == BQ_DFA_DEAD)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "token %u may not come next", id);
   m->here = s.place;
   m->now = s.list;
@@ -135,18 +135,18 @@ void bq_matcher_return(bq_matcher *m) {
 /* --- masks ---------------------------------------------------------------------------------- */
 
 /* Tokens of the subtree of `root` (itself left out) that may follow path[its depth], in the list
- * that lists[its depth] tells. With no mask: says whether there is one. BQ_FULL. */
+ * that lists[its depth] tells. With no mask: says whether there is one. BQ_TABLE_FULL. */
 static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
     const uint32_t depth = trie->depth[node], place = m->path[depth - 1];
-    uint32_t next = m->g->lists ? BQ_UNKNOWN : *bq_known_step(m, place, trie->byte[node]);
-    if (next == BQ_UNKNOWN) {
+    uint32_t next = m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, place, trie->byte[node]);
+    if (next == BQ_TRANSITION_UNKNOWN) {
       m->lists[depth] = m->lists[depth - 1];
       next = advance(m, place, trie->byte[node], &m->lists[depth]);
     }
-    if (next == BQ_FULL) return BQ_FULL;
-    if (next == BQ_NOWHERE) {
+    if (next == BQ_TABLE_FULL) return BQ_TABLE_FULL;
+    if (next == BQ_DFA_DEAD) {
       node = trie->end[node];
       continue;
     }
@@ -161,16 +161,16 @@ static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t
 }
 
 /* Whether a thread takes plain characters as long as its rule may be called: so many; 0. */
-static uint32_t plain_left(const bq_matcher *m, bq_thread t) {
+static uint32_t plain_left(const bq_matcher *m, bq_nfa_state t) {
   const bq_frame *f = &m->frames[t.frame];
-  if (t.frame == BQ_BOTTOM) return 0;
+  if (t.frame == BQ_BOTTOM_FRAME) return 0;
   const bq_call *c = &m->g->calls[f->call];
   const bq_rule *rule = &m->g->rules[c->rule];
   return rule->flags & BQ_GRAMMAR_PLAIN && rule->start == t.state ? c->max - f->count : 0;
 }
 
 /* Whether some plain byte is on an edge of a thread. */
-static bool takes_plain(const bq_matcher *m, bq_thread t) {
+static bool takes_plain(const bq_matcher *m, bq_nfa_state t) {
   for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
     const uint32_t low = bq_edge_low(m->g->edges[e]), high = bq_edge_high(m->g->edges[e]);
     if (high >= 0x20 && !(low == high && (low == '"' || low == '\\'))) return true;
@@ -189,10 +189,10 @@ typedef struct plain_ways {
 } plain_ways;
 
 static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
-  const bq_matcher_place *p = &m->places[place];
+  const bq_dfa_state *p = &m->places[place];
   plain_ways ways = {0};
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_thread t = m->threads[p->first + i];
+    const bq_nfa_state t = m->threads[p->first + i];
     const uint32_t n = plain_left(m, t);
     if (n > ways.left) ways.left = n;
     if (!n) ways.others |= takes_plain(m, t);
@@ -203,7 +203,7 @@ static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
 static bool walk_all(bq_matcher *m, uint32_t place, unsigned trie, uint32_t *mask) {
   m->path[0] = place;
   m->lists[0] = m->now;
-  return walk(m, &m->v->tries[trie], 0, mask) != BQ_FULL;
+  return walk(m, &m->v->tries[trie], 0, mask) != BQ_TABLE_FULL;
 }
 
 /* Sets the bits of the tokens that may follow a place, as far as that. */
@@ -231,7 +231,7 @@ static bool keep_mask(bq_matcher *m, uint32_t place, unsigned reach, const uint3
     if (!fill(m, place, reach, m->masks + (size_t)slot * m->v->words)) return false;
     m->places[place].mask[reach] = slot;
     m->mask_of[slot] = owner;
-    m->next_mask = (slot + 1) % BQ_MASKS;
+    m->next_mask = (slot + 1) % BQ_MAX_MASKS;
   }
   *mask = m->masks + (size_t)slot * m->v->words;
   return true;
@@ -247,14 +247,14 @@ static bool add_far(bq_matcher *m, uint32_t left, const uint32_t *near, uint32_t
 
 static bool make_mask(bq_matcher *m, void *ctx) {
   wanted_mask *wanted = ctx;
-  uint32_t *own = m->masks + (size_t)BQ_MASKS * m->v->words;
+  uint32_t *own = m->masks + (size_t)BQ_MAX_MASKS * m->v->words;
   const plain_ways ways = plain_at(m, m->here);
   /* Where more characters may come than a token has, tokens of any length share a mask. */
   const bool counted = ways.left && !ways.others && ways.left <= m->v->longest && !m->now.head;
   const unsigned reach = counted ? BQ_REACH_NEAR : BQ_REACH_ALL;
-  const uint32_t common = bq_common(m, m->here, reach);
+  const uint32_t common = bq_dfa_canonical(m, m->here, reach);
   const uint32_t *kept;
-  if (common == BQ_FULL) return false;
+  if (common == BQ_TABLE_FULL) return false;
   wanted->mask = own;
   /* In a list a mask depends on its items: it is made anew each time. */
   if (m->now.head) return fill(m, common, reach, own);
@@ -286,8 +286,8 @@ static bool find_forced(bq_matcher *m, void *ctx) {
   int byte;
   for (t->n = 0; t->n < t->capacity && (byte = only_byte(m, place)) >= 0; t->n++) {
     const uint32_t next = advance(m, place, (uint8_t)byte, &list);
-    if (next == BQ_FULL) return false;
-    if (next == BQ_NOWHERE) break;
+    if (next == BQ_TABLE_FULL) return false;
+    if (next == BQ_DFA_DEAD) break;
     t->out[t->n] = (uint8_t)byte;
     place = next;
   }
@@ -318,7 +318,7 @@ static bool find_longer(bq_matcher *m, void *ctx) {
     m->lists[at] = m->ahead_now;
     s->place = walk(m, trie, node, NULL);
   }
-  return s->place != BQ_FULL;
+  return s->place != BQ_TABLE_FULL;
 }
 
 bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool *extends,
@@ -330,10 +330,10 @@ bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool 
 }
 
 uint32_t bq_matcher_least(const bq_matcher *m) {
-  const bq_matcher_place *p = &m->places[m->here];
+  const bq_dfa_state *p = &m->places[m->here];
   uint32_t least = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t of = bq_thread_least(m, m->threads[p->first + i]);
+    const uint32_t of = bq_min_bytes_to_end(m, m->threads[p->first + i]);
     if (of < least) least = of;
   }
   const uint32_t more = m->g->lists ? m->g->slack + m->now.n : 0;
@@ -341,14 +341,14 @@ uint32_t bq_matcher_least(const bq_matcher *m) {
 }
 
 /* The byte after which the least is to do; -1: there is none. */
-static int nearer_byte(const bq_matcher *m, const bq_matcher_place *p) {
+static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
   uint32_t least = BQ_GRAMMAR_NONE;
   int byte = -1;
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_thread t = m->threads[p->first + i];
+    const bq_nfa_state t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
       const bq_edge edge = m->g->edges[e];
-      const uint32_t of = bq_least_behind(m, t, edge);
+      const uint32_t of = bq_min_bytes_after_edge(m, t, edge);
       if (of < least) byte = (int)bq_edge_low(edge);
       if (of < least) least = of;
     }
@@ -357,14 +357,14 @@ static int nearer_byte(const bq_matcher *m, const bq_matcher_place *p) {
 }
 
 /* The place behind the byte that leads to the end soonest; where that would repeat an item, behind
- * one that makes it longer. BQ_NOWHERE, BQ_FULL. */
+ * one that makes it longer. BQ_DFA_DEAD, BQ_TABLE_FULL. */
 static uint32_t go_nearer(bq_matcher *m, uint32_t place, bq_unique *u, uint8_t *out) {
   const int byte = nearer_byte(m, &m->places[place]);
-  if (byte < 0) return BQ_NOWHERE;
+  if (byte < 0) return BQ_DFA_DEAD;
   const bq_unique before = *u;
   *out = (uint8_t)byte;
   uint32_t next = advance(m, place, *out, u);
-  for (uint8_t other = 'a'; next == BQ_NOWHERE && u->item && other <= 'z' + 10; other++) {
+  for (uint8_t other = 'a'; next == BQ_DFA_DEAD && u->item && other <= 'z' + 10; other++) {
     *u = before;
     *out = other <= 'z' ? other : (uint8_t)(other - 'z' - 1 + '0');
     next = advance(m, place, *out, u);
@@ -381,8 +381,8 @@ static bool find_shortest(bq_matcher *m, void *ctx) {
     t->fits = t->n < t->capacity;
     if (!t->fits) return true;
     place = go_nearer(m, place, &list, t->out + t->n);
-    if (place == BQ_FULL) return false;
-    t->fits = place != BQ_NOWHERE;
+    if (place == BQ_TABLE_FULL) return false;
+    t->fits = place != BQ_DFA_DEAD;
     if (!t->fits) return true;
   }
   return true;

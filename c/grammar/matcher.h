@@ -7,7 +7,7 @@
  *
  * A mask depends on what the next token may be, not on all of a text: how often a call has been
  * taken counts in it only as far as the longest token can tell. So masks are kept for places whose
- * counts are the least with that future (bq_matcher_place.common), and repeating something costs no
+ * counts are the least with that future (bq_dfa_state.common), and repeating something costs no
  * new ones. Near the end of what may be repeated in a string that holds of short tokens alone, so
  * masks of these are kept, and long tokens are looked at each time.
  *

@@ -6,7 +6,7 @@
 #define SEED 0xcbf29ce484222325u
 #define PRIME 0x100000001b3u
 
-bool bq_unique_had(const bq_unique *u, const bq_unique_node *nodes) {
+bool bq_unique_contains(const bq_unique *u, const bq_unique_node *nodes) {
   for (uint32_t i = u->head; i && !nodes[i - 1].depth; i = nodes[i - 1].below)
     if (nodes[i - 1].hash == u->hash) return true;
   return false;
@@ -35,7 +35,7 @@ static void close_bracket(bq_unique *u, const bq_unique_node *nodes) {
 
 static bool in_string(bq_unique *u, bq_unique_node *nodes, uint8_t byte) {
   const bool ends = byte == '"' && !u->escaped;
-  if (ends && u->item && (bq_unique_had(u, nodes) || !add(u, nodes, u->hash, 0))) return false;
+  if (ends && u->item && (bq_unique_contains(u, nodes) || !add(u, nodes, u->hash, 0))) return false;
   u->escaped = byte == '\\' && !u->escaped;
   u->hash = (u->hash ^ byte) * PRIME;
   u->string = !ends;

@@ -32,7 +32,7 @@ typedef struct bq_unique {
 bool bq_unique_step(bq_unique *u, bq_unique_node *nodes, uint32_t marks, uint8_t byte);
 
 /* Whether the item so far is one of the list's. */
-bool bq_unique_had(const bq_unique *u, const bq_unique_node *nodes);
+bool bq_unique_contains(const bq_unique *u, const bq_unique_node *nodes);
 
 /* Leaves out the nodes of lists that are closed. */
 void bq_unique_compact(bq_unique *u, bq_unique_node *nodes);

@@ -1,4 +1,5 @@
-/* Attention's slots, for the tables that have or reuse them. */
+/* Declarations of the attention kernels, so that one table can use another table's entries. Their
+ * contracts are in kernels.h (`attend`, `kv_store`). */
 #ifndef BQ_KERNELS_ATTEND_H
 #define BQ_KERNELS_ATTEND_H
 
@@ -13,10 +14,11 @@ bq_attend_fn bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8, bq
 bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8,
     bq_scalar_kv_store_i4, bq_scalar_kv_store_i2;
 
-/* Scores of a row, from bq_row_base on, after the scale: the softcap, slopes, and -infinity for
- * positions before those that it sees. Room for whole vectors. */
-void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores);
-/* x[i] = exp(x[i] - max), and 0 from n on up to a multiple of BQ_KV_SCALED; returns their sum. */
+/* Adjusts the scaled scores of a row, which begin at bq_row_base: applies the softcap and the ALiBi
+ * slopes, and sets positions that the row doesn't see to -infinity. `scores` has room for whole
+ * vectors. */
+void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores);
+/* x[i] = exp(x[i] - max), and 0 from n up to the next multiple of BQ_KV_SCALED. Returns the sum. */
 float bq_simd128_exponentials(float *x, size_t n);
 bq_attend_fn bq_simd128_attend_f32, bq_simd128_attend_f16, bq_simd128_attend_i8,
     bq_simd128_attend_i4, bq_simd128_attend_i2;
@@ -32,7 +34,8 @@ bq_attend_fn bq_relaxed_attend_i8, bq_relaxed_attend_i4, bq_relaxed_attend_i2,
              bq_scalar_attend_i4, bq_scalar_attend_i2},                                           \
   .kv_store = {bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8,             \
                bq_scalar_kv_store_i4, bq_scalar_kv_store_i2}
-/* Of `table` what is over integers. */
+/* The attention entries of a SIMD table: the integer kernels are `table`'s own, the others are
+ * shared. */
 #define BQ_SIMD128_ATTEND_SLOTS(table)                                                            \
   .attend = {bq_simd128_attend_f32, bq_simd128_attend_f16, bq_##table##_attend_i8,                \
              bq_##table##_attend_i4, bq_##table##_attend_i2},                                     \

@@ -1,4 +1,5 @@
-/* The encoders by instruction set. Not in the kernel tables: what computes encodes nothing. */
+/* Selects the encoder by instruction set. Encoders aren't part of the kernel tables, because the
+ * engine never encodes. */
 #include "kernels/encoders.h"
 
 #include <stddef.h>

@@ -1,11 +1,11 @@
 #ifndef BQ_ENCODERS_H
 #define BQ_ENCODERS_H
 
-#include "core/encoder.h"
+#include "quant/encoder.h"
 
-/* NULL where the compiler's flags don't allow it. */
+/* The SIMD encoder; NULL where the compiler's flags don't allow SIMD. */
 const bq_encoder *bq_encoder_simd128(void);
-/* Never NULL. */
+/* The fastest encoder of this build; never NULL. */
 const bq_encoder *bq_encoder_best(void);
 
 #endif

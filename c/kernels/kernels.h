@@ -1,50 +1,48 @@
-/* Kernels: every inner loop of the engine, behind one table per instruction set.
+/* Kernels: every inner loop of the engine, behind one table of functions per instruction set.
  *
- * Four tables exist: scalar (plain C, which the tests compare with), simd128, relaxed and
- * relaxed16 (wasm). A SIMD kernel exists only as an entry of its table; a table names
- * entries of the one before where it has none of its own. Every entry gives the
- * SAME BITS in every table, for every size: tests/c/test_kernels.c compares them
- * slot by slot. What "the same bits" needs is written down here as canonical
- * orders; see docs/ARCHITECTURE.md, "Same bits everywhere".
+ * Four tables exist: scalar (plain C, which the tests compare with), simd128, relaxed and relaxed16
+ * (wasm). A SIMD kernel exists only as an entry of its table; a table uses the entry of the table
+ * before it where it has none of its own. Every entry gives the SAME BITS in every table, for every
+ * size: tests/c/test_kernels.c compares them entry by entry. The canonical orders below define
+ * these bits; see docs/ARCHITECTURE.md, "Same bits everywhere".
  *
  * Canonical orders
- *   - f32 sum over n values: four lanes, lane i mod 4, each lane in rising i, then
- *     (l0 + l1) + (l2 + l3). No fused multiply-add anywhere.
+ *   - f32 sum over n values: four lanes, value i in lane i mod 4, each lane in rising i, then (l0 +
+ *   l1) + (l2 + l3). Fused multiply-add is never used.
  *   - f32 dot: the same with x[i] * y[i].
- *   - quantized matvec: one f32 accumulator per row, blocks in rising k;
- *     acc += ((float)dot * a_scale) * w_scale, where dot is the exact i32 sum over
- *     the weights that share both scales (so min(32, weight block) products).
- *     Blocks with a minimum, whose q in dot are unsigned, then add
- *     acc += ((float)sum * a_scale) * w_min, sum the exact one of the quantized
- *     activations.
- *   - NaNs are never produced from finite inputs that stay finite; nothing is
- *     promised about the payload of those that do arise.
+ *   - quantized matvec: one f32 accumulator per row, blocks in rising k; acc += ((float)dot *
+ *   a_scale) * w_scale, where dot is the exact i32 sum over the weights that share both scales,
+ *   that is, min(32, weight block) products. Types with a minimum have unsigned q in dot and then
+ *   add acc += ((float)sum * a_scale) * w_min, where sum is the exact sum of the quantized
+ *   activations.
+ *   - Finite inputs whose results stay finite never give NaN. The payload of other NaNs is
+ *   unspecified.
  *
- * Activations are quantized per block of 32 along k (k padded with zeros):
+ * Activations are quantized per block of 32 along k (k is padded with zeros):
  *     m = max |x[i]|;  if !(m >= 0x1p-100f): scale 0, all q 0
  *     scale = m / 127.0f;  inv = 127.0f / m
  *     q[i] = clamp(round_to_nearest_even(x[i] * inv), -127, 127)
  *
- * Aliasing: outputs never overlap inputs unless said so. Pointers named x, y, w are
- * 4-byte aligned at least; weights and panels are 16-byte aligned.
+ * Aliasing: outputs never overlap inputs unless an entry says so. Pointers named x, y, w are at
+ * least 4-byte aligned; weights and panels are 16-byte aligned.
  *
- * Weights and scales are finite (the loader refuses others); a KV cache may hold infinities.
+ * Weights and their scales are finite (the loader refuses others); a KV cache may hold infinities.
  */
 #ifndef BQ_KERNELS_H
 #define BQ_KERNELS_H
 
 #include "core/type.h"
 
-/* One weight matrix as the engine holds it: rows x cols, y[rows] = W x[cols]. */
+/* A weight matrix in the compute layout: rows x cols, y[rows] = W x[cols]. */
 typedef struct bq_matrix {
-  const uint8_t *data; /* bq_type_bytes(type, bq_type_run_layout(type), rows, cols) bytes */
+  const uint8_t *data; /* bq_type_bytes(type, bq_type_compute_layout(type), rows, cols) bytes */
   uint32_t rows, cols;
   bq_type type;
   const struct bq_matrix_ops *ops; /* chosen once at load from the kernel table */
 } bq_matrix;
 
-/* A batch of activation rows as the matmuls take it: `x` for float weights,
- * `panel` (made by quantize) for quantized ones. */
+/* A batch of activation rows, the input of a matmul. Float weights read `x`, quantized weights read
+ * `panel`, which `quantize` makes from x. */
 typedef struct bq_batch {
   const float *x;       /* [tokens][x_stride] */
   size_t x_stride;      /* floats from one token to the next, >= cols */
@@ -73,56 +71,57 @@ typedef enum bq_kv_type {
   BQ_KV_COUNT
 } bq_kv_type;
 
-/* Positions of a KV cache that lie together, in a *block*: block b has those from
- * b * BQ_KV_BLOCK on. */
+/* Positions of a KV cache are stored in blocks of this many: block b has the positions from b *
+ * BQ_KV_BLOCK on. */
 #define BQ_KV_BLOCK 256u
 
-/* The cache of one KV head in one layer: blocks[b] + offset is where its share of block b lies,
- * bq_kv_bytes(type, BQ_KV_BLOCK, head_dim) bytes, 16-byte aligned, laid out as drawn in
- * kernels/kv.h. Blocks that are neither stored to nor seen may be missing (NULL). */
+/* The KV cache of one KV head in one layer. blocks[b] + offset is the address of the head's part of
+ * block b: bq_kv_bytes(type, BQ_KV_BLOCK, head_dim) bytes, 16-byte aligned, laid out as drawn in
+ * kernels/kv.h. Blocks that are neither written nor read may be NULL. */
 typedef struct bq_kv_view {
   uint8_t *const *blocks;
   size_t offset;
   uint32_t head_dim;
 } bq_kv_view;
 
-/* Queries of the heads that share one KV head, for tokens that follow each other: *row* r is head
- * r % heads of token r / heads, which stands at position p = position + r / heads. It sees the
- * positions from...end - 1, all of which the cache holds:
- *   from = window && p + 1 > window ? p + 1 - window : 0, but not less than `first`
+/* An attention call: the queries of the heads that share one KV head, for consecutive tokens. Row r
+ * is head r % heads of token r / heads, whose position is p = position + r / heads. The row attends
+ * to the positions [from, end), all of which the cache holds:
+ *   from = max(first, window && p + 1 > window ? p + 1 - window : 0)
  *   end  = full ? full : p + 1 */
 typedef struct bq_attend_job {
   bq_kv_view kv;
-  const float *q; /* [tokens][stride], of it [heads][head_dim] */
-  float *y;       /* the same */
+  const float *q; /* [tokens][stride], of which [heads][head_dim] are read */
+  float *y;       /* [tokens][stride], of which [heads][head_dim] are written */
   size_t stride;  /* floats from one token to the next */
-  size_t heads;   /* per token */
+  size_t heads;   /* query heads per token */
   size_t position;
-  size_t first;      /* where the text begins that they are of; a multiple of BQ_KV_SCALED */
-  size_t row0, row1; /* rows to compute */
+  size_t first;      /* first position of the text; a multiple of BQ_KV_SCALED */
+  size_t row0, row1; /* rows to compute: [row0, row1) */
   float scale;
   void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */
-  size_t window; /* positions that a row sees up to its own, itself included; 0: all */
-  size_t full;   /* not causal: positions that every row sees, also behind its own; 0: causal */
-  float softcap; /* scores are bent to -softcap...softcap; 0: they are not */
-  const float *slopes; /* [heads] ALiBi: subtracted per position of distance; NULL: none */
-  uint32_t *mass;      /* [tokens][mass_stride], of it one per 32 positions: what a token's rows
-                          attend to these is added, 65536 for all of a row's; NULL: not wanted */
-  size_t mass_stride;
+  size_t window; /* sliding window: positions up to and including p; 0: all */
+  size_t full;   /* bidirectional attention: every row sees [first, full); 0: causal attention */
+  float softcap; /* scores are squashed to -softcap...softcap by tanh; 0: no softcap */
+  const float *slopes; /* [heads], ALiBi: slope per position of distance; NULL: no ALiBi */
+  uint32_t *attention_sums;      /* Accumulated attention per group of 32 positions,
+                                    [tokens][attention_sums_stride]: each row adds its softmax
+                                    weights, 65536 in total. NULL: not accumulated */
+  size_t attention_sums_stride;
 } bq_attend_job;
 
 typedef struct bq_kernels {
   const char *name; /* "scalar", "simd128", "relaxed", "relaxed16" */
 
-  /* By type; those that the engine doesn't compute with have no `matmul`. */
+  /* Indexed by bq_type. `matmul` is NULL for types that the engine doesn't compute with. */
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
 
-  /* Quantizes activations into a *panel*: int8, a scale per block of 32, and their sums, which are
-   * plain integers in every table. How it is laid out differs: only matmuls of the same table read
-   * it. x is [tokens][x_stride]; k may be any size. Tokens from t on,
-   * t a multiple of BQ_PANEL_TOKENS, lie at panel + panel_bytes(k, t) just as if they were
-   * quantized there alone, so that threads can share the work. n tokens, and 2n, take at most n
-   * times what two take. */
+  /* quantize writes activations, x [tokens][x_stride] with k floats each, into a panel: int8
+   * values, an f32 scale per block of 32, and sums of the values, all plain integers in every
+   * table. The layout differs from table to table, so only the same table's matmuls read it. Tokens
+   * from t on, t a multiple of BQ_PANEL_TOKENS, lie at panel + panel_bytes(k, t), as if they were
+   * quantized there alone: threads can share the work. Panels of n and of 2n tokens take at most n
+   * times the bytes of a panel of two. */
   size_t (*panel_bytes)(size_t k, size_t tokens);
   void (*quantize)(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
 
@@ -146,7 +145,7 @@ typedef struct bq_kernels {
   /* Rotates pairs in place: (a, b) -> (a*c - b*s, a*s + b*c), cs = [dim/2][2] = (cos, sin).
    * adjacent: pair i = (x[2i], x[2i+1]); otherwise (x[i], x[i + dim/2]). */
   void (*rope)(float *x, const float *cs, size_t dim, bool adjacent);
-  /* Attention. For each row, over the positions j that it sees:
+  /* Attention. For each row, over the positions j that it attends to:
    *   s[j] = dot(q, k[j]) * scale                             (f32; f16, widened exactly)
    *   s[j] = (sum over blocks, rising, of ((float)dot * q_scale) * k_scale[j]) * scale       (i8)
    *   softcap: s[j] = tanh(s[j] / softcap) * softcap          (bq_tanhf)
@@ -154,46 +153,49 @@ typedef struct bq_kernels {
    *   e[j] = exp(s[j] - max(s)); the lane of j in their sum is j mod 4
    *   f32, f16: w[j] = e[j] * (1 / sum(e));
    *     y[d] = sum over j, rising, of w[j] * v[j][d]          (one accumulator per d, from 0)
-   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim, and so are
-   *   the weights of the positions, in blocks of 32 from position 0 on (0 where it sees none):
+   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim, and so are the
+   *   weights of the positions, in blocks of 32 from position 0 on (0 where the row sees none):
    *     w[j] = e[j] * v_scale[j]
    *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e))
-   *   mass: for 32 positions part = sum of w[j] (f32, f16) or e[j] (i8), in lanes as above; to it
-   *     comes part * 65536 or part * (1 / sum(e)) * 65536, rounded down, 0...65536, NaN is 0
-   *   i4, i2: as i8, with what q in keys and values has become (kv_store) */
+   *   attention_sums, for each group of 32 positions: part = sum of w[j] (f32, f16) or e[j] (i8),
+   *   in lanes as above; it grows by part * 65536 or part * (1 / sum(e)) * 65536, rounded down and
+   *   clamped to 0...65536 (NaN: 0)
+   *   i4, i2: as i8, with the values that kv_store made of q in keys and values */
   void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);
   /* Stores keys and values of `tokens` positions from `position` on; k, v: [tokens][stride], of
-   * it head_dim floats. f16: rounded to nearest even. i8:
+   * which head_dim floats are read. f16: rounded to nearest even. i8:
    *   k per block of 32 along head_dim: m = max |x|, scale = f16(min(m / 127, 65504))
    *   v over all of head_dim:           m = max |x|, scale = min(m, FLT_MAX) / 127,
    *                                     0 if !(m >= 0x1p-100)
    *   q[i] = clamp(round_to_nearest_even(x[i] * (1 / scale)), -127, 127); all 0 if scale is 0
-   * i4, i2: the same scales and q, of which 32 along head_dim, with zeros behind its end, become
+   * i4, i2: the same scales and q. Each 32 q along head_dim, padded with zeros, then become
    *   range = max q - min q,  step = (range + parts - 1) / parts,
    *   least = clamp(min q - (top * step - range + 1) / 2, -128, 127 - top * step),
    *   c[i] = min((q[i] - least + step / 2) / step, top), 0 if step is 0,
    *   q'[i] = least + step * c[i]
-   * in integers, every quotient rounded down; q' is -128...127. i4: top and parts are 15, from end
-   * to end; i2: top is 3, parts are 4, of which each becomes its middle.
-   * Other positions stay as they are: threads may store different positions at the same time. */
+   * in integers, every quotient rounded down; q' is -128...127. i4: top and parts are 15, so the
+   * levels reach from end to end; i2: top is 3 and parts are 4, so each part becomes its middle.
+   * Other positions keep their contents: threads may store different positions at the same time. */
   void (*kv_store[BQ_KV_COUNT])(const bq_kv_view *kv, size_t position, size_t tokens,
                                 const float *k, const float *v, size_t stride);
-  /* Row-major blocks to tiles: `rows` (1..8) rows of blocks, each row_bytes long, of a tiled type
-   * or of a stored one that has no import, become one group of 8 rows (missing rows are weights of
-   * q = 0 with scale 0). */
+  /* Converts row-major blocks to tiles. `rows` (1...8) rows of blocks, row_bytes bytes each, of a
+   * tiled type or of a storage type without an import function, become one group of 8 rows. Missing
+   * rows become weights of q = 0 with scale 0. */
   void (*tile_rows)(bq_type type, const uint8_t *src, size_t row_bytes, size_t rows, size_t cols,
                     uint8_t *dst);
 } bq_kernels;
 
-/* Bytes that so many positions take in one KV head's cache, a multiple of 16; UINT64_MAX when
- * absurd. */
+/* Bytes that the cache of one KV head takes for `positions`, a multiple of 16; UINT64_MAX if a size
+ * is beyond all limits. */
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim);
-/* Copies the 32 positions from `from` on to those from `to` on; both are multiples of 32. */
+/* Copies the 32 positions from `from` on to the 32 positions from `to` on; both are multiples of
+ * 32. */
 void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to);
-/* Bytes that attend needs over a cache of `positions` at most; UINT64_MAX when absurd. */
+/* Bytes of scratch that attend needs over at most `positions`; UINT64_MAX if a size is beyond all
+ * limits. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim);
 
-/* Built in where the compiler's flags allow; NULL otherwise. */
+/* The tables. NULL where the compiler's flags don't allow the instruction set. */
 const bq_kernels *bq_kernels_scalar(void);
 const bq_kernels *bq_kernels_simd128(void);
 const bq_kernels *bq_kernels_relaxed(void);
@@ -201,8 +203,8 @@ const bq_kernels *bq_kernels_relaxed16(void);
 /* The best table of this build; a shipped module links no other (emscripten.mk). */
 const bq_kernels *bq_kernels_best(void);
 
-/* Known-answer test: runs every slot of `k` that a token needs on 1 KB of fixed data and compares
- * the hash with the one the scalar table gives. For use once at load (docs/ARCHITECTURE.md). */
+/* Known-answer test: runs every entry of `k` that a token needs on 1 KB of fixed data and compares
+ * a hash of the results with that of the scalar table. Run once at load (docs/ARCHITECTURE.md). */
 bool bq_kernels_self_test(const bq_kernels *k);
 
 #endif

@@ -1,15 +1,15 @@
-/* Sizes of caches and of attention's scratch, and what is done to neither's numbers: the same for
- * every table. */
+/* KV-cache and attention scratch layout. Independent of the instruction set: sizes, copies,
+ * unpacking and integer sums. */
 #include "kernels/kv.h"
 
 #include <string.h>
 
 #include "core/type.h"
 
-enum { MOST_POSITIONS = 1 << 28, MOST_DIM = 1 << 20 }; /* no product overflows 64 bits */
+enum { MAX_POSITIONS = 1 << 28, MAX_HEAD_DIM = 1 << 20 }; /* no product overflows 64 bits */
 
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
-  if (positions > MOST_POSITIONS || head_dim > MOST_DIM) return UINT64_MAX;
+  if (positions > MAX_POSITIONS || head_dim > MAX_HEAD_DIM) return UINT64_MAX;
   if (type < BQ_KV_I8) return (2 * positions * head_dim * bq_kv_element(type) + 15) / 16 * 16;
   const uint64_t dims = (head_dim + 7) / 8 * 8, k_blocks = (head_dim + 31) / 32;
   const uint64_t groups = (positions + 7) / 8, blocks = (positions + 31) / 32;
@@ -21,7 +21,7 @@ uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   return groups * (16 * k_blocks + 8 * dims) + blocks * 32 * (sizeof(float) + dims);
 }
 
-/* An i8 cache of so many positions: its blocks, and the table of them. */
+/* Blocks of an i8 cache of `positions`, and bytes of the table of their addresses. */
 static uint64_t unpacked_blocks(uint64_t positions) {
   return (positions + BQ_KV_BLOCK - 1) / BQ_KV_BLOCK;
 }
@@ -29,10 +29,11 @@ static uint64_t unpacked_table(uint64_t positions) {
   return (unpacked_blocks(positions) * sizeof(uint8_t *) + 15) / 16 * 16;
 }
 
-/* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. For f16: a block
- * of 32 positions widened; for i8 that is room for sums. For i4, i2 also all of the head as i8. */
+/* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. f16 also needs a
+ * block of 32 widened positions, which i8 uses for sums. i4 and i2 also need the visible positions
+ * of the head as i8. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
-  if (positions > MOST_POSITIONS || head_dim > MOST_DIM) return UINT64_MAX;
+  if (positions > MAX_POSITIONS || head_dim > MAX_HEAD_DIM) return UINT64_MAX;
   uint64_t unpacked = 0;
   if (type > BQ_KV_I8)
     unpacked = unpacked_table(positions) +
@@ -42,12 +43,12 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
   return unpacked + BQ_ATTEND_ROWS * row + BQ_KV_SCALED * d * sizeof(float);
 }
 
-/* Positions count from the first block in sight on: nothing but their distances, and their places
- * in a block, is in the bits. */
+/* Positions are renumbered from the first visible block on. Results depend only on distances and on
+ * positions modulo BQ_KV_BLOCK, so this changes no bit. */
 void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job)) {
   const size_t base = bq_row_base(job, job->row0), end = bq_row_end(job, job->row1 - 1);
-  const size_t before = base - bq_kv_place(base), blocks = (size_t)unpacked_blocks(end - before);
+  const size_t before = base - bq_kv_in_block(base), blocks = (size_t)unpacked_blocks(end - before);
   const size_t bytes = (size_t)bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, job->kv.head_dim);
   uint8_t **table = job->scratch;
   uint8_t *data = (uint8_t *)job->scratch + unpacked_table(end - before);
@@ -57,14 +58,15 @@ void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_
   near.first = job->first > before ? job->first - before : 0;
   near.full = job->full ? job->full - before : 0;
   near.scratch = data + blocks * bytes;
-  near.mass = job->mass ? job->mass + before / BQ_KV_SCALED : NULL;
+  near.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;
   for (size_t b = 0; b < blocks; b++) table[b] = data + b * bytes;
   for (size_t at = base; at < end; at += BQ_KV_SCALED)
     unpack(&job->kv, bq_kv_span(type), at, &near.kv, at - before);
   attend(&near);
 }
 
-/* Positions lie in runs of as many bytes for each 32 of them, one run behind the other. */
+/* In a block each kind of data (keys, scales, values of 8 dims) is one run per 32 positions, the
+ * runs in order. */
 void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   const size_t dim = kv->head_dim, blocks = bq_kv_up(dim, BQ_KV_SCALED), span = bq_kv_span(type);
   const size_t floats = BQ_KV_SCALED * sizeof(float);
@@ -78,7 +80,7 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   }
   const uint8_t *source = bq_kv_block(kv, from);
   uint8_t *target = bq_kv_block(kv, to);
-  from = bq_kv_place(from) / BQ_KV_SCALED, to = bq_kv_place(to) / BQ_KV_SCALED;
+  from = bq_kv_in_block(from) / BQ_KV_SCALED, to = bq_kv_in_block(to) / BQ_KV_SCALED;
   for (size_t i = 0, at = 0; i < 2 + runs; i++) {
     const size_t bytes = i == 0 ? keys : i == 1 ? scales : values;
     memcpy(target + at + to * bytes, source + at + from * bytes, bytes);
@@ -86,15 +88,15 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   }
 }
 
-void bq_attend_count(const bq_attend_job *job, size_t row, const float *weights, float factor) {
+void bq_attend_add_sums(const bq_attend_job *job, size_t row, const float *weights, float factor) {
   size_t at = bq_row_base(job, row);
-  if (!job->mass) return;
-  uint32_t *mass = job->mass + row / job->heads * job->mass_stride + at / BQ_KV_SCALED;
-  for (const size_t end = bq_row_end(job, row); at < end; mass++) {
+  if (!job->attention_sums) return;
+  uint32_t *attention_sums = job->attention_sums + row / job->heads * job->attention_sums_stride + at / BQ_KV_SCALED;
+  for (const size_t end = bq_row_end(job, row); at < end; attention_sums++) {
     float lane[4] = {0, 0, 0, 0};
     do lane[at++ % 4] += *weights++;
     while (at < end && at % BQ_KV_SCALED);
     const float part = ((lane[0] + lane[1]) + (lane[2] + lane[3])) * factor * 65536.0f;
-    *mass += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
+    *attention_sums += !(part > 0.0f) ? 0 : part < 65536.0f ? (uint32_t)part : 65536u;
   }
 }

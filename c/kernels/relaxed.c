@@ -1,45 +1,46 @@
-/* The relaxed table: the simd128 table with the matmuls over tiled weights replaced.
+/* The relaxed table: the simd128 table with other matmuls over tiled weights.
  *
- * One relaxed instruction is used, i32x4.relaxed_dot_i8x16_i7x16_add_s: signed bytes times 7-bit
- * ones, four products a sum. It is one instruction where a CPU has it (VNNI, Arm's dot products).
- * Engines may differ only where the second operand exceeds 7 bits or a sum of two products 16
- * (they may saturate it). Neither happens here (simd_quads.h), so the result is the same
- * everywhere. Nothing else may be relaxed: a test disassembles each module. */
+ * It uses one relaxed instruction, i32x4.relaxed_dot_i8x16_i7x16_add_s: signed bytes times 7-bit
+ * ones, four products per sum. It is one instruction on CPUs that have it (VNNI, Arm's dot
+ * products). Engines may differ only where the second operand exceeds 7 bits or a sum of two
+ * products exceeds 16 bits (they may saturate it). Neither happens here (simd_quads.h), so results
+ * are the same everywhere. No other relaxed instruction may be used: a test disassembles each
+ * module. */
 #include "kernels/kernels.h"
 
 #ifdef __wasm_relaxed_simd__
 
-enum { PANEL_MORE = 64, OWN_CONSTANT = 0 };
-#define SLOW_SUMS 1
-#define QUADS KEEP_LOOP
+enum { PANEL_EXTRA = 64, TABLE_CONSTANT = 0 };
+#define SPLIT_SUMS 1
+#define QUAD_LOOP KEEP_LOOP
 
 #include "kernels/simd_quads.h"
 
-/* Eight are the fastest with 4-bit weights, and the largest in code. */
-INLINE int streams(bq_tile_shape s) {
+/* Eight is fastest for 4-bit weights, but takes the most code. */
+INLINE int unrolled_groups(bq_tile_shape s) {
   return s.bits == 4 && s.block == 32 && !s.min_bytes ? 8 : 4;
 }
 
-INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c) {
+INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c) {
   (void)bits, (void)T, (void)c;
-  return float_of_i32(sum);
+  return sum_to_f32_i32(sum);
 }
 
-INLINE v128_t start_of_none(int bits) {
+INLINE v128_t initial_sum_zero(int bits) {
   (void)bits;
   return wasm_i32x4_const_splat(SUM_START);
 }
 
-INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
-  return start_of_i32(bits, part, T, sums);
+INLINE v128_t initial_sum(int bits, int part, int T, const uint8_t *sums) {
+  return initial_sum_i32(bits, part, T, sums);
 }
 
-INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums) {
-  return start_of_small_i32(zero, T, sums);
+INLINE v128_t initial_sum_sub4(int zero, int T, const uint8_t *sums) {
+  return initial_sum_sub4_i32(zero, T, sums);
 }
 
-INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
-  put_sizes(more, bytes, quads);
+INLINE void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads) {
+  put_magnitudes(more, bytes, quads);
 }
 
 INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum) {

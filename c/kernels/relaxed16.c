@@ -1,62 +1,64 @@
-/* The relaxed16 table: as the relaxed one, for CPUs whose dot products of bytes have sums of 16
- * bits (x86 without VNNI: vpmaddubsw; there the relaxed table's instruction becomes three to five).
+/* The relaxed16 table: like the relaxed one, for CPUs whose byte dot products have 16-bit sums (x86
+ * without VNNI: vpmaddubsw; there the relaxed table's instruction becomes three to five).
  *
- * One relaxed instruction is used, i16x8.relaxed_dot_i8x16_i7x16_s: signed bytes times 7-bit ones,
- * two products a sum, which never saturates here (simd_quads.h). Nibbles are added up in 16 bits
- * over a block: a lane has 16 of its 32 products, at most 16 * 15 * 127 = 30,480. Bytes are widened
- * at once. */
+ * It uses one relaxed instruction, i16x8.relaxed_dot_i8x16_i7x16_s: signed bytes times 7-bit ones,
+ * two products per sum, which never saturates here (simd_quads.h). Products of nibbles are
+ * accumulated in 16 bits over a block: a lane holds 16 of its 32 products, at most 16 * 15 * 127 =
+ * 30,480. Products of bytes are widened at once. */
 #include "kernels/kernels.h"
 
 #ifdef __wasm_relaxed_simd__
 
-/* Behind the sizes: what a block's sums of 16 bits start from, so that weights of 8 too much are
- * made good before the first product. Per token a pair, for its two lanes of a row: -8 * (sum over
- * k mod 4 of 0 and 1), of 2 and 3; [T] over all, [T] over k 0...15. */
-enum { PANEL_MORE = 72 };
+/* The extra bytes of a panel block: the magnitudes and sign masks, then the initial 16-bit sums,
+ * which subtract the zero point 8 of nibbles. Each is a pair of i16 per token, for the two lanes of
+ * a row: -8 * (sum over k mod 4 = 0 and 1), -8 * (sum over k mod 4 = 2 and 3); [T] over all k, then
+ * [T] over k 0...15. */
+enum { PANEL_EXTRA = 72 };
 
-/* Two of 16 bits, which add up pairs. */
-enum { OWN_CONSTANT = 0x00010001 };
-#define SLOW_SUMS 0
-#define QUADS UNROLL
+/* Two 16-bit ones: a dot with them adds up pairs. */
+enum { TABLE_CONSTANT = 0x00010001 };
+#define SPLIT_SUMS 0
+#define QUAD_LOOP UNROLL
 
 #include "kernels/simd_quads.h"
 
-INLINE int streams(bq_tile_shape s) {
+INLINE int unrolled_groups(bq_tile_shape s) {
   (void)s;
   return 4;
 }
 
-/* Sums of nibbles are pairs of 16 bits. On the way they may wrap, but what they end at fits. Ones
- * are in a register, of which one token has none left: there V8 reads them each time. */
+/* Converts the 16-bit pairs of nibble sums to i32. Intermediate sums may wrap, but the final ones
+ * fit. The ones stay in a register; the loop over one token has none left for them, and V8 would
+ * load them each time. */
 INLINE v128_t widen(int T, v128_t pairs, const constants *c) {
   return T == 2 ? wasm_i32x4_dot_i16x8(pairs, c->own) : wasm_i32x4_extadd_pairwise_i16x8(pairs);
 }
 
-INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c) {
-  return bits <= 4 ? wasm_f32x4_convert_i32x4(widen(T, sum, c)) : float_of_i32(sum);
+INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c) {
+  return bits <= 4 ? wasm_f32x4_convert_i32x4(widen(T, sum, c)) : sum_to_f32_i32(sum);
 }
 
-INLINE v128_t start_of_none(int bits) {
+INLINE v128_t initial_sum_zero(int bits) {
   return bits <= 4 ? simd_zero() : wasm_i32x4_const_splat(SUM_START);
 }
 
-INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
-  if (bits > 4) return start_of_i32(bits, part, T, sums);
-  const uint8_t *pairs = sums + T * (PANEL_SUMS - 4 + PANEL_SIZES);
+INLINE v128_t initial_sum(int bits, int part, int T, const uint8_t *sums) {
+  if (bits > 4) return initial_sum_i32(bits, part, T, sums);
+  const uint8_t *pairs = sums + T * (PANEL_SUMS - 4 + PANEL_MAGNITUDES);
   if (part == ALL) return wasm_v128_load32_splat(pairs);
   const v128_t low = wasm_v128_load32_splat(pairs + 4 * T);
   return part == LOW ? low : wasm_i16x8_sub(wasm_v128_load32_splat(pairs), low);
 }
 
-INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums) {
-  const v128_t one = wasm_i16x8_shr(start_of(4, ALL, T, sums), 3);
+INLINE v128_t initial_sum_sub4(int zero, int T, const uint8_t *sums) {
+  const v128_t one = wasm_i16x8_shr(initial_sum(4, ALL, T, sums), 3);
   return zero == 1 ? one : wasm_i16x8_add(one, wasm_i16x8_shl(one, 1));
 }
 
-/* Quads of one token, or of two in turn. */
-INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
+/* `quads` holds the quads of one token, or of two tokens alternately. */
+INLINE void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads) {
   v128_t half[2] = {simd_zero(), simd_zero()};
-  put_sizes(more, bytes, quads);
+  put_magnitudes(more, bytes, quads);
   for (size_t i = 0; i < bytes; i += 16) {
     const v128_t pairs = wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_load(quads + i));
     half[i >= bytes / 2] = wasm_i16x8_sub(half[i >= bytes / 2], wasm_i16x8_shl(pairs, 3));

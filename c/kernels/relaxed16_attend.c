@@ -1,4 +1,5 @@
-/* Attention over an i8 cache: i16x8.relaxed_dot_i8x16_i7x16_s, whose pairs are added up at once. */
+/* i8 attention of the relaxed16 table: i16x8.relaxed_dot_i8x16_i7x16_s, whose pairs are added up at
+ * once. */
 #ifdef __wasm_relaxed_simd__
 
 #include "kernels/relaxed_attend.h"

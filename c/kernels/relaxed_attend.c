@@ -1,4 +1,4 @@
-/* Attention over an i8 cache: i32x4.relaxed_dot_i8x16_i7x16_add_s alone. */
+/* i8 attention of the relaxed table: i32x4.relaxed_dot_i8x16_i7x16_add_s only. */
 #ifdef __wasm_relaxed_simd__
 
 #include "kernels/relaxed_attend.h"

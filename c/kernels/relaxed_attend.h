@@ -1,16 +1,17 @@
-/* Attention over an i8 cache with relaxed dots, whose second operand is in 0...127 (simd_quads.h).
- * Weights of positions are that by nature. Of a query the size is taken; keys that meet a negative
- * number have their bits flipped (~k = -k - 1), and what is missing then, the size once more, is
- * the offset. The file that includes this says what `dot` is. */
+/* Attention over an i8 cache with relaxed dots, whose second operand must be 0...127
+ * (simd_quads.h). Softmax weights are in that range already. A query is split into magnitudes and
+ * signs: keys that meet a negative number have their bits flipped (~k = -k - 1), and the magnitude
+ * that is missing then is part of the initial sum. The including file defines `dot`. */
 #ifndef BQ_KERNELS_RELAXED_ATTEND_H
 #define BQ_KERNELS_RELAXED_ATTEND_H
 
-enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* sizes, and masks that flip; sizes */
+enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* a query's magnitudes and sign masks; magnitudes of
+                                              weights */
 #define UNIT 1.0f
 
 #include "kernels/simd_attend.h"
 
-/* *sum += signed bytes times what has at most 7 bits, of four rows. */
+/* *sum += signed bytes of four rows times magnitudes of at most 7 bits. */
 INLINE void dot(v128_t bytes, v128_t size, v128_t *sum);
 
 INLINE void put_values(uint8_t *p, v128_t low, v128_t high) {
@@ -23,7 +24,7 @@ INLINE void put_keys(uint8_t *p, v128_t low, v128_t high) {
   put_values(p + 32, wasm_i8x16_shr(low, 7), wasm_i8x16_shr(high, 7));
 }
 
-INLINE int32_t key_offset(v128_t low, v128_t high) {
+INLINE int32_t key_initial_sum(v128_t low, v128_t high) {
   v128_t least = simd_zero();
   low = wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(low, least));
   high = wasm_i16x8_extadd_pairwise_i8x16(wasm_i8x16_min(high, least));

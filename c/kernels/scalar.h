@@ -1,4 +1,5 @@
-/* The scalar table's slots, for its own table and for the tables that reuse them. */
+/* Declarations of the scalar kernels, which other tables use where they have none of their own.
+ * Their contracts are in kernels.h. */
 #ifndef BQ_KERNELS_SCALAR_H
 #define BQ_KERNELS_SCALAR_H
 
@@ -12,7 +13,8 @@ typedef void bq_row_fn(const bq_matrix *w, size_t row, float *y);
 BQ_FLOAT_TYPES(BQ_X)
 BQ_TILED_TYPES(BQ_X)
 #undef BQ_X
-/* Of a module that has nothing but kernels of rare types: the matmul of one; NULL: it is none. */
+/* The entry point of a module that holds only kernels of rarely used types (bq4-*-rare.wasm):
+ * returns the matmul of a type, or NULL if the module has none. */
 typedef bq_matmul_fn *bq_matmul_of(uint32_t type);
 bq_matmul_of bq_rare_matmul;
 

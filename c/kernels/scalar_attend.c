@@ -1,4 +1,5 @@
-/* Scalar attention and KV cache: the formulas of kernels.h, written as plainly as they can be. */
+/* Scalar attention and KV cache: the formulas of kernels.h, written as plainly as possible. This is
+ * the reference that other tables are tested against. */
 #include <float.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 static float sum_lanes(const float lane[4]) { return (lane[0] + lane[1]) + (lane[2] + lane[3]); }
 
-static float largest(const float *x, size_t n) {
+static float max_of(const float *x, size_t n) {
   float max = x[0];
   for (size_t i = 1; i < n; i++) max = max < x[i] ? x[i] : max;
   return max;
@@ -18,7 +19,7 @@ static float largest(const float *x, size_t n) {
 
 /* x[i] = exp(x[i] - max); returns their sum. */
 static float exponentials(float *x, size_t n) {
-  const float max = largest(x, n);
+  const float max = max_of(x, n);
   float lane[4] = {0, 0, 0, 0};
   for (size_t i = 0; i < n; i++) lane[i % 4] += x[i] = bq_expf(x[i] - max);
   return sum_lanes(lane);
@@ -31,9 +32,9 @@ static void softmax(float *x, size_t n) {
 
 /* --- scores --------------------------------------------------------------------------------- */
 
-/* What the model does to scores of the positions from...end - 1; and those from `base` on, where
- * they begin, which the row doesn't see, become -infinity. */
-static void bend(const bq_attend_job *job, size_t row, float *scores) {
+/* Applies softcap and ALiBi to the scores of [from, end), and sets the scores of [base, from),
+ * which the row doesn't see, to -infinity. */
+static void adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
   const size_t end = bq_row_end(job, row), p = bq_row_position(job, row);
   for (size_t j = base; j < from; j++) scores[j - base] = bq_float_of(0xff800000u);
@@ -62,9 +63,9 @@ static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
     for (size_t d = 0; d < dim; d++) lane[d % 4] += q[d] * load(type, k, d);
     scores[j - base] = sum_lanes(lane) * job->scale;
   }
-  bend(job, row, scores);
+  adjust_scores(job, row, scores);
   softmax(scores, end - base);
-  bq_attend_count(job, row, scores, 1.0f);
+  bq_attend_add_sums(job, row, scores, 1.0f);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = from; j < end; j++) {
     const uint8_t *v = bq_kv_value(&job->kv, type, j);
@@ -107,7 +108,7 @@ typedef struct block {
   int8_t q[BQ_KV_SCALED];
 } block;
 
-static float largest_size(const float *x, size_t n) {
+static float max_magnitude(const float *x, size_t n) {
   float m = 0.0f;
   for (size_t i = 0; i < n; i++) {
     float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);
@@ -117,14 +118,15 @@ static float largest_size(const float *x, size_t n) {
 }
 
 static int8_t round_to(float least, float v) {
-  v = least < v ? v : least; /* also what becomes of NaN */
+  v = least < v ? v : least; /* NaN becomes `least` */
   v = v < 127.0f ? v : 127.0f;
   return (int8_t)(int32_t)(bq_bits_of(v + 0x1.8p23f) - 0x4b400000u);
 }
 
-/* Queries (least -127) and weights of positions (least 0), with zeros behind the n. */
-static void quantize(const float *x, size_t n, float least, block *b) {
-  const float m = largest_size(x, n);
+/* Quantizes n <= 32 numbers, and pads them with zeros. `least` is -127 for queries, 0 for softmax
+ * weights. */
+static void quantize_block(const float *x, size_t n, float least, block *b) {
+  const float m = max_magnitude(x, n);
   memset(b, 0, sizeof *b);
   if (!(m >= 0x1p-100f)) return;
   b->scale = m / 127.0f;
@@ -135,7 +137,7 @@ static size_t block_size(size_t n, size_t at) {
   return n - at < BQ_KV_SCALED ? n - at : BQ_KV_SCALED;
 }
 
-/* The sum over a key's blocks: position j, query q. */
+/* The unscaled score of query q and the key of position j: the sum over the key's blocks. */
 static float score(const bq_kv_view *kv, size_t j, const block *q) {
   const uint8_t *group = bq_kv_group(kv, j);
   const uint16_t *scales = (const uint16_t *)(const void *)group;
@@ -152,7 +154,7 @@ static float score(const bq_kv_view *kv, size_t j, const block *q) {
   return acc;
 }
 
-/* y[d] += what the 32 positions from `at` on, weighted by w, contribute. */
+/* y[d] += the values of the 32 positions from `at` on, weighted by w. */
 static void add_values(const bq_kv_view *kv, size_t at, const block *w, float *y) {
   for (size_t d = 0; d < kv->head_dim; d++) {
     const int8_t *v = (const int8_t *)bq_kv_tile(kv, at, d / 8);
@@ -171,16 +173,16 @@ static void attend_row_i8(const bq_attend_job *job, size_t row) {
   float *y = bq_row_result(job, row), *scores = job->scratch;
   block *blocks = (block *)(void *)(scores + bq_kv_up(end - base, BQ_KV_SCALED) * BQ_KV_SCALED);
   for (size_t d = 0; d < dim; d += BQ_KV_SCALED)
-    quantize(q + d, block_size(dim, d), -127.0f, &blocks[d / BQ_KV_SCALED]);
+    quantize_block(q + d, block_size(dim, d), -127.0f, &blocks[d / BQ_KV_SCALED]);
   for (size_t j = from; j < end; j++) scores[j - base] = score(kv, j, blocks) * job->scale;
-  bend(job, row, scores);
+  adjust_scores(job, row, scores);
   const float inv = 1.0f / exponentials(scores, end - base);
-  bq_attend_count(job, row, scores, inv);
+  bq_attend_add_sums(job, row, scores, inv);
   for (size_t j = from; j < end; j++) scores[j - base] *= *bq_kv_scale(kv, j);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = base; j < end; j += BQ_KV_SCALED) {
     block weights;
-    quantize(scores + (j - base), block_size(end, j), 0.0f, &weights);
+    quantize_block(scores + (j - base), block_size(end, j), 0.0f, &weights);
     add_values(kv, j, &weights, y);
   }
   for (size_t d = 0; d < dim; d++) y[d] *= inv;
@@ -190,7 +192,7 @@ void bq_scalar_attend_i8(const bq_attend_job *job) {
   for (size_t row = job->row0; row < job->row1; row++) attend_row_i8(job, row);
 }
 
-/* 1 / scale, or 0 where everything shall be 0. */
+/* 1 / scale, or 0 for a scale of 0, which makes all q 0. */
 static float inverse(float scale) { return scale > 0.0f ? 1.0f / scale : 0.0f; }
 
 static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
@@ -198,7 +200,7 @@ static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
   uint8_t *group = bq_kv_group(kv, j), *k = group + blocks * 16;
   for (size_t b = 0; b < blocks; b++) {
     const size_t from = b * BQ_KV_SCALED, size = block_size(dim, from);
-    float scale = largest_size(x + from, size) / 127.0f;
+    float scale = max_magnitude(x + from, size) / 127.0f;
     uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
     memcpy(group + (b * 8 + j % 8) * 2, &h, 2);
     const float inv = inverse(bq_f16_to_f32(h));
@@ -211,7 +213,7 @@ static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
 
 static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
   const size_t dim = kv->head_dim;
-  float m = largest_size(x, dim);
+  float m = max_magnitude(x, dim);
   m = m < FLT_MAX ? m : FLT_MAX;
   const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
   *bq_kv_scale(kv, j) = scale;
@@ -237,7 +239,7 @@ typedef struct packed {
   uint8_t c[BQ_KV_SCALED];
 } packed;
 
-/* x times inv, rounded as i8 is, then to levels 0...top. */
+/* Quantizes x to i8 as kv_store does, then to the levels 0...top. */
 static packed pack(bq_kv_type type, const float *x, size_t n, float inv) {
   const int top = type == BQ_KV_I4 ? 15 : 3, parts = type == BQ_KV_I4 ? 15 : 4;
   int q[BQ_KV_SCALED] = {0}, low = 127, high = -127;
@@ -247,7 +249,8 @@ static packed pack(bq_kv_type type, const float *x, size_t n, float inv) {
     high = q[i] > high ? q[i] : high;
   }
   packed p = {.step = (high - low + parts - 1) / parts};
-  p.least = low + 128 - (top * p.step - (high - low) + 1 + 256) / 2; /* rounded down below 0, too */
+  /* + 256 makes the division round down for negative numbers */
+  p.least = low + 128 - (top * p.step - (high - low) + 1 + 256) / 2;
   p.least = p.least < 127 - top * p.step ? p.least : 127 - top * p.step;
   p.least = p.least < -128 ? -128 : p.least;
   for (size_t i = 0; i < BQ_KV_SCALED && p.step; i++) {
@@ -257,7 +260,7 @@ static packed pack(bq_kv_type type, const float *x, size_t n, float inv) {
   return p;
 }
 
-/* Byte d of the span. */
+/* Byte d of a packed span: the codes of dims d, d + span, ... */
 static uint8_t byte_of(const packed *p, size_t span, size_t d) {
   size_t byte = 0;
   for (size_t i = 0; d + i * span < BQ_KV_SCALED; i++)
@@ -270,7 +273,7 @@ static void pack_key(const bq_kv_view *kv, bq_kv_type type, size_t j, const floa
   for (size_t from = 0; from < dim; from += BQ_KV_SCALED) {
     uint8_t *keys = bq_packed_keys(kv, span, j, from / BQ_KV_SCALED);
     const size_t size = block_size(dim, from);
-    float scale = largest_size(x + from, size) / 127.0f;
+    float scale = max_magnitude(x + from, size) / 127.0f;
     uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
     const packed p = pack(type, x + from, size, inverse(bq_f16_to_f32(h)));
     memcpy(keys + j % 8 * 2, &h, 2);
@@ -283,7 +286,7 @@ static void pack_key(const bq_kv_view *kv, bq_kv_type type, size_t j, const floa
 
 static void pack_value(const bq_kv_view *kv, bq_kv_type type, size_t j, const float *x) {
   const size_t dim = kv->head_dim, place = j % BQ_KV_SCALED, span = bq_kv_span(type);
-  float m = largest_size(x, dim);
+  float m = max_magnitude(x, dim);
   m = m < FLT_MAX ? m : FLT_MAX;
   const float scale = m >= 0x1p-100f ? m / 127.0f : 0.0f, inv = inverse(scale);
   *bq_packed_scale(kv, span, j) = scale;
@@ -314,13 +317,13 @@ void bq_scalar_kv_store_i2(const bq_kv_view *kv, size_t position, size_t tokens,
   store_packed(kv, BQ_KV_I2, position, tokens, k, v, stride);
 }
 
-/* The number of dim d of 32, `byte` is that of d % span. */
-static uint8_t unpacked(uint8_t byte, size_t span, size_t d, uint8_t step, uint8_t least) {
+/* The i8 value of dim d of 32. `byte` is byte d % span of its packed span. */
+static uint8_t unpack_number(uint8_t byte, size_t span, size_t d, uint8_t step, uint8_t least) {
   const size_t bits = span / 4;
   return (uint8_t)(least + step * (byte >> d / span * bits & ((1u << bits) - 1)));
 }
 
-static void unpack(const bq_kv_view *packed, size_t span, size_t at, const bq_kv_view *kv,
+static void unpack_positions(const bq_kv_view *packed, size_t span, size_t at, const bq_kv_view *kv,
                    size_t to) {
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
   for (size_t j = 0; j < BQ_KV_SCALED; j++) {
@@ -332,17 +335,17 @@ static void unpack(const bq_kv_view *packed, size_t span, size_t at, const bq_kv
       const uint8_t *values = bq_packed_values(packed, span, at, b);
       memcpy(group + (b * 8 + p) * 2, keys + p * 2, 2);
       group[blocks * 16 + (dim / 4 * 8 + p) * 4 + dim % 4] =
-          unpacked(keys[32 + (i / 4 * 8 + p) * 4 + i % 4], span, d, keys[16 + p], keys[24 + p]);
+          unpack_number(keys[32 + (i / 4 * 8 + p) * 4 + i % 4], span, d, keys[16 + p], keys[24 + p]);
       bq_kv_tile(kv, to, dim / 8)[(j / 4 * 8 + dim % 8) * 4 + j % 4] =
-          unpacked(values[64 + ((i / 8 * 8 + j / 4) * 8 + i % 8) * 4 + j % 4], span, d, values[j],
+          unpack_number(values[64 + ((i / 8 * 8 + j / 4) * 8 + i % 8) * 4 + j % 4], span, d, values[j],
                    values[32 + j]);
     }
   }
 }
 
 void bq_scalar_attend_i4(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I4, unpack, bq_scalar_attend_i8);
+  bq_attend_unpacked(job, BQ_KV_I4, unpack_positions, bq_scalar_attend_i8);
 }
 void bq_scalar_attend_i2(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I2, unpack, bq_scalar_attend_i8);
+  bq_attend_unpacked(job, BQ_KV_I2, unpack_positions, bq_scalar_attend_i8);
 }

@@ -1,4 +1,5 @@
-/* Scalar matmuls and rows: the canonical orders of kernels.h, written as plainly as they can be. */
+/* Scalar matmuls and row reads: the canonical orders of kernels.h, written as plainly as possible.
+ */
 #include <string.h>
 
 #include "core/fmath.h"
@@ -82,7 +83,7 @@ static void quantize_block(const float *x, size_t n, block *b) {
   float inv = 127.0f / m;
   for (size_t i = 0; i < n; i++) {
     float v = x[i] * inv;
-    v = -127.0f < v ? v : -127.0f; /* also what becomes of NaN */
+    v = -127.0f < v ? v : -127.0f; /* NaN becomes -127 */
     v = v < 127.0f ? v : 127.0f;
     b->q[i] = (int8_t)(int32_t)(bq_bits_of(v + 0x1.8p23f) - 0x4b400000u);
   }
@@ -100,9 +101,10 @@ void bq_scalar_quantize(const float *x, size_t x_stride, size_t k, size_t tokens
 
 /* --- tiled weights -------------------------------------------------------------------------- */
 
-/* Ternary weights multiply nothing; 2 is what nobody writes, but two bits can hold. */
+/* Ternary weights need no multiplication. Encoders never write the code for 2, but two bits can
+ * hold it. */
 INLINE int32_t product(bq_tile_shape s, int32_t a, int32_t w) {
-  if (s.bits != BQ_TRITS) return a * w;
+  if (s.bits != BQ_TERNARY) return a * w;
   return w == 0 ? 0 : w < 0 ? -a : w == 1 ? a : a + a;
 }
 
@@ -148,10 +150,11 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
   const uint8_t *tile =
       w->data + row / BQ_TILE_ROWS * bq_tiles_per_row(s, w->cols) * bq_tile_size(s);
   const uint32_t r = row % BQ_TILE_ROWS;
-  const int zero = bq_tile_zero(s);
+  const int zero = bq_tile_zero_point(s);
   for (size_t k0 = 0; k0 < w->cols; k0 += s.step, tile += bq_tile_size(s))
     for (uint32_t k = 0; k < s.step && k0 + k < w->cols; k += s.block) {
-      const uint8_t *bytes = tile + bq_tile_weights_at(s) + 4 * r; /* of 8 bits, the commonest */
+      /* for 8-bit weights, the most common case */
+      const uint8_t *bytes = tile + bq_tile_weights_at(s) + 4 * r;
       const float scale = bq_tile_scale(s, tile, r, k), min = bq_tile_min(s, tile, r, k);
       for (uint32_t i = k; i < k + s.block && k0 + i < w->cols; i++) {
         const int q =
@@ -164,8 +167,9 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
 
 /* --- row-major blocks to tiles ---------------------------------------------------------------- */
 
-/* In front of `numbers`, a block's scale and minimum, are the factors of scales, then of minima. */
-static void tile_factors(bq_tile_shape s, const uint8_t *numbers, uint8_t *tile, uint32_t r) {
+/* `numbers` points to a super-block's f16 scale and minimum. The sub-block scales, then the
+ * sub-block minimums, lie right before them. */
+static void tile_sub_scales(bq_tile_shape s, const uint8_t *numbers, uint8_t *tile, uint32_t r) {
   const uint8_t *factor = numbers - bq_tile_blocks(s) * (1 + s.min_bytes);
   for (uint32_t k = 0; k < s.step; k += s.block) tile[bq_tile_scale_at(s, r, k)] = *factor++;
   for (uint32_t k = 0; s.min_bytes && k < s.step; k += s.block)
@@ -174,14 +178,14 @@ static void tile_factors(bq_tile_shape s, const uint8_t *numbers, uint8_t *tile,
   if (s.min_bytes) memcpy(tile + 2 * (BQ_TILE_ROWS + r), numbers + 2, 2);
 }
 
-/* Weights from k0 on of row r. */
+/* Copies a block into row r of a tile; its weights begin at column k0. */
 static void tile_block(bq_tile_shape s, bq_row_shape from, const uint8_t *block, uint8_t *tile,
                        uint32_t r, uint32_t k0) {
   const uint8_t *scale = block + from.scale_at;
   for (uint32_t k = 0; k < from.block; k++)
     bq_tile_put_weight(s, tile, r, k0 + k, bq_row_weight(from, s, block, k));
   if (s.scale_bytes == 1) {
-    tile_factors(s, scale, tile, r);
+    tile_sub_scales(s, scale, tile, r);
     return;
   }
   memcpy(tile + bq_tile_scale_at(s, r, k0), scale, s.scale_bytes);
@@ -196,7 +200,7 @@ void bq_scalar_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, siz
   for (size_t i = 0; i < tiles; i++) {
     uint8_t *tile = dst + i * bq_tile_size(s);
     memset(tile, 0, bq_tile_weights_at(s));
-    memset(tile + bq_tile_weights_at(s), bq_tile_zeros(s),
+    memset(tile + bq_tile_weights_at(s), bq_tile_zero_byte(s),
            bq_tile_size(s) - bq_tile_weights_at(s));
     for (uint32_t r = 0; r < rows; r++)
       for (uint32_t k = 0; k < s.step && i * s.step + k < cols; k += from.block)

@@ -1,6 +1,6 @@
-/* Runs every slot that a token needs once on small fixed input, odd sizes included, and hashes what
- * comes out. The sizes make a matmul pass through all its widths: 7 tokens are 4 + 2 + 1, 9 rows
- * are 8 + 1. */
+/* Known-answer test: runs every entry that a token needs on small fixed inputs, odd sizes included,
+ * and hashes the results. The sizes make a matmul use all its widths: 7 tokens are 4 + 2 + 1, 9
+ * rows are 8 + 1. */
 #include "kernels/self_test.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct workspace {
   uint64_t hash;
   uint32_t seed;
   float x[TOKENS * COLS], y[POSITIONS * HEAD];
-  uint8_t file[8 * 280]; /* one group of rows as a file has them */
+  uint8_t file[8 * 280]; /* one group of rows, row-major */
   _Alignas(16) uint8_t weights[2 * 8 * 280], panel[6144];
   _Alignas(16) uint8_t block[BQ_KV_BLOCK * 2 * HEAD * 4];
 } workspace;
@@ -45,7 +45,7 @@ static void make_plain(workspace *s, bq_type type) {
   }
 }
 
-/* The numbers of block i; f16 ones are subnormal now and then. */
+/* Random scale and minimum of block i; some f16 ones are subnormal. */
 static void put_scales(workspace *s, const bq_type_facts *f, size_t i, uint8_t *to) {
   for (uint32_t at = 0; at < f->scale_bytes + f->min_bytes; at += f->scale_bytes) {
     float scale = next_float(s);
@@ -54,7 +54,7 @@ static void put_scales(workspace *s, const bq_type_facts *f, size_t i, uint8_t *
   }
 }
 
-/* Random blocks as a file's rows, scales and minima of both signs; then tiled. */
+/* Random row-major blocks with scales and minimums of both signs, then converted to tiles. */
 static void make_tiled(const bq_kernels *k, workspace *s, bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
   const size_t blocks = (COLS + f->block - 1) / f->block, row_bytes = blocks * f->block_bytes;
@@ -71,7 +71,7 @@ static void make_tiled(const bq_kernels *k, workspace *s, bq_type type) {
 static void run_matmul(const bq_kernels *k, workspace *s, bq_type type) {
   const bq_matrix w = {s->weights, ROWS, COLS, type, &k->matrix[type]};
   fill(s, s->x, TOKENS * COLS);
-  for (size_t i = 0; i < COLS; i++) s->x[i] = i % 3 ? 2.0f : -2.0f; /* quantized: +-127 */
+  for (size_t i = 0; i < COLS; i++) s->x[i] = i % 3 ? 2.0f : -2.0f; /* quantized to +-127 */
   k->quantize(s->x, COLS, COLS, TOKENS, s->panel);
   const bq_batch batch = {s->x, COLS, s->panel, TOKENS};
   w.ops->matmul(&w, &batch, 0, 8, s->y, ROWS);
@@ -115,7 +115,7 @@ static void run_attention(const bq_kernels *k, workspace *s) {
     memset(s->block, 0, sizeof s->block);
     k->rope(q, values, 16, type == 0);
     k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
-    /* A head as i8 lies where f32 would have values. */
+    /* the i8 copy of the head fits where f32 would store values */
     void *scratch = type > BQ_KV_I8 ? s->block + sizeof s->block / 2 : s->panel;
     const bq_attend_job job = {.kv = kv, .q = q, .y = s->y, .stride = HEAD, .heads = 1,
                                .row1 = POSITIONS, .scale = 3.0f, .scratch = scratch,

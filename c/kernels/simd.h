@@ -1,5 +1,5 @@
-/* Four lanes at a time: helpers for the files compiled with -msimd128. Every function gives the
- * bits of its scalar counterpart. */
+/* Helpers over vectors of four lanes, for the files compiled with -msimd128. Every function gives
+ * the bits of its scalar counterpart. */
 #ifndef BQ_KERNELS_SIMD_H
 #define BQ_KERNELS_SIMD_H
 
@@ -11,15 +11,16 @@
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define KEEP_LOOP _Pragma("clang loop unroll(disable) vectorize(disable)")
 
-/* Constants are read from memory through a pointer that the compiler can't see through. They then
- * stay in registers; known ones would be made anew (three instructions) at each use. */
+/* Returns the pointer through an empty asm that the compiler can't see through, so that constants
+ * are loaded from memory and stay in registers. Known constants would be rebuilt (three
+ * instructions) at each use. */
 INLINE const void *simd_hide(const void *constants) {
   __asm__("" : "+r"(constants) : : "memory");
   return constants;
 }
 
-/* Declares an array of uint32_t to be hidden. A module that is added to another has no data of its
- * own: there it lies on the stack. */
+/* Declares an array of uint32_t for simd_hide. A side module has no data of its own: there the
+ * array lies on the stack. */
 #ifdef BQ_RARE_MODULE
 INLINE uint32_t simd_opaque(uint32_t v) {
   __asm__("" : "+r"(v));
@@ -33,13 +34,13 @@ INLINE uint32_t simd_opaque(uint32_t v) {
 #define SIMD_CONSTANTS(name, ...) static const uint32_t name[] = {__VA_ARGS__}
 #endif
 
-/* *v is computed here, neither earlier nor later. Without it the compiler computes each sum of a
- * kernel to its end before the next, and V8, which keeps that order, spills what the sums share. */
+/* Forces *v to be computed here. Otherwise the compiler finishes each sum of a kernel before it
+ * starts the next, and V8, which keeps that order, spills the values that the sums share. */
 INLINE void simd_pin(v128_t *v) { __asm__ volatile("" : "+r"(*v)); }
 
 INLINE v128_t simd_zero(void) { return wasm_i32x4_const_splat(0); }
 
-/* The first n (0...4) floats of p, then zeros. */
+/* The first n (0...4) floats of p, padded with zeros. */
 INLINE v128_t simd_load_part(const float *p, size_t n) {
   float part[4] = {0, 0, 0, 0};
   for (size_t i = 0; i < n; i++) part[i] = p[i];
@@ -52,7 +53,8 @@ INLINE void simd_store_part(float *p, v128_t v, size_t n) {
   for (size_t i = 0; i < n; i++) p[i] = part[i];
 }
 
-/* Floats i...i+3 of n, zeros behind the end; and their counterpart. */
+/* Load and store of the floats i...i+3 of n; floats after the end read as zeros and are not
+ * written. */
 INLINE v128_t simd_load(const float *p, size_t i, size_t n) {
   return n - i >= 4 ? wasm_v128_load(p + i) : simd_load_part(p + i, n - i);
 }
@@ -81,7 +83,8 @@ INLINE int32_t simd_sum_i32(v128_t v) {
          (wasm_i32x4_extract_lane(v, 2) + wasm_i32x4_extract_lane(v, 3));
 }
 
-/* The largest of n >= 1 floats; four at a time, so that none waits for the one before it. */
+/* The maximum of n >= 1 floats. Four vectors at a time, so that no maximum waits for the one
+ * before. */
 INLINE float simd_largest(const float *x, size_t n) {
   v128_t m[4];
   size_t i = 0;
@@ -96,14 +99,14 @@ INLINE float simd_largest(const float *x, size_t n) {
   return max;
 }
 
-/* What simd_exp needs; made once before a loop. */
+/* Constants of simd_exp, loaded once before a loop. */
 typedef struct simd_exp_constants {
   v128_t least, most, log2e, round, ln2_hi, ln2_lo, c2, c3, c4, c5, c6, one, bias;
 } simd_exp_constants;
 
 INLINE simd_exp_constants simd_exp_prepare(void) {
   static const float constants[] = {
-      BQ_EXP_LEAST, BQ_EXP_MOST, BQ_EXP_LOG2E, BQ_EXP_ROUND, BQ_EXP_LN2_HI, BQ_EXP_LN2_LO,
+      BQ_EXP_MIN, BQ_EXP_MAX, BQ_EXP_LOG2E, BQ_EXP_ROUND, BQ_EXP_LN2_HI, BQ_EXP_LN2_LO,
       BQ_EXP_C2,    BQ_EXP_C3,   BQ_EXP_C4,    BQ_EXP_C5,    BQ_EXP_C6,     1.0f};
   static const uint32_t bias = BQ_EXP_BIAS;
   const float *c = simd_hide(constants);
@@ -140,12 +143,13 @@ INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
   return wasm_v128_andnot(e, wasm_f32x4_lt(x, k->least));
 }
 
-/* simd_exp of lanes that are at most 0, or NaN: nothing to clamp (what is too small is masked), and
- * the power of 2 is at least 2^-126, thus one factor. */
+/* simd_exp of lanes that are at most 0, or NaN: no clamping is needed (too small values are
+ * masked), and the power of 2 is at least 2^-126, so one factor suffices. */
 INLINE v128_t simd_exp_below_0(v128_t x, const simd_exp_constants *k) {
   v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, k->log2e), k->round);
   v128_t p = simd_exp_rest(x, shifted, k);
-  /* The low bits of `shifted` are n, 2^n is its lowest nine next to those of 1. */
+  /* The low bits of `shifted` are n. 2^n is its lowest nine bits in the exponent field, added to 1.
+   */
   v128_t power = wasm_i32x4_add(wasm_i32x4_shl(shifted, 23), k->one);
   return wasm_v128_andnot(wasm_f32x4_mul(p, power), wasm_f32x4_lt(x, k->least));
 }
@@ -155,7 +159,7 @@ INLINE v128_t simd_horner(v128_t p, v128_t x, float c) {
   return wasm_f32x4_add(wasm_f32x4_mul(p, x), wasm_f32x4_splat(c));
 }
 
-/* bq_erff of each lane: both of its branches, then the lane's own. */
+/* bq_erff of each lane: computes both branches, then selects. */
 INLINE v128_t simd_erf(v128_t x, const simd_exp_constants *k) {
   v128_t sign = wasm_v128_and(x, wasm_i32x4_const_splat((int32_t)0x80000000));
   v128_t t = wasm_v128_xor(x, sign), s = wasm_f32x4_mul(t, t);
@@ -166,7 +170,7 @@ INLINE v128_t simd_erf(v128_t x, const simd_exp_constants *k) {
   p = simd_horner(p, s, BQ_ERF_P1);
   p = simd_horner(p, s, BQ_ERF_P0);
   v128_t near = wasm_f32x4_add(t, wasm_f32x4_mul(t, p));
-  v128_t c = wasm_f32x4_pmin(t, wasm_f32x4_const_splat(BQ_ERF_MOST));
+  v128_t c = wasm_f32x4_pmin(t, wasm_f32x4_const_splat(BQ_ERF_MAX));
   v128_t q = simd_horner(wasm_f32x4_const_splat(BQ_ERF_Q6), c, BQ_ERF_Q5);
   q = simd_horner(q, c, BQ_ERF_Q4);
   q = simd_horner(q, c, BQ_ERF_Q3);
@@ -178,7 +182,7 @@ INLINE v128_t simd_erf(v128_t x, const simd_exp_constants *k) {
   return wasm_v128_or(wasm_v128_bitselect(near, far, small), sign);
 }
 
-/* bq_tanhf of each lane: both of its branches, then the lane's own. */
+/* bq_tanhf of each lane: computes both branches, then selects. */
 INLINE v128_t simd_tanh(v128_t x, const simd_exp_constants *k) {
   v128_t sign = wasm_v128_and(x, wasm_i32x4_const_splat((int32_t)0x80000000));
   v128_t t = wasm_v128_xor(x, sign), s = wasm_f32x4_mul(t, t);
@@ -194,8 +198,8 @@ INLINE v128_t simd_tanh(v128_t x, const simd_exp_constants *k) {
   return wasm_v128_or(wasm_v128_bitselect(near, far, small), sign);
 }
 
-/* f16 to f32: shifted into place with the sign (kept by the mask), then the exponent mended by a
- * multiplication, as bq_f16_to_f32 does. */
+/* f16 to f32, as bq_f16_to_f32: the bits are shifted into place with the sign (kept by the mask),
+ * then a multiplication corrects the exponent. */
 typedef struct simd_f16_constants {
   v128_t mask, size, largest, infinity, unit;
 } simd_f16_constants;
@@ -209,13 +213,13 @@ INLINE simd_f16_constants simd_f16_prepare(void) {
                               wasm_v128_load32_splat(c + 4)};
 }
 
-/* Four f16 at p that are neither infinite nor NaN: weights and their scales. */
+/* Widens four finite f16 at p: weights and their scales. */
 INLINE v128_t simd_load_f16_finite(const void *p, const simd_f16_constants *k) {
   v128_t h = wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13);
   return wasm_f32x4_mul(wasm_v128_and(h, k->mask), k->unit);
 }
 
-/* Any four f16 at p: a KV cache may hold infinities. */
+/* Widens any four f16 at p: a KV cache may hold infinities. */
 INLINE v128_t simd_load_f16(const void *p, const simd_f16_constants *k) {
   v128_t h = wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), k->mask);
   v128_t special = wasm_i32x4_gt(wasm_v128_and(h, k->size), k->largest);

@@ -1,29 +1,30 @@
-/* The simd128 table: what every browser with WebAssembly SIMD runs. Here its matmuls over tiled
- * weights.
+/* The simd128 table: matmuls over tiled weights for every browser with WebAssembly SIMD.
  *
- * Weight bytes are taken as 16-bit lanes, four nibbles each, and masked in place: no byte is ever
- * widened. A nibble that stays 4 or 8 bits up counts 16 or 256 times too much, so the panel's
- * activations are shifted by what is missing to 256, and i32x4.dot_i16x8_s adds everything up in
- * units of 1/256. Activations are at most 127, so a shifted one fits 16 bits; the sums (at most
- * 256 * 32 * 255 * 127) fit 32. That factor goes into the panel's scales, which is exact. */
+ * Weight bytes are read as 16-bit lanes of four nibbles each and masked in place, so that no byte
+ * is ever widened. A nibble at bit 4 or 8 counts 16 or 256 times too much, so activations in the
+ * panel are shifted left to make every product count 256 times, and i32x4.dot_i16x8_s accumulates
+ * in units of 1/256. Activations are at most 127, so a shifted one fits 16 bits; the sums (at most
+ * 256 * 32 * 255 * 127) fit 32 bits. The panel's scales include the factor 1/256, which is exact.
+ */
 #include "kernels/kernels.h"
 
 #ifdef __wasm_simd128__
 
 #include "kernels/simd.h"
 
-/* Quads are pairs of 16 bits. Four runs of four; quad j of each belongs to the weights
+/* Quads are pairs of 16-bit activations, in four runs of four. Quad j of each run is for the
+ * weights
  *   EVEN_LOW   (q[4j] << 8,      q[4j + 2] << 8)            nibble in bits 0-3
  *   ODD_LOW    (q[4j + 1],       q[4j + 3])                 nibble in bits 8-11
  *   EVEN_HIGH  (q[16 + 4j] << 4, q[16 + 4j + 2] << 4)       nibble in bits 4-7
  *   ODD_HIGH   (q[16 + 4j + 1] << 8, q[16 + 4j + 3] << 8)   nibble in bits 12-15, shifted down */
 enum { EVEN_LOW, ODD_LOW, EVEN_HIGH, ODD_HIGH };
-enum { PANEL_Q = 64, PANEL_MORE = 0, SUM_UNIT = 256, SUM_START = 0 };
+enum { PANEL_Q = 64, PANEL_EXTRA = 0, SUM_UNIT = 256, SUM_START = 0 };
 
 typedef struct constants {
   v128_t bits0, bits4, bits8, byte;
-  v128_t three, six, seven; /* of 16 bits the lowest */
-  v128_t lower, upper;      /* of each byte the lowest two, the third */
+  v128_t three, six, seven; /* masks of the lowest bits of 16-bit lanes */
+  v128_t lower, upper;      /* masks of the lowest two bits, and of the third bit, of each byte */
 } constants;
 
 #include "kernels/attend.h"
@@ -41,27 +42,29 @@ INLINE constants prepare(void) {
                      wasm_v128_load32_splat(m + 8)};
 }
 
-/* Where a group's dots are many, fewer share an activation's load: smaller code. */
-INLINE int streams(bq_tile_shape s) {
+/* Types with many dots per group take fewer groups at once: smaller code, though an activation's
+ * load serves fewer groups. */
+INLINE int unrolled_groups(bq_tile_shape s) {
   return s.bits == 7 || s.block == 16 ? 2 : 4;
 }
 
-INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c) {
+INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c) {
   (void)bits, (void)T, (void)c;
   return wasm_f32x4_convert_i32x4(sum);
 }
 
-INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums) {
-  return start_of_small_i32(zero, T, sums);
+INLINE v128_t initial_sum_sub4(int zero, int T, const uint8_t *sums) {
+  return initial_sum_sub4_i32(zero, T, sums);
 }
 
-INLINE v128_t start_of_none(int bits) {
+INLINE v128_t initial_sum_zero(int bits) {
   (void)bits;
   return simd_zero();
 }
 
-/* Tiles hold unsigned weights: 8, 64 or 128 too much, which of pairs of 8 bits is taken first. */
-INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums) {
+/* Tiles hold unsigned weights with zero point 8, 64 or 128. The initial sum subtracts it, except
+ * for pairs with 8 bits, whose bytes are made signed when loaded. */
+INLINE v128_t initial_sum(int bits, int part, int T, const uint8_t *sums) {
   if (T == 2 && bits == 8) return simd_zero();
   v128_t all = wasm_v128_load32_splat(sums), low = wasm_v128_load32_splat(sums + 4 * T);
   v128_t start = part == LOW ? low : part == HIGH ? wasm_i32x4_sub(all, low) : all;
@@ -73,7 +76,7 @@ INLINE void dot(v128_t w, v128_t a, v128_t *sum) {
   simd_pin(sum);
 }
 
-/* One run's quad j times w0 (rows 0...3) and w1 (rows 4...7). */
+/* Quad j of one run times w0 (rows 0...3) and w1 (rows 4...7). */
 INLINE void dot_quads(int run, int j, v128_t w0, v128_t w1, const uint8_t *q, v128_t sum[2]) {
   v128_t a = wasm_v128_load32_splat(q + (run * 4 + j) * 4);
   dot(w0, a, &sum[0]);
@@ -81,7 +84,7 @@ INLINE void dot_quads(int run, int j, v128_t w0, v128_t w1, const uint8_t *q, v1
 }
 
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
-                        const constants *c, v128_t sum[MOST][2]) {
+                        const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
     UNROLL for (int g = 0; g < G; g++) {
       v128_t w0 = wasm_v128_load(w[g] + 32 * j), w1 = wasm_v128_load(w[g] + 32 * j + 16);
@@ -98,64 +101,66 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
   }
 }
 
-/* Small weights, and what they are multiples of, moved to the lowest bits of each byte; what is
- * above them is something else. */
-INLINE v128_t moved(bq_tile_shape s, v128_t w, int at) {
-  const int shift = at + 1 - bq_small_unit(s);
+/* Shifts sub-4-bit weights (times bq_sub4_unit) to the low bits of each byte. Higher bits are
+ * garbage; mask them. */
+INLINE v128_t shift_to_low_bits(bq_tile_shape s, v128_t w, int at) {
+  const int shift = at + 1 - bq_sub4_unit(s);
   return !shift ? w : shift < 0 ? wasm_i16x8_shl(w, -shift) : wasm_u16x8_shr(w, shift);
 }
 
-/* The fourth of three bits, whose upper one is bit `at` of `upper`. */
-INLINE v128_t fourth(v128_t lower, v128_t upper, int at, const constants *c) {
+/* The fourth weight of a 3-bit triple of bytes: its lower two bits are bits 6-7 of `lower`, its
+ * upper bit is bit `at` of `upper`. */
+INLINE v128_t join_split_weights(v128_t lower, v128_t upper, int at, const constants *c) {
   return wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(lower, 6), c->lower),
                       wasm_v128_and(wasm_u16x8_shr(upper, at - 2), c->upper));
 }
 
-/* Two halves of quad j (0...3) of small weights, and of quad 4 + j, as `moved` has them. */
-typedef struct small_quads {
+/* The weights of quad j (0...3), rows 0...3 and 4...7, and of quad 4 + j, as shift_to_low_bits
+ * returns them. */
+typedef struct sub4_quads {
   v128_t low[2], high[2];
-} small_quads;
+} sub4_quads;
 
-INLINE small_quads small_quads_at(bq_tile_shape s, int j, const uint8_t *w, const constants *c) {
-  small_quads to;
+INLINE sub4_quads sub4_quads_at(bq_tile_shape s, int j, const uint8_t *w, const constants *c) {
+  sub4_quads to;
   UNROLL for (int h = 0; h < 2; h++, w += 16) {
     if (s.bits == 3 && j == 3) {
       const v128_t upper = wasm_v128_load(w + 64);
-      to.low[h] = fourth(wasm_v128_load(w), upper, 6, c);
-      to.high[h] = fourth(wasm_v128_load(w + 32), upper, 7, c);
+      to.low[h] = join_split_weights(wasm_v128_load(w), upper, 6, c);
+      to.high[h] = join_split_weights(wasm_v128_load(w + 32), upper, 7, c);
       continue;
     }
     const v128_t v = wasm_v128_load(w + 32 * (s.bits == 3 ? j : j / 2));
     const int from = s.bits == 3 ? 0 : j % 2 * 4;
-    to.low[h] = moved(s, v, from);
-    to.high[h] = moved(s, v, from + (s.bits == 3 ? 3 : 2));
+    to.low[h] = shift_to_low_bits(s, v, from);
+    to.high[h] = shift_to_low_bits(s, v, from + (s.bits == 3 ? 3 : 2));
   }
   return to;
 }
 
-/* To where activations are prepared for nibbles. */
-INLINE v128_t placed(bq_tile_shape s, int run, v128_t v, const constants *c) {
-  const v128_t bits = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
+/* Moves weights to the nibble that the panel's run `run` is prepared for. */
+INLINE v128_t place_in_nibble(bq_tile_shape s, int run, v128_t v, const constants *c) {
+  const v128_t bits = s.bits == 3 ? c->seven : bq_sub4_unit(s) == 2 ? c->six : c->three;
   if (run == EVEN_LOW) return wasm_v128_and(v, bits);
   if (run == ODD_LOW) return wasm_v128_and(v, wasm_i16x8_shl(bits, 8));
   if (run == ODD_HIGH) return wasm_v128_and(wasm_u16x8_shr(v, 8), bits);
   return wasm_v128_and(wasm_i16x8_shl(v, 4), wasm_i16x8_shl(bits, 4));
 }
 
-INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MOST][2]) {
+INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++)
     UNROLL for (int g = 0; g < G; g++) {
-      const small_quads v = small_quads_at(s, j, w[g], c);
+      const sub4_quads v = sub4_quads_at(s, j, w[g], c);
       UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {
         const v128_t *half = run < EVEN_HIGH ? v.low : v.high;
-        dot_quads(run, j, placed(s, run, half[0], c), placed(s, run, half[1], c), q, sum[g]);
+        dot_quads(run, j, place_in_nibble(s, run, half[0], c), place_in_nibble(s, run, half[1], c), q, sum[g]);
       }
     }
 }
 
-/* Whole bytes lie 0 or 8 bits up, but meet activations prepared for nibbles: their products count
- * in units of 1, 1/16 and 1/256. w: 32 bytes of quad j; the second 16 k lie 128 bytes on. */
+/* Bytes lie at bit 0 or 8, but the panel is prepared for nibbles: the products count in units of 1,
+ * 1/16 and 1/256. w: 32 bytes of quad j; those of k + 16 lie 128 bytes further. */
 INLINE void dot_units(int j, const uint8_t *w, const uint8_t *q, v128_t sum[2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
   dot_quads(ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
@@ -180,7 +185,7 @@ INLINE void dot_256ths(int part, int j, const uint8_t *w, const uint8_t *q, cons
 }
 
 /* sum += part * 2^bits, then part = 0 */
-INLINE void take_over(int G, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]) {
+INLINE void add_shifted(int G, int bits, v128_t part[MAX_GROUPS][2], v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int g = 0; g < G; g++) {
     UNROLL for (int h = 0; h < 2; h++) {
       sum[g][h] = wasm_i32x4_add(sum[g][h], wasm_i32x4_shl(part[g][h], bits));
@@ -189,28 +194,28 @@ INLINE void take_over(int G, int bits, v128_t part[MOST][2], v128_t sum[MOST][2]
   }
 }
 
-/* Three passes, for which the registers suffice. */
+/* Three passes, so that registers suffice. */
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MOST][2]) {
-  v128_t units[MOST][2];
+                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
+  v128_t units[MAX_GROUPS][2];
   (void)bits;
   UNROLL for (int g = 0; g < G; g++)
     units[g][0] = units[g][1] = simd_zero();
   if (part & LOW) {
     KEEP_LOOP for (int j = 0; j < 4; j++)
       UNROLL for (int g = 0; g < G; g++) dot_units(j, w[g] + 32 * j, q, units[g]);
-    take_over(G, 8, units, sum);
+    add_shifted(G, 8, units, sum);
   }
   if (part & HIGH) {
     KEEP_LOOP for (int j = 0; j < 4; j++)
       UNROLL for (int g = 0; g < G; g++) dot_16ths(j, w[g] + 32 * j, q, c, units[g]);
-    take_over(G, 4, units, sum);
+    add_shifted(G, 4, units, sum);
   }
   KEEP_LOOP for (int j = 0; j < 4; j++)
     UNROLL for (int g = 0; g < G; g++) dot_256ths(part, j, w[g] + 32 * j, q, c, sum[g]);
 }
 
-/* One run's quad j of each of 2 * P tokens times w0 and w1. */
+/* Quad j of one run, of each of 2 * P tokens, times w0 and w1. */
 INLINE void dot_quad(int P, const uint8_t *const *q, int run, int j, v128_t w0, v128_t w1,
                      v128_t (*sum)[2]) {
   UNROLL for (int t = 0; t < 2 * P; t++) {
@@ -220,18 +225,18 @@ INLINE void dot_quad(int P, const uint8_t *const *q, int run, int j, v128_t w0, 
   }
 }
 
-INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]) {
   UNROLL for (int j = 0; j < 4; j++) {
-    const small_quads v = small_quads_at(s, j, w, c);
+    const sub4_quads v = sub4_quads_at(s, j, w, c);
     UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {
       const v128_t *half = run < EVEN_HIGH ? v.low : v.high;
-      dot_quad(P, q, run, j, placed(s, run, half[0], c), placed(s, run, half[1], c), sum);
+      dot_quad(P, q, run, j, place_in_nibble(s, run, half[0], c), place_in_nibble(s, run, half[1], c), sum);
     }
   }
 }
 
-/* Two loads of bytes, signed ones for 8 bits. */
+/* Loads two vectors of weight bytes; 8-bit weights are made signed. */
 INLINE void load_bytes(int bits, const uint8_t *w, v128_t v[2]) {
   UNROLL for (int h = 0; h < 2; h++) {
     v[h] = wasm_v128_load(w + 16 * h);
@@ -239,7 +244,7 @@ INLINE void load_bytes(int bits, const uint8_t *w, v128_t v[2]) {
   }
 }
 
-/* Whole bytes are shifted to where activations are prepared for nibbles, with their signs. */
+/* Bytes are shifted, with their sign, to where the panel expects nibbles. */
 INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
                       const constants *c, v128_t (*sum)[2]) {
   KEEP_LOOP for (int j = 0; j < 4; j++, w += 32) {
@@ -271,11 +276,11 @@ INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t
   }
 }
 
-INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads) {
+INLINE void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads) {
   (void)more, (void)bytes, (void)quads;
 }
 
-INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
+INLINE void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
   quads[EVEN_LOW] = wasm_i16x8_shl(low, 8);
   quads[ODD_LOW] = wasm_i16x8_shr(low, 8);
   quads[EVEN_HIGH] = wasm_i16x8_shr(wasm_i16x8_shl(high, 8), 4);

@@ -1,8 +1,9 @@
-/* Slots of the simd128 table that the relaxed table takes over. */
+/* Declarations of the simd128 kernels that the relaxed tables use too. Their contracts are in
+ * kernels.h. */
 #ifndef BQ_KERNELS_SIMD128_H
 #define BQ_KERNELS_SIMD128_H
 
-#include "core/encoder.h"
+#include "quant/encoder.h"
 #include "kernels/scalar.h"
 
 #define BQ_X(NAME, name, ...) bq_matmul_fn bq_simd128_matmul_##name;
@@ -27,7 +28,7 @@ void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
 #define BQ_SIMD128_FLOAT_ROW(NAME, name, ...) \
   [BQ_TYPE_##NAME] = {bq_simd128_matmul_##name, bq_scalar_row_##name, false},
 
-/* All slots of a table but `matrix` and what belongs to its panel. */
+/* All entries of a SIMD table except `matrix` and those that depend on the panel layout. */
 #define BQ_SIMD128_VECTOR_SLOTS                                                              \
   .rmsnorm = bq_simd128_rmsnorm, .layernorm = bq_simd128_layernorm, .add = bq_simd128_add,   \
   .silu_mul = bq_simd128_silu_mul, .gelu_mul = bq_simd128_gelu_mul,                          \

@@ -1,15 +1,15 @@
-/* Attention over an i8 cache, and storing one, with plain SIMD: four f32 or eight 16-bit lanes. */
+/* i8 attention and KV-cache stores of the simd128 table. */
 #ifdef __wasm_simd128__
 
 #include <float.h>
 
 #include "kernels/attend.h"
 
-/* Keys and values are taken as 16-bit lanes of two bytes. The even ones are shifted up, so that
- * they count 256 times, the odd ones down with their sign; numbers that meet these are shifted up
- * instead. So all products count 256 times (at most 32 * 256 * 127 * 127: fits in 32 bits), which
- * the scales take back exactly. 32 numbers are 8 pairs (q[0], q[2]), then 8 (q[1] << 8, q[3] <<
- * 8). */
+/* Keys and values are read as 16-bit lanes of two bytes. Even bytes are shifted up, so that they
+ * count 256 times; odd bytes are shifted down with their sign, and the numbers that meet them are
+ * shifted up instead. So all products count 256 times (at most 32 * 256 * 127 * 127, which fits 32
+ * bits), and the scales divide by that exactly. 32 numbers are stored as 8 pairs (q[0], q[2]), then
+ * 8 pairs (q[1] << 8, q[3] << 8). */
 enum { KEY_BYTES = 64, VALUE_BYTES = 64 };
 #define UNIT 256.0f
 
@@ -25,7 +25,7 @@ INLINE void put_values(uint8_t *p, v128_t low, v128_t high) {
 
 INLINE void put_keys(uint8_t *p, v128_t low, v128_t high) { put_values(p, low, high); }
 
-INLINE int32_t key_offset(v128_t low, v128_t high) {
+INLINE int32_t key_initial_sum(v128_t low, v128_t high) {
   (void)low, (void)high;
   return 0;
 }
@@ -55,7 +55,8 @@ void bq_simd128_attend_i8(const bq_attend_job *job) { attend_i8(job); }
 
 /* --- storing ---------------------------------------------------------------------------------- */
 
-/* As kv_store rounds: times 1 / scale, a scale of 0 makes all 0. Out of line, as load_block is. */
+/* Rounds as kv_store does: x times 1 / scale; a scale of 0 makes all q 0. Not inlined, to keep code
+ * small. */
 static __attribute__((noinline)) void round_block(const v128_t x[8], float scale, int8_t q[32]) {
   v128_t inv = wasm_f32x4_splat(1.0f / scale), least = wasm_f32x4_const_splat(-127.0f);
   v128_t keep = scale > 0.0f ? wasm_i32x4_const_splat(-1) : simd_zero();
@@ -70,7 +71,7 @@ static void store_key(const bq_kv_view *kv, size_t j, const float *x) {
     v128_t block[8];
     int8_t q[BQ_KV_SCALED];
     load_block(x, b * BQ_KV_SCALED, dim, block);
-    float scale = wasm_f32x4_extract_lane(largest_size(block), 0) / 127.0f;
+    float scale = wasm_f32x4_extract_lane(max_magnitude(block), 0) / 127.0f;
     uint16_t h = bq_f32_to_f16(scale < 65504.0f ? scale : 65504.0f);
     memcpy(group + (b * 8 + j % 8) * 2, &h, 2);
     round_block(block, bq_f16_to_f32(h), q);
@@ -84,7 +85,7 @@ static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
   v128_t m = simd_zero(), block[8];
   for (size_t d = 0; d < dim; d += BQ_KV_SCALED) {
     load_block(x, d, dim, block);
-    m = wasm_f32x4_pmax(m, largest_size(block));
+    m = wasm_f32x4_pmax(m, max_magnitude(block));
   }
   float most = wasm_f32x4_extract_lane(m, 0);
   most = most < FLT_MAX ? most : FLT_MAX;

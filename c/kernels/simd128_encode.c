@@ -1,11 +1,11 @@
-/* The inner loops of encoders (c/core/encoder.c): eight blocks are searched in two vectors. */
+/* The SIMD encoder (quant/encoder.h): eight blocks are searched at a time, in two vectors. */
 #ifdef __wasm_simd128__
 
 #include "core/half.h"
 #include "kernels/simd.h"
 #include "kernels/simd128.h"
 
-static uint32_t largest(const float *w, size_t n) {
+static uint32_t max_magnitude_bits(const float *w, size_t n) {
   const v128_t size = wasm_u32x4_const_splat(0x7fffffff);
   v128_t most[2] = {simd_zero(), simd_zero()};
   size_t i = 0;
@@ -22,7 +22,7 @@ static uint32_t largest(const float *w, size_t n) {
   return left;
 }
 
-/* --- the search ------------------------------------------------------------------------------- */
+/* --- the search_line ------------------------------------------------------------------------------- */
 
 typedef float lanes[BQ_SEARCH_BLOCKS];
 
@@ -74,7 +74,7 @@ INLINE void try_line(const lanes y[], size_t n, v128_t top, pair least, pair inv
   }
 }
 
-INLINE void search(const lanes y[], size_t n, float top, fit *best) {
+INLINE void search_line(const lanes y[], size_t n, float top, fit *best) {
   pair sum_y = splat(0);
   for (size_t i = 0; i < n; i++) {
     const pair at = load(y[i]);
@@ -92,7 +92,7 @@ INLINE void search(const lanes y[], size_t n, float top, fit *best) {
   }
 }
 
-/* Weight i...i+3 of four blocks each: the transpose of four loads. */
+/* Stores weights i...i+3 of four blocks: the transpose of four loads. */
 INLINE void store_transposed(const float *const w[4], size_t i, float *y) {
   const v128_t a = wasm_v128_load(w[0] + i), b = wasm_v128_load(w[1] + i),
                c = wasm_v128_load(w[2] + i), d = wasm_v128_load(w[3] + i);
@@ -124,7 +124,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
     const v128_t range = wasm_f32x4_sub(high.v[h], low.v[h]);
     unit.v[h] = wasm_f32x4_div(range, top);
     factor.v[h] = wasm_v128_and(wasm_f32x4_div(top, range),
-                                wasm_f32x4_gt(range, wasm_f32x4_splat(BQ_SEARCH_LEAST_RANGE)));
+                                wasm_f32x4_gt(range, wasm_f32x4_splat(BQ_SEARCH_MIN_RANGE)));
   }
   for (size_t i = 0; i < n; i++) {
     pair at = load(y[i]);
@@ -132,7 +132,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
     store(y[i], at);
   }
   fit best = {splat(1), splat(0), splat(0)};
-  search((const lanes *)y, n, most, &best);
+  search_line((const lanes *)y, n, most, &best);
   HALVES {
     low.v[h] = wasm_f32x4_add(low.v[h], wasm_f32x4_mul(best.least.v[h], unit.v[h]));
     unit.v[h] = wasm_f32x4_mul(best.step.v[h], unit.v[h]);
@@ -143,7 +143,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
 
 /* --- rounding --------------------------------------------------------------------------------- */
 
-/* Integers as floats. */
+/* x rounded to integers, halves away from zero, as floats. */
 INLINE v128_t rounded(v128_t x, v128_t low, v128_t high) {
   const v128_t half = wasm_f32x4_const_splat(0.5f), one = wasm_f32x4_const_splat(1.0f);
   x = wasm_f32x4_pmin(high, wasm_f32x4_pmax(low, x));
@@ -153,7 +153,7 @@ INLINE v128_t rounded(v128_t x, v128_t low, v128_t high) {
   return wasm_f32x4_sub(wasm_f32x4_add(whole, up), down);
 }
 
-/* i32 of integers as floats. */
+/* Converts integers that are floats to i32. */
 INLINE v128_t integers(v128_t q) {
   const v128_t round = wasm_f32x4_const_splat(BQ_SEARCH_ROUND);
   return wasm_i32x4_sub(wasm_f32x4_add(q, round), round);
@@ -164,7 +164,7 @@ INLINE void add_errors(bq_encode_errors *errors, v128_t sum, v128_t squares, v12
   wasm_v128_store(lane, most);
   errors->sum += simd_sum(sum);
   errors->squares += simd_sum(squares);
-  for (int i = 0; i < 4; i++) errors->most = lane[i] > errors->most ? lane[i] : errors->most;
+  for (int i = 0; i < 4; i++) errors->max = lane[i] > errors->max ? lane[i] : errors->max;
 }
 
 static void round_block(const float *w, size_t n, const bq_block_range *range, int8_t *q,
@@ -191,7 +191,7 @@ static void round_block(const float *w, size_t n, const bq_block_range *range, i
   if (errors) add_errors(errors, sum, squares, most);
 }
 
-const bq_encoder bq_simd128_encoder = {largest, search_ranges, round_block};
+const bq_encoder bq_simd128_encoder = {max_magnitude_bits, search_ranges, round_block};
 
 #else
 typedef int no_simd128; /* a translation unit must declare something */

@@ -1,5 +1,6 @@
-/* Matmuls over f32, f16 and bf16 weights: rows and tokens in blocks, so that a vector once loaded
- * is used several times. Each (row, token) has its own four lanes, as kernels.h orders the sum. */
+/* Matmuls over f32, f16 and bf16 weights, in blocks of rows and tokens, so that a loaded vector is
+ * used several times. Each (row, token) has its own four lanes, in the canonical order of
+ * kernels.h. */
 #ifdef __wasm_simd128__
 
 #include <string.h>
@@ -17,7 +18,8 @@ INLINE v128_t widen(float_kind kind, const uint8_t *p, const simd_f16_constants 
                             : simd_load_bf16(p);
 }
 
-/* The first n (1...3) weights at p, then zeros. Rare: a call keeps it out of every loop's code. */
+/* The first n (1...3) weights at p, padded with zeros. Not inlined, because it runs once per row.
+ */
 static __attribute__((noinline)) v128_t widen_part(float_kind kind, const uint8_t *p, size_t n) {
   const simd_f16_constants c = simd_f16_prepare();
   uint8_t part[16] = {0};
@@ -33,7 +35,8 @@ INLINE void add_products(int T, const v128_t *w, const v128_t *x, v128_t sum[4][
   }
 }
 
-/* 4 rows times T tokens; of fewer than 4 the last is taken again, and its sum dropped. */
+/* 4 rows times T tokens. If there are fewer than 4 rows, the last one is computed again and its sum
+ * dropped. */
 INLINE void multiply_block(float_kind kind, int T, const uint8_t *w, size_t rows, size_t cols,
                            const float *x, size_t x_stride, float *y, size_t y_stride) {
   const size_t row_bytes = cols * weight_bytes(kind), whole = cols & ~(size_t)3;

@@ -1,5 +1,5 @@
-/* What of attention and its cache is no loop over 8-bit numbers, with plain SIMD: fewer bits, f32,
- * f16, and what models do to scores. Compiled for size (emscripten.mk). */
+/* SIMD attention and KV store for f32, f16 and sub-8-bit caches, plus softmax, softcap and ALiBi.
+ * Compiled for size (emscripten.mk). */
 #ifdef __wasm_simd128__
 
 #include "kernels/attend.h"
@@ -7,8 +7,9 @@
 
 /* --- i4, i2 ----------------------------------------------------------------------------------- */
 
-/* 16 numbers: the even bytes of c times even, the odd ones times odd, plus least. No product of
- * bytes is above 255, but those of positions that were never stored: they stay in their byte. */
+/* 16 values: even bytes of c times `even`, odd bytes times `odd`, plus `least`. Products of bytes
+ * are at most 255, except at positions that were never stored, where the mask keeps them in their
+ * byte. */
 INLINE v128_t unpacked(v128_t c, v128_t even, v128_t odd, v128_t least) {
   const v128_t low = wasm_i16x8_const_splat(0xff);
   v128_t e = wasm_v128_and(wasm_i16x8_mul(wasm_v128_and(c, low), even), low);
@@ -16,7 +17,8 @@ INLINE v128_t unpacked(v128_t c, v128_t even, v128_t odd, v128_t least) {
   return wasm_i8x16_add(wasm_v128_or(e, o), least);
 }
 
-/* 16 bytes to n times 16 numbers, each `far` bytes from those before, span dims on. */
+/* Unpacks 16 bytes into n vectors of 16 values, `far` bytes apart; each is for the dims `span`
+ * after the previous one. */
 static void unpack_bytes(const uint8_t *from, size_t span, v128_t step, v128_t least, size_t n,
                          size_t far, uint8_t *to) {
   v128_t c = wasm_v128_load(from), even = wasm_v128_and(step, wasm_i16x8_const_splat(0xff));
@@ -28,21 +30,21 @@ static void unpack_bytes(const uint8_t *from, size_t span, v128_t step, v128_t l
   }
 }
 
-/* Of `all` units of dims those that lie `span` units from each other, from the first of them on. */
+/* How many of `all` units of dims are at first, first + span, ... */
 INLINE size_t each(size_t all, size_t span, size_t first) {
   return all > first ? bq_kv_up(all - first, span) : 0;
 }
 
-/* Bytes of four positions, from p on, four times each. */
-INLINE v128_t four_times(const uint8_t *p) {
+/* Repeats each of the four bytes at p four times. */
+INLINE v128_t repeat_four_times(const uint8_t *p) {
   v128_t v = wasm_v128_load32_zero(p);
   return wasm_i8x16_shuffle(v, v, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
 }
 
-/* `quads` of dims, at most 8. */
+/* Unpacks `quads` (at most 8) groups of 4 dims. */
 static void unpack_keys(const uint8_t *from, size_t span, size_t quads, uint8_t *to) {
   KEEP_LOOP for (size_t half = 0; half < 2; half++) {
-    const v128_t step = four_times(from + 16 + 4 * half), least = four_times(from + 24 + 4 * half);
+    const v128_t step = repeat_four_times(from + 16 + 4 * half), least = repeat_four_times(from + 24 + 4 * half);
     KEEP_LOOP for (size_t j = 0; j < span / 4; j++) {
       const size_t at = 32 * j + 16 * half;
       unpack_bytes(from + 32 + at, span, step, least, each(quads, span / 4, j), 8 * span, to + at);
@@ -50,7 +52,7 @@ static void unpack_keys(const uint8_t *from, size_t span, size_t quads, uint8_t 
   }
 }
 
-/* `octets` of dims, at most 4; `apart` bytes from one's tile to the next one's. */
+/* Unpacks `octets` (at most 4) groups of 8 dims; their tiles are `apart` bytes apart. */
 static void unpack_values(const uint8_t *from, size_t span, size_t octets, size_t apart,
                           uint8_t *to) {
   for (size_t quad = 0; quad < 8; quad++) {
@@ -130,7 +132,7 @@ static void slope_scores(float slope, int32_t first, float *scores, size_t n) {
   }
 }
 
-void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores) {
+void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   const size_t base = bq_row_base(job, row), unseen = bq_row_from(job, row) - base;
   const size_t n = bq_row_end(job, row) - base;
   if (job->softcap > 0.0f) cap_scores(job->softcap, scores, n);
@@ -142,7 +144,7 @@ void bq_simd128_bend(const bq_attend_job *job, size_t row, float *scores) {
 
 /* --- f32, f16: blocks of positions, which stay in the cache for all rows ---------------------- */
 
-/* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions, each with its own four lanes. */
+/* scores[j] = dot(q, k[j]) * scale for N (4 or 1) positions, each in four lanes of its own. */
 INLINE void score(int N, const float *q, const float *k, size_t dim, float scale, float *scores) {
   v128_t sum[4] = {simd_zero(), simd_zero(), simd_zero(), simd_zero()};
   for (size_t d = 0; d < dim; d += 4) {
@@ -165,7 +167,8 @@ static void score_block(const float *q, const float *k, size_t positions, size_t
   for (; j < positions; j++) score(1, q, k + j * dim, dim, scale, scores + j);
 }
 
-/* y[0...4N-1] += sum over positions of scores[j] * v[j], N accumulators that stay in registers. */
+/* y[0...4N-1] += sum over positions of scores[j] * v[j], in N accumulators that stay in registers.
+ */
 INLINE void mix(int N, const float *scores, size_t positions, const float *v, size_t dim,
                 float *y) {
   v128_t sum[8];
@@ -185,7 +188,7 @@ static void mix_block(const float *scores, size_t positions, const float *v, siz
   for (; d < dim; d += 4) mix(1, scores, positions, v + d, dim, y + d);
 }
 
-/* n numbers of a cache as floats; f16 are widened to `wide`. */
+/* n numbers of a cache as floats; f16 are widened into `wide`. */
 static const float *floats_of(bq_kv_type type, const uint8_t *p, size_t n, float *wide) {
   if (type == BQ_KV_F32) return (const float *)(const void *)p;
   const simd_f16_constants c = simd_f16_prepare();
@@ -194,13 +197,13 @@ static const float *floats_of(bq_kv_type type, const uint8_t *p, size_t n, float
   return wide;
 }
 
-/* Positions of the 32 from `at` on that come before the row's end. */
+/* How many of the 32 positions from `at` on come before the row's end. */
 static size_t seen(const bq_attend_job *job, size_t row, size_t at) {
   const size_t end = bq_row_end(job, row);
   return end <= at ? 0 : end - at < BQ_KV_SCALED ? end - at : BQ_KV_SCALED;
 }
 
-/* y += the values v of the 32 positions from `at` on that the row sees. */
+/* y += the values v, weighted, of those of the 32 positions from `at` on that the row sees. */
 static void mix_seen(const bq_attend_job *job, size_t row, size_t at, const float *scores,
                      const float *v) {
   const size_t dim = job->kv.head_dim, from = bq_row_from(job, row), n = seen(job, row, at);
@@ -209,7 +212,7 @@ static void mix_seen(const bq_attend_job *job, size_t row, size_t at, const floa
     mix_block(scores + skip, n - skip, v + skip * dim, dim, bq_row_result(job, row));
 }
 
-/* `rows` (at most BQ_ATTEND_ROWS) from `row` on. */
+/* Computes `rows` (at most BQ_ATTEND_ROWS) rows from `row` on. */
 static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, size_t row,
                                   size_t rows) {
   const bq_kv_view *kv = &job->kv;
@@ -226,9 +229,9 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
   for (size_t r = 0; r < rows; r++) {
     const size_t own = bq_row_base(job, row + r);
     float *x = scores + r * stride + (own - base);
-    bq_simd128_bend(job, row + r, x);
+    bq_simd128_adjust_scores(job, row + r, x);
     softmax(x, bq_row_end(job, row + r) - own);
-    bq_attend_count(job, row + r, x, 1.0f);
+    bq_attend_add_sums(job, row + r, x, 1.0f);
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {

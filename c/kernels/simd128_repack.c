@@ -1,4 +1,4 @@
-/* Row-major blocks to tiles while a file streams in. */
+/* Converts row-major blocks to tiles while a file streams in. */
 #ifdef __wasm_simd128__
 
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "kernels/simd128.h"
 #include "core/tile.h"
 
-/* 16 bytes of file nibbles (byte i: weight 2i low, 2i + 1 high) to 16 bytes of a tile row (byte i:
- * weight i low, 16 + i high). */
+/* 16 bytes of row-major nibbles (byte i: weight 2i low, 2i + 1 high) to 16 bytes of a tile row
+ * (byte i: weight i low, 16 + i high). */
 INLINE v128_t reorder_nibbles(v128_t file) {
   v128_t nibble = wasm_i8x16_const_splat(15);
   v128_t even = wasm_v128_and(file, nibble), odd = wasm_u8x16_shr(file, 4);
@@ -24,22 +24,22 @@ typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* How a row's bytes become a tile's: `flip` makes unsigned numbers of two's complement ones; those
- * of 7 bits lose the upper one. `zeros`: a byte of weights of q = 0. */
+/* How a row's bytes become a tile's. `flip` converts two's complement to unsigned with a zero
+ * point; `mask` drops the top bit of 7-bit weights. `zeros`: a byte of weights of q = 0. */
 typedef struct reading {
   v128_t mask, flip, zeros;
-  bool reorder, pairs; /* file nibbles; two blocks of 16 weights */
+  bool reorder, pairs; /* nibbles need reordering; a tile has two blocks of 16 weights */
 } reading;
 
 INLINE reading reading_of(bq_tile_shape s, bq_row_shape from) {
-  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zeros(s));
+  const v128_t zeros = wasm_i8x16_splat((int8_t)bq_tile_zero_byte(s));
   const bool as_tiled = from.split || s.bits == 7;
   return (reading){wasm_i8x16_splat(s.bits == 7 ? 127 : -1),
                    as_tiled && s.bits != 8 ? simd_zero() : zeros, zeros,
                    s.bits == 4 && !as_tiled, s.block == 16 && s.scale_bytes != 1};
 }
 
-/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or 16 weights (else). */
+/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or of 16 weights (7 or 8 bits). */
 INLINE v128_t tile_bytes(const reading *as, source from, int run) {
   const uint8_t *a = from.block[0], *b = from.block[1];
   if (!a) return as->zeros;
@@ -54,8 +54,7 @@ INLINE v128_t tile_bytes(const reading *as, source from, int run) {
   return wasm_v128_xor(wasm_v128_and(v, as->mask), as->flip);
 }
 
-/* Transposes 4 rows of 4 x 4 bytes, so that the 4 bytes of each row with the same j lie
- * together. */
+/* Transposes 4 rows of 4 x 4 bytes, so that the bytes with the same j of all rows are adjacent. */
 INLINE void put_rows(v128_t r0, v128_t r1, v128_t r2, v128_t r3, uint8_t *dst) {
   v128_t a = wasm_i32x4_shuffle(r0, r1, 0, 4, 1, 5), b = wasm_i32x4_shuffle(r2, r3, 0, 4, 1, 5);
   v128_t c = wasm_i32x4_shuffle(r0, r1, 2, 6, 3, 7), d = wasm_i32x4_shuffle(r2, r3, 2, 6, 3, 7);
@@ -65,7 +64,8 @@ INLINE void put_rows(v128_t r0, v128_t r1, v128_t r2, v128_t r3, uint8_t *dst) {
   wasm_v128_store(dst + 96, wasm_i64x2_shuffle(c, d, 1, 3));
 }
 
-/* The numbers of `bytes` (2, 4 or none) bytes that lie `at` bytes behind each row's weights. */
+/* Copies the scale (or minimum) of each row: `bytes` (2, 4 or 0) bytes, `at` bytes after the row's
+ * first weight. */
 INLINE uint8_t *put_scales(const source rows[8], size_t b, ptrdiff_t at, uint32_t bytes,
                            uint8_t *to) {
   for (size_t r = 0; bytes && r < BQ_TILE_ROWS; r++, to += bytes) {
@@ -76,23 +76,23 @@ INLINE uint8_t *put_scales(const source rows[8], size_t b, ptrdiff_t at, uint32_
   return to;
 }
 
-/* Eight factors of each of 8 rows become the first of all rows, the second of all, and so on. */
-INLINE uint8_t *put_factors(const source rows[8], ptrdiff_t at, uint8_t *to) {
+/* Transposes eight sub-block scales of each of 8 rows: the first ones of all rows come first. */
+INLINE uint8_t *put_sub_scales(const source rows[8], ptrdiff_t at, uint8_t *to) {
   for (size_t r = 0; r < BQ_TILE_ROWS; r++)
     for (size_t i = 0; i < 8; i++)
       to[8 * i + r] = rows[r].block[0] ? rows[r].block[0][at + (ptrdiff_t)i] : 0;
   return to + 64;
 }
 
-/* All that lies in front of a tile's weights; returns where they begin. `at`: where a block's scale
- * lies, behind its first weight. */
-INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], ptrdiff_t at, uint8_t *tile) {
+/* Writes everything before a tile's weights; returns the address of the weights. `at`: offset of a
+ * block's scale from its first weight. */
+INLINE uint8_t *put_tile_scales(bq_tile_shape s, const source rows[8], ptrdiff_t at, uint8_t *tile) {
   const size_t blocks = bq_tile_blocks(s);
   if (s.scale_bytes == 1) {
     const ptrdiff_t factors = (ptrdiff_t)(blocks * (1 + s.min_bytes));
     tile = put_scales(rows, 0, at, 2, tile);
     tile = put_scales(rows, 0, at + 2, s.min_bytes ? 2 : 0, tile);
-    for (ptrdiff_t i = 0; i < factors; i += 8) tile = put_factors(rows, at - factors + i, tile);
+    for (ptrdiff_t i = 0; i < factors; i += 8) tile = put_sub_scales(rows, at - factors + i, tile);
     return tile;
   }
   for (size_t b = 0; b < blocks; b++) tile = put_scales(rows, b, at, s.scale_bytes, tile);
@@ -101,9 +101,9 @@ INLINE uint8_t *put_numbers(bq_tile_shape s, const source rows[8], ptrdiff_t at,
   return tile;
 }
 
-/* Small weights: groups of 4 bytes of all rows, one behind the other. */
+/* Sub-4-bit weights: interleaves groups of 4 bytes of all rows. */
 static void put_groups(bq_tile_shape s, const source rows[8], uint8_t *to) {
-  const uint32_t none = bq_tile_zeros(s) * 0x01010101u;
+  const uint32_t none = bq_tile_zero_byte(s) * 0x01010101u;
   for (size_t at = 0; at < s.step / 32 * bq_tile_run_bytes(s); at += 4)
     for (size_t r = 0; r < BQ_TILE_ROWS; r++, to += 4)
       memcpy(to, rows[r].block[0] ? rows[r].block[0] + at : (const void *)&none, 4);
@@ -121,8 +121,8 @@ void bq_simd128_tile_rows(bq_type type, const uint8_t *src, size_t row_bytes, si
     for (size_t r = 0; r < rows; r++)
       for (size_t b = 0; b < per_tile && at + b < blocks; b++)
         row[r].block[b] = src + r * row_bytes + (at + b) * from.bytes + from.weights_at;
-    uint8_t *weights = put_numbers(s, row, scale_at, dst);
-    if (bq_is_small(s)) {
+    uint8_t *weights = put_tile_scales(s, row, scale_at, dst);
+    if (bq_is_sub4(s)) {
       put_groups(s, row, weights);
       continue;
     }

@@ -1,4 +1,4 @@
-/* Norms, activations and rotary positions, four lanes at a time. */
+/* Norms, activation functions and rotary embeddings, four lanes at a time. */
 #ifdef __wasm_simd128__
 
 #include "kernels/simd.h"
@@ -6,7 +6,7 @@
 
 /* --- norms ---------------------------------------------------------------------------------- */
 
-/* sum of (x - mean)^2; lanes behind the end stay zero, which changes no lane (they start at +0). */
+/* Sum of (x - mean)^2. Lanes after the end stay zero, which changes no sum (they start at +0). */
 INLINE float sum_of_squares(const float *x, v128_t mean, size_t n) {
   v128_t sum = simd_zero();
   size_t i = 0;
@@ -97,7 +97,8 @@ INLINE v128_t relu(v128_t g, const simd_exp_constants *k) {
   return wasm_f32x4_pmax(simd_zero(), g); /* NaN becomes 0 */
 }
 
-/* The end of the row is left to the scalar slot: the loop then has no branch but its own. */
+/* The last n % 4 elements are computed by the scalar kernel, so that the loop has no other branch.
+ */
 #define ACTIVATION_SLOT(name)                                            \
   void bq_simd128_##name##_mul(float *gate, const float *up, size_t n) { \
     const simd_exp_constants k = simd_exp_prepare();                     \

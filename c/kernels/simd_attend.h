@@ -1,20 +1,21 @@
-/* Attention over an i8 cache, written once for the simd128 and relaxed tables. Eight positions (for
- * keys) or dims (for values) lie in the lanes; up to four queries share every load.
+/* i8 attention, written once for the simd128 and relaxed tables. Eight positions (of keys) or eight
+ * dims (of values) lie in the lanes; up to four queries share every load.
  *
- * Queries and weights of positions become *panels*: [blocks of 32][queries] with 32 8-bit numbers
- * each, however the including file likes them; behind a block's queries lie their scales, [queries]
- * f32, and for keys their offsets, [queries] i32.
+ * Queries and softmax weights are prepared as panels: [blocks of 32][queries] of 32 8-bit numbers
+ * each, in a layout that the including file chooses. Each block ends with the queries' scales,
+ * [queries] f32, and, for keys, their initial sums, [queries] i32.
  *
- * The file that includes this says (all inlined):
- *   enum { KEY_BYTES, VALUE_BYTES }   of 32 numbers, multiples of 32
- *   UNIT                              what one counts in sums, 1 or a power of 2
- *   void put_keys(uint8_t *p, v128_t low, v128_t high);     32 numbers -127...127
- *   void put_values(uint8_t *p, v128_t low, v128_t high);   0...127
- *   int32_t key_offset(v128_t low, v128_t high);            what sums over 32 numbers start from
+ * The including file defines (all inlined):
+ *   enum { KEY_BYTES, VALUE_BYTES }   bytes of 32 numbers, multiples of 32
+ *   UNIT                              how often a product counts in sums: 1 or a power of 2
+ *   void put_keys(uint8_t *p, v128_t low, v128_t high);     stores 32 numbers -127...127
+ *   void put_values(uint8_t *p, v128_t low, v128_t high);   stores 32 numbers 0...127
+ *   int32_t key_initial_sum(v128_t low, v128_t high);       initial value of a sum over 32 numbers
  *   void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad, v128_t sum[4][2]);
- *   void dot_values(...);                                   the same
- * dot: sum[h][i] += products of query h with the rows 4i...4i+3 of the eight, of which w holds four
- * bytes each; quad: where they meet quad j of a panel's block, the block plus 4j bytes. */
+ *   void dot_values(...);                                   the same for values
+ * dot_*: sum[h][i] += products of query h with the rows 4i...4i+3 of the eight; w0 and w1 hold four
+ * bytes of each row, `quad` is the address of quad j in a panel's block: the block plus 4j bytes.
+ */
 #ifndef BQ_KERNELS_SIMD_ATTEND_H
 #define BQ_KERNELS_SIMD_ATTEND_H
 
@@ -24,7 +25,7 @@
 
 INLINE void put_keys(uint8_t *p, v128_t low, v128_t high);
 INLINE void put_values(uint8_t *p, v128_t low, v128_t high);
-INLINE int32_t key_offset(v128_t low, v128_t high);
+INLINE int32_t key_initial_sum(v128_t low, v128_t high);
 INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
                      v128_t sum[BQ_ATTEND_ROWS][2]);
 INLINE void dot_values(int H, v128_t w0, v128_t w1, const uint8_t *quad,
@@ -35,8 +36,8 @@ INLINE size_t value_panel(size_t H) { return H * VALUE_BYTES + 4 * H; }
 
 /* --- quantizing ------------------------------------------------------------------------------- */
 
-/* m in all lanes: the largest size among 32 numbers. */
-static __attribute__((noinline)) v128_t largest_size(const v128_t x[8]) {
+/* The maximum magnitude of 32 numbers, in all lanes. */
+static __attribute__((noinline)) v128_t max_magnitude(const v128_t x[8]) {
   v128_t m = simd_zero();
   UNROLL for (int i = 0; i < 8; i++) m = wasm_f32x4_pmax(m, wasm_f32x4_abs(x[i]));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
@@ -62,21 +63,21 @@ typedef struct quantized {
 } quantized;
 
 INLINE quantized quantize_32(const v128_t x[8], v128_t least) {
-  const float m = wasm_f32x4_extract_lane(largest_size(x), 0);
+  const float m = wasm_f32x4_extract_lane(max_magnitude(x), 0);
   if (!(m >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
   v128_t inv = wasm_f32x4_splat(127.0f / m);
   return (quantized){round_sixteen(x, inv, least), round_sixteen(x + 4, inv, least), m / 127.0f};
 }
 
-/* Floats d...d+31 of n, zeros behind the end. */
+/* Floats d...d+31 of n, padded with zeros. */
 static __attribute__((noinline)) void load_block(const float *x, size_t d, size_t n,
                                                  v128_t block[8]) {
   KEEP_LOOP for (int i = 0; i < 8; i++)
     block[i] = d + 4 * i < n ? simd_load(x, d + 4 * i, n) : simd_zero();
 }
 
-/* Query h of H. Out of line, as all that is done once per query is: only the loops over the cache
- * are worth a copy per H. */
+/* Stores query h of H. Not inlined, as everything that runs once per query: only the loops over the
+ * cache are worth a copy per H. */
 static __attribute__((noinline)) void put_query(const float *q, size_t head_dim, size_t h, size_t H,
                                                 uint8_t *panel) {
   for (size_t d = 0; d < head_dim; d += BQ_KV_SCALED, panel += key_panel(H)) {
@@ -85,13 +86,13 @@ static __attribute__((noinline)) void put_query(const float *q, size_t head_dim,
     const quantized a = quantize_32(x, wasm_f32x4_const_splat(-127.0f));
     put_keys(panel + h * KEY_BYTES, a.low, a.high);
     const float scale = a.scale / UNIT;
-    const int32_t offset = key_offset(a.low, a.high);
+    const int32_t offset = key_initial_sum(a.low, a.high);
     memcpy(panel + H * KEY_BYTES + 4 * h, &scale, 4);
     memcpy(panel + H * KEY_BYTES + 4 * (H + h), &offset, 4);
   }
 }
 
-/* 16 weights of positions as bytes; at most 127 times 1 / inv, NaN becomes 0. */
+/* 16 softmax weights as bytes, at most 127; NaN becomes 0. */
 INLINE v128_t round_weights(const v128_t x[4], v128_t inv) {
   v128_t r[4];
   UNROLL for (int i = 0; i < 4; i++) {
@@ -103,8 +104,8 @@ INLINE v128_t round_weights(const v128_t x[4], v128_t inv) {
                                  wasm_i16x8_narrow_i32x4(r[2], r[3]));
 }
 
-/* Of 32 exponentials times the values' scales. Scales of positions out of sight may be anything:
- * times the exponential 0 they are 0 or NaN, which both become 0. */
+/* Quantizes 32 exponentials times the values' scales. Scales of positions that aren't visible may
+ * be anything: times the exponential 0 they give 0 or NaN, which both become 0. */
 INLINE quantized quantize_weights(const float *e, const float *scales) {
   v128_t x[8], half[2] = {simd_zero(), simd_zero()};
   UNROLL for (int i = 0; i < 8; i++) {
@@ -120,17 +121,17 @@ INLINE quantized quantize_weights(const float *e, const float *scales) {
   return (quantized){round_weights(x, inv), round_weights(x + 4, inv), most / 127.0f};
 }
 
-/* Scores of query h, which is `row`, to a panel of weights for `blocks` times 32 positions from
- * `base` on; scores begin at its own base and may be written to behind its end. Returns 1 / sum of
- * the exponentials. */
+/* Turns the scores of query h, which is row `row`, into a panel of weights for `blocks` times 32
+ * positions from `base` on. The scores begin at the row's own base and may be written after its
+ * end. Returns 1 / sum of the exponentials. */
 static __attribute__((noinline)) float put_weights(const bq_attend_job *job, size_t row,
                                                    size_t base, float *scores, size_t blocks,
                                                    size_t h, size_t H, uint8_t *panel) {
   const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
   const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
-  bq_simd128_bend(job, row, scores);
+  bq_simd128_adjust_scores(job, row, scores);
   const float inv = 1.0f / bq_simd128_exponentials(scores, n);
-  bq_attend_count(job, row, scores, inv);
+  bq_attend_add_sums(job, row, scores, inv);
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
     quantized w = {simd_zero(), simd_zero(), 0.0f};
     const size_t at = (b - first) * BQ_KV_SCALED;
@@ -145,18 +146,19 @@ static __attribute__((noinline)) float put_weights(const bq_attend_job *job, siz
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* Sums that live in memory, out of the compiler's sight: the integer sums take the registers. */
+/* Hides the accumulators from the compiler, so that they stay in memory: the integer sums need the
+ * registers. */
 INLINE v128_t (*hide_acc(v128_t acc[BQ_ATTEND_ROWS][2]))[2] {
   __asm__("" : "+r"(acc));
   return acc;
 }
 
-/* Loads a byte of each line of 256. */
+/* Prefetches 256 bytes: loads a byte of each cache line. */
 INLINE void touch(const uint8_t *p) {
   UNROLL for (int i = 0; i < 256; i += 64) (void)*(const volatile uint8_t *)(p + i);
 }
 
-/* A block of `quads` times 8 positions: one with all 8 has no loop. */
+/* A block of `quads` groups of 4 dims; a whole block (8) is unrolled. */
 INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *p,
                           v128_t sum[BQ_ATTEND_ROWS][2]) {
   if (quads >= 8) {
@@ -168,9 +170,9 @@ INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *
   }
 }
 
-/* scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first one that of position
- * `from`. One of each stream in turn: hardware reads a stream ahead by itself, but not beyond its 4
- * KB. */
+/* scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first of which holds position
+ * `from`. Walks four streams alternately: hardware prefetches each stream, but not beyond its 4 KB
+ * page. */
 INLINE void score_groups(int H, const bq_kv_view *kv, size_t from, size_t groups,
                          const uint8_t *panel, float scale, float *scores, size_t stride) {
   enum { STREAMS = 4 };
@@ -207,7 +209,7 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t from, size_t groups
   }
 }
 
-/* sums[h] += those of n tiles, one behind the other. At `ahead` lie as many that are needed
+/* sums[h] += those of n consecutive tiles. `ahead` is the address of as many tiles that are needed
  * soon. */
 INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, const uint8_t *ahead,
                       const uint8_t *panel, bool first, v128_t (*sums)[2]) {
@@ -231,12 +233,13 @@ INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, const uint8_t *ahead
   UNROLL for (int h = 0; h < H; h++) sums[h][0] = acc[h][0], sums[h][1] = acc[h][1];
 }
 
-/* sums[h] = those of the positions from...end - 1, [dims / 8][H][8]; `from` is a multiple of 32. */
+/* sums[h] = the weighted values of the positions [from, end), [dims / 8][H][8]; `from` is a
+ * multiple of 32. */
 INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
                           const uint8_t *panel, v128_t *sums) {
   const size_t octets = bq_kv_dims(kv->head_dim) / 8;
   for (size_t at = from, next; at < end; at = next) {
-    next = at + BQ_KV_BLOCK - bq_kv_place(at);
+    next = at + BQ_KV_BLOCK - bq_kv_in_block(at);
     const size_t n = bq_kv_up((next < end ? next : end) - at, BQ_KV_SCALED);
     for (size_t g = 0; g < octets; g++) {
       const uint8_t *tile = bq_kv_tile(kv, at, g), *ahead = tile + BQ_KV_TILES * BQ_KV_TILE;
@@ -254,8 +257,8 @@ INLINE void touch_lines(const uint8_t *p, size_t bytes) {
     (void)*(const volatile uint8_t *)p;
 }
 
-/* What a token reads of one block, all at once: it comes back to it after all weights of the model,
- * so none of it is in a cache near by, and hardware reads ahead late in so short stretches. */
+/* Prefetches everything that a token reads of one block. It was last read before all weights of the
+ * model, so it is in no near cache, and hardware prefetching starts late on such short streams. */
 static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t from, size_t n) {
   const uint8_t *tile = bq_kv_tile(kv, from, 0);
   touch_lines(bq_kv_group(kv, from), bq_kv_up(n, 8) * bq_kv_group_bytes(kv->head_dim));
@@ -270,7 +273,7 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   v128_t *sums = job->scratch;
   float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
   uint8_t *panel = (uint8_t *)(scores + H * stride);
-  if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_place(base))
+  if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_in_block(base))
     touch_block(kv, base, end - base);
   for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
   score_groups(H, kv, base, bq_kv_up(end - base, 8), panel, job->scale, scores, stride);

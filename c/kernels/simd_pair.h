@@ -1,26 +1,26 @@
-/* A pair alone: two tokens, or one whose activations have 16 bits (c/session/product.c), which is
- * what most steps of decode are. It meets several groups of 8 rows at once, as one token does
- * (simd_tiles.h): with the sums of one group each dot waits for the one before it, and what a CPU
- * looks ahead ends before the next block. In a batch of more, other pairs fill that time.
+/* Matmul of a single pair: two tokens, or one token with 16-bit activations (session/matmul.c),
+ * which is most of decode. As for one token (simd_tiles.h), several groups of 8 rows are computed
+ * at once: with one group each dot would wait for the one before it, and a CPU's out-of-order
+ * window ends before the next block. In larger batches, other pairs fill that time.
  *
- * The file that includes this says
+ * The including file defines
  *   void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
  *                 const constants *c, v128_t sum[PAIR_GROUPS][2][2]);
- * sum[g][t][h] += products of token t with rows 4h...4h+3 of group g, whose weights lie at w[g];
- * q is the pair's block. Small weights are too rare for so much code. */
+ * sum[g][t][h] += products of token t with rows 4h...4h+3 of group g, whose weights lie at w[g]; q
+ * is the pair's panel block. Sub-4-bit types are too rare for so much code. */
 #ifndef BQ_KERNELS_SIMD_PAIR_H
 #define BQ_KERNELS_SIMD_PAIR_H
 
-enum { PAIR_GROUPS = 2 }; /* their sums are half of the registers */
+enum { PAIR_GROUPS = 2 }; /* their sums take half of the registers */
 
 INLINE void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
                      const constants *c, v128_t sum[PAIR_GROUPS][2][2]);
 
-INLINE bool is_alone(bq_tile_shape s, size_t tokens) { return tokens == 2 && !bq_is_small(s); }
+INLINE bool is_single_pair(bq_tile_shape s, size_t tokens) { return tokens == 2 && !bq_is_sub4(s); }
 
-/* 32 k of each tile, or `part` of them, times the pair. */
+/* Adds the products of 32 k of each tile, or of `part` of them, with the pair. */
 INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint32_t k,
-                     const uint8_t *q, const numbers *of, const matmul_constants *c,
+                     const uint8_t *q, const super_scales *super, const matmul_constants *c,
                      v128_t acc[PAIR_GROUPS][2][2]) {
   v128_t sum[PAIR_GROUPS][2][2];
   const uint8_t *w[PAIR_GROUPS], *sums = q + 2 * PANEL_Q + 8;
@@ -32,24 +32,24 @@ INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint
   }
   dot_pair(s, part, w, q, &c->dot, sum);
   UNROLL for (int g = 0; g < PAIR_GROUPS; g++) {
-    const numbers n = numbers_at(s, tile[g], k + (part == HIGH ? 16 : 0), &of[g], c);
+    const super_scales n = block_scales_at(s, tile[g], k + (part == HIGH ? 16 : 0), &super[g], c);
     UNROLL for (int t = 0; t < 2; t++)
       add_token(s, part, sums + 4 * t, sum[g][t], &n, c, acc[g][t]);
   }
 }
 
-/* to[g][t] = groups of 8 rows, their tiles `gap` bytes apart, times a pair. */
-INLINE void multiply_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, size_t cols,
+/* to[g][t] = PAIR_GROUPS groups of 8 rows, whose tiles lie `gap` bytes apart, times a pair. */
+INLINE void gemm_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, size_t cols,
                           const uint8_t *panel, v128_t (*to)[2][2]) {
   const matmul_constants c = {prepare(), simd_f16_prepare()};
   v128_t acc[PAIR_GROUPS][2][2];
-  numbers n[PAIR_GROUPS];
+  super_scales n[PAIR_GROUPS];
   memset(acc, 0, sizeof acc);
-  for (size_t left = blocks_of_row(s, cols); left; tiles += bq_tile_size(s)) {
+  for (size_t left = row_blocks(s, cols); left; tiles += bq_tile_size(s)) {
     const uint8_t *const tile[] = {tiles, tiles + gap};
     const size_t blocks = left < s.step / 32 ? left : s.step / 32;
     if (s.scale_bytes == 1)
-      UNROLL for (int g = 0; g < PAIR_GROUPS; g++) load_numbers(s, tile[g], &c, &n[g]);
+      UNROLL for (int g = 0; g < PAIR_GROUPS; g++) load_super_scales(s, tile[g], &c, &n[g]);
     KEEP_LOOP for (uint32_t k = 0; k < blocks * 32; k += 32, panel += 2 * PANEL_TOKEN) {
       add_pair(s, s.block == 16 ? LOW : ALL, tile, k, panel, n, &c, acc);
       if (s.block == 16) add_pair(s, HIGH, tile, k, panel, n, &c, acc);
@@ -59,9 +59,9 @@ INLINE void multiply_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, siz
   memcpy(to, acc, sizeof acc);
 }
 
-/* Groups at once lie half of all apart: hardware reads ahead in long streams only. A last one that
- * is left is multiplied beside itself. */
-static __attribute__((noinline)) void matmul_pair(pair_fn *multiply, size_t group,
+/* The groups of a pass lie half of the rows apart: hardware prefetches only long streams. A last
+ * odd group is computed in both places. */
+static __attribute__((noinline)) void matmul_pair(gemm_pair_fn *gemm, size_t group,
                                                   const bq_matrix *m, const bq_batch *a,
                                                   size_t row0, size_t row1, float *y,
                                                   size_t y_stride) {
@@ -70,19 +70,19 @@ static __attribute__((noinline)) void matmul_pair(pair_fn *multiply, size_t grou
   for (size_t row = row0, gap = run; row < row1; row += BQ_TILE_ROWS) {
     if (row == row0 + run) row += (PAIR_GROUPS - 1) * run, gap = 0;
     if (row == row1) return;
-    multiply(m->data + row / BQ_TILE_ROWS * group, gap / BQ_TILE_ROWS * group, m->cols, a->panel,
+    gemm(m->data + row / BQ_TILE_ROWS * group, gap / BQ_TILE_ROWS * group, m->cols, a->panel,
              acc);
     store_tokens(y + row, y_stride, a->tokens, acc[0], row1 - row);
     if (gap) store_tokens(y + row + gap, y_stride, a->tokens, acc[1], row1 - row - gap);
   }
 }
 
-#define PAIR_OF(name) pair_##name
+#define PAIR_OF(name) gemm_pair_##name
 #define PAIR_FN(name, ...)                                                                         \
-  static __attribute__((noinline)) void pair_##name(const uint8_t *tiles, size_t gap, size_t cols, \
+  static __attribute__((noinline)) void gemm_pair_##name(const uint8_t *tiles, size_t gap, size_t cols, \
                                                     const uint8_t *panel, v128_t(*to)[2][2]) {     \
-    if (is_alone(BQ_TILE_SHAPE(__VA_ARGS__), 2))                                                   \
-      multiply_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, to);                      \
+    if (is_single_pair(BQ_TILE_SHAPE(__VA_ARGS__), 2))                                                   \
+      gemm_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, to);                      \
   }
 
 #endif

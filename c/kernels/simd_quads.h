@@ -1,46 +1,50 @@
-/* What tables of relaxed dots share: activations as signed bytes, weights below 128 as the operand
- * of 7 bits. Nibbles are 0...15 and meet activations of at most 127: sums of two products are at
- * most 3,810. Bytes are at most 128 in size and meet *sizes* of activations, 0...127: sums of two
- * are at most 32,512. So no sum of two is ever saturated, which is all in that engines may differ.
+/* The part that both tables of relaxed dots share: activations are signed bytes, weights below 128
+ * are the 7-bit operand. Nibbles are 0...15 and meet activations of at most 127: sums of two
+ * products are at most 3,810. Bytes are at most 128 in magnitude and meet magnitudes of
+ * activations, 0...127: sums of two products are at most 32,512. So no sum of two products ever
+ * saturates, the only case in which engines may differ.
  *
- * The file that includes this says, before: enum { PANEL_MORE, OWN_CONSTANT }, bytes of a token in
- * a block behind its scales (PANEL_SIZES and its own), and a word of which `own` of the constants
- * is made; QUADS, how to loop over four quads of a batch; SLOW_SUMS, whether adding to a sum takes
- * long. Then
+ * The including file defines, before the #include: enum { PANEL_EXTRA, TABLE_CONSTANT }, the bytes
+ * of a token in a block after its scales (PANEL_MAGNITUDES and its own) and a word that becomes the
+ * constant `own`; QUAD_LOOP, how to compile the loop over four quads of a batch; SPLIT_SUMS, 1
+ * where adding to a sum has a long latency. After it:
  *   void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
  *       a quad of one token times unsigned weights below 128 of four rows: four sums
  *   void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum);
- *       the same for weights below 16, with sums as start_of and float_of have those of 4 bits
- * and the rest of what simd_tiles.h asks for (all inlined). */
+ *       the same for weights below 16, with sums as initial_sum and sum_to_f32 define them for 4
+ *       bits
+ * and the other functions that simd_tiles.h asks for (all inlined). */
 #ifndef BQ_KERNELS_SIMD_QUADS_H
 #define BQ_KERNELS_SIMD_QUADS_H
 
 #include "kernels/simd.h"
 
-/* Quads are four signed bytes in the order of k: quad j of 8. Behind a block, in the same order,
- * are the sizes of its activations, then the flips of bytes that meet them (dot_signed). */
-enum { PANEL_Q = 32, PANEL_SIZES = 64 };
+/* A quad is four signed bytes in the order of k: quad j of 8. After a block's scales follow, in the
+ * same order, the magnitudes of its activations and the sign masks for weight bytes that meet them
+ * (dot_signed). */
+enum { PANEL_Q = 32, PANEL_MAGNITUDES = 64 };
 
-/* Sums start from the bits of a float: as floats they are that much too large, and a subtraction
- * goes where a conversion would be in the way of dots. Sums are far below 2^22 in size. */
+/* Integer sums are biased by 0x4b400000 (1.5 * 2^23 as f32). Reinterpreting them as f32 and
+ * subtracting the bias replaces the i32-to-f32 conversion, which competes with the dot products for
+ * a port. Sums are far below 2^22 in magnitude. */
 #define FLOAT_START 0x1.8p23f
 enum { SUM_UNIT = 1, SUM_START = 0x4b400000 };
 
-/* `own` is the table's. */
+/* `own` is the including table's TABLE_CONSTANT. */
 typedef struct constants {
   v128_t nibble, own;
-  v128_t three, six, seven, four; /* bits of each byte */
+  v128_t three, six, seven, four; /* masks of each byte */
 } constants;
 
-#define PAIRS_ALONE
+#define HAS_PAIR_KERNEL
 #include "kernels/attend.h"
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
 
 INLINE constants prepare(void) {
-  SIMD_CONSTANTS(numbers, 0x0f0f0f0f, OWN_CONSTANT, 0x03030303, 0x06060606, 0x07070707,
+  SIMD_CONSTANTS(super_scales, 0x0f0f0f0f, TABLE_CONSTANT, 0x03030303, 0x06060606, 0x07070707,
                  0x04040404);
-  const uint32_t *n = simd_hide(numbers);
+  const uint32_t *n = simd_hide(super_scales);
   return (constants){wasm_v128_load32_splat(n),     wasm_v128_load32_splat(n + 1),
                      wasm_v128_load32_splat(n + 2), wasm_v128_load32_splat(n + 3),
                      wasm_v128_load32_splat(n + 4), wasm_v128_load32_splat(n + 5)};
@@ -49,15 +53,15 @@ INLINE constants prepare(void) {
 INLINE void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
 INLINE void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum);
 
-INLINE v128_t float_of_i32(v128_t sum) {
+INLINE v128_t sum_to_f32_i32(v128_t sum) {
   return wasm_f32x4_sub(sum, wasm_f32x4_const_splat(FLOAT_START));
 }
 
-INLINE v128_t start_of_i32(int bits, int part, int T, const uint8_t *sums) {
+INLINE v128_t initial_sum_i32(int bits, int part, int T, const uint8_t *sums) {
   const uint8_t *low_at = sums + 4 * T, *negative = low_at + 4 * T;
   if (bits == 8) return wasm_v128_load32_splat(negative);
   const v128_t none = wasm_i32x4_const_splat(SUM_START);
-  v128_t start = wasm_v128_load32_splat(part == LOW ? low_at : sums); /* for 8 too much */
+  v128_t start = wasm_v128_load32_splat(part == LOW ? low_at : sums); /* zero point 8 */
   if (part == LOW) return wasm_i32x4_add(none, wasm_i32x4_shl(start, bits - 4));
   if (part == HIGH) start = wasm_i32x4_sub(start, wasm_v128_load32_splat(low_at));
   if (bits == 4) return start;
@@ -69,9 +73,9 @@ INLINE v128_t high_nibbles(v128_t w, const constants *c) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
 }
 
-/* Loads stand outside the inner loop, since none is moved across a pin. */
+/* Loads stand outside the inner loop, because none moves across a simd_pin. */
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
-                        const constants *c, v128_t sum[MOST][2]) {
+                        const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
     UNROLL for (int g = 0; g < G; g++) {
@@ -100,14 +104,15 @@ INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1
 
 INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *const *q,
                              const constants *c, v128_t (*sum)[2]) {
-  QUADS for (int j = 0; j < 4; j++) {
+  QUAD_LOOP for (int j = 0; j < 4; j++) {
     const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
     if (part & LOW) dot_quad(P, q, j, low_nibbles(w0, c), low_nibbles(w1, c), c, sum);
     if (part & HIGH) dot_quad(P, q, 4 + j, high_nibbles(w0, c), high_nibbles(w1, c), c, sum);
   }
 }
 
-/* A quad of each of two tokens, the first's at q, times what is taken of 32 bytes of each group. */
+/* A quad of each of two tokens, the first at q, times the low or high nibbles of 32 bytes of each
+ * group. */
 INLINE void dot_quad_of_pair(const uint8_t *q, int take, const uint8_t *const *w,
                              const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
   const v128_t a[] = {wasm_v128_load32_splat(q), wasm_v128_load32_splat(q + 4)};
@@ -118,7 +123,7 @@ INLINE void dot_quad_of_pair(const uint8_t *q, int take, const uint8_t *const *w
   }
 }
 
-/* Weights are read again for their high nibbles: registers are for sums. */
+/* Weights are loaded again for their high nibbles: registers are needed for sums. */
 INLINE void dot_nibbles_of_pair(int part, const uint8_t *const *w, const uint8_t *q,
                                 const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
   KEEP_LOOP for (int j = 0; j < 4; j++) {
@@ -131,22 +136,23 @@ INLINE void dot_nibbles_of_pair(int part, const uint8_t *const *w, const uint8_t
   }
 }
 
-/* Small weights, and what they are multiples of, from bits `at` on. */
+/* Sub-4-bit weights (times bq_sub4_unit) from bit `at` on. */
 INLINE v128_t field(bq_tile_shape s, v128_t w, int at, const constants *c) {
-  const v128_t mask = s.bits == 3 ? c->seven : bq_small_unit(s) == 2 ? c->six : c->three;
-  const int shift = at + 1 - bq_small_unit(s);
+  const v128_t mask = s.bits == 3 ? c->seven : bq_sub4_unit(s) == 2 ? c->six : c->three;
+  const int shift = at + 1 - bq_sub4_unit(s);
   if (shift) w = shift < 0 ? wasm_i16x8_shl(w, -shift) : wasm_u16x8_shr(w, shift);
   return wasm_v128_and(w, mask);
 }
 
-/* The fourth of three bits, whose upper one is bit `at` of `upper`. */
-INLINE v128_t fourth(v128_t lower, v128_t upper, int at, const constants *c) {
+/* The fourth weight of a 3-bit triple of bytes: its lower two bits are bits 6-7 of `lower`, its
+ * upper bit is bit `at` of `upper`. */
+INLINE v128_t join_split_weights(v128_t lower, v128_t upper, int at, const constants *c) {
   return wasm_v128_or(wasm_v128_and(wasm_u16x8_shr(lower, 6), c->three),
                       wasm_v128_and(wasm_u16x8_shr(upper, at - 2), c->four));
 }
 
-INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MOST][2]) {
+INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
     const int from = s.bits == 3 ? 0 : j % 2 * 4;
@@ -156,8 +162,8 @@ INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uin
         const uint8_t *at = w[g] + 16 * h;
         if (s.bits == 3 && j == 3) {
           const v128_t upper = wasm_v128_load(at + 64);
-          a[h] = fourth(wasm_v128_load(at), upper, 6, c);
-          b[h] = fourth(wasm_v128_load(at + 32), upper, 7, c);
+          a[h] = join_split_weights(wasm_v128_load(at), upper, 6, c);
+          b[h] = join_split_weights(wasm_v128_load(at + 32), upper, 7, c);
           continue;
         }
         const v128_t v = wasm_v128_load(at + 32 * (s.bits == 3 ? j : j / 2));
@@ -172,11 +178,12 @@ INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uin
   }
 }
 
-/* A pair has few sums: where a CPU is slow to add to one, its second half has sums of its own. */
-INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+/* A single pair has few sums: where adding to one has a long latency, the second half of the block
+ * gets sums of its own. */
+INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]) {
   v128_t more[2][2] = {{simd_zero(), simd_zero()}, {simd_zero(), simd_zero()}};
-  v128_t(*const high)[2] = P == 1 && SLOW_SUMS ? more : sum;
+  v128_t(*const high)[2] = P == 1 && SPLIT_SUMS ? more : sum;
   if (s.bits != 3) {
     KEEP_LOOP for (int j = 0; j < 4; j += 2, w += 32) {
       const v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
@@ -192,19 +199,19 @@ INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint
       dot_quad(P, q, j + 4, field(s, w0, 3, c), field(s, w1, 3, c), c, high);
     }
     const v128_t u0 = wasm_v128_load(w + 64), u1 = wasm_v128_load(w + 80);
-    dot_quad(P, q, 3, fourth(wasm_v128_load(w), u0, 6, c),
-             fourth(wasm_v128_load(w + 16), u1, 6, c), c, sum);
-    dot_quad(P, q, 7, fourth(wasm_v128_load(w + 32), u0, 7, c),
-             fourth(wasm_v128_load(w + 48), u1, 7, c), c, high);
+    dot_quad(P, q, 3, join_split_weights(wasm_v128_load(w), u0, 6, c),
+             join_split_weights(wasm_v128_load(w + 16), u1, 6, c), c, sum);
+    dot_quad(P, q, 7, join_split_weights(wasm_v128_load(w + 32), u0, 7, c),
+             join_split_weights(wasm_v128_load(w + 48), u1, 7, c), c, high);
   }
   if (high == sum) return;
   UNROLL for (int i = 0; i < 4; i++)
     sum[i / 2][i % 2] = wasm_i32x4_add(sum[i / 2][i % 2], more[i / 2][i % 2]);
 }
 
-/* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flipping the bits of the weights that
- * meet a negative activation leaves the sum of those |a| to be added: the offset. Each flip makes
- * signed bytes of w + 128, too. */
+/* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flip the bits of weights that meet a
+ * negative activation, and add the sum of those |a| (part of the initial sum). The mask also turns
+ * w + 128 into signed bytes. */
 typedef struct signed_quad {
   v128_t size, flip;
 } signed_quad;
@@ -219,7 +226,7 @@ INLINE void dot_signed(signed_quad a, v128_t w, const constants *c, v128_t *sum)
   dot(wasm_v128_xor(w, a.flip), a.size, c, sum);
 }
 
-INLINE void put_sizes(uint8_t *more, size_t bytes, const uint8_t *quads) {
+INLINE void put_magnitudes(uint8_t *more, size_t bytes, const uint8_t *quads) {
   for (size_t i = 0; i < bytes; i += 16) {
     const v128_t a = wasm_v128_load(quads + i);
     const v128_t negative = wasm_i8x16_shr(a, 7);
@@ -229,7 +236,7 @@ INLINE void put_sizes(uint8_t *more, size_t bytes, const uint8_t *quads) {
 }
 
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MOST][2]) {
+                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = part & LOW ? 0 : 4; j < (part & HIGH ? 8 : 4); j++) {
     const v128_t a = wasm_v128_load32_splat(q + 4 * j);
     const signed_quad s = signed_quad_at(q, 1, 0, j);
@@ -278,7 +285,7 @@ INLINE void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const u
   UNROLL for (int g = 0; g < PAIR_GROUPS; g++) dot_pairs((int)s.bits, 1, part, w[g], &q, c, sum[g]);
 }
 
-INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
+INLINE void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {
   quads[0] = low;
   quads[1] = high;
 }

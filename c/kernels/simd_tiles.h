@@ -1,50 +1,55 @@
 /* Matmuls over tiled weights, written once for the simd128 and relaxed tables. Rows lie in the
- * lanes: one 16-byte load holds weights of each of 4 rows, activations are splatted, and nothing is
- * ever summed across lanes.
+ * lanes: one 16-byte load holds weights of 4 rows, activations are splatted, and nothing is ever
+ * summed across lanes.
  *
- * One token takes weights out of the tiles, several groups of 8 rows at once, which share the loads
- * of activations. Of more tokens four are taken at once, or a *pair*: weights of a group, read one
- * behind the other, meet all tokens of a batch before the next ones are read.
+ * One token (GEMV) computes several groups of 8 rows at once, which share the loads of activations.
+ * Several tokens (GEMM) are computed four at a time, or as a *pair*: the weights of one group of
+ * rows, in order, are multiplied with all tokens of a batch before the next ones are loaded.
  *
- * A panel holds pairs. One token alone, also behind 8 or 16..., is no pair; any other that is left
- * is one with itself. With T tokens (2 or 1) each is
- * [blocks of 32 k][T * PANEL_TOKEN] bytes, the blocks rounded up to an even number since a tile may
- * cover 64 k. A block is T * PANEL_Q bytes of activations in *quads* of 4 bytes, one per token next
- * to each other; then [T] f32 scales, in units of 1 / SUM_UNIT; then of the activations as
- * integers, in SUM_UNIT, [T] i32 each: what dots of nibbles that are 8 too much start from,
- * SUM_START - 8 * (sum over all); -8 * (sum over k 0...15); SUM_START - (sum over those that are
- * negative). Then what minima multiply, [T] f32 each: sums times the scale, over all, k 0...15,
- * k 16...31. So a block's sums cost its dots nothing. Then T * PANEL_MORE bytes of the table's own.
+ * A panel holds pairs of tokens. A last token that follows a multiple of 8 is stored alone; any
+ * other odd one is paired with itself. With T tokens (2 or 1) a panel entry is [blocks of 32 k][T *
+ * PANEL_TOKEN] bytes; the number of blocks is even, since a tile may cover 64 k. A block holds
+ *   T * PANEL_Q bytes of activations, in *quads* of 4 bytes, those of the tokens alternating
+ *   [T] f32 scales, in units of 1 / SUM_UNIT
+ *   [T] i32 initial sums for nibbles with zero point 8: SUM_START - 8 * (sum over all k)
+ *   [T] i32 -8 * (sum over k 0...15)
+ *   [T] i32 SUM_START - (sum over negative activations)
+ *   [T] f32 factors of minimums: scale * (sum over all k); then over k 0...15; over k 16...31
+ *   T * PANEL_EXTRA bytes that the table defines
+ * The i32 sums are over activations as integers, in units of SUM_UNIT. So zero points and minimums
+ * cost the inner loop nothing.
  *
- * The file that includes this says how quads look and multiply (all inlined):
- *   enum { PANEL_Q, PANEL_MORE, SUM_UNIT, SUM_START }
- *                                          bytes of activations per token and block, and behind
- *                                          them; what one counts in the sums of dots, a power of
- *                                          2; the bits that they start from
- *   typedef ... constants;  constants prepare(void);    made once per matmul
- *   int streams(bq_tile_shape s);    groups that are taken at once for one token, at most MOST
- *   void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
- *   void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);    what a block ends with, of
- *                                          all of its quads
- *   v128_t float_of(int bits, int T, v128_t sum, const constants *c);    as f32, of weights of so
- *                                          many bits and one token or one of a pair
- *   v128_t start_of_none(int bits);            0
+ * The including file defines the quads and their products (all inlined):
+ *   enum { PANEL_Q, PANEL_EXTRA, SUM_UNIT, SUM_START }
+ *       bytes of activations, and of extra data, per token and block; how often a product counts in
+ *       a sum, a power of 2; the bit pattern of a sum of 0
+ *   typedef ... constants;  constants load_constants(void);
+ *       vectors that are loaded once per matmul
+ *   int unrolled_groups(bq_tile_shape s);
+ *       groups of rows computed at once for one token, at most MAX_GROUPS
+ *   void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
+ *   void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads);
+ *       writes a block's extra data, from all of its quads
+ *   v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c);
+ *       converts a sum over weights of `bits` bits, of one token (T = 1) or of a pair (T = 2)
+ *   v128_t initial_sum_zero(int bits);
+ *   v128_t initial_sum(int bits, int part, int T, const uint8_t *sums);
+ *   v128_t initial_sum_sub4(int zero, int T, const uint8_t *sums);
+ *       initial sums for types with a minimum; with zero point 8, 64 or 128; with zero point `zero`
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
- *                    const constants *c, v128_t sum[MOST][2]);
+ *                    const constants *c, v128_t sum[MAX_GROUPS][2]);
  *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
- *                  const constants *c, v128_t sum[MOST][2]);
- *   void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
- *                  const constants *c, v128_t sum[MOST][2]);    all of a block
- *   void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
- *                        const constants *c, v128_t (*sum)[2]);
- *   v128_t start_of(int bits, int part, int T, const uint8_t *sums);    of one of T tokens
- *   v128_t start_of_small(int zero, int T, const uint8_t *sums);    of weights of so much too much
+ *                  const constants *c, v128_t sum[MAX_GROUPS][2]);
+ *   void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+ *                 const constants *c, v128_t sum[MAX_GROUPS][2]);
+ *       one token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g];
+ *       q is a panel block
  *   void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
  *                  const constants *c, v128_t (*sum)[2]);
- * One token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g]; q is
- * a panel block. Pairs: sum[t][h] += products of token t of 2 * P with rows 4h... of a group; q[p]
- * is a block of pair p. Both start at start_of, which takes back what tiles add to each signed
- * weight (8, 64 or 128); at start_of_none, where there are minima. */
+ *   void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+ *                       const constants *c, v128_t (*sum)[2]);
+ *       pairs: sum[t][h] += products of token t of 2 * P with rows 4h...4h+3 of one group; q[p] is
+ *       a panel block of pair p */
 #ifndef BQ_KERNELS_SIMD_TILES_H
 #define BQ_KERNELS_SIMD_TILES_H
 
@@ -52,29 +57,30 @@
 #include "kernels/simd.h"
 #include "core/tile.h"
 
-/* The k of 32 that a dot covers: 0...15, 16...31, all. */
+/* Which k of a block of 32 a dot covers: 0...15, 16...31, or all. */
 enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH };
-enum { MOST = 8 };                   /* groups of one token at once */
-enum { MOST_PAIRS = 2 };             /* at once: their sums are half of the registers */
-enum { PANEL_SUMS = 28 };            /* bytes of a scale and of sums, per token and block */
-enum { PANEL_TOKEN = PANEL_Q + PANEL_SUMS + PANEL_MORE }; /* all bytes of these */
+enum { MAX_GROUPS = 8 };                   /* groups of rows computed at once for one token */
+enum { MAX_PAIRS = 2 };             /* pairs computed at once; their sums take half of the registers
+                                       */
+enum { PANEL_SUMS = 28 };            /* bytes of scale and sums, per token and block */
+enum { PANEL_TOKEN = PANEL_Q + PANEL_SUMS + PANEL_EXTRA }; /* all bytes per token and block */
 
 INLINE constants prepare(void);
-INLINE int streams(bq_tile_shape s);
-INLINE void quads_of(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
-INLINE void put_more(uint8_t *more, size_t bytes, const uint8_t *quads);
-INLINE v128_t float_of(int bits, int T, v128_t sum, const constants *c);
-INLINE v128_t start_of_none(int bits);
-INLINE v128_t start_of_small(int zero, int T, const uint8_t *sums);
+INLINE int unrolled_groups(bq_tile_shape s);
+INLINE void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
+INLINE void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads);
+INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c);
+INLINE v128_t initial_sum_zero(int bits);
+INLINE v128_t initial_sum_sub4(int zero, int T, const uint8_t *sums);
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
-                        const constants *c, v128_t sum[MOST][2]);
+                        const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MOST][2]);
-INLINE void dot_small(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MOST][2]);
-INLINE void dot_small_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]);
+INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]);
+INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]);
-INLINE v128_t start_of(int bits, int part, int T, const uint8_t *sums);
+INLINE v128_t initial_sum(int bits, int part, int T, const uint8_t *sums);
 INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
                       const constants *c, v128_t (*sum)[2]);
 
@@ -84,17 +90,17 @@ INLINE size_t panel_size(size_t k, size_t tokens) {
   return panel_blocks(k) * (tokens + (tokens % 2 && tokens % BQ_PANEL_TOKENS != 1)) * PANEL_TOKEN;
 }
 
-/* `zero` times, which is 1 or 3, what sums of weights that are 1 too much start from. `sums` has 8
- * times that. */
-INLINE v128_t start_of_small_i32(int zero, int T, const uint8_t *sums) {
+/* Initial sum for weights stored with zero point `zero` (1 or 3): SUM_START - zero * (sum of
+ * activations). `sums` stores SUM_START - 8 * (sum of activations). */
+INLINE v128_t initial_sum_sub4_i32(int zero, int T, const uint8_t *sums) {
   (void)T;
   const v128_t none = wasm_i32x4_const_splat(SUM_START);
   const v128_t one = wasm_i32x4_shr(wasm_i32x4_sub(wasm_v128_load32_splat(sums), none), 3);
   return wasm_i32x4_add(none, zero == 1 ? one : wasm_i32x4_add(one, wasm_i32x4_shl(one, 1)));
 }
 
-/* Of 32 k each that count. */
-INLINE size_t blocks_of_row(bq_tile_shape s, size_t cols) {
+/* Number of blocks of 32 columns in a row, without padding of tiles or panel. */
+INLINE size_t row_blocks(bq_tile_shape s, size_t cols) {
   const size_t all = bq_tiles_per_row(s, cols) * (s.step / 32);
   return all < panel_blocks(cols) ? all : panel_blocks(cols);
 }
@@ -104,28 +110,29 @@ typedef struct matmul_constants {
   simd_f16_constants f16;
 } matmul_constants;
 
-/* 8 scales or minima of `bytes` bytes each; factors are those of `numbers`. */
-INLINE void load_scales(uint32_t bytes, const uint8_t *p, const v128_t numbers[2],
+/* Loads 8 scales or minimums of `bytes` bytes each. 1-byte ones are sub-block scales: multipliers
+ * of the super-block scales in `super`. */
+INLINE void load_scales(uint32_t bytes, const uint8_t *p, const v128_t super[2],
                         const matmul_constants *c, v128_t to[2]) {
   if (bytes == 1) {
     const v128_t factors = wasm_i16x8_load8x8(p);
     const v128_t low = wasm_i32x4_extend_low_i16x8(factors);
     const v128_t high = wasm_i32x4_extend_high_i16x8(factors);
-    to[0] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), numbers[0]);
-    to[1] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), numbers[1]);
+    to[0] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(low), super[0]);
+    to[1] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(high), super[1]);
     return;
   }
   UNROLL for (int h = 0; h < 2; h++)
     to[h] = bytes == 2 ? simd_load_f16_finite(p + 8 * h, &c->f16) : wasm_v128_load(p + 16 * h);
 }
 
-/* What factors of a tile multiply: of scales, of minima. */
-typedef struct numbers {
+/* Super-block scales (K-quants): one f32 per row for scales, one for minimums. */
+typedef struct super_scales {
   v128_t scale[2], min[2];
-} numbers;
+} super_scales;
 
-INLINE void load_numbers(bq_tile_shape s, const uint8_t *tile, const matmul_constants *c,
-                         numbers *to) {
+INLINE void load_super_scales(bq_tile_shape s, const uint8_t *tile, const matmul_constants *c,
+                         super_scales *to) {
   load_scales(2, tile, NULL, c, to->scale);
   if (s.min_bytes) load_scales(2, tile + 2 * BQ_TILE_ROWS, NULL, c, to->min);
 }
@@ -133,55 +140,55 @@ INLINE void load_numbers(bq_tile_shape s, const uint8_t *tile, const matmul_cons
 /* acc + (float(sum) * a_scale) * w_scale */
 INLINE v128_t add_scaled(int bits, int T, v128_t acc, v128_t sum, v128_t a_scale, v128_t w_scale,
                          const constants *c) {
-  v128_t dot = wasm_f32x4_mul(float_of(bits, T, sum, c), a_scale);
+  v128_t dot = wasm_f32x4_mul(sum_to_f32(bits, T, sum, c), a_scale);
   return wasm_f32x4_add(acc, wasm_f32x4_mul(dot, w_scale));
 }
 
-/* What dots of these weights, or of `part` of 32, start from. */
+/* The initial sum of dots over a block, or over `part` of it. */
 INLINE v128_t start(bq_tile_shape s, int part, int T, const uint8_t *sums) {
-  if (s.min_bytes) return start_of_none((int)s.bits);
-  if (bq_is_small(s)) return start_of_small(bq_tile_zero(s), T, sums);
-  return start_of((int)s.bits, part, T, sums);
+  if (s.min_bytes) return initial_sum_zero((int)s.bits);
+  if (bq_is_sub4(s)) return initial_sum_sub4(bq_tile_zero_point(s), T, sums);
+  return initial_sum((int)s.bits, part, T, sums);
 }
 
-/* What minima of `part` multiply, each of four lanes; `sums` as the panel has those of one of T
- * tokens. */
-INLINE v128_t scaled_sum(int part, int T, const uint8_t *sums) {
+/* The factor of minimums, splatted: the scaled sum of the activations of `part`. `sums` points to
+ * the panel's sums of one of T tokens. */
+INLINE v128_t min_factor(int part, int T, const uint8_t *sums) {
   return wasm_v128_load32_splat(sums + (part == ALL ? 12 : part == LOW ? 16 : 20) * T);
 }
 
-/* Rare: a call keeps it out of every loop's code. */
-static __attribute__((noinline)) void store_some(float *y, v128_t low, v128_t high, size_t rows) {
+/* Not inlined, because only the last rows of a matrix need it. */
+static __attribute__((noinline)) void store_partial_rows(float *y, v128_t low, v128_t high, size_t rows) {
   simd_store_part(y, low, rows < 4 ? rows : 4);
   if (rows > 4) simd_store_part(y + 4, high, rows - 4);
 }
 
-/* `rows` (at least 1) or 8, whatever is less. */
+/* Stores min(rows, 8) results; rows >= 1. */
 INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
   if (rows >= BQ_TILE_ROWS) {
     wasm_v128_store(y, acc[0]);
     wasm_v128_store(y + 4, acc[1]);
   } else {
-    store_some(y, acc[0], acc[1], rows);
+    store_partial_rows(y, acc[0], acc[1], rows);
   }
 }
 
 /* --- one token -------------------------------------------------------------------------------- */
 
-/* 32 k of G tiles, or `part` of them: weights `at` bytes into each, the scales and minima they
- * belong to `scales` and `mins` bytes. */
+/* Adds 32 k of G tiles, or `part` of them. The weights lie `at` bytes into each tile, their scales
+ * and minimums `scales` and `mins` bytes. */
 INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *tile, uint32_t scales,
-                      uint32_t mins, uint32_t at, const uint8_t *q, const numbers *n,
+                      uint32_t mins, uint32_t at, const uint8_t *q, const super_scales *n,
                       const matmul_constants *c, v128_t acc[][2]) {
-  v128_t sum[MOST][2], w_scale[2], w_min[2];
-  const uint8_t *w[MOST], *sums = q + PANEL_Q + 4;
+  v128_t sum[MAX_GROUPS][2], w_scale[2], w_min[2];
+  const uint8_t *w[MAX_GROUPS], *sums = q + PANEL_Q + 4;
   const v128_t from = start(s, part, 1, sums);
   UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = from;
-  if (bq_is_small(s)) dot_small(s, G, w, q, &c->dot, sum);
+  if (bq_is_sub4(s)) dot_sub4(s, G, w, q, &c->dot, sum);
   else if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
   else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
   const v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
-  const v128_t a_sum = s.min_bytes ? scaled_sum(part, 1, sums) : simd_zero();
+  const v128_t a_sum = s.min_bytes ? min_factor(part, 1, sums) : simd_zero();
   UNROLL for (int g = 0; g < G; g++) {
     load_scales(s.scale_bytes, tile[g] + scales, n[g].scale, c, w_scale);
     if (s.min_bytes) load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_min);
@@ -192,9 +199,9 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
   }
 }
 
-/* 32 k of G tiles, those from k on. */
-INLINE void add_run(bq_tile_shape s, int G, const uint8_t *const *tile, uint32_t k,
-                    const uint8_t *q, const numbers *n, const matmul_constants *c,
+/* Adds 32 k of G tiles, from k on. */
+INLINE void add_32(bq_tile_shape s, int G, const uint8_t *const *tile, uint32_t k,
+                    const uint8_t *q, const super_scales *n, const matmul_constants *c,
                     v128_t acc[][2]) {
   const uint32_t w = bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
   const uint32_t scales = bq_tile_scale_at(s, 0, k), mins = bq_tile_min_at(s, 0, k);
@@ -207,37 +214,37 @@ INLINE void add_run(bq_tile_shape s, int G, const uint8_t *const *tile, uint32_t
             mins + BQ_TILE_ROWS * s.min_bytes, w, q, n, c, acc);
 }
 
-/* G tiles, of which `left` of the blocks of 32 k and those behind it count. */
+/* Adds G whole tiles; `left` blocks of 32 k remain in the row, from these tiles on. */
 INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, size_t left,
                       const uint8_t *q, const matmul_constants *c, v128_t acc[][2]) {
-  numbers n[MOST];
+  super_scales n[MAX_GROUPS];
   if (s.scale_bytes == 1) {
-    UNROLL for (int g = 0; g < G; g++) load_numbers(s, tile[g], c, &n[g]);
+    UNROLL for (int g = 0; g < G; g++) load_super_scales(s, tile[g], c, &n[g]);
     const uint32_t end = left < s.step / 32 ? (uint32_t)left * 32 : s.step;
     KEEP_LOOP for (uint32_t k = 0; k < end; k += 32, q += PANEL_TOKEN)
-      add_run(s, G, tile, k, q, n, c, acc);
+      add_32(s, G, tile, k, q, n, c, acc);
     return;
   }
   KEEP_LOOP for (uint32_t k = 0; k < s.step; k += 32, q += PANEL_TOKEN)
-    add_run(s, G, tile, k, q, n, c, acc);
+    add_32(s, G, tile, k, q, n, c, acc);
 }
 
-/* Where results go: `rows` of the 8 of each group of rows, of the first `n` groups (all or 1;
- * several are whole), each `gap` floats behind the one before. */
+/* Where results go: the first `rows` of a group's 8 rows, for the first `n` groups (all, or 1;
+ * several are always whole), `gap` floats apart. */
 typedef struct output {
   float *y;
   size_t rows, n, gap;
 } output;
 
-/* G groups of 8 rows, their tiles `gap` bytes apart. */
-INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t cols,
+/* Computes G groups of 8 rows for one token; their tiles lie `gap` bytes apart. */
+INLINE void gemv_groups(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t cols,
                      const uint8_t *panel, const matmul_constants *c, output out) {
   const size_t n_tiles = bq_tiles_per_row(s, cols), blocks = panel_blocks(cols);
-  v128_t acc[MOST][2];
+  v128_t acc[MAX_GROUPS][2];
   UNROLL for (int g = 0; g < G; g++)
     acc[g][0] = acc[g][1] = simd_zero();
   for (size_t i = 0; i < n_tiles; i++) {
-    const uint8_t *tile[MOST];
+    const uint8_t *tile[MAX_GROUPS];
     UNROLL for (int g = 0; g < G; g++) tile[g] = tiles + (size_t)g * gap;
     add_tiles(s, G, tile, blocks - i * (s.step / 32), panel, c, acc);
     tiles += bq_tile_size(s);
@@ -248,15 +255,15 @@ INLINE void multiply(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, s
       store_rows(out.y + (size_t)g * out.gap, acc[g], g > 0 ? BQ_TILE_ROWS : out.rows);
 }
 
-/* Rows that one token meets: y[rows]. Each weight is needed once then, and mostly comes from
- * memory. Several streams far apart arrive faster than one: hardware reads each ahead on its own,
- * but none beyond the 4 KB that it is in; and groups share what is done to activations. So the
- * groups of 8 rows are cut into as many runs as there are streams, and a pass takes one of each. If
- * some are left, one more pass takes the last of all, several of them again. Too few for that, or
- * less than 8 rows: a group alone, in all streams. */
-INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const uint8_t *panel,
+/* GEMV: y[rows] for one token. Each weight is used once and mostly comes from memory. Several
+ * distant streams arrive faster than one, because hardware prefetches each of them (within its 4 KB
+ * page), and groups share the work on activations. So the groups of 8 rows are divided into as many
+ * runs as are unrolled, and each pass takes one group of each run. Remaining groups are computed by
+ * one more pass over the last ones, some of which are computed twice. Too few groups, or a partial
+ * one, are computed alone, as all unrolled groups. */
+INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const uint8_t *panel,
                          const matmul_constants *c, size_t rows, float *y) {
-  const size_t all = (size_t)streams(s), group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
+  const size_t all = (size_t)unrolled_groups(s), group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
   const size_t whole = rows / BQ_TILE_ROWS, run = whole / all;
   for (size_t i = 0, next; i * BQ_TILE_ROWS < rows; i = next) {
     size_t first = i, gap = 0, n = 1;
@@ -274,118 +281,120 @@ INLINE void multiply_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, con
     const size_t left = rows - first * BQ_TILE_ROWS;
     const output out = {y + first * BQ_TILE_ROWS, left < BQ_TILE_ROWS ? left : BQ_TILE_ROWS, n,
                         gap * BQ_TILE_ROWS};
-    multiply(s, streams(s), tiles + first * group, gap * group, cols, panel, c, out);
+    gemv_groups(s, unrolled_groups(s), tiles + first * group, gap * group, cols, panel, c, out);
   }
 }
 
 /* --- several tokens --------------------------------------------------------------------------- */
 
-/* Whether scales and minima are made once for all tokens that a run of 32 k meets: stores to sums
- * keep compilers from doing so. Till they are needed they are on the stack. Where they are few that
- * costs a batch of 4 tokens more than it brings 32: they are made for every 4. */
-INLINE bool made_once(bq_tile_shape s) { return s.min_bytes || (s.bits == 4 && s.block == 16); }
+/* Whether the scales of a block of 32 k are loaded once for all tokens of a batch. Stores to sums
+ * keep compilers from hoisting the loads, so they are kept on the stack. For types with few scales
+ * this costs a batch of 4 tokens more than it gains at 32, so these reload them for every 4 tokens.
+ */
+INLINE bool scales_once(bq_tile_shape s) { return s.min_bytes || (s.bits == 4 && s.block == 16); }
 
-/* Scales and minima of the block of weight k; factors are those of `of`. */
-INLINE numbers numbers_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, const numbers *of,
+/* Scales and minimums of the block of weight k. Sub-block scales are multiplied by `super`. */
+INLINE super_scales block_scales_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, const super_scales *super,
                           const matmul_constants *c) {
-  numbers to;
-  load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, k), of->scale, c, to.scale);
-  if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, k), of->min, c, to.min);
+  super_scales to;
+  load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, k), super->scale, c, to.scale);
+  if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, k), super->min, c, to.min);
   return to;
 }
 
-/* What a token of a pair adds to 8 rows: sum[h] are its dots, `sums` as the panel has its own. */
+/* Epilogue of a block: adds the dots sum[h] of one token of a pair to its 8 rows. `sums` points to
+ * the token's sums in the panel. */
 INLINE void add_token(bq_tile_shape s, int part, const uint8_t *sums, const v128_t sum[2],
-                      const numbers *n, const matmul_constants *c, v128_t acc[2]) {
+                      const super_scales *n, const matmul_constants *c, v128_t acc[2]) {
   const v128_t a = wasm_v128_load32_splat(sums - 8);
-  const v128_t a_sum = s.min_bytes ? scaled_sum(part, 2, sums) : simd_zero();
+  const v128_t a_sum = s.min_bytes ? min_factor(part, 2, sums) : simd_zero();
   UNROLL for (int h = 0; h < 2; h++) {
     v128_t y = add_scaled((int)s.bits, 2, acc[h], sum[h], a, n->scale[h], &c->dot);
     acc[h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n->min[h])) : y;
   }
 }
 
-/* 32 k of a tile, those from k on, or `part` of them, times 2 * P tokens; acc[t][h]. `made`: their
- * scales and minima, if they are made once; else factors are those of `of`. Each weight is taken
- * out once, while it is in a register. */
+/* Adds 32 k of a tile, from k on, or `part` of them, times 2 * P tokens: acc[t][h]. `loaded`: their
+ * scales, if scales_once; else they are loaded here, with super-block scales `super`. Each weight
+ * is unpacked once, while it is in a register. */
 INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t k,
-                      const uint8_t *const *q, const numbers *of, const numbers *made,
+                      const uint8_t *const *q, const super_scales *super, const super_scales *loaded,
                       const matmul_constants *c, v128_t (*acc)[2]) {
-  v128_t sum[2 * MOST_PAIRS][2];
+  v128_t sum[2 * MAX_PAIRS][2];
   const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
-  const uint8_t *sums[2 * MOST_PAIRS];
+  const uint8_t *sums[2 * MAX_PAIRS];
   UNROLL for (int t = 0; t < 2 * P; t++) {
     sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
     sum[t][0] = sum[t][1] = start(s, part, 2, sums[t]);
   }
-  if (bq_is_small(s)) dot_small_pairs(s, P, w, q, &c->dot, sum);
+  if (bq_is_sub4(s)) dot_sub4_pairs(s, P, w, q, &c->dot, sum);
   else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
-  const numbers n = made_once(s) ? *made : numbers_at(s, tile, k + (part == HIGH ? 16 : 0), of, c);
+  const super_scales n = scales_once(s) ? *loaded : block_scales_at(s, tile, k + (part == HIGH ? 16 : 0), super, c);
   UNROLL for (int t = 0; t < 2 * P; t++) add_token(s, part, sums[t], sum[t], &n, c, acc[t]);
 }
 
-/* The same of both parts, where blocks are of 16. */
-INLINE void add_run_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
-                             const uint8_t *const *q, const numbers *of, const numbers made[2],
+/* Adds 32 k: in two parts, where a block has 16 weights. */
+INLINE void add_32_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
+                             const uint8_t *const *q, const super_scales *super, const super_scales loaded[2],
                              const matmul_constants *c, v128_t (*acc)[2]) {
   if (s.block != 16) {
-    add_pairs(s, P, ALL, tile, k, q, of, &made[0], c, acc);
+    add_pairs(s, P, ALL, tile, k, q, super, &loaded[0], c, acc);
     return;
   }
-  add_pairs(s, P, LOW, tile, k, q, of, &made[0], c, acc);
-  add_pairs(s, P, HIGH, tile, k, q, of, &made[1], c, acc);
+  add_pairs(s, P, LOW, tile, k, q, super, &loaded[0], c, acc);
+  add_pairs(s, P, HIGH, tile, k, q, super, &loaded[1], c, acc);
 }
 
-/* 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart; factors are
- * those of `of`. */
-INLINE void add_run_of_all(bq_tile_shape s, const uint8_t *tile, uint32_t k, const uint8_t *panel,
-                           size_t pair, size_t tokens, const numbers *of,
+/* Adds 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart. */
+INLINE void add_32_of_batch(bq_tile_shape s, const uint8_t *tile, uint32_t k, const uint8_t *panel,
+                           size_t pair, size_t tokens, const super_scales *super,
                            const matmul_constants *c, v128_t (*acc)[2]) {
-  numbers made[2];
-  if (made_once(s)) made[0] = numbers_at(s, tile, k, of, c);
-  if (made_once(s) && s.block == 16) made[1] = numbers_at(s, tile, k + 16, of, c);
-  /* From memory, without minima: V8 then leaves all registers to dots. With them it spills more. */
-  const numbers *ready = made_once(s) && !s.min_bytes ? simd_hide(made) : made;
+  super_scales loaded[2];
+  if (scales_once(s)) loaded[0] = block_scales_at(s, tile, k, super, c);
+  if (scales_once(s) && s.block == 16) loaded[1] = block_scales_at(s, tile, k + 16, super, c);
+  /* Types without minimums read the scales from memory: V8 then leaves all registers to dots. With
+   * minimums it would spill more. */
+  const super_scales *ready = scales_once(s) && !s.min_bytes ? simd_hide(loaded) : loaded;
   KEEP_LOOP for (; tokens > 2; acc += 4, panel += 2 * pair) {
     const uint8_t *const q[] = {panel, panel + pair};
-    add_run_of_pairs(s, 2, tile, k, q, of, ready, c, acc);
+    add_32_of_pairs(s, 2, tile, k, q, super, ready, c, acc);
     tokens -= tokens < 4 ? tokens : 4;
   }
   const uint8_t *const q[] = {panel};
-  if (tokens) add_run_of_pairs(s, 1, tile, k, q, of, ready, c, acc);
+  if (tokens) add_32_of_pairs(s, 1, tile, k, q, super, ready, c, acc);
 }
 
-/* acc[t] += a group of 8 rows times tokens, 2 to BATCH_TOKENS. Weights are one stream: of several,
- * with so much done between two loads, hardware would read none ahead in time. */
-INLINE void multiply_some(bq_tile_shape s, const uint8_t *tile, size_t cols, const uint8_t *panel,
+/* GEMM: acc[t] += a group of 8 rows times 2 to BATCH_TOKENS tokens. Weights are read as one stream:
+ * with so much work between two loads, hardware would not prefetch several streams in time. */
+INLINE void gemm_batch(bq_tile_shape s, const uint8_t *tile, size_t cols, const uint8_t *panel,
                           size_t tokens, v128_t (*acc)[2]) {
   const matmul_constants c = {prepare(), simd_f16_prepare()};
   const size_t pair = panel_size(cols, 2);
-  numbers n;
-  for (size_t left = blocks_of_row(s, cols); left; tile += bq_tile_size(s)) {
+  super_scales n;
+  for (size_t left = row_blocks(s, cols); left; tile += bq_tile_size(s)) {
     const size_t blocks = left < s.step / 32 ? left : s.step / 32;
-    if (s.scale_bytes == 1) load_numbers(s, tile, &c, &n);
+    if (s.scale_bytes == 1) load_super_scales(s, tile, &c, &n);
     KEEP_LOOP for (uint32_t k = 0; k < blocks * 32; k += 32, panel += 2 * PANEL_TOKEN)
-      add_run_of_all(s, tile, k, panel, pair, tokens, &n, &c, acc);
+      add_32_of_batch(s, tile, k, panel, pair, tokens, &n, &c, acc);
     left -= blocks;
   }
 }
 
-typedef void some_fn(const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens,
+typedef void gemm_batch_fn(const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens,
                      v128_t (*acc)[2]);
-typedef void pair_fn(const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel,
+typedef void gemm_pair_fn(const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel,
                      v128_t (*acc)[2][2]);
 
-/* Tokens that a weight meets while it is in the L1 cache. */
+/* Tokens that a weight is multiplied with while it is in the L1 cache. */
 enum { BATCH_TOKENS = 32 };
 
-/* y: of the first of `rows`. */
+/* Stores the results of one group; y points to its first row, of which `rows` exist. */
 static __attribute__((noinline)) void store_tokens(float *y, size_t y_stride, size_t tokens,
                                                    v128_t (*acc)[2], size_t rows) {
   for (size_t t = 0; t < tokens; t++) store_rows(y + t * y_stride, acc[t], rows);
 }
 
-static __attribute__((noinline)) void matmul_some(some_fn *multiply, size_t group,
+static __attribute__((noinline)) void matmul_batch(gemm_batch_fn *gemm, size_t group,
                                                   const bq_matrix *m, const bq_batch *a,
                                                   size_t tokens, size_t row0, size_t row1, float *y,
                                                   size_t y_stride) {
@@ -394,57 +403,58 @@ static __attribute__((noinline)) void matmul_some(some_fn *multiply, size_t grou
     n = tokens - from < BATCH_TOKENS ? tokens - from : BATCH_TOKENS;
     for (size_t row = row0; row < row1; row += BQ_TILE_ROWS) {
       memset(acc, 0, (n + n % 2) * sizeof *acc);
-      multiply(m->data + row / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, from),
+      gemm(m->data + row / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, from),
                n, acc);
       store_tokens(y + from * y_stride + row, y_stride, n, acc, row1 - row);
     }
   }
 }
 
-#ifdef PAIRS_ALONE
+#ifdef HAS_PAIR_KERNEL
 #include "kernels/simd_pair.h"
 #else
 #define PAIR_FN(name, ...)
 #define PAIR_OF(name) NULL
-INLINE bool is_alone(bq_tile_shape s, size_t tokens) { return (void)s, (void)tokens, false; }
-INLINE void matmul_pair(pair_fn *multiply, size_t group, const bq_matrix *m, const bq_batch *a,
+INLINE bool is_single_pair(bq_tile_shape s, size_t tokens) { return (void)s, (void)tokens, false; }
+INLINE void matmul_pair(gemm_pair_fn *gemm, size_t group, const bq_matrix *m, const bq_batch *a,
                         size_t row0, size_t row1, float *y, size_t y_stride) {
-  (void)multiply, (void)group, (void)m, (void)a, (void)row0, (void)row1, (void)y, (void)y_stride;
+  (void)gemm, (void)group, (void)m, (void)a, (void)row0, (void)row1, (void)y, (void)y_stride;
 }
 #endif
 
-INLINE void matmul_tiled(bq_tile_shape s, some_fn *some, pair_fn *pair, const bq_matrix *m,
+INLINE void matmul_tiled(bq_tile_shape s, gemm_batch_fn *some, gemm_pair_fn *pair, const bq_matrix *m,
                          const bq_batch *a, size_t row0, size_t row1, float *y, size_t y_stride) {
   const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s);
   const size_t alone = a->tokens % BQ_PANEL_TOKENS == 1, last = a->tokens - alone;
-  if (is_alone(s, last)) matmul_pair(pair, group, m, a, row0, row1, y, y_stride);
-  else if (last) matmul_some(some, group, m, a, last, row0, row1, y, y_stride);
+  if (is_single_pair(s, last)) matmul_pair(pair, group, m, a, row0, row1, y, y_stride);
+  else if (last) matmul_batch(some, group, m, a, last, row0, row1, y, y_stride);
   if (!alone) return;
   const matmul_constants c = {prepare(), simd_f16_prepare()};
-  multiply_one(s, m->data + row0 / BQ_TILE_ROWS * group, m->cols,
+  gemv_one(s, m->data + row0 / BQ_TILE_ROWS * group, m->cols,
                a->panel + panel_size(m->cols, last), &c, row1 - row0, y + last * y_stride + row0);
 }
 
-/* The matmul of a type, and its row of the table. */
+/* Defines the matmul of a type and its entry in the table. */
 #define MATMUL_SLOT(NAME, name, ...)                                                              \
-  static __attribute__((noinline)) void some_##name(const uint8_t *tile, size_t cols,             \
+  static __attribute__((noinline)) void gemm_batch_##name(const uint8_t *tile, size_t cols,             \
                                                     const uint8_t *panel, size_t tokens,          \
                                                     v128_t(*acc)[2]) {                            \
-    multiply_some(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                    \
+    gemm_batch(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                    \
   }                                                                                               \
   PAIR_FN(name, __VA_ARGS__)                                                                      \
   static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,      \
                             float *y, size_t y_stride) {                                          \
-    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), some_##name, PAIR_OF(name), w, a, row0, row1, y,     \
+    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), gemm_batch_##name, PAIR_OF(name), w, a, row0, row1, y,     \
                  y_stride);                                                                       \
   }
-#ifndef BQ_KERNEL_TYPES /* emscripten.mk: not all */
+#ifndef BQ_KERNEL_TYPES /* emscripten.mk: modules that leave some types out */
 #define BQ_KERNEL_TYPES BQ_TILED_TYPES
 #endif
 BQ_KERNEL_TYPES(MATMUL_SLOT)
 #define TILED_ROW(NAME, name, ...) [BQ_TYPE_##NAME] = {matmul_##name, bq_scalar_row_tiled, true},
 
-#ifdef BQ_RARE_MODULE /* in place of a table: web/kernels.c adds these to that of another module */
+#ifdef BQ_RARE_MODULE /* instead of a table: web/kernels.c adds these to the table of another module
+                         */
 #define RARE_CASE(NAME, name, ...) \
   case BQ_TYPE_##NAME: return matmul_##name;
 bq_matmul_fn *bq_rare_matmul(uint32_t type) {
@@ -457,7 +467,8 @@ bq_matmul_fn *bq_rare_matmul(uint32_t type) {
 
 /* --- activations ---------------------------------------------------------------------------- */
 
-/* 32 activations as signed bytes, k 0...15 and 16...31, and their scale (formulas: kernels.h). */
+/* 32 quantized activations as signed bytes, k 0...15 and 16...31, and their scale (formulas:
+ * kernels.h). */
 typedef struct quantized {
   v128_t low, high;
   float scale;
@@ -476,8 +487,8 @@ INLINE v128_t round_sixteen(const float *x, v128_t inv) {
   return wasm_i8x16_narrow_i16x8(a, b);
 }
 
-/* The largest size of 32 numbers. */
-INLINE float largest_of(const float *x) {
+/* The maximum magnitude of 32 numbers. */
+INLINE float max_magnitude(const float *x) {
   v128_t half[2] = {simd_zero(), simd_zero()};
   UNROLL for (int i = 0; i < 8; i++)
     half[i % 2] = wasm_f32x4_pmax(half[i % 2], wasm_f32x4_abs(wasm_v128_load(x + 4 * i)));
@@ -493,7 +504,7 @@ INLINE quantized quantize_32(const float *x, float most) {
   return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
 }
 
-/* Over the 32 activations of a block: all, k 0...15, those that are negative. */
+/* Sums over the 32 activations of a block: all, those of k 0...15, and the negative ones. */
 typedef struct byte_sums {
   int32_t all, low, negative;
 } byte_sums;
@@ -515,7 +526,7 @@ INLINE byte_sums sum_bytes(v128_t low, v128_t high) {
                      wasm_i32x4_extract_lane(sums, 2)};
 }
 
-/* Token t of T: the quads of a block that begins at `block`. */
+/* Writes the scale and sums of token t of T into the block at `block`. */
 INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
   const byte_sums sums = sum_bytes(a.low, a.high);
   const float scale = a.scale * (1.0f / SUM_UNIT);
@@ -531,15 +542,15 @@ INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
   UNROLL for (int i = 0; i < 3; i++) memcpy(block + (16 + 4 * i) * T, &scaled[i], 4);
 }
 
-/* A block of T rows becomes that of a pair or a token alone. The largest numbers are looked for
- * first: what is rounded has to wait for them. */
+/* Quantizes one block of T rows into a panel block. The maxima are computed first, because rounding
+ * waits for them. */
 INLINE void quantize_block(size_t T, const float *x, size_t x_stride, uint8_t *block) {
   v128_t quads[2][PANEL_Q / 16];
   float most[2];
-  UNROLL for (size_t t = 0; t < T; t++) most[t] = largest_of(x + t * x_stride);
+  UNROLL for (size_t t = 0; t < T; t++) most[t] = max_magnitude(x + t * x_stride);
   UNROLL for (size_t t = 0; t < T; t++) {
     const quantized a = quantize_32(x + t * x_stride, most[t]);
-    quads_of(a.low, a.high, quads[t]);
+    make_quads(a.low, a.high, quads[t]);
     put_scales(block, T, t, a);
   }
   UNROLL for (int i = 0; i < PANEL_Q / 16; i++) {
@@ -550,28 +561,28 @@ INLINE void quantize_block(size_t T, const float *x, size_t x_stride, uint8_t *b
     wasm_v128_store(block + 32 * i, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 0, 4, 1, 5));
     wasm_v128_store(block + 32 * i + 16, wasm_i32x4_shuffle(quads[0][i], quads[1][i], 2, 6, 3, 7));
   }
-  put_more(block + T * (PANEL_Q + PANEL_SUMS), T * PANEL_Q, block);
+  put_panel_extra(block + T * (PANEL_Q + PANEL_SUMS), T * PANEL_Q, block);
 }
 
-/* Of row t the end, then zeros: block b of k activations. */
-static __attribute__((noinline)) void end_of_row(const float *x, size_t b, size_t k, float *to) {
+/* Copies block b of a row of k activations, padded with zeros. */
+static __attribute__((noinline)) void load_row_end(const float *x, size_t b, size_t k, float *to) {
   KEEP_LOOP for (size_t i = 0; i < 32; i++) to[i] = 32 * b + i < k ? x[32 * b + i] : 0;
 }
 
-/* Rows of k activations, T of them. */
+/* Quantizes T rows of k activations. */
 INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block) {
   KEEP_LOOP for (size_t b = 0; b < panel_blocks(k); b++, block += T * PANEL_TOKEN) {
     const bool whole = b < k / 32;
     float part[64];
     if (!whole)
-      for (size_t t = 0; t < T; t++) end_of_row(x + t * x_stride, b, k, part + 32 * t);
+      for (size_t t = 0; t < T; t++) load_row_end(x + t * x_stride, b, k, part + 32 * t);
     quantize_block(T, whole ? x + 32 * b : part, whole ? x_stride : 32, block);
   }
 }
 
 static size_t panel_bytes(size_t k, size_t tokens) { return panel_size(k, tokens); }
 
-/* A last token beside others is a pair with itself. */
+/* An odd last token among several is paired with itself. */
 static void quantize(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel) {
   for (size_t t = 0; t < tokens; t += 2) {
     const float *row = x + t * x_stride;

@@ -1,7 +1,7 @@
 /* The model's block of memory: where everything lies, in one order for planning and for loading. */
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "format/directory.h"
 #include "load/loader.h"
 
@@ -70,8 +70,8 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   block->key_bias |= bq_slot_is_key_bias(e->slot);
   if (!p->vectors) block->types |= UINT64_C(1) << l.type;
   if (e->slot == BQ_SLOT_HEAD || (c->tied && e->slot == BQ_SLOT_WTE)) block->head = l.type;
-  p->spare = bq_larger(p->spare, l.spare);
-  p->staging = bq_larger(p->staging, e->data ? 0 : l.batch);
+  p->spare = bq_max64(p->spare, l.spare);
+  p->staging = bq_max64(p->staging, e->data ? 0 : l.batch);
   uint8_t *dst = paged ? NULL : bq_arena_take(p->arena, l.engine_bytes, 1);
   if (!block->model || !block->loads || (!dst && !paged)) return BQ_OK;
   if (!p->kernels->matrix[l.type].matmul)
@@ -181,7 +181,7 @@ bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *p, const bq_resi
   }
   /* Foreign containers have no hashes; whether this file does is not known yet when planning. */
   if (!p->foreign && n.staging) block.saved = bq_arena_take(arena, n.staging, 1);
-  n.staging = bq_larger(n.staging, LEAST_STAGING);
+  n.staging = bq_max64(n.staging, LEAST_STAGING);
   block.staging = bq_arena_take(arena, n.staging, 1);
   block.spare = bq_arena_take(arena, n.spare, 1);
   block.staging_bytes = (size_t)n.staging;

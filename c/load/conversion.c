@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/cursor.h"
-#include "core/least.h"
-#include "core/quant.h"
+#include "core/minmax.h"
+#include "core/dequantize.h"
 #include "core/tile.h"
 
 enum { BATCH = 65536 }; /* aim of a batch; one group of 8 rows may be longer */
@@ -17,7 +17,7 @@ static uint64_t stored_bytes(const bq_conversion *l, uint64_t rows) {
 /* As many units as fit in BATCH, one at least. */
 static uint64_t batch_of(uint64_t unit, uint64_t total) {
   uint64_t units = unit < BATCH ? BATCH / unit : 1;
-  return bq_smaller(unit * units, total);
+  return bq_min64(unit * units, total);
 }
 
 /* v1 blocks that straddle rows become blocks that don't, the largest that rows of this length
@@ -47,9 +47,9 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
   if (vector) l.type = BQ_TYPE_F32;
   if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32)
     l.way = BQ_CONVERT_WIDEN;
-  else if (layout != bq_type_run_layout(l.type) && !bq_type_is_float(l.type))
+  else if (layout != bq_type_compute_layout(l.type) && !bq_type_is_float(l.type))
     l.way = BQ_CONVERT_TILE;
-  l.engine_bytes = bq_type_bytes(l.type, bq_type_run_layout(l.type), rows, cols);
+  l.engine_bytes = bq_type_bytes(l.type, bq_type_compute_layout(l.type), rows, cols);
   if (l.way == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
   if (l.way != BQ_CONVERT_TILE) return l;
   /* 8 rows are a multiple of 128 weights wherever blocks straddle rows: whole blocks. */
@@ -72,7 +72,7 @@ static void convert_groups(const bq_conversion *l, const bq_kernels *k, const ui
   uint64_t first = at / group;
   for (uint8_t *dst = tensor + first * tiles; n; dst += tiles, first++) {
     size_t part = n < group ? n : group;
-    uint64_t rows = bq_smaller(l->rows - first * BQ_TILE_ROWS, BQ_TILE_ROWS);
+    uint64_t rows = bq_min64(l->rows - first * BQ_TILE_ROWS, BQ_TILE_ROWS);
     if (l->import) l->import(staged, part / bq_type_get(l->stored)->block_bytes, spare);
     k->tile_rows(l->import ? l->type : l->stored, l->import ? spare : staged, row, (size_t)rows,
                  l->cols, dst);

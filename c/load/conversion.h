@@ -5,15 +5,15 @@
 #include "core/import.h"
 #include "kernels/kernels.h"
 
-typedef enum bq_conversion_way {
+typedef enum bq_conversion_kind {
   BQ_CONVERT_COPY, /* stored as computed with: bytes go straight to their place */
   BQ_CONVERT_TILE, /* row-major blocks, imported if need be: every 8 rows become a group of tiles */
   BQ_CONVERT_WIDEN, /* becomes f32: vectors, and v1 blocks that straddle rows anywhere */
   BQ_CONVERT_DROP   /* paged: looked at, not kept */
-} bq_conversion_way;
+} bq_conversion_kind;
 
 typedef struct bq_conversion {
-  bq_conversion_way way;
+  bq_conversion_kind way;
   bq_type stored, type; /* in the file, in the engine */
   bq_layout layout;     /* in the file */
   bq_import_fn *import; /* TILE: of stored blocks; NULL where they are those of `type` */

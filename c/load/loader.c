@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/cursor.h"
-#include "core/least.h"
+#include "core/minmax.h"
 
 enum { FIRST_CAPACITY = 4096 };
 
@@ -48,7 +48,7 @@ static uint64_t first_capacity(const bq_loader_options *o) {
   bool believable = o->prefix_hint && o->prefix_hint <= BQ_PREFIX_MAX &&
                     (!o->file_bytes || o->prefix_hint <= o->file_bytes);
   if (believable) return o->prefix_hint;
-  return o->file_bytes ? bq_smaller(FIRST_CAPACITY, o->file_bytes) : FIRST_CAPACITY;
+  return o->file_bytes ? bq_min64(FIRST_CAPACITY, o->file_bytes) : FIRST_CAPACITY;
 }
 
 static bq_status start_tokenizer(const bq_prefix *p, const bq_model_block *block, bq_error *err) {
@@ -121,7 +121,7 @@ static void go_on(bq_loader *l) {
 /* Bytes of the batch that is being staged, of which `staged` are there. */
 static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
   uint64_t start = l->at - load->offset - l->staged;
-  return bq_smaller(l->conversion.batch, load->bytes - start);
+  return bq_min64(l->conversion.batch, load->bytes - start);
 }
 
 /* Where the next bytes go. */
@@ -130,15 +130,15 @@ static bq_want data_window(const bq_loader *l) {
   bq_want w = {l->at, l->end - l->at, l->block.staging, 0};
   const bq_load *load = current_load(l);
   if (!in_load(l, load)) {
-    n = bq_smaller(n, bq_smaller((load ? load->offset : l->end) - l->at, l->block.staging_bytes));
+    n = bq_min64(n, bq_min64((load ? load->offset : l->end) - l->at, l->block.staging_bytes));
   } else if (l->conversion.way == BQ_CONVERT_COPY) {
     w.dst = load->dst + (l->at - load->offset);
-    n = bq_smaller(n, load->offset + load->bytes - l->at);
+    n = bq_min64(n, load->offset + load->bytes - l->at);
   } else {
     w.dst += l->staged;
-    n = bq_smaller(n, batch_bytes(l, load) - l->staged);
+    n = bq_min64(n, batch_bytes(l, load) - l->staged);
   }
-  w.dst_bytes = (size_t)bq_smaller(n, SIZE_MAX);
+  w.dst_bytes = (size_t)bq_min64(n, SIZE_MAX);
   return w;
 }
 
@@ -146,7 +146,7 @@ static bq_want window(const bq_loader *l) {
   if (l->phase == BQ_LOADING_DATA) return data_window(l);
   if (l->phase != BQ_LOADING_PREFIX) return (bq_want){.offset = l->at};
   return (bq_want){l->have, l->need - l->have, l->bytes + l->have,
-                   (size_t)bq_smaller(l->need, l->capacity) - l->have};
+                   (size_t)bq_min64(l->need, l->capacity) - l->have};
 }
 
 /* Keeps the first fault until its chunk is verified: a damaged chunk is the better explanation. */
@@ -227,7 +227,7 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
 static uint64_t data_end(const bq_loader *l) {
   const bq_prefix *p = &l->prefix;
   if (!p->foreign) return p->file_bytes;
-  return l->authentic ? bq_larger(p->data_end, l->file_bytes) : p->data_end;
+  return l->authentic ? bq_max64(p->data_end, l->file_bytes) : p->data_end;
 }
 
 static bq_status start_data(bq_loader *l, bq_error *err) {
@@ -258,7 +258,7 @@ static bq_status advance_prefix(bq_loader *l, size_t n, bq_error *err) {
     if (status != BQ_WANT_DATA) return status;
   }
   if (l->have < l->capacity) return BQ_OK;
-  return take_prefix_block(l, l->manifest, bq_smaller(l->need, 2 * (uint64_t)l->capacity), err);
+  return take_prefix_block(l, l->manifest, bq_min64(l->need, 2 * (uint64_t)l->capacity), err);
 }
 
 /* --- the interface -------------------------------------------------------------------------- */
@@ -324,8 +324,8 @@ bq_status bq_loader_feed(bq_loader *l, const uint8_t *bytes, size_t n, bq_error 
   while (n) {
     bq_want w = window(l);
     if (!w.length) return BQ_OK; /* what follows is not needed */
-    uint64_t skip = bq_smaller(w.offset - at, n);
-    size_t part = (size_t)bq_smaller(n - skip, w.dst_bytes);
+    uint64_t skip = bq_min64(w.offset - at, n);
+    size_t part = (size_t)bq_min64(n - skip, w.dst_bytes);
     if (part) memcpy(w.dst, bytes + skip, part);
     bq_status status = advance(l, &w, part, err);
     if (status) return status;

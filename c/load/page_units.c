@@ -30,8 +30,8 @@ bool bq_is_paged(const bq_config *c, const bq_residency *r, uint32_t slot) {
   if (slot == BQ_SLOT_WTE) return !c->tied || !r->head;
   if (slot == BQ_SLOT_HEAD) return !r->head;
   if (slot == BQ_SLOT_WTT) return false; /* every token needs it, and it is small */
-  if (slot < BQ_OTHER_SLOTS) return true;
-  return layer_is_paged(c, r, (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS);
+  if (slot < BQ_MODEL_SLOTS) return true;
+  return layer_is_paged(c, r, (slot - BQ_MODEL_SLOTS) / BQ_LAYER_SLOTS);
 }
 
 static bq_status refuse(const bq_entry *e, const char *why, bq_error *err) {
@@ -44,7 +44,7 @@ static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   if (e->slot == BQ_SLOT_WTE) s->wte = *e;
   if (e->slot == BQ_SLOT_WPE) s->wpe = *e;
   if (e->slot == BQ_SLOT_HEAD || (e->slot == BQ_SLOT_WTE && c->tied)) s->head = *e;
-  if (e->slot < BQ_OTHER_SLOTS) return true;
+  if (e->slot < BQ_MODEL_SLOTS) return true;
   range *r = &s->layers[bq_slot_stage(c, e->slot) - 1];
   if (r->first < r->end && (e->offset - r->first) % BQ_ALIGN) return false;
   if (e->offset < r->first) r->first = e->offset;
@@ -100,7 +100,7 @@ static void add_unit(bq_pages *p, const bq_page_unit *unit, bq_paging *sizes) {
 /* Called twice: with p == NULL only to count. */
 static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_paging *sizes) {
   *sizes = (bq_paging){.residency = sizes->residency};
-  bq_page_part *parts = p ? p->parts : NULL;
+  bq_page_matrix *parts = p ? p->parts : NULL;
   for (uint32_t i = 0; i < c->layers; i++) {
     const range *r = &s->layers[i];
     if (p) p->next_unit[i] = sizes->units;
@@ -135,12 +135,12 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
 static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
   const looking *l = ctx;
   (void)err;
-  if (e->slot < BQ_OTHER_SLOTS || !bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
+  if (e->slot < BQ_MODEL_SLOTS || !bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
   bq_page_unit *u = &l->pages->units[l->pages->next_unit[bq_slot_stage(l->config, e->slot) - 1]];
   for (uint32_t i = 0; i < bq_slot_matrices(e->slot); i++) {
     uint32_t row0;
     bq_matrix *matrix = bq_slot_matrix(l->model, e->slot, i, &row0);
-    u->parts[u->n_parts++] = (bq_page_part){matrix, e->offset - u->offset + rows_bytes(e, row0)};
+    u->parts[u->n_parts++] = (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
   }
   return BQ_OK;
 }

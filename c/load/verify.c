@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "core/cursor.h"
-#include "core/least.h"
+#include "core/minmax.h"
 #include "load/loader.h"
 
 uint64_t bq_verify_end(const bq_loader *l) {
-  return bq_loader_hashed(l) ? bq_smaller(l->verified + BQ_CHUNK, l->end) : l->end;
+  return bq_loader_hashed(l) ? bq_min64(l->verified + BQ_CHUNK, l->end) : l->end;
 }
 
 static void begin_chunk(bq_loader *l) {

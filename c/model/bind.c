@@ -6,7 +6,7 @@
 /* Sizes that shapes are made of. */
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
-  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE
+  EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS
 } size_name;
 
 /* When a tensor exists, beside those of layers: these exist where a step uses them. */
@@ -62,12 +62,15 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_SHARED_UP] = {"mlp.shared.up", SHARED_FFN, HIDDEN, false},
     [BQ_SHARED_DOWN] = {"mlp.shared.down", HIDDEN, SHARED_FFN, false},
     [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE, false},
+    [BQ_CONV_IN] = {"conv.in", CONV_IN, HIDDEN, false},
+    [BQ_CONV_TAPS] = {"conv.taps", CONV_TAPS, NONE, false},
+    [BQ_CONV_OUT] = {"conv.out", HIDDEN, HIDDEN, false},
 };
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...11; those of layer i begin at BQ_OTHER_SLOTS + i * BQ_LAYER_SLOTS. */
-static const slot_facts other_slots[BQ_OTHER_SLOTS] = {
+/* Slots 0...11; those of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
+static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
     MODEL("wtt.weight", TYPES, HIDDEN, TYPED, wtt),
@@ -97,25 +100,25 @@ static const module_run fused[BQ_FUSED] = {
 
 /* What a slot of a layer holds of its modules. */
 typedef enum part { WEIGHT, BIAS, SCALE } part;
-static const char *const parts[BQ_PARTS] = {".weight", ".bias", ".scale"};
+static const char *const parts[BQ_TENSOR_ROLES] = {".weight", ".bias", ".scale"};
 
-/* Of a slot from BQ_OTHER_SLOTS on. */
-static uint32_t layer_of(uint32_t slot) { return (slot - BQ_OTHER_SLOTS) / BQ_LAYER_SLOTS; }
-static part part_of(uint32_t slot) { return (part)((slot - BQ_OTHER_SLOTS) % BQ_PARTS); }
+/* Of a slot from BQ_MODEL_SLOTS on. */
+static uint32_t layer_of(uint32_t slot) { return (slot - BQ_MODEL_SLOTS) / BQ_LAYER_SLOTS; }
+static part part_of(uint32_t slot) { return (part)((slot - BQ_MODEL_SLOTS) % BQ_TENSOR_ROLES); }
 
 static module_run modules_of(uint32_t slot) {
-  const uint32_t i = (slot - BQ_OTHER_SLOTS) % BQ_LAYER_SLOTS / BQ_PARTS;
+  const uint32_t i = (slot - BQ_MODEL_SLOTS) % BQ_LAYER_SLOTS / BQ_TENSOR_ROLES;
   if (i < BQ_MODULES) return (module_run){modules[i].name, (bq_module)i, 1};
   return fused[i - BQ_MODULES];
 }
 
 /* The slot of one module, beside any slot of its layer. */
 static uint32_t slot_of(uint32_t beside, uint32_t module, part part) {
-  return BQ_OTHER_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + BQ_PARTS * module + part;
+  return BQ_MODEL_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + BQ_TENSOR_ROLES * module + part;
 }
 
 bool bq_slot_stacked(uint32_t slot) {
-  return slot >= BQ_OTHER_SLOTS && modules[modules_of(slot).first].stacked;
+  return slot >= BQ_MODEL_SLOTS && modules[modules_of(slot).first].stacked;
 }
 
 static uint32_t size_of(const bq_config *c, size_name name) {
@@ -134,6 +137,8 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case EXPERT_FFN: return c->expert_ffn;
   case SHARED_FFN: return c->shared_ffn;
   case ONE: return 1;
+  case CONV_IN: return 3 * c->hidden;
+  case CONV_TAPS: return c->conv_size * c->hidden;
   default: return 0;
   }
 }
@@ -144,7 +149,7 @@ typedef struct shape {
 } shape;
 
 static shape shape_of(const bq_config *c, uint32_t slot) {
-  if (slot < BQ_OTHER_SLOTS)
+  if (slot < BQ_MODEL_SLOTS)
     return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols), 0};
   const module_run run = modules_of(slot);
   shape s = {0, part_of(slot) ? 0 : size_of(c, modules[run.first].cols),
@@ -168,10 +173,10 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
 
 static bool may_exist(const bq_binding *b, uint32_t slot) {
   const bq_config *c = b->config;
-  if (slot >= BQ_OTHER_SLOTS) return layer_has(b, slot);
+  if (slot >= BQ_MODEL_SLOTS) return layer_has(b, slot);
   switch (other_slots[slot].presence) {
-  case LAYER_NORM: return c->norm == BQ_NORM_LAYER && c->norm_place != BQ_NORM_AFTER_SUM;
-  case FINAL_NORM: return c->norm_place != BQ_NORM_AFTER_SUM; /* the last layer ends with a norm */
+  case LAYER_NORM: return c->norm == BQ_NORM_LAYER && c->norm_place != BQ_NORM_POST;
+  case FINAL_NORM: return c->norm_place != BQ_NORM_POST; /* the last layer ends with a norm */
   case TYPED: return c->token_types;
   case EMBED_NORM: return c->embed_norm;
   case EMBED_NORM_BIAS: return c->embed_norm && c->norm == BQ_NORM_LAYER;
@@ -186,7 +191,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 }
 
 static bool must_exist(const bq_binding *b, uint32_t slot) {
-  if (slot >= BQ_OTHER_SLOTS)
+  if (slot >= BQ_MODEL_SLOTS)
     return !part_of(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
   switch (other_slots[slot].presence) {
   case HEAD_BIAS:
@@ -206,7 +211,7 @@ static bool same(const uint8_t *name, size_t n, const char *text) {
 
 /* The slot, or -1. */
 static int find_other(const uint8_t *name, size_t n) {
-  for (int i = 0; i < BQ_OTHER_SLOTS; i++)
+  for (int i = 0; i < BQ_MODEL_SLOTS; i++)
     if (same(name, n, other_slots[i].name)) return i;
   return -1;
 }
@@ -214,10 +219,10 @@ static int find_other(const uint8_t *name, size_t n) {
 /* Of a name without its "h.N.": the slot within the layer, or -1. */
 static int find_in_layer(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_LAYER_SLOTS; i++) {
-    const char *known = modules_of(BQ_OTHER_SLOTS + (uint32_t)i).name;
+    const char *known = modules_of(BQ_MODEL_SLOTS + (uint32_t)i).name;
     const size_t length = strlen(known);
     if (n > length && memcmp(name, known, length) == 0 &&
-        same(name + length, n - length, parts[i % BQ_PARTS]))
+        same(name + length, n - length, parts[i % BQ_TENSOR_ROLES]))
       return i;
   }
   return -1;
@@ -247,7 +252,7 @@ static bq_status find_slot(const bq_config *c, const bq_tensor_name *t, uint32_t
   if (skip && layer >= c->layers)
     return bq_fail(err, BQ_SHAPE, t->at, "tensor \"%S\" belongs to a layer past the last of %u",
                    t->name, t->name_bytes, c->layers);
-  *slot = skip ? BQ_OTHER_SLOTS + layer * BQ_LAYER_SLOTS + (uint32_t)i : (uint32_t)i;
+  *slot = skip ? BQ_MODEL_SLOTS + layer * BQ_LAYER_SLOTS + (uint32_t)i : (uint32_t)i;
   return BQ_OK;
 }
 
@@ -257,7 +262,7 @@ static bool taken(const bq_binding *b, uint32_t slot) { return b->taken[slot / 8
 
 /* Takes the slot, of a fused tensor those of its modules. False: it is taken already. */
 static bool take(bq_binding *b, uint32_t slot) {
-  const bool of_layer = slot >= BQ_OTHER_SLOTS;
+  const bool of_layer = slot >= BQ_MODEL_SLOTS;
   const module_run run = of_layer ? modules_of(slot) : (module_run){.n = 1};
   for (uint32_t i = 0; i < run.n; i++) {
     const uint32_t one = of_layer ? slot_of(slot, run.first + i, part_of(slot)) : slot;
@@ -311,7 +316,7 @@ bq_status bq_bind_complete(const bq_binding *b, uint64_t at, bq_error *err) {
   const uint32_t n = bq_slots_of(b->config);
   for (uint32_t slot = 0; slot < n; slot++) {
     if (taken(b, slot) || !must_exist(b, slot)) continue;
-    if (slot < BQ_OTHER_SLOTS)
+    if (slot < BQ_MODEL_SLOTS)
       return bq_fail(err, BQ_SHAPE, at, "tensor \"%s\" is missing", other_slots[slot].name);
     return bq_fail(err, BQ_SHAPE, at, "tensor \"h.%u.%s.weight\" is missing", layer_of(slot),
                    modules_of(slot).name);
@@ -321,28 +326,28 @@ bq_status bq_bind_complete(const bq_binding *b, uint64_t at, bq_error *err) {
 
 /* --- filling -------------------------------------------------------------------------------- */
 
-uint32_t bq_slots_of(const bq_config *c) { return BQ_OTHER_SLOTS + c->layers * BQ_LAYER_SLOTS; }
+uint32_t bq_slots_of(const bq_config *c) { return BQ_MODEL_SLOTS + c->layers * BQ_LAYER_SLOTS; }
 
 uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
-  if (slot >= BQ_OTHER_SLOTS) return 1 + layer_of(slot);
+  if (slot >= BQ_MODEL_SLOTS) return 1 + layer_of(slot);
   return slot < FIRST_STAGE_SLOTS ? 0 : 1 + c->layers;
 }
 
 bool bq_slot_is_key_bias(uint32_t slot) {
-  if (slot < BQ_OTHER_SLOTS || part_of(slot) != BIAS) return false;
+  if (slot < BQ_MODEL_SLOTS || part_of(slot) != BIAS) return false;
   const module_run run = modules_of(slot);
   return run.first <= BQ_K && BQ_K < run.first + run.n;
 }
 
 bool bq_slot_is_vector(uint32_t slot) {
-  if (slot < BQ_OTHER_SLOTS) return other_slots[slot].cols == NONE;
+  if (slot < BQ_MODEL_SLOTS) return other_slots[slot].cols == NONE;
   return part_of(slot) || modules[modules_of(slot).first].cols == NONE;
 }
 
 bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
-  if (slot < BQ_OTHER_SLOTS || part_of(slot)) return true;
+  if (slot < BQ_MODEL_SLOTS || part_of(slot)) return true;
   const module_run run = modules_of(slot);
-  if (bq_type_run_layout(type) != BQ_TILED) return true;
+  if (bq_type_compute_layout(type) != BQ_TILED) return true;
   if (bq_slot_stacked(slot)) return size_of(c, modules[run.first].rows) % BQ_TILE_ROWS == 0;
   for (uint32_t i = 0; i + 1 < run.n; i++)
     if (size_of(c, modules[run.first + i].rows) % BQ_TILE_ROWS) return false;
@@ -350,7 +355,7 @@ bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
 }
 
 uint32_t bq_slot_matrices(uint32_t slot) {
-  return slot < BQ_OTHER_SLOTS ? 1 : modules_of(slot).n;
+  return slot < BQ_MODEL_SLOTS ? 1 : modules_of(slot).n;
 }
 
 /* Where the address of a vector outside of the layers is kept. */
@@ -367,7 +372,7 @@ static uint32_t rows_before(const bq_config *c, uint32_t slot, uint32_t i) {
 
 bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *row0) {
   *row0 = 0;
-  if (slot < BQ_OTHER_SLOTS)
+  if (slot < BQ_MODEL_SLOTS)
     return (bq_matrix *)(void *)((uint8_t *)model + other_slots[slot].member);
   *row0 = rows_before(&model->config, slot, i);
   return &model->layers[layer_of(slot)].module[modules_of(slot).first + i].w;
@@ -389,12 +394,12 @@ static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_mat
   home->w.rows = size_of(c, modules[run.first + i].rows);
   if (whole->data)
     home->w.data +=
-        (size_t)bq_type_bytes(whole->type, bq_type_run_layout(whole->type), row0, whole->cols);
+        (size_t)bq_type_bytes(whole->type, bq_type_compute_layout(whole->type), row0, whole->cols);
 }
 
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
   uint32_t row0;
-  if (slot >= BQ_OTHER_SLOTS)
+  if (slot >= BQ_MODEL_SLOTS)
     for (uint32_t i = 0; i < modules_of(slot).n; i++) fill_module(model, slot, i, weights);
   else if (bq_slot_is_vector(slot))
     *vector_of(model, slot) = (const float *)(const void *)weights->data;

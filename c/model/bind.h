@@ -12,11 +12,11 @@
  * modules one after the other. */
 enum {
   BQ_FUSED = 2,
-  BQ_PARTS = 3,
-  BQ_LAYER_SLOTS = BQ_PARTS * (BQ_MODULES + BQ_FUSED),
-  BQ_OTHER_SLOTS = 12
+  BQ_TENSOR_ROLES = 3,
+  BQ_LAYER_SLOTS = BQ_TENSOR_ROLES * (BQ_MODULES + BQ_FUSED),
+  BQ_MODEL_SLOTS = 12
 };
-#define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_OTHER_SLOTS)
+#define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_MODEL_SLOTS)
 
 /* A tensor as its file announces it. */
 typedef struct bq_tensor_name {

@@ -7,7 +7,7 @@
 
 #include "core/fmath.h"
 #include "core/half.h"
-#include "core/least.h"
+#include "core/minmax.h"
 #include "core/tile.h"
 #include "model/model.h"
 #include "model/ready.h"
@@ -25,14 +25,14 @@ typedef struct work {
 
 static bq_clusters *lay_out(bq_arena *arena, const bq_config *c, bq_type head, work *w) {
   bq_clusters clusters = {.n = bq_clusters_of(c)}, *home = bq_arena_take(arena, 1, sizeof *home);
-  const uint64_t rows = bq_type_bytes(head, bq_type_run_layout(head), c->vocab, c->hidden);
+  const uint64_t rows = bq_type_bytes(head, bq_type_compute_layout(head), c->vocab, c->hidden);
   clusters.means.data = bq_arena_take(arena, (uint64_t)clusters.n * c->hidden, sizeof(uint16_t));
   clusters.rows.data = bq_arena_take(arena, rows, 1);
   clusters.spread = bq_arena_take(arena, clusters.n, sizeof *clusters.spread);
   clusters.token = bq_arena_take(arena, c->vocab, sizeof *clusters.token);
   w->list = bq_arena_take(arena, c->vocab, sizeof *w->list);
   w->sample = (float *)(uintptr_t)clusters.rows.data;
-  w->room = (uint32_t)bq_smaller(SAMPLE, rows / sizeof(float) / c->hidden);
+  w->room = (uint32_t)bq_min64(SAMPLE, rows / sizeof(float) / c->hidden);
   w->axis = bq_arena_take(arena, c->hidden, sizeof(float));
   w->row = bq_arena_take(arena, c->hidden, sizeof(float));
   w->sum = bq_arena_take(arena, c->hidden, sizeof(float));
@@ -48,7 +48,7 @@ uint64_t bq_clusters_bytes(const bq_config *c, bq_type head) {
 }
 
 /* Hoare's selection. */
-void bq_candidates_part(bq_candidate *c, uint32_t n, uint32_t most) {
+void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t most) {
   int64_t low = 0, high = (int64_t)n - 1;
   while (low < high) {
     const bq_candidate pivot = c[(low + high) / 2];
@@ -106,7 +106,7 @@ static void copy_tiled(bq_tile_shape s, size_t tiles, const uint8_t *src, uint32
 }
 
 static void copy_row(const bq_matrix *head, uint32_t from, uint8_t *dst, uint32_t to) {
-  if (bq_type_run_layout(head->type) == BQ_TILED) {
+  if (bq_type_compute_layout(head->type) == BQ_TILED) {
     const bq_tile_shape s = bq_tile_shape_of(head->type);
     copy_tiled(s, bq_tiles_per_row(s, head->cols), head->data, from, dst, to);
     return;
@@ -126,7 +126,7 @@ static void shorten(float *x, size_t n) {
 /* Along which n rows differ most: turns of the power method over a sample of them. */
 static void find_axis(const work *w, const bq_candidate *list, uint32_t n) {
   const size_t hidden = w->m->config.hidden;
-  const uint32_t taken = bq_smaller32(n, w->room);
+  const uint32_t taken = bq_min32(n, w->room);
   float far = -1;
   memset(w->sum, 0, hidden * sizeof *w->sum);
   for (uint32_t i = 0; i < taken; i++)
@@ -158,7 +158,7 @@ static void halve(const work *w, bq_candidate *list, uint32_t n) {
   find_axis(w, list, n);
   for (uint32_t i = 0; i < n; i++)
     list[i].value = dot(w, w->axis, read_row(w, list[i].id, w->row));
-  bq_candidates_part(list, n, first);
+  bq_candidates_select(list, n, first);
   halve(w, list, first);
   halve(w, list + first, n - first);
 }
@@ -185,14 +185,14 @@ static void fill(const work *w, bq_clusters *c) {
   uint8_t *rows = (uint8_t *)(uintptr_t)c->rows.data;
   for (uint32_t i = 0; i < config->vocab; i++) w->list[i] = (bq_candidate){0, i};
   halve(w, w->list, config->vocab);
-  memset(rows, 0, (size_t)bq_type_bytes(head->type, bq_type_run_layout(head->type), config->vocab,
+  memset(rows, 0, (size_t)bq_type_bytes(head->type, bq_type_compute_layout(head->type), config->vocab,
                                         config->hidden));
   for (uint32_t i = 0; i < config->vocab; i++) {
     c->token[i] = w->list[i].id;
     copy_row(head, c->token[i], rows, i);
   }
   for (uint32_t i = 0, at = 0; i < c->n; i++, at += BQ_CLUSTER_ROWS)
-    c->spread[i] = write_mean(w, at, bq_smaller32(at + BQ_CLUSTER_ROWS, config->vocab),
+    c->spread[i] = write_mean(w, at, bq_min32(at + BQ_CLUSTER_ROWS, config->vocab),
                               means + (size_t)i * config->hidden);
   c->means = (bq_matrix){c->means.data, c->n, config->hidden, BQ_TYPE_F16,
                          &w->m->kernels->matrix[BQ_TYPE_F16]};

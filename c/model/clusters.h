@@ -38,6 +38,6 @@ static inline uint32_t bq_clusters_share(uint32_t n, float share) {
 uint64_t bq_clusters_bytes(const bq_config *c, bq_type head);
 
 /* The first `most` of n come to the front, in any order. */
-void bq_candidates_part(bq_candidate *c, uint32_t n, uint32_t most);
+void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t most);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 59, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 3, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 60, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 enum { IDS = FIRST_SET + SETS * SET_WORDS };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
@@ -14,7 +14,7 @@ enum {
   TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES, ROPE_SCALE,
   ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
-  SHARED_FFN, EXPERTS_SUM
+  SHARED_FFN, EXPERTS_SUM, CONV_SIZE
 };
 
 /* What a key may be. Floats are finite and not negative, rope_theta is not 0 either. */
@@ -76,6 +76,7 @@ static const key keys[KEYS] = {
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
     [SHARED_FFN] = {"shared_ffn", false, false, false, 0, 1u << 20},
     [EXPERTS_SUM] = {"experts_sum", false, false, false, 0, 1},
+    [CONV_SIZE] = {"conv_size", false, false, false, 0, BQ_CONV_MAX},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -154,12 +155,14 @@ static uint64_t where(const records *r, uint32_t id, uint32_t or_else) {
 
 /* Which layers are in the sets: none past the last, and none where a set means nothing. */
 static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
-  bq_layer_set *const out[SETS] = {&c->global_layers, &c->unrotated_layers, &c->dense_layers};
+  bq_layer_set *const out[SETS] = {&c->global_layers, &c->unrotated_layers, &c->dense_layers,
+                                  &c->conv_layers};
   for (uint32_t i = 0; i < SETS * SET_WORDS; i++) {
     const uint32_t set = i / SET_WORDS, first = 32 * (i % SET_WORDS);
     const bool means = set == 0   ? c->window && !c->global_every
                        : set == 1 ? c->position == BQ_POSITION_ROPE && !c->unrotated_every
-                                  : c->experts;
+                       : set == 2 ? c->experts
+                                  : c->conv_size;
     const uint32_t room = !means || c->layers < first ? 0 : c->layers - first;
     const uint32_t bits = r->value[FIRST_SET + i];
     if (room < 32 && bits >> room)
@@ -200,9 +203,15 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   if (c->position == BQ_POSITION_ROPE && (c->rope_dim % 2 || c->rope_dim > c->head_dim))
     return bq_fail(err, BQ_FORMAT, where(r, ROPE_DIM, HEADS),
                    "rope_dim %u is odd or larger than head_dim %u", c->rope_dim, c->head_dim);
-  if (c->norm_place == BQ_NORM_AFTER_SUM && c->block != BQ_BLOCK_SEQUENTIAL)
+  if (c->norm_place == BQ_NORM_POST && c->block != BQ_BLOCK_SEQUENTIAL)
     return bq_fail(err, BQ_UNSUPPORTED, r->at[BLOCK],
                    "norms after the sum in a parallel block are unknown here");
+  if (c->conv_size == 1)
+    return bq_fail(err, BQ_FORMAT, r->at[CONV_SIZE], "conv_size is 1, expected 0 or 2...%u",
+                   (uint32_t)BQ_CONV_MAX);
+  if (c->conv_size && (c->block != BQ_BLOCK_SEQUENTIAL || c->bidirectional))
+    return bq_fail(err, BQ_UNSUPPORTED, r->at[CONV_SIZE],
+                   "short convolutions in a parallel block, or in an encoder, are not computed");
   if (c->no_head && c->tied)
     return bq_fail(err, BQ_FORMAT, r->at[NO_HEAD], "a model without a head has a tied one");
   if (c->text_tokens > c->context)
@@ -231,6 +240,10 @@ bool bq_config_rotated(const bq_config *c, uint32_t layer) {
 
 bool bq_config_dense(const bq_config *c, uint32_t layer) {
   return !c->experts || bq_layer_set_has(&c->dense_layers, layer);
+}
+
+bool bq_config_convolves(const bq_config *c, uint32_t layer) {
+  return bq_layer_set_has(&c->conv_layers, layer);
 }
 
 bool bq_config_long(const bq_config *c, uint32_t context) {
@@ -268,7 +281,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .pooling = (bq_pooling)v[POOLING], .normalize = v[NORMALIZE],
                  .text_tokens = v[TEXT_TOKENS], .experts = v[EXPERTS],
                  .experts_used = v[EXPERTS_USED], .shared_ffn = v[SHARED_FFN],
-                 .experts_sum = v[EXPERTS_SUM],
+                 .experts_sum = v[EXPERTS_SUM], .conv_size = v[CONV_SIZE],
                  .rope_scale = bq_float_of(v[ROPE_SCALE]), .rope_original = v[ROPE_ORIGINAL],
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),

@@ -18,10 +18,10 @@ typedef enum bq_rope_pairs { BQ_ROPE_HALF = 0, BQ_ROPE_ADJACENT = 1 } bq_rope_pa
 
 /* Where attention and MLP are normed. */
 typedef enum bq_norm_place {
-  BQ_NORM_BEFORE = 0,   /* their input */
-  BQ_NORM_AFTER = 1,    /* their output, before it is added */
-  BQ_NORM_AROUND = 2,   /* both */
-  BQ_NORM_AFTER_SUM = 3 /* the sum */
+  BQ_NORM_PRE = 0,   /* their input */
+  BQ_NORM_POST_BRANCH = 1,    /* their output, before it is added */
+  BQ_NORM_SANDWICH = 2,   /* both */
+  BQ_NORM_POST = 3 /* the sum */
 } bq_norm_place;
 
 /* What the MLP reads. */
@@ -33,7 +33,7 @@ typedef enum bq_block {
 
 /* What makes one vector of a text's hidden states. */
 typedef enum bq_pooling {
-  BQ_POOL_UNSAID = 0, /* the file doesn't tell */
+  BQ_POOL_NONE = 0, /* the file doesn't tell */
   BQ_POOL_MEAN = 1,   /* of all its tokens */
   BQ_POOL_CLS = 2,    /* the first token's */
   BQ_POOL_LAST = 3    /* the last token's */
@@ -46,7 +46,7 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with weights for each head of its own */
 } bq_qk_norm;
 
-enum { BQ_LAYERS_MAX = 1024 };
+enum { BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16 };
 
 /* Some layers of a model: layer i is bit i % 32 of word i / 32. */
 typedef struct bq_layer_set {
@@ -104,6 +104,8 @@ typedef struct bq_config {
   uint32_t shared_ffn; /* inside one more, that all tokens go through; 0: there is none */
   bool experts_sum;    /* the weights of those that are used have the sum 1 */
   bq_layer_set dense_layers; /* with one MLP, although others have experts */
+  uint32_t conv_size;  /* taps of a short convolution (LFM2); 0: no layer has one */
+  bq_layer_set conv_layers; /* have a short convolution in place of attention */
   uint32_t tokens, merges; /* of the TOKN section */
 } bq_config;
 
@@ -115,6 +117,13 @@ bool bq_config_rotated(const bq_config *config, uint32_t layer);
 
 /* Whether all tokens go through the layer's one MLP. */
 bool bq_config_dense(const bq_config *config, uint32_t layer);
+
+/* Whether the layer mixes positions by a short convolution, not by attention. It then keeps no keys
+ * and values but a state: its last conv_size - 1 inputs (session/recurrence.h). */
+bool bq_config_convolves(const bq_config *config, uint32_t layer);
+
+/* Whether some layer keeps a state. */
+static inline bool bq_config_recurrent(const bq_config *config) { return config->conv_size > 0; }
 
 /* Whether a session of so many positions rotates by rope.long_factors. */
 bool bq_config_long(const bq_config *config, uint32_t context);

@@ -23,17 +23,17 @@ enum { BQ_PAGE_SLOTS = 2, BQ_PAGE_ROWS = 32 };
 typedef enum bq_page_state { BQ_PAGE_EMPTY, BQ_PAGE_LOADING, BQ_PAGE_FILLED } bq_page_state;
 
 /* One matrix of a unit that is a layer. */
-typedef struct bq_page_part {
+typedef struct bq_page_matrix {
   bq_matrix *matrix; /* its `data` follows the slot */
   uint64_t at;       /* where it begins in the unit */
-} bq_page_part;
+} bq_page_matrix;
 
 typedef struct bq_page_unit {
   uint64_t offset, bytes; /* in the file */
   uint32_t layer;         /* config.layers: a part of the head */
   uint32_t row0, rows;    /* of the head */
   uint32_t n_parts;       /* of a layer */
-  bq_page_part *parts;
+  bq_page_matrix *parts;
 } bq_page_unit;
 
 typedef struct bq_page_slot {
@@ -56,7 +56,7 @@ typedef struct bq_page_rows {
 typedef struct bq_pages {
   bq_page_unit *units; /* [n_units] */
   uint32_t n_units;
-  bq_page_part *parts; /* of all units, one unit's after the other's */
+  bq_page_matrix *parts; /* of all units, one unit's after the other's */
   uint32_t *next_unit; /* [layers + 1]: first unit of this layer or a later one, or n_units; the
                         * last is for the head */
   bq_page_slot slots[BQ_PAGE_SLOTS];

@@ -11,6 +11,8 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   /* With experts too: some layers may have one MLP. */
   case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
   case BQ_BUFFER_UP: return c->ffn;
+  case BQ_BUFFER_CONV_IN: return c->conv_size ? 3 * c->hidden : 0;
+  case BQ_BUFFER_CONV_OUT: return c->conv_size ? c->hidden : 0;
   case BQ_BUFFER_ROUTE: return c->experts;
   case BQ_BUFFER_SWITCH: return c->shared_ffn ? 1 : 0;
   case BQ_BUFFER_SHARED_GATE:
@@ -28,7 +30,7 @@ uint32_t bq_buffer_rows(const bq_config *c, bq_buffer buffer) {
   return buffer >= BQ_BUFFER_EXPERT_IN ? c->experts_used : 1;
 }
 
-static void add(bq_layer_kind *k, bq_step step) {
+static void add(bq_layer_kind *k, bq_layer_step step) {
   const uint8_t i = k->n++;
   k->steps[i] = step;
   if (step.norm != BQ_NO_MODULE) k->modules |= UINT64_C(1) << step.norm;
@@ -36,31 +38,31 @@ static void add(bq_layer_kind *k, bq_step step) {
   const bool experts = step.op == BQ_OP_EXPERTS;
   if (experts) k->alone.list[k->alone.n++] = BQ_PREPARE | i;
   k->alone.list[k->alone.n++] = i;
-  if (experts || step.op == BQ_OP_LINEAR) k->batch.list[k->batch.n++] = BQ_PREPARE | i;
+  if (experts || step.op == BQ_OP_MATMUL) k->batch.list[k->batch.n++] = BQ_PREPARE | i;
   k->batch.list[k->batch.n++] = i;
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static bq_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
-  return (bq_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
+static bq_layer_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
+  return (bq_layer_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
 }
 
-static bq_step qkv(bq_module norm) {
-  return (bq_step){.op = BQ_OP_LINEAR, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
+static bq_layer_step qkv(bq_module norm) {
+  return (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
                    .n = 3, .module = {BQ_Q, BQ_K, BQ_V},
                    .out = {BQ_BUFFER_Q, BQ_BUFFER_K, BQ_BUFFER_V}};
 }
 
-static bq_step store(const bq_config *c) {
-  return (bq_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
+static bq_layer_step store(const bq_config *c) {
+  return (bq_layer_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
                    .n = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_EACH ? 2 : 0,
                    .module = {BQ_Q_NORM, BQ_K_NORM}};
 }
 
-static bq_step mlp_in(const bq_config *c, bq_module norm) {
-  bq_step s = {.op = BQ_OP_LINEAR, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
-               .then = BQ_THEN_ACTIVATE, .n = 1, .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
+static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
+  bq_layer_step s = {.op = BQ_OP_MATMUL, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
+               .then = BQ_EPILOGUE_ACTIVATE, .n = 1, .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
   if (!c->gated) return s;
   s.n = 2;
   s.module[0] = BQ_GATE, s.module[1] = BQ_UP;
@@ -71,30 +73,30 @@ static bq_step mlp_in(const bq_config *c, bq_module norm) {
 /* From `in` to the residual, at once or, when it is normed first, in a step of its own. */
 static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
                          bq_module module, bq_module post) {
-  const bool normed = c->norm_place == BQ_NORM_AFTER || c->norm_place == BQ_NORM_AROUND;
-  add(k, (bq_step){.op = BQ_OP_LINEAR, .stage = stage, .in = in, .norm = BQ_NO_MODULE,
-                   .then = normed ? BQ_THEN_NOTHING : BQ_THEN_ADD, .n = 1, .module = {module},
+  const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
+  add(k, (bq_layer_step){.op = BQ_OP_MATMUL, .stage = stage, .in = in, .norm = BQ_NO_MODULE,
+                   .then = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD, .n = 1, .module = {module},
                    .out = {BQ_BUFFER_OUT}});
   if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, post));
-  if (c->norm_place == BQ_NORM_AFTER_SUM) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
+  if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
 }
 
-static bq_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
+static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
                            bq_buffer out) {
-  return (bq_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = in, .norm = norm,
-                   .then = BQ_THEN_ACTIVATE, .n = 2, .module = {gate, gate + 1},
+  return (bq_layer_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = in, .norm = norm,
+                   .then = BQ_EPILOGUE_ACTIVATE, .n = 2, .module = {gate, gate + 1},
                    .out = {out, out + 1}};
 }
 
-static bq_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module, bq_buffer out) {
-  return (bq_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
+static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module, bq_buffer out) {
+  return (bq_layer_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
                    .module = {module}, .out = {out}};
 }
 
 /* Instead of one MLP: some of many, and perhaps one that all tokens go through. */
 static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
-  const bool normed = c->norm_place == BQ_NORM_AFTER || c->norm_place == BQ_NORM_AROUND;
-  bq_step router = product(BQ_OP_LINEAR, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
+  const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
+  bq_layer_step router = product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
   router.norm = norm;
   if (c->shared_ffn) {
     router.n = 2;
@@ -102,24 +104,24 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
     router.out[1] = BQ_BUFFER_SWITCH;
   }
   add(k, router);
-  add(k, (bq_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
+  add(k, (bq_layer_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
   add(k, gate_and_up(BQ_OP_EXPERTS, BQ_BUFFER_X, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE));
   add(k, product(BQ_OP_EXPERTS, BQ_STAGE_DOWN, BQ_BUFFER_EXPERT_GATE, BQ_EXPERT_DOWN,
                  BQ_BUFFER_EXPERT_OUT));
   if (c->shared_ffn) {
-    add(k, gate_and_up(BQ_OP_LINEAR, BQ_BUFFER_X, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE));
-    add(k, product(BQ_OP_LINEAR, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
+    add(k, gate_and_up(BQ_OP_MATMUL, BQ_BUFFER_X, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE));
+    add(k, product(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
                    BQ_BUFFER_SHARED_OUT));
   }
-  add(k, (bq_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
-                   .then = normed ? BQ_THEN_NOTHING : BQ_THEN_ADD});
+  add(k, (bq_layer_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
+                   .then = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
   if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
-  if (c->norm_place == BQ_NORM_AFTER_SUM) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
+  if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
 }
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-enum { LOCAL = 1, UNROTATED = 2, DENSE = 4 };
+enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, CONVOLVES = 8 };
 
 uint32_t bq_rope_tables(const bq_config *c) {
   if (c->position != BQ_POSITION_ROPE) return 0;
@@ -129,27 +131,45 @@ uint32_t bq_rope_tables(const bq_config *c) {
 uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
   const bool rotated = c->position == BQ_POSITION_ROPE && bq_config_rotated(c, layer);
   return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED) |
-         (bq_config_dense(c, layer) ? DENSE : 0);
+         (bq_config_dense(c, layer) ? DENSE : 0) |
+         (bq_config_convolves(c, layer) ? CONVOLVES : 0);
+}
+
+/* LFM2: gates and input in one product, a convolution over positions for each channel, the result
+ * gated and projected. */
+static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm) {
+  bq_layer_step in = product(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_CONV_IN,
+                             BQ_BUFFER_CONV_IN);
+  in.norm = norm;
+  add(k, in);
+  add(k, (bq_layer_step){.op = BQ_OP_CONVOLVE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE,
+                         .n = 1, .module = {BQ_CONV_TAPS}});
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_CONV_OUT, BQ_CONV_OUT, BQ_LN1_POST);
+}
+
+static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2) {
+  add(k, qkv(ln1));
+  if (c->qk_norm == BQ_QK_ROWS) {
+    add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
+    add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
+  }
+  add(k, store(c));
+  add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
+  /* A parallel MLP reads X before attention's output is added to it. */
+  if (c->block != BQ_BLOCK_SEQUENTIAL) add(k, mlp_in(c, ln2));
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
 }
 
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
-  const bool before = c->norm_place == BQ_NORM_BEFORE || c->norm_place == BQ_NORM_AROUND;
+  const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
   const bq_module ln1 = before ? BQ_LN1 : BQ_NO_MODULE;
   const bq_module ln2 = !before ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? BQ_LN1 : BQ_LN2;
   *out = (bq_layer_kind){.window = kind & LOCAL ? c->window : 0,
                          .rope = kind & UNROTATED                       ? BQ_NO_ROPE
                                  : kind & LOCAL && c->local_theta > 0 ? 1
                                                                         : 0};
-  add(out, qkv(ln1));
-  if (c->qk_norm == BQ_QK_ROWS) {
-    add(out, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
-    add(out, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
-  }
-  add(out, store(c));
-  add(out, (bq_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
-  /* A parallel MLP reads X before attention's output is added to it. */
-  if (c->block != BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
-  add_residual(c, out, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
+  if (kind & CONVOLVES) add_convolution(c, out, ln1);
+  else add_attention(c, out, ln1, ln2);
   if (!(kind & DENSE)) {
     add_experts(c, out, ln2);
     return;

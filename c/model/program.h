@@ -18,6 +18,7 @@ typedef enum bq_module {
   BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN, /* of experts one after the other */
   BQ_SHARED_SWITCH, BQ_SHARED_GATE, BQ_SHARED_UP, BQ_SHARED_DOWN,
   BQ_LN2_POST,
+  BQ_CONV_IN, BQ_CONV_TAPS, BQ_CONV_OUT, /* of a short convolution, in place of attention */
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
@@ -31,6 +32,8 @@ typedef enum bq_buffer {
   BQ_BUFFER_GATE, /* [ffn]; none in a model without gates */
   BQ_BUFFER_UP,   /* [ffn] */
   BQ_BUFFER_OUT,  /* [hidden] */
+  BQ_BUFFER_CONV_IN, /* [3 * hidden]: two gates and the input of a short convolution */
+  BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
   BQ_BUFFER_ROUTE,       /* [experts]: scores */
   BQ_BUFFER_SWITCH,      /* [1]: score of the shared expert */
   BQ_BUFFER_SHARED_GATE, /* [shared_ffn] */
@@ -49,53 +52,54 @@ uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
 uint32_t bq_buffer_rows(const bq_config *config, bq_buffer buffer);
 
 typedef enum bq_op {
-  BQ_OP_LINEAR, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
+  BQ_OP_MATMUL, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
   BQ_OP_NORM,   /* in = norm(in), whole rows */
   BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows */
   BQ_OP_STORE, /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
                 * the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
+  BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN, after the state (recurrence.h) */
   BQ_OP_ROUTE,   /* chooses experts by ROUTE */
   BQ_OP_EXPERTS, /* as LINEAR, each row with its own expert's part of the modules */
   BQ_OP_COMBINE  /* OUT = what the experts of a token give, weighted; then what `then` says */
 } bq_op;
 
 /* What a row group of a LINEAR goes on with, without waiting for others. */
-typedef enum bq_then {
-  BQ_THEN_NOTHING,
-  BQ_THEN_ACTIVATE, /* out[0] = act(out[0]), times out[1] where there is one */
-  BQ_THEN_ADD       /* X += out[0] * residual_scale */
-} bq_then;
+typedef enum bq_epilogue {
+  BQ_EPILOGUE_NONE,
+  BQ_EPILOGUE_ACTIVATE, /* out[0] = act(out[0]), times out[1] where there is one */
+  BQ_EPILOGUE_ADD       /* X += out[0] * residual_scale */
+} bq_epilogue;
 
-enum { BQ_STEP_MODULES = 3, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
+enum { BQ_STEP_MATRICES = 3, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
 
-typedef struct bq_step {
+typedef struct bq_layer_step {
   uint8_t op, stage; /* stage: the one that its weights are counted in */
   uint8_t in;        /* buffer */
   uint8_t norm;      /* the input is normed with this module; BQ_NO_MODULE: it is not */
   uint8_t then;
   uint8_t n;         /* modules; those of a LINEAR have as many columns as the input has */
-  uint8_t module[BQ_STEP_MODULES], out[BQ_STEP_MODULES];
-} bq_step;
+  uint8_t module[BQ_STEP_MATRICES], out[BQ_STEP_MATRICES];
+} bq_layer_step;
 
 /* Parts, one after the other with a barrier between them: the number of a step; with BQ_PREPARE
  * only its input is made, for all threads. */
-typedef struct bq_parts {
+typedef struct bq_phases {
   uint8_t list[2 * BQ_STEPS_MAX];
   uint8_t n;
-} bq_parts;
+} bq_phases;
 
 typedef struct bq_layer_kind {
-  bq_step steps[BQ_STEPS_MAX];
+  bq_layer_step steps[BQ_STEPS_MAX];
   uint8_t n;
   uint64_t modules; /* that a step uses, as bits */
-  bq_parts alone; /* for one token: each thread makes the input of a LINEAR for itself */
-  bq_parts batch; /* for several */
+  bq_phases alone; /* for one token: each thread makes the input of a LINEAR for itself */
+  bq_phases batch; /* for several */
   uint32_t window; /* positions that attention sees; 0: all */
   uint32_t rope;   /* table of rotations; BQ_NO_ROPE: none */
 } bq_layer_kind;
 
-enum { BQ_KINDS = 8, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
+enum { BQ_KINDS = 16, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 
 /* Tables of rotations that layers use: global and local ones, or one for all. */
 uint32_t bq_rope_tables(const bq_config *config);

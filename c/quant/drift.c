@@ -14,12 +14,12 @@ void bq_drift_add(float *drift, size_t cols, const float *y, const float *x, siz
   bq_outer_add(drift, cols, y, x, x, tokens, false, part, parts);
 }
 
-/* Columns of a triangle that are done together: those of one another come first. */
+/* Columns of a triangle that are processed together; dependencies among them come first. */
 enum { TOGETHER = 4 };
 
-/* u[j] = d[j] + sum over k > j of v[j][k] * d[k], for rows a...a + n - 1 of v; each sum from k to
+/* u[j] = d[j] + sum over k > j of v[j][k] * d[k], for rows a...a + n - 1 of v; each sum in rising
  * k. */
-static void gather(const float *v, size_t cols, size_t a, size_t n, const lanes *d, lanes *u) {
+static void multiply_triangle(const float *v, size_t cols, size_t a, size_t n, const lanes *d, lanes *u) {
   lanes sum[TOGETHER];
   for (size_t j = 0; j < n; j++) {
     const float *row = v + (a + j) * cols;
@@ -32,24 +32,24 @@ static void gather(const float *v, size_t cols, size_t a, size_t n, const lanes 
   for (size_t j = 0; j < n; j++) LANES u[a + j][l] = sum[j][l];
 }
 
-/* w += d H^-1, where H^-1 = V^T D^-1 V of the feedback: u = d V^T D^-1, w += u V. */
-static void times_inverse(const lanes *d, size_t cols, const float *feedback, lanes *u, lanes *w) {
+/* w += d H^-1, where H^-1 = V^T D^-1 V (bq_feedback_factor): u = d V^T D^-1, w += u V. */
+static void add_times_inverse(const lanes *d, size_t cols, const float *feedback, lanes *u, lanes *w) {
   for (size_t a = 0, n; a < cols; a += n) {
     n = cols - a < TOGETHER ? cols - a : TOGETHER;
-    gather(feedback, cols, a, n, d, u);
+    multiply_triangle(feedback, cols, a, n, d, u);
     for (size_t j = a; j < a + n; j++) {
       const float own = feedback[j * cols + j];
       LANES u[j][l] /= own;
       LANES w[j][l] += u[j][l];
-      bq_lanes_spread(feedback, cols, j, 1, (const lanes *)u + j, j + 1, a + n, w + j + 1);
+      bq_lanes_accumulate(feedback, cols, j, 1, (const lanes *)u + j, j + 1, a + n, w + j + 1);
     }
-    bq_lanes_spread(feedback, cols, a, n, (const lanes *)u + a, a + n, cols, w + a + n);
+    bq_lanes_accumulate(feedback, cols, a, n, (const lanes *)u + a, a + n, cols, w + a + n);
   }
 }
 
 size_t bq_drift_floats(size_t cols) { return 3 * ROWS * cols; }
 
-void bq_drift_make_good(float *w, size_t rows, size_t cols, const float *drift,
+void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift,
                         const float *feedback, float *work) {
   lanes *at = (lanes *)(void *)work, *d = at + cols, *u = d + cols;
   for (size_t row = 0; row < rows; row += ROWS) {
@@ -57,8 +57,8 @@ void bq_drift_make_good(float *w, size_t rows, size_t cols, const float *drift,
     for (size_t i = 0; i < cols; i++)
       LANES at[i][l] = w[((size_t)l < n ? row + (size_t)l : row) * cols + i];
     memset(d, 0, cols * sizeof *d);
-    bq_lanes_spread(drift, cols, 0, cols, (const lanes *)at, 0, cols, d);
-    times_inverse(d, cols, feedback, u, at);
+    bq_lanes_accumulate(drift, cols, 0, cols, (const lanes *)at, 0, cols, d);
+    add_times_inverse(d, cols, feedback, u, at);
     for (size_t l = 0; l < n; l++)
       for (size_t i = 0; i < cols; i++) w[(row + l) * cols + i] = at[i][l];
   }

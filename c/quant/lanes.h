@@ -1,5 +1,5 @@
-/* Rows of weights side by side, columns one after the other, so that one load of a matrix serves
- * all of them; and what their columns add to each other. */
+/* Lanes: a group of rows of weights, column by column, so that one load of a matrix of moments
+ * serves all rows; and the product of such a group with a matrix. */
 #ifndef BQ_LANES_H
 #define BQ_LANES_H
 
@@ -10,17 +10,16 @@ enum { BQ_LANES = 8 };
 typedef float bq_lanes[BQ_LANES];
 #define LANES for (int l = 0; l < BQ_LANES; l++)
 
-/* The columns of a matrix stay one after the other: compilers rather take four of them at once, for
- * which all lanes have to be turned. */
+/* Prevents clang from vectorizing over columns, which would transpose all lanes. */
 #ifdef __clang__
-#define BQ_ONE_BY_ONE _Pragma("clang loop vectorize(disable)")
+#define BQ_NO_VECTORIZE _Pragma("clang loop vectorize(disable)")
 #else
-#define BQ_ONE_BY_ONE
+#define BQ_NO_VECTORIZE
 #endif
 
-/* to[k - from] += sum over j of m[a + j][k] * d[j], for k from...end - 1: the sum of each k goes
- * from j to j, four of them at once, so that rows of m are read from end to end. */
-static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t n,
+/* to[k - from] += sum over j of m[a + j][k] * d[j], for j < n and k in [from, end). Each sum runs
+ * in rising j; four rows of m are read at once, so that they are read from end to end. */
+static inline void bq_lanes_accumulate(const float *m, size_t cols, size_t a, size_t n,
                                    const bq_lanes *d, size_t from, size_t end, bq_lanes *to) {
   const float *row = m + a * cols;
   size_t j = 0;
@@ -28,7 +27,7 @@ static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t
     const float *r1 = row + cols, *r2 = r1 + cols, *r3 = r2 + cols;
     bq_lanes own[4];
     memcpy(own, d + j, sizeof own);
-    BQ_ONE_BY_ONE
+    BQ_NO_VECTORIZE
     for (size_t k = from; k < end; k++) {
       bq_lanes sum;
       memcpy(sum, to[k - from], sizeof sum);
@@ -42,7 +41,7 @@ static inline void bq_lanes_spread(const float *m, size_t cols, size_t a, size_t
   for (; j < n; j++, row += cols) {
     bq_lanes own;
     memcpy(own, d[j], sizeof own);
-    BQ_ONE_BY_ONE
+    BQ_NO_VECTORIZE
     for (size_t k = from; k < end; k++) {
       bq_lanes sum;
       memcpy(sum, to[k - from], sizeof sum);

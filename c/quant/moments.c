@@ -24,8 +24,7 @@ bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err) {
   return BQ_OK;
 }
 
-/* Rows that are added to another one at once: each element adds up from row to row, as it would
- * with one after the other. */
+/* Rows that are added to another row at once. Each element still accumulates row by row. */
 enum { TOGETHER = 4 };
 
 /* a += f[0] * b[0] + f[1] * b[1] + ..., of m rows that are `stride` apart. */
@@ -41,8 +40,8 @@ static void add_rows(double *restrict a, const double *restrict b, ptrdiff_t str
     a[i] = (((a[i] + f[0] * b[i]) + f[1] * b1[i]) + f[2] * b2[i]) + f[3] * b3[i];
 }
 
-/* Takes rows j, j - 1, ... of m out of row i: what is left of its first i + 1 elements. */
-static void take_out(double *a, size_t n, size_t i, size_t j, size_t m) {
+/* Eliminates rows j, j - 1, ... (m of them) from row i; its first i + 1 elements remain. */
+static void eliminate(double *a, size_t n, size_t i, size_t j, size_t m) {
   double f[TOGETHER];
   for (size_t t = 0; t < m; t++) {
     const double *row = a + (j - t) * n;
@@ -51,24 +50,24 @@ static void take_out(double *a, size_t n, size_t i, size_t j, size_t m) {
   add_rows(a + i * n, a + j * n, -(ptrdiff_t)n, f, m, i + 1);
 }
 
-/* Lower triangle of H -> row j of M^T, ones left out, and D on the diagonal. From the last column
- * on, each is taken out of those before it. */
-static bool factor(double *a, size_t n) {
+/* Factors the lower triangle of H: row j becomes row j of M^T without its ones, and the diagonal
+ * becomes D. Works from the last column on. */
+static bool factor_moments(double *a, size_t n) {
   for (size_t end = n, m; end > 0; end -= m) {
     m = end < TOGETHER ? end : TOGETHER;
-    for (size_t j = end; j-- > end - m;) { /* first out of one another */
+    for (size_t j = end; j-- > end - m;) { /* first among the m rows themselves */
       if (!(a[j * n + j] > 0.0)) return false;
-      for (size_t i = end - m; i < j; i++) take_out(a, n, i, j, 1);
+      for (size_t i = end - m; i < j; i++) eliminate(a, n, i, j, 1);
     }
-    for (size_t i = 0; i < end - m; i++) take_out(a, n, i, end - 1, m);
+    for (size_t i = 0; i < end - m; i++) eliminate(a, n, i, end - 1, m);
     for (size_t j = end - m; j < end; j++)
       for (size_t i = 0; i < j; i++) a[j * n + i] /= a[j * n + j];
   }
   return true;
 }
 
-/* The inverse of a lower triangle with ones on its diagonal, which is not looked at. */
-static void invert(double *a, size_t n, double *row) {
+/* Inverts a lower triangle whose diagonal is implicitly 1. */
+static void invert_triangle(double *a, size_t n, double *row) {
   for (size_t k = 0; k < n; k++) {
     double *out = a + k * n;
     for (size_t l = 0; l < k; l++) {
@@ -86,14 +85,14 @@ static void invert(double *a, size_t n, double *row) {
   }
 }
 
-bq_status bq_feedback_make(const float *h, size_t cols, double *work, float *feedback,
+bq_status bq_feedback_factor(const float *h, size_t cols, double *work, float *feedback,
                            bq_error *err) {
   for (size_t i = 0; i < cols; i++)
     for (size_t j = 0; j <= i; j++) work[i * cols + j] = (double)h[i * cols + j];
-  if (!factor(work, cols))
+  if (!factor_moments(work, cols))
     return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
                    "second moments of the calibration text can't be inverted: it is too short");
-  invert(work, cols, work + cols * cols);
+  invert_triangle(work, cols, work + cols * cols);
   for (size_t i = 0; i < cols; i++)
     for (size_t j = 0; j < cols; j++)
       feedback[i * cols + j] = j >= i ? (float)work[j * cols + i] : 0.0f;

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-/* Sums of WIDE x SIDE elements, of so many tokens at once, whose numbers are brought together
- * first: rows of x are some pages apart, and few of these fit the same sets of a cache. ROWS x
- * LANES of them are in registers: fewer would wait for each other. */
+/* The sums are blocked: WIDE x SIDE elements and TOKENS tokens at a time, whose inputs are packed
+ * first, because rows of x lie pages apart and few of them fit the same cache sets. ROWS x LANES
+ * sums are in registers; fewer would wait for each other. */
 enum { WIDE = 32, SIDE = 16, TOKENS = 128, ROWS = 4, LANES = 8 };
 
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
-/* Columns 0...n - 1 of x as [tokens][most]; behind the last anything. Copies of a size that the
- * compiler knows are no calls. */
+/* Packs columns 0...n - 1 of x as [tokens][most]; columns from n on are undefined. The size of the
+ * first memcpy is a constant, so that it is inlined. */
 static inline void pack(const float *x, size_t cols, size_t n, size_t most, size_t tokens,
                         float *to) {
   if (n == most)
@@ -19,12 +19,12 @@ static inline void pack(const float *x, size_t cols, size_t n, size_t most, size
     for (size_t t = 0; t < tokens; t++) memcpy(to + t * most, x + t * cols, n * sizeof *to);
 }
 
-static void take_away(float *from, const float *less, size_t cols, size_t n, size_t tokens) {
+static void subtract(float *from, const float *less, size_t cols, size_t n, size_t tokens) {
   for (size_t t = 0; t < tokens; t++)
     for (size_t i = 0; i < n; i++) from[t * WIDE + i] -= less[t * cols + i];
 }
 
-/* to[r][l] += a[t][r] * x[t][l]: ROWS x LANES of them. */
+/* to[r][l] += a[t][r] * x[t][l] for ROWS x LANES elements. */
 static void add_block(float *to, size_t cols, const float *a, const float *x, size_t tokens) {
   float sum[ROWS][LANES];
   for (size_t r = 0; r < ROWS; r++) memcpy(sum[r], to + r * cols, sizeof sum[r]);
@@ -34,7 +34,7 @@ static void add_block(float *to, size_t cols, const float *a, const float *x, si
   for (size_t r = 0; r < ROWS; r++) memcpy(to + r * cols, sum[r], sizeof sum[r]);
 }
 
-/* The same of a block that is cut off. */
+/* The same for a block at the matrix's edge. */
 static __attribute__((noinline)) void add_edge(float *to, size_t cols, size_t rows, size_t n,
                                                const float *a, const float *x, size_t tokens) {
   float sum[ROWS * LANES] = {0};
@@ -43,7 +43,7 @@ static __attribute__((noinline)) void add_edge(float *to, size_t cols, size_t ro
   for (size_t r = 0; r < rows; r++) memcpy(to + r * cols, sum + r * LANES, n * sizeof *sum);
 }
 
-/* to [rows][n]: a corner of a matrix of `cols` columns. */
+/* to [rows][n] += a^T x, in a matrix of `cols` columns. */
 static void add_corner(float *to, size_t cols, size_t rows, size_t n, const float *a,
                        const float *x, size_t tokens) {
   for (size_t i = 0; i < rows; i += ROWS)
@@ -64,7 +64,7 @@ void bq_outer_add(float *to, size_t cols, const float *a, const float *less, con
     for (size_t i = part * WIDE; i < cols; i += parts * WIDE) {
       const size_t rows = at_most(cols - i, WIDE), end = lower ? i + rows : cols;
       pack(a + row + i, cols, rows, WIDE, n, left);
-      if (less) take_away(left, less + row + i, cols, rows, n);
+      if (less) subtract(left, less + row + i, cols, rows, n);
       for (size_t j = 0; j < end; j += SIDE) {
         const size_t columns = at_most(cols - j, SIDE);
         pack(x + row + j, cols, columns, SIDE, n, right);

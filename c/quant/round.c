@@ -3,37 +3,37 @@
 #include <string.h>
 
 #include "core/blocks.h"
-#include "core/encoder.h"
+#include "quant/encoder.h"
 #include "quant/lanes.h"
 
-enum { ROWS = BQ_LANES, BLOCK = 64 }; /* rows of a strip; weights of a block, at most */
+enum { ROWS = BQ_LANES, BLOCK = 64 }; /* rows of a strip; maximum weights of a block */
 typedef bq_lanes lanes;
 
-/* Starts of the search: shares of a block's range that are cut off below and above, or what the
- * largest weight of a symmetric block becomes; and how often each is rounded and fitted. */
+/* Starts of the search: shares of a block's range that are cut off at the bottom and top; divisors
+ * of a symmetric block's largest weight; how often each start is rounded and fitted. */
 enum { CUTS = 6, SIZES = 25, FITS = 2 };
 static const float cuts[CUTS] = {0.0f, 0.03f, 0.06f, 0.1f, 0.15f, 0.21f};
 
-/* Added and taken off again it rounds |x| < 2^22 to the nearest integer. */
+/* Adding and subtracting MAGIC rounds |x| < 2^22 to the nearest integer. */
 _Static_assert((int)ROWS == (int)BQ_SEARCH_BLOCKS, "the encoder searches as many at once");
 #define MAGIC 0x1.8p23f
-#define LEAST_SCALE 0x1p-24f
+#define MIN_SCALE 0x1p-24f
 
-/* What the type lets a block be. */
+/* The properties of a type that rounding needs. */
 typedef struct form {
   size_t block;
   float low, high;
-  bool minimum, halves; /* f16 */
+  bool minimum, f16_scales; /* has a minimum; scales are f16 */
 } form;
 
-/* Up to ROWS rows, columns one after the other. */
+/* Up to ROWS rows, column by column. */
 typedef struct strip {
   form f;
   size_t cols, blocks;
-  lanes *w;     /* [cols] */
-  lanes *t;     /* [cols]: with what is made good so far */
-  lanes *q;     /* [cols] */
-  lanes *g;     /* [cols]: (v - w)^T H */
+  lanes *w;     /* [cols]: original weights */
+  lanes *t;     /* [cols]: weights with the compensation of earlier errors */
+  lanes *q;     /* [cols]: integers */
+  lanes *g;     /* [cols]: gradient (v - w)^T H */
   lanes *scale, *min; /* [blocks] */
 } strip;
 
@@ -44,14 +44,14 @@ static float clip(float x, float low, float high) {
 }
 static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
 
-/* As the file can hold it: a scale is never 0. */
+/* Rounds a scale to what the file can hold; it is never 0. */
 static float storable_scale(const form *f, float s) {
-  if (f->halves) s = as_f16(s);
-  const float least = f->halves ? LEAST_SCALE : 0x1p-100f;
+  if (f->f16_scales) s = as_f16(s);
+  const float least = f->f16_scales ? MIN_SCALE : 0x1p-100f;
   return s >= least || s <= -least ? s : least;
 }
 static float storable_min(const form *f, float m) {
-  return !f->minimum ? 0.0f : f->halves ? as_f16(m) : m;
+  return !f->minimum ? 0.0f : f->f16_scales ? as_f16(m) : m;
 }
 
 static float nearest(const form *f, float x, float min, float inverse) {
@@ -64,13 +64,13 @@ typedef struct block_fit {
   lanes scale, min, error;
 } block_fit;
 
-/* Weighted sums over a block, of which a line is made. */
+/* Weighted sums over a block, for a least-squares line. */
 typedef struct line_sums {
   lanes w, q, x, qq, qx;
 } line_sums;
 
-/* Out of line, for then compilers see that lanes stay side by side: three times as fast. */
-static __attribute__((noinline)) void add_up(const form *f, const lanes *x, const lanes *weight,
+/* Not inlined, because then compilers vectorize over the lanes: three times as fast. */
+static __attribute__((noinline)) void sum_line(const form *f, const lanes *x, const lanes *weight,
                                              size_t n, const lanes scale, const lanes min,
                                              line_sums *out) {
   line_sums s = {.w = {0}};
@@ -89,11 +89,11 @@ static __attribute__((noinline)) void add_up(const form *f, const lanes *x, cons
   *out = s;
 }
 
-/* The line of least weighted squares through q and x. What is left as it is: blocks of one q. */
+/* Weighted least-squares fit x = scale * q + min. Blocks whose q are all equal keep their line. */
 static void fit_line(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
                      lanes min) {
   line_sums s;
-  add_up(f, x, weight, n, scale, min, &s);
+  sum_line(f, x, weight, n, scale, min, &s);
   LANES {
     if (!f->minimum) {
       if (s.qq[l] > 0.0f) scale[l] = s.qx[l] / s.qq[l];
@@ -107,7 +107,7 @@ static void fit_line(const form *f, const lanes *x, const lanes *weight, size_t 
   }
 }
 
-/* Keeps the line where it is better, as the file will hold it. */
+/* Keeps the line in `best` if its error, with scale and min as stored, is smaller. */
 static void keep_better(const form *f, const lanes *x, const lanes *weight, size_t n,
                         const lanes scale, const lanes min, block_fit *best) {
   lanes s, m, inverse, error = {0};
@@ -139,8 +139,8 @@ static void try_start(const form *f, const lanes *x, const lanes *weight, size_t
   keep_better(f, x, weight, n, scale, min, best);
 }
 
-/* What the encoder finds where all weights count the same: the search begins with it, so that it is
- * never worse. */
+/* The line that the encoder finds with equal weights. The search starts with it, so that its result
+ * is never worse. */
 static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scale, lanes min) {
   float rows[ROWS][BQ_SEARCH_WEIGHTS];
   const float *w[ROWS];
@@ -149,7 +149,7 @@ static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scal
     w[l] = rows[l];
     for (size_t i = 0; i < n; i++) rows[l][i] = x[i][l];
   }
-  bq_scalar_encoder.search(w, n, f->high, scale, min);
+  bq_scalar_encoder.search_scales(w, n, f->high, scale, min);
   LANES {
     const float top = min[l] + scale[l] * f->high;
     min[l] = storable_min(f, min[l]);
@@ -157,8 +157,8 @@ static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scal
   }
 }
 
-/* Scales and minima of one block of each row, for x with these weights. */
-static void search(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
+/* Searches scale and minimum of one block of each row: x weighted by `weight`. */
+static void search_block_scales(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
                    lanes min) {
   block_fit best;
   lanes low, high, s, m = {0};
@@ -183,7 +183,7 @@ static void search(const form *f, const lanes *x, const lanes *weight, size_t n,
       }
   } else {
     LANES high[l] = high[l] > -low[l] ? high[l] : -low[l];
-    LANES s[l] = high[l] / f->high; /* the encoder's */
+    LANES s[l] = high[l] / f->high; /* as the encoder does */
     try_start(f, x, weight, n, s, m, &best);
     for (int i = 0; i < 2 * SIZES; i++) {
       const float size = (0.55f + 0.03f * (float)(i / 2)) * (f->high == 1.0f ? 2.0f : -f->low);
@@ -195,7 +195,7 @@ static void search(const form *f, const lanes *x, const lanes *weight, size_t n,
   memcpy(min, best.min, sizeof best.min);
 }
 
-/* --- what goes from block to block ------------------------------------------------------------ */
+/* --- error compensation ------------------------------------------------------------ */
 
 static size_t block_at(const strip *s, size_t b, size_t *n) {
   const size_t a = b * s->f.block;
@@ -203,7 +203,7 @@ static size_t block_at(const strip *s, size_t b, size_t *n) {
   return a;
 }
 
-/* Rounds column after column; what each loses goes to those behind it. */
+/* Rounds column by column; later columns compensate each error. */
 static void round_columns(strip *s, const bq_round_by *by) {
   lanes weight[BLOCK], lost[BLOCK], inverse;
   for (size_t b = 0, n; b < s->blocks; b++) {
@@ -213,7 +213,7 @@ static void round_columns(strip *s, const bq_round_by *by) {
       const float matters = by->feedback ? by->feedback[at] : by->moments ? by->moments[at] : 1.0f;
       LANES weight[i][l] = matters;
     }
-    search(&s->f, s->t + a, weight, n, s->scale[b], s->min[b]);
+    search_block_scales(&s->f, s->t + a, weight, n, s->scale[b], s->min[b]);
     LANES inverse[l] = 1.0f / s->scale[b][l];
     for (size_t i = 0; i < n; i++) {
       LANES {
@@ -222,39 +222,37 @@ static void round_columns(strip *s, const bq_round_by *by) {
         lost[i][l] = q * s->scale[b][l] + s->min[b][l] - s->t[a + i][l];
       }
       if (by->feedback)
-        bq_lanes_spread(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n,
+        bq_lanes_accumulate(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n,
                         s->t + a + i + 1);
     }
     if (by->feedback)
-      bq_lanes_spread(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t + a + n);
+      bq_lanes_accumulate(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t + a + n);
   }
 }
 
-/* --- sweeps ----------------------------------------------------------------------------------- */
+/* --- coordinate descent ----------------------------------------------------------------------------------- */
 
 static float value_at(const strip *s, size_t i, int l) {
   const size_t b = i / s->f.block;
   return s->q[i][l] * s->scale[b][l] + s->min[b][l];
 }
 
-/* H is symmetric: its rows are its columns. g = (v - w)^T H; `t` gets v - w, for it is needed no
- * more. */
+/* g = (v - w)^T H. H is symmetric, so its rows are its columns. Reuses `t` for v - w. */
 static void make_gradient(strip *s, const float *h) {
   memset(s->g, 0, s->cols * sizeof *s->g);
   for (size_t i = 0; i < s->cols; i++) LANES s->t[i][l] = value_at(s, i, l) - s->w[i][l];
   for (size_t b = 0, n; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &n);
-    bq_lanes_spread(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
+    bq_lanes_accumulate(h, s->cols, a, n, (const lanes *)(s->t + a), 0, s->cols, s->g);
   }
 }
 
-/* The scale and minimum that err least with the integers as they are; `d` gets what that changes
- * the weights by. */
+/* Fits scale and minimum of block b for fixed integers; `d` becomes the change of the weights. */
 static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes *d) {
   lanes hq[BLOCK], gq = {0}, g1 = {0}, qq = {0}, q1 = {0}, ds, dm, change = {0};
   float all = 0;
   memset(hq, 0, sizeof hq);
-  bq_lanes_spread(h, s->cols, a, n, s->q + a, a, a + n, hq);
+  bq_lanes_accumulate(h, s->cols, a, n, s->q + a, a, a + n, hq);
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < n; j++) all += h[(a + i) * s->cols + a + j];
   for (size_t i = 0; i < n; i++) LANES {
@@ -281,10 +279,11 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
     s->min[b][l] += dm[l];
   }
   for (size_t i = 0; i < n; i++) LANES d[i][l] = ds[l] * s->q[a + i][l] + dm[l];
-  bq_lanes_spread(h, s->cols, a, n, d, a, a + n, s->g + a);
+  bq_lanes_accumulate(h, s->cols, a, n, d, a, a + n, s->g + a);
 }
 
-/* Each weight of a block to where the error is least, all others as they are. */
+/* Coordinate descent within a block: moves each weight to the level with the least error, all
+ * others fixed. */
 static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lanes *d) {
   lanes inverse;
   LANES inverse[l] = 1.0f / s->scale[b][l];
@@ -299,7 +298,7 @@ static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lane
       s->q[a + i][l] = now;
       d[i][l] += step[l];
     }
-    bq_lanes_spread(h, s->cols, a + i, 1, (const lanes *)&step, a, a + n, s->g + a);
+    bq_lanes_accumulate(h, s->cols, a + i, 1, (const lanes *)&step, a, a + n, s->g + a);
   }
 }
 
@@ -309,8 +308,8 @@ static void sweep(strip *s, const float *h) {
     const size_t a = block_at(s, b, &n);
     refit(s, h, b, a, n, d);
     improve(s, h, b, a, n, d);
-    bq_lanes_spread(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
-    bq_lanes_spread(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g + a + n);
+    bq_lanes_accumulate(h, s->cols, a, n, (const lanes *)d, 0, a, s->g);
+    bq_lanes_accumulate(h, s->cols, a, n, (const lanes *)d, a + n, s->cols, s->g + a + n);
   }
 }
 
@@ -318,14 +317,14 @@ static void sweep(strip *s, const float *h) {
 
 size_t bq_round_floats(size_t cols) { return ROWS * (4 * cols + 2 * (cols + 1)); }
 
-static strip lay_out(form f, size_t cols, float *work) {
+static strip lay_out_strip(form f, size_t cols, float *work) {
   const size_t blocks = (cols + f.block - 1) / f.block;
   lanes *at = (lanes *)(void *)work;
   return (strip){f, cols, blocks, at, at + cols, at + 2 * cols, at + 3 * cols, at + 4 * cols,
                  at + 4 * cols + blocks};
 }
 
-/* Of the first n rows. Leaves nothing of `g` and `t`. */
+/* Adds the errors of the first n rows. Overwrites `g` and `t`. */
 static void add_errors(strip *s, const float *h, size_t n, bq_round_errors *errors) {
   for (size_t l = 0; l < n; l++)
     for (size_t i = 0; i < s->cols; i++) {
@@ -337,14 +336,14 @@ static void add_errors(strip *s, const float *h, size_t n, bq_round_errors *erro
   memset(s->g, 0, s->cols * sizeof *s->g);
   for (size_t b = 0, m; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &m);
-    bq_lanes_spread(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
+    bq_lanes_accumulate(h, s->cols, a, m, (const lanes *)(s->w + a), 0, s->cols, s->g);
   }
   for (size_t l = 0; l < n; l++)
     for (size_t i = 0; i < s->cols; i++)
       errors->of += (double)s->w[i][l] * (double)s->g[i][l];
 }
 
-static void store_row(const strip *s, int l, size_t row, bq_given *out) {
+static void store_row(const strip *s, int l, size_t row, bq_rounded *out) {
   for (size_t i = 0; i < s->cols; i++) out->q[row * s->cols + i] = (int8_t)s->q[i][l];
   for (size_t b = 0; b < s->blocks; b++) {
     out->scale[row * s->blocks + b] = s->scale[b][l];
@@ -359,8 +358,8 @@ static bool finite_block(const strip *s, size_t b, int l) {
 static bool find_form(bq_type type, form *f) {
   const bq_type_facts *facts = bq_type_get(type);
   if (!facts || !facts->encoded || facts->bits > 4 || facts->block > BLOCK) return false;
-  const bool minimum = facts->min_bytes > 0, ternary = facts->bits == BQ_TRITS;
-  if (facts->bits == 2 && !minimum) return false; /* its q are odd */
+  const bool minimum = facts->min_bytes > 0, ternary = facts->bits == BQ_TERNARY;
+  if (facts->bits == 2 && !minimum) return false; /* levels are odd */
   *f = (form){facts->block, minimum ? 0.0f : ternary ? -1.0f : -8.0f,
               minimum ? (float)((1u << facts->bits) - 1) : ternary ? 1.0f : 7.0f, minimum,
               facts->scale_bytes == 2};
@@ -368,7 +367,7 @@ static bool find_form(bq_type type, form *f) {
 }
 
 bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const bq_round_by *by,
-                   float *work, bq_given *out, bq_round_errors *errors, bq_error *err) {
+                   float *work, bq_rounded *out, bq_round_errors *errors, bq_error *err) {
   form f;
   if (!find_form(type, &f))
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
@@ -376,7 +375,7 @@ bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const
   for (size_t i = 0; i < rows * cols; i++)
     if (!bq_is_finite(w[i]))
       return bq_fail(err, BQ_FORMAT, i, "weight %l is NaN or infinite", (uint64_t)i);
-  strip s = lay_out(f, cols, work);
+  strip s = lay_out_strip(f, cols, work);
   for (size_t row = 0; row < rows; row += ROWS) {
     const size_t n = rows - row < ROWS ? rows - row : ROWS;
     for (size_t i = 0; i < cols; i++)

@@ -6,22 +6,22 @@
 static const uint8_t module_of[BQ_ADAPTED_COUNT] = {BQ_Q,    BQ_K,  BQ_V,   BQ_O,
                                                     BQ_GATE, BQ_UP, BQ_DOWN};
 
-const bq_adapter_part *bq_adapter_part_of(const bq_session *s, uint32_t layer, uint32_t module) {
+const bq_lora *bq_lora_of(const bq_session *s, uint32_t layer, uint32_t module) {
   for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) {
-    const bq_adapter_part *part = s->adapter + (size_t)layer * BQ_ADAPTED_COUNT + i;
+    const bq_lora *part = s->adapter + (size_t)layer * BQ_ADAPTED_COUNT + i;
     if (module_of[i] == module) return part->rank ? part : NULL;
   }
   return NULL;
 }
 
 /* The most floats that A x takes in a step of a layer; UINT64_MAX: a product is not the layer's. */
-static uint64_t floats_of(const bq_layer_kind *kind, const bq_adapter_part *parts) {
+static uint64_t floats_of(const bq_layer_kind *kind, const bq_lora *parts) {
   uint64_t most = 0, all = 0, met = 0;
   for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) all += parts[i].rank;
   for (uint32_t n = 0; n < kind->n; n++) {
-    const bq_step *step = &kind->steps[n];
+    const bq_layer_step *step = &kind->steps[n];
     uint64_t floats = 0;
-    for (uint32_t m = 0; step->op == BQ_OP_LINEAR && m < step->n; m++)
+    for (uint32_t m = 0; step->op == BQ_OP_MATMUL && m < step->n; m++)
       for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++)
         if (step->module[m] == module_of[i]) floats += parts[i].rank;
     met += floats;
@@ -30,7 +30,7 @@ static uint64_t floats_of(const bq_layer_kind *kind, const bq_adapter_part *part
   return met == all ? most : UINT64_MAX;
 }
 
-bq_status bq_session_set_adapter(bq_session *s, const bq_adapter_part *parts, uint64_t key,
+bq_status bq_session_set_adapter(bq_session *s, const bq_lora *parts, uint64_t key,
                                  bq_error *err) {
   const bq_model *m = s->model;
   const size_t threads = s->options.parallel.threads;
@@ -60,7 +60,7 @@ bq_status bq_session_set_adapter(bq_session *s, const bq_adapter_part *parts, ui
   return BQ_OK;
 }
 
-void bq_adapter_lower(const bq_session *s, const bq_adapter_part *part, const float *x, size_t cols,
+void bq_lora_down(const bq_session *s, const bq_lora *part, const float *x, size_t cols,
                       size_t tokens, float *low) {
   const bq_matrix a = {(const uint8_t *)part->a, part->rank, (uint32_t)cols, BQ_TYPE_F32,
                        &s->model->kernels->matrix[BQ_TYPE_F32]};
@@ -70,7 +70,7 @@ void bq_adapter_lower(const bq_session *s, const bq_adapter_part *part, const fl
     for (size_t i = 0; i < part->rank; i++) low[t * s->low_stride + i] *= part->scale;
 }
 
-void bq_adapter_raise(const bq_session *s, const bq_adapter_part *part, const float *low,
+void bq_lora_up(const bq_session *s, const bq_lora *part, const float *low,
                       size_t row0, size_t row1, float *y) {
   enum { ROWS = 64 };
   float change[ROWS];

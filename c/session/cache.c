@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/assert.h"
-#include "core/least.h"
+#include "core/minmax.h"
 
 /* The place of position `n` in a layer. */
 static uint32_t place_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
@@ -32,10 +32,11 @@ static uint64_t blocks_touched(uint64_t positions) {
 /* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
  * and one position more, since the last token may be computed anew. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
+  if (bq_config_convolves(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
-  if (o->evict && !own) return bq_smaller(all, blocks_of(o->kv_window) + 1);
+  if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
-  return window ? bq_smaller(all, blocks_touched(window + o->window)) : all;
+  return window ? bq_min64(all, blocks_touched(window + o->window)) : all;
 }
 
 static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
@@ -43,7 +44,7 @@ static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t own = layer_blocks(c, o, layer), forked = blocks_touched(o->fork_positions);
     const bool moves = o->evict && !bq_config_window(c, layer); /* whatever a fork shares */
-    sum += own + o->forks * (moves ? own : bq_smaller(own, forked));
+    sum += own + o->forks * (moves ? own : bq_min64(own, forked));
   }
   return sum;
 }
@@ -57,7 +58,7 @@ uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t seen = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
-    sum += c->kv_heads * bq_kv_bytes(o->kv_type, bq_smaller(seen, o->context), c->head_dim);
+    sum += c->kv_heads * bq_kv_bytes(o->kv_type, bq_min64(seen, o->context), c->head_dim);
   }
   return sum;
 }
@@ -174,8 +175,9 @@ typedef struct block_range {
  * given back, looked for and saved follows from this function alone. */
 static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
                                uint32_t n) {
+  if (bq_config_convolves(cache->config, layer)) return (block_range){0, 0};
   const uint32_t end = (uint32_t)blocks_of(place_of(cache, layer, n));
-  return (block_range){bq_smaller32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
+  return (block_range){bq_min32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
 }
 
 /* The first position to be computed next, at the earliest: the last token of a timeline that is

@@ -4,7 +4,7 @@
 #include "model/clusters.h"
 
 #include "core/fmath.h"
-#include "core/least.h"
+#include "core/minmax.h"
 #include "session/session.h"
 
 enum { MEET, CHOOSE, COMPUTE };
@@ -51,7 +51,7 @@ static void choose(const job *j) {
   const float twice = 2 * bq_sqrtf(squares);
   for (uint32_t i = 0; i < n; i++)
     s->candidates[i] = (bq_candidate){j->logits[i] + twice * c->spread[i], i};
-  bq_candidates_part(s->candidates, n, j->most);
+  bq_candidates_select(s->candidates, n, j->most);
   const float none = bq_float_of(0xff800000u); /* -infinity */
   for (uint32_t i = 0; i < s->model->config.vocab; i++) j->logits[i] = none;
 }
@@ -60,8 +60,8 @@ static void compute(const job *j, uint32_t cluster, const bq_batch *batch, size_
   const bq_model *m = j->s->model;
   const bq_clusters *c = m->clusters;
   const uint32_t from = cluster * BQ_CLUSTER_ROWS;
-  const uint32_t n = bq_smaller32(c->rows.rows - from, BQ_CLUSTER_ROWS);
-  const bq_layout layout = bq_type_run_layout(c->rows.type);
+  const uint32_t n = bq_min32(c->rows.rows - from, BQ_CLUSTER_ROWS);
+  const bq_layout layout = bq_type_compute_layout(c->rows.type);
   bq_matrix some = c->rows;
   some.data += bq_type_bytes(some.type, layout, from, some.cols);
   some.rows = n;
@@ -86,9 +86,9 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   return BQ_STAGE_HEAD;
 }
 
-static const bq_parts *parts_of(const void *arg, uint32_t layer) {
+static const bq_phases *parts_of(const void *arg, uint32_t layer) {
   (void)arg, (void)layer;
-  static const bq_parts parts = {{MEET, CHOOSE, COMPUTE}, 3};
+  static const bq_phases parts = {{MEET, CHOOSE, COMPUTE}, 3};
   return &parts;
 }
 

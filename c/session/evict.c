@@ -8,14 +8,14 @@
  * be computed anew. */
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "kernels/kv.h"
 #include "session/session.h"
 
 static uint32_t parts_of(const bq_session *s) { return bq_evict_parts(&s->options); }
 
 static uint32_t *mass_of(const bq_session *s, size_t thread, uint32_t position) {
-  return s->mass + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * parts_of(s);
+  return s->attention_sums + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * parts_of(s);
 }
 
 void bq_evict_reset(bq_session *s) {
@@ -54,11 +54,16 @@ static void choose(bq_session *s) {
   memset(s->attended + n, 0, BQ_KV_BLOCK / BQ_KV_SCALED * sizeof *s->attended);
 }
 
+/* Layers whose cache positions leave: those with keys and values and no window of their own. */
+static bool evicts(const bq_config *c, uint32_t layer) {
+  return !bq_config_window(c, layer) && !bq_config_convolves(c, layer);
+}
+
 static void move_up(bq_session *s) {
   const bq_config *c = &s->model->config;
   const uint32_t n = s->options.kv_window / BQ_KV_SCALED;
   for (uint32_t layer = 0; layer < c->layers; layer++)
-    for (uint32_t h = 0; h < c->kv_heads && !bq_config_window(c, layer); h++) {
+    for (uint32_t h = 0; h < c->kv_heads && evicts(c, layer); h++) {
       const bq_kv_view kv = bq_cache_view(&s->kv, layer, h);
       for (uint32_t i = 0; i < n; i++)
         if (s->kept[i] != i)
@@ -78,7 +83,7 @@ bq_status bq_evict_open(bq_session *s, uint32_t start, uint32_t tokens, bq_error
     if (full) move_up(s);
   }
   for (size_t t = 0; t < s->options.parallel.threads; t++)
-    memset(mass_of(s, t, start), 0, (size_t)tokens * parts_of(s) * sizeof *s->mass);
+    memset(mass_of(s, t, start), 0, (size_t)tokens * parts_of(s) * sizeof *s->attention_sums);
   return BQ_OK;
 }
 

@@ -107,24 +107,24 @@ static group group_of(const bq_routes *r, size_t i) {
 static bq_matrix matrix_of(const bq_config *c, const bq_matrix *all, uint32_t expert) {
   bq_matrix m = *all;
   m.rows = all->rows / c->experts;
-  m.data += (size_t)bq_type_bytes(m.type, bq_type_run_layout(m.type), (uint64_t)expert * m.rows,
+  m.data += (size_t)bq_type_bytes(m.type, bq_type_compute_layout(m.type), (uint64_t)expert * m.rows,
                                   m.cols);
   return m;
 }
 
-static bool quantized(const bq_layer *w, const bq_step *step) {
+static bool quantized(const bq_layer *w, const bq_layer_step *step) {
   for (uint32_t i = 0; i < step->n; i++)
     if (w->module[step->module[i]].w.ops->quantized) return true;
   return false;
 }
 
 /* Where the rows of a step's input lie, [pairs][cols]. */
-static float *input_of(const bq_step *step, float *const *buffer) {
+static float *input_of(const bq_layer_step *step, float *const *buffer) {
   return buffer[step->in == BQ_BUFFER_X ? BQ_BUFFER_EXPERT_IN : step->in];
 }
 
 /* Rows of X are gathered, normed; then all are quantized, expert by expert. */
-static void prepare(const bq_session *s, const bq_layer *w, const bq_step *step,
+static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                     float *const *buffer, group g, size_t thread) {
   const bq_routes *r = s->scratch.routes;
   const size_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
@@ -145,7 +145,7 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_step *step,
                         r->panel + g.first * r->panel_bytes);
 }
 
-static void activate(const bq_session *s, const bq_step *step, float *const *buffer, group g,
+static void activate(const bq_session *s, const bq_layer_step *step, float *const *buffer, group g,
                      size_t cols, size_t row0, size_t row1) {
   bq_activate_fn *const act = bq_forward_activation(s);
   for (uint32_t i = 0; i < g.rows; i++) {
@@ -155,7 +155,7 @@ static void activate(const bq_session *s, const bq_step *step, float *const *buf
 }
 
 /* Runs of row groups, all experts' one after the other. */
-static void multiply(const bq_session *s, const bq_layer *w, const bq_step *step,
+static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                      float *const *buffer, size_t thread, size_t threads) {
   const bq_config *c = &s->model->config;
   const bq_routes *r = s->scratch.routes;
@@ -174,7 +174,7 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_step *step
         bq_product_multiply(s, &part, &batch, row0, row1, thread,
                             buffer[step->out[m]] + g.first * cols, cols);
       }
-      if (step->then == BQ_THEN_ACTIVATE) activate(s, step, buffer, g, cols, row0, row1);
+      if (step->then == BQ_EPILOGUE_ACTIVATE) activate(s, step, buffer, g, cols, row0, row1);
     }
 }
 
@@ -184,7 +184,7 @@ static void add_weighted(float *y, const float *x, float weight, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
-static void combine(const bq_session *s, const bq_step *step, float *const *buffer, uint32_t t) {
+static void combine(const bq_session *s, const bq_layer_step *step, float *const *buffer, uint32_t t) {
   const bq_config *c = &s->model->config;
   const bq_routes *r = s->scratch.routes;
   const size_t n = c->hidden, used = c->experts_used;
@@ -196,12 +196,12 @@ static void combine(const bq_session *s, const bq_step *step, float *const *buff
     const float on = 1.0f / (1.0f + bq_expf(-buffer[BQ_BUFFER_SWITCH][t]));
     add_weighted(y, buffer[BQ_BUFFER_SHARED_OUT] + t * n, on, n);
   }
-  if (step->then != BQ_THEN_ADD) return;
+  if (step->then != BQ_EPILOGUE_ADD) return;
   for (size_t i = 0; c->residual_scale > 0 && i < n; i++) y[i] *= c->residual_scale;
   s->model->kernels->add(x, y, n);
 }
 
-bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_step *step,
+bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                             bool prepares, float *const *buffer, uint32_t tokens, size_t thread,
                             size_t threads) {
   if (step->op == BQ_OP_ROUTE) {

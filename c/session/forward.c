@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/fmath.h"
-#include "core/least.h"
+#include "core/minmax.h"
 #include "session/session.h"
 
 /* --- a job: one layer, or the head, over one batch -------------------------------------------- */
@@ -32,10 +32,10 @@ typedef struct segment {
 static segment segment_at(const job *j, uint32_t from) {
   const bq_row row = bq_row_at(j->s, j->batch_at + from);
   const uint32_t position = row.first + row.position, window = bq_sliding(&row.s->options);
-  uint32_t n = bq_smaller32(row.left, j->tokens - from);
+  uint32_t n = bq_min32(row.left, j->tokens - from);
   /* All see the same first position. */
   if (window)
-    n = bq_smaller32(n, bq_kv_window_from(window, position) + BQ_KV_BLOCK + window - 1 - position);
+    n = bq_min32(n, bq_kv_window_from(window, position) + BQ_KV_BLOCK + window - 1 - position);
   return (segment){row.s, from, n, row.first, position};
 }
 
@@ -53,7 +53,7 @@ typedef struct product {
   const float *scale, *bias; /* [rows] or NULL */
   float *y;          /* [tokens][stride] */
   size_t stride;     /* floats, of these w->rows are written */
-  const bq_adapter_part *adapter; /* NULL: none */
+  const bq_lora *adapter; /* NULL: none */
   float *low;        /* of that: [tokens][s->low_stride] */
 } product;
 
@@ -64,7 +64,7 @@ typedef struct linear {
   size_t cols;
   bool normed; /* the input is normed first */
   const float *norm_w, *norm_b;
-  product list[BQ_STEP_MODULES];
+  product list[BQ_STEP_MATRICES];
   size_t n;
   float *residual; /* [tokens][rows], what list[0] is added to; or NULL */
   float scale;     /* of list[0] before it is added */
@@ -99,22 +99,22 @@ static const float *vector_of(const bq_weights *m) {
 /* For one token preparing its input costs less than waiting for others to do it. */
 static bool prepares_alone(const job *j) { return j->tokens == 1; }
 
-static void adapt(const place *p, const bq_step *step, linear *l) {
+static void adapt(const place *p, const bq_layer_step *step, linear *l) {
   float *low = p->s->low + (prepares_alone(p->j) ? l->thread * p->s->low_stride : 0);
   for (uint32_t i = 0; i < step->n; i++) {
-    l->list[i].adapter = bq_adapter_part_of(p->s, p->layer, step->module[i]);
+    l->list[i].adapter = bq_lora_of(p->s, p->layer, step->module[i]);
     l->list[i].low = low;
     if (l->list[i].adapter) low += l->list[i].adapter->rank;
   }
 }
 
-static linear linear_of(const place *p, const bq_step *step, size_t thread) {
+static linear linear_of(const place *p, const bq_layer_step *step, size_t thread) {
   const job *j = p->j;
   linear l = {.thread = thread, .x = j->buffer[step->in], .cols = j->cols[step->in], .n = step->n,
-              .residual = step->then == BQ_THEN_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
+              .residual = step->then == BQ_EPILOGUE_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
               .scale = bq_or_one(p->s->model->config.residual_scale),
-              .activate = step->then == BQ_THEN_ACTIVATE,
-              .stage = step->then == BQ_THEN_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
+              .activate = step->then == BQ_EPILOGUE_ACTIVATE,
+              .stage = step->then == BQ_EPILOGUE_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
   l.normed = step->norm != BQ_NO_MODULE;
   if (l.normed) {
     l.norm_w = vector_of(&p->w->module[step->norm]);
@@ -147,7 +147,7 @@ static void prepare(const bq_session *s, const linear *l, size_t from, size_t to
   if (quantized(l)) bq_product_quantize(s, x, l->cols, from, to, l->thread, panel);
   for (size_t i = 0; i < l->n; i++)
     if (l->list[i].adapter)
-      bq_adapter_lower(s, l->list[i].adapter, x + from * l->cols, l->cols, to - from,
+      bq_lora_down(s, l->list[i].adapter, x + from * l->cols, l->cols, to - from,
                        l->list[i].low + from * s->low_stride);
 }
 
@@ -177,7 +177,7 @@ static void finish_product(const bq_session *s, const linear *l, const product *
     for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
     if (p->adapter)
-      bq_adapter_raise(s, p->adapter, p->low + t * s->low_stride, row0, row1, y);
+      bq_lora_up(s, p->adapter, p->low + t * s->low_stride, row0, row1, y);
     if (l->logits) bq_forward_logits(&s->model->config, y, row1 - row0);
     if (!l->residual) continue;
     bq_scale_by(y, row1 - row0, l->scale);
@@ -303,7 +303,7 @@ static void spread_dims(float *x, size_t dim, float scale) {
 }
 
 /* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated. */
-static void ready_head(const place *p, const bq_step *step, uint32_t which, uint32_t h, float *x,
+static void ready_head(const place *p, const bq_layer_step *step, uint32_t which, uint32_t h, float *x,
                        size_t stride) {
   const job *j = p->j;
   const bq_session *s = p->s;
@@ -358,7 +358,7 @@ static uint32_t place_at(const place *p, const segment *g) {
 }
 
 /* Query heads, then KV heads: one of all. */
-static void store_head(const place *p, const bq_step *step, size_t i) {
+static void store_head(const place *p, const bq_layer_step *step, size_t i) {
   const job *j = p->j;
   const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
@@ -386,7 +386,7 @@ static void store_head(const place *p, const bq_step *step, size_t i) {
   }
 }
 
-static bq_stage store_share(const place *p, const bq_step *step, size_t thread, size_t threads) {
+static bq_stage store_share(const place *p, const bq_layer_step *step, size_t thread, size_t threads) {
   const bq_config *c = &p->s->model->config;
   const size_t total = (size_t)c->heads + c->kv_heads;
   for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
@@ -431,8 +431,8 @@ static void count_attention(const place *p, const segment *g, size_t thread,
   const bq_session *s = p->s;
   const uint32_t parts = bq_evict_parts(&s->options);
   if (!parts || p->w->kind->window || s->n_texts) return;
-  attend->mass = g->s->mass + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * parts;
-  attend->mass_stride = parts;
+  attend->attention_sums = g->s->attention_sums + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * parts;
+  attend->attention_sums_stride = parts;
 }
 
 /* Rows from...to - 1 of all (token, query head) of a session, ordered by KV head, then token: so
@@ -496,10 +496,33 @@ static bq_stage attend_share(const place *p, size_t thread, size_t threads) {
   return BQ_STAGE_ATTEND;
 }
 
+/* --- short convolutions ----------------------------------------------------------------------- */
+
+/* Channels are shared out; the rows of a text follow each other in one thread. */
+static bq_stage convolve_share(const place *p, const bq_layer_step *step, size_t thread,
+                               size_t threads) {
+  enum { GRAIN = 64 };
+  const job *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const float *taps = vector_of(&p->w->module[step->module[0]]);
+  for (bq_share share = bq_share_of(p->s, thread, threads, c->hidden, GRAIN);
+       bq_share_next(&share);)
+    for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+      g = segment_at(j, g.at);
+      float *state = bq_recurrence_state(&g.s->recurrence, c, p->layer);
+      for (size_t k = 0; g.position == g.first && k + 1 < c->conv_size; k++)
+        memset(state + k * c->hidden + share.from, 0, (share.to - share.from) * sizeof *state);
+      bq_convolve(c, taps, state, j->buffer[BQ_BUFFER_CONV_IN] + (size_t)g.at * 3 * c->hidden,
+                  j->buffer[BQ_BUFFER_CONV_OUT] + (size_t)g.at * c->hidden, g.tokens, share.from,
+                  share.to);
+    }
+  return BQ_STAGE_ATTEND;
+}
+
 /* --- whole rows ------------------------------------------------------------------------------- */
 
 /* NORM, ADD: row by row, each in one thread. */
-static bq_stage rows_share(const place *p, const bq_step *step, size_t thread, size_t threads) {
+static bq_stage rows_share(const place *p, const bq_layer_step *step, size_t thread, size_t threads) {
   const job *j = p->j;
   const size_t cols = j->cols[step->in];
   const bq_weights *m = &p->w->module[step->norm];
@@ -521,10 +544,11 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
                          size_t threads) {
   const job *j = arg;
   const place p = {j, j->s, &j->s->model->layers[layer], layer};
-  const bq_step *step = &p.w->kind->steps[part & ~(uint32_t)BQ_PREPARE];
+  const bq_layer_step *step = &p.w->kind->steps[part & ~(uint32_t)BQ_PREPARE];
   switch ((bq_op)step->op) {
   case BQ_OP_STORE: return store_share(&p, step, thread, threads);
   case BQ_OP_ATTEND: return attend_share(&p, thread, threads);
+  case BQ_OP_CONVOLVE: return convolve_share(&p, step, thread, threads);
   case BQ_OP_NORM:
   case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
   case BQ_OP_ROUTE:
@@ -532,7 +556,7 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   case BQ_OP_COMBINE:
     return bq_forward_experts(j->s, p.w, step, part & BQ_PREPARE, j->buffer, j->tokens, thread,
                               threads);
-  case BQ_OP_LINEAR: break;
+  case BQ_OP_MATMUL: break;
   }
   const linear l = linear_of(&p, step, thread);
   if (!(part & BQ_PREPARE)) return multiply_share(&p, &l, thread, threads);
@@ -540,7 +564,7 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   return BQ_STAGE_NORM;
 }
 
-static const bq_parts *parts_of(const void *arg, uint32_t layer) {
+static const bq_phases *parts_of(const void *arg, uint32_t layer) {
   const job *j = arg;
   const bq_layer_kind *kind = j->s->model->layers[layer].kind;
   return prepares_alone(j) ? &kind->alone : &kind->batch;
@@ -576,9 +600,9 @@ static bq_stage run_head_part(const void *arg, uint32_t layer, uint32_t part, si
   return BQ_STAGE_NORM;
 }
 
-static const bq_parts *head_parts(const void *arg, uint32_t layer) {
+static const bq_phases *head_parts(const void *arg, uint32_t layer) {
   (void)layer;
-  static const bq_parts alone = {{0}, 1}, batch = {{BQ_PREPARE, 0}, 2};
+  static const bq_phases alone = {{0}, 1}, batch = {{BQ_PREPARE, 0}, 2};
   return prepares_alone(arg) ? &alone : &batch;
 }
 
@@ -601,7 +625,7 @@ static job spread_job(const bq_session *s, uint32_t tokens) {
   return layer_job(s, tokens);
 }
 
-static const bq_parts *spread_parts(const job *j) {
+static const bq_phases *spread_parts(const job *j) {
   return j->head ? head_parts(j, 0) : parts_of(j, j->s->layer);
 }
 
@@ -611,7 +635,7 @@ static bool spread_linear(const job *j, const place *p, linear *l) {
   const uint32_t part = spread_parts(j)->list[s->part];
   if ((part & BQ_PREPARE) || j->tokens < s->options.spread) return false;
   if (j->head) *l = head_of(j, 0);
-  else if (p->w->kind->steps[part].op != BQ_OP_LINEAR) return false;
+  else if (p->w->kind->steps[part].op != BQ_OP_MATMUL) return false;
   else *l = linear_of(p, &p->w->kind->steps[part], 0);
   for (size_t i = 0; i < l->n; i++)
     if (!l->list[i].w->ops->quantized) return false;
@@ -633,7 +657,7 @@ static void finish_spread(const place *p, const linear *l) {
 bool bq_forward_spread(bq_session *s, uint32_t tokens) {
   const job j = spread_job(s, tokens);
   const place p = spread_place(&j);
-  const bq_parts *parts = spread_parts(&j);
+  const bq_phases *parts = spread_parts(&j);
   for (; s->part < parts->n; s->part++) {
     const uint32_t part = parts->list[s->part];
     linear l;
@@ -676,7 +700,7 @@ bool bq_forward_spread_part(const bq_session *s, uint32_t tokens, uint32_t part,
   for (size_t i = 0; i < l.n; i++) {
     const bq_matrix *w = l.list[i].w;
     const size_t row0 = part_row(w, part, parts), row1 = part_row(w, part + 1, parts);
-    const bq_layout layout = bq_type_run_layout(w->type);
+    const bq_layout layout = bq_type_compute_layout(w->type);
     const uint64_t from = bq_type_bytes(w->type, layout, row0, w->cols);
     out->list[i] = (bq_spread_rows){
         .weights = w->data + from,

@@ -1,5 +1,5 @@
 /* Sessions of a paged model: what the next slice needs, and what to read ahead. */
-#include "core/least.h"
+#include "core/minmax.h"
 #include "model/pages.h"
 #include "session/session.h"
 
@@ -34,7 +34,7 @@ static uint32_t next_unit(const bq_session *s) {
 /* Rows of the pass under way, or of the window coming next, that are not embedded yet. */
 static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
   const bool pass = s->pass == s;
-  const uint32_t rows = pass ? s->rows : bq_smaller32(s->options.window, bq_session_pending(s));
+  const uint32_t rows = pass ? s->rows : bq_min32(s->options.window, bq_session_pending(s));
   uint32_t kept = 0;
   size_t n = 0;
   for (uint32_t t = pass ? s->embedded : 0; t < rows && n < capacity && ~kept; t++) {

@@ -25,7 +25,7 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   const bq_job *job = p->job;
   const size_t workers = workers_of(p->s, threads);
   for (uint32_t layer = p->layer;; layer = bq_session_layer(p->s, layer + 1)) {
-    const bq_parts *parts = job->parts(job->arg, layer);
+    const bq_phases *parts = job->parts(job->arg, layer);
     bq_assert(parts->n > 0); /* the last one asks whether another layer follows */
     for (size_t i = 0; i < parts->n; i++) {
       const bool last = i + 1 == parts->n;
@@ -75,7 +75,7 @@ static void run_one(void *arg, size_t thread, size_t threads) {
 
 static void run_layer(progress *p) {
   const bq_parallel *parallel = &p->s->options.parallel;
-  const bq_parts *parts = p->job->parts(p->job->arg, p->layer);
+  const bq_phases *parts = p->job->parts(p->job->arg, p->layer);
   for (size_t i = 0; i < parts->n; i++) {
     p->part = parts->list[i];
     parallel->run(parallel->ctx, run_one, p);

@@ -72,7 +72,7 @@ void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_
 static void multiply_i16(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,
                          float *both, float *y, size_t y_stride) {
   const bq_batch parts = {a->x, a->x_stride, a->panel, 2 * a->tokens};
-  const bq_layout layout = bq_type_run_layout(w->type);
+  const bq_layout layout = bq_type_compute_layout(w->type);
   const size_t most = rows_at_once(a->tokens);
   for (size_t row = row0, n; row < row1; row += n) {
     n = row1 - row < most ? row1 - row : most;

@@ -2,7 +2,7 @@
  * positions computed. What a slice computes is in forward.c. */
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "model/ready.h"
 #include "session/session.h"
 
@@ -11,15 +11,16 @@ static uint32_t pending(const bq_session *s) {
   return bq_session_pending(s);
 }
 
-/* Rows up to where something leaves the cache by attention, which ends a window. */
-static uint32_t rows_to_leave(const bq_session *s) {
-  if (!s->options.evict || s->n_texts) return UINT32_MAX;
+/* Rows up to the end of a block, which ends a window where something leaves the cache by attention
+ * there, or where layers keep states, of which a snapshot is taken there. */
+static uint32_t rows_to_boundary(const bq_session *s) {
+  if ((!s->options.evict && !s->recurrence.floats) || s->n_texts) return UINT32_MAX;
   return BQ_KV_BLOCK - s->computed % BQ_KV_BLOCK;
 }
 
 /* Rows of its next window. */
 static uint32_t window_rows(const bq_session *s) {
-  return bq_smaller32(bq_smaller32(s->options.window, pending(s)), rows_to_leave(s));
+  return bq_min32(bq_min32(s->options.window, pending(s)), rows_to_boundary(s));
 }
 
 uint32_t bq_pass_rows(const bq_session *s) {
@@ -64,6 +65,7 @@ static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error 
   bq_status status = bq_evict_open(member, start, len, err);
   if (!status) status = bq_cache_open(&member->kv, start, end, err);
   if (status) return status;
+  bq_recurrence_open(&member->recurrence, start);
   member->pass = s;
   member->win_start = start;
   member->win_len = len;
@@ -103,7 +105,10 @@ static void end_pass(bq_session *s) {
   for (uint32_t i = 0; i < s->n_members; i++) {
     bq_session *member = s->members[i].s;
     bq_evict_close(member);
-    if (!member->n_texts) member->computed = member->win_start + member->win_len;
+    if (!member->n_texts) {
+      member->computed = member->win_start + member->win_len;
+      bq_recurrence_close(&member->recurrence, member->computed);
+    }
     member->has_results = member->computed == member->n_tokens + member->n_draft;
   }
   bq_pass_drop(s);
@@ -129,7 +134,7 @@ bq_rows bq_head_rows(const bq_session *s) {
   const uint32_t first = s->gathered ? 0 : first_result(s) - s->win_start;
   const uint32_t end = s->gathered ? s->gathered : s->win_len, at = first + s->head_at;
   const uint32_t most = bq_session_clustered(s) ? 1 : s->options.batch;
-  return (bq_rows){at, bq_smaller32(most, end - at),
+  return (bq_rows){at, bq_min32(most, end - at),
                    bq_result_at(s, first_result(s) + s->head_at)};
 }
 
@@ -208,7 +213,7 @@ static bq_status embed(bq_session *s, bq_error *err) {
 
 /* Rows of the next slice, unless it is the head. */
 static uint32_t batch_rows(const bq_session *s) {
-  return bq_smaller32(s->options.batch, s->rows - s->batch_at);
+  return bq_min32(s->options.batch, s->rows - s->batch_at);
 }
 
 /* Between two slices of a run: whether to end it. */
@@ -316,10 +321,11 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
                      (uint64_t)i);
     if (other->n_tokens == 0)
       return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "session %l has no tokens to run", (uint64_t)i);
-    if (pending(other) > rows_to_leave(other) || pending(s) > rows_to_leave(s))
+    if (pending(other) > rows_to_boundary(other) || pending(s) > rows_to_boundary(s))
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                     "session %l, or the first, is to go on where positions leave its cache",
-                     (uint64_t)i);
+                     "session %l, or the first, goes on past the end of a block of %u positions, "
+                     "where eviction or a recurrent layer ends a pass",
+                     (uint64_t)i, (uint32_t)BQ_KV_BLOCK);
     rows += pending(other);
     results += pending(other) ? results_of(other) : 0;
   }

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "model/ready.h"
 
 /* What is seen, and how far. */
@@ -46,8 +46,8 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   if ((unsigned)o.activations >= BQ_ACTIVATIONS_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown type of activations %u",
                    (uint32_t)o.activations);
-  o.window = bq_smaller32(o.window ? o.window : 256, o.kv_window ? o.kv_window : o.context);
-  o.batch = bq_smaller32(o.batch ? o.batch : 32, o.window);
+  o.window = bq_min32(o.window ? o.window : 256, o.kv_window ? o.kv_window : o.context);
+  o.batch = bq_min32(o.batch ? o.batch : 32, o.window);
   /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
   if (config->bidirectional) o.window = o.batch = o.context;
   o.hidden = o.hidden || config->no_head;
@@ -55,8 +55,8 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "a share of the head is from 0 (all of it) to less than 1");
   if (o.hidden) o.head = 0;
-  o.rows = bq_smaller32(o.rows ? o.rows : 1, o.context);
-  o.fork_positions = bq_smaller32(o.fork_positions ? o.fork_positions : o.context, o.context);
+  o.rows = bq_min32(o.rows ? o.rows : 1, o.context);
+  o.fork_positions = bq_min32(o.fork_positions ? o.fork_positions : o.context, o.context);
   if (o.forks > BQ_FORKS_MAX)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%u forks are more than %u", o.forks,
                    (uint32_t)BQ_FORKS_MAX);
@@ -82,7 +82,7 @@ bq_sight bq_sight_lay_out(bq_arena *arena, const bq_kv_cache *kv, const bq_sessi
 static uint64_t attended(const bq_config *c, const bq_session_options *o) {
   const uint64_t own = c->window ? (uint64_t)c->window + o->window + 2 * BQ_KV_BLOCK : 0;
   const uint64_t others = o->kv_window ? bq_kv_window_most(o->kv_window) : o->context;
-  return bq_larger(others, bq_smaller(own, o->context));
+  return bq_max64(others, bq_min64(own, o->context));
 }
 
 /* Hands out everything a session owns, in one order for planning and for creation. */
@@ -107,11 +107,12 @@ static bq_session *lay_out(bq_arena *arena, const bq_config *c, const bq_kernels
       s->sink_rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
   }
   s->kv = bq_cache_lay_out(arena, c, o);
+  s->recurrence = bq_recurrence_lay_out(arena, c, o->context);
   s->sinks = bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads * 2 * bq_moved_sinks(o) *
                                       c->head_dim, sizeof(float));
   const uint64_t parts = bq_evict_parts(o);
   s->attended = bq_arena_take(arena, parts, sizeof *s->attended);
-  s->mass = bq_arena_take(arena, threads * BQ_KV_BLOCK * parts, sizeof *s->mass);
+  s->attention_sums = bq_arena_take(arena, threads * BQ_KV_BLOCK * parts, sizeof *s->attention_sums);
   s->kept = bq_arena_take(arena, parts, sizeof *s->kept);
   s->result_cols = o->hidden ? c->hidden : c->vocab;
   s->results = bq_arena_take(arena, (uint64_t)o->rows * s->result_cols, sizeof(float));
@@ -182,6 +183,7 @@ static bq_status create(const bq_model *model, const bq_session_options *o, bq_a
   s->model = model;
   s->allocator = allocator;
   s->options = *o;
+  bq_recurrence_clear(&s->recurrence);
   *out = s;
   return BQ_OK;
 }
@@ -213,7 +215,7 @@ static void copy_attention(bq_session *s, const bq_session *from) {
   s->kv.gone = from->kv.gone;
   if (!parts) return;
   memcpy(s->attended, from->attended, parts * sizeof *s->attended);
-  memcpy(s->mass, from->mass, BQ_KV_BLOCK * parts * sizeof *s->mass);
+  memcpy(s->attention_sums, from->attention_sums, BQ_KV_BLOCK * parts * sizeof *s->attention_sums);
 }
 
 bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *err) {
@@ -230,14 +232,16 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
   }
   bq_cache_share(&s->kv, &from->kv);
   copy_attention(s, from);
-  bq_cache_cut(&s->kv, bq_session_complete(from));
   memcpy(s->sinks, from->sinks, bq_sinks_floats(s) * sizeof *s->sinks);
   s->skipped = from->skipped;
   s->clusters = from->clusters;
   s->n_tokens = from->n_tokens;
-  s->computed = bq_session_complete(from);
+  bq_recurrence_copy(&s->recurrence, &from->recurrence);
+  s->computed = bq_recurrence_floor(&s->recurrence, bq_session_complete(from));
+  bq_cache_cut(&s->kv, s->computed);
+  bq_recurrence_cut(&s->recurrence, s->computed);
   s->from = from->from;
-  s->has_results = from->has_results && !from->n_texts;
+  s->has_results = from->has_results && !from->n_texts && s->computed == s->n_tokens;
   s->pooling = from->pooling;
   s->normalize = from->normalize;
   memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
@@ -276,7 +280,7 @@ static void end_timeline(bq_session *s) {
   s->from = s->n_tokens - 1;
   s->head_unit = s->head_at = 0;
   s->has_results = false;
-  s->pooling = BQ_POOL_UNSAID;
+  s->pooling = BQ_POOL_NONE;
   s->restored = 0;
   bq_pass_part(s);
   if (s->n_texts) bq_pass_drop(s);
@@ -287,6 +291,7 @@ static void end_timeline(bq_session *s) {
 void bq_session_clear(bq_session *s) {
   bq_pass_drop(s);
   s->computed = 0;
+  bq_recurrence_clear(&s->recurrence);
   bq_cache_cut(&s->kv, 0);
   bq_evict_reset(s);
 }
@@ -296,6 +301,7 @@ static void compute_from(bq_session *s, uint32_t position) {
   if (s->model->config.bidirectional) position = 0;
   if (s->computed <= position) return;
   bq_pass_drop(s);
+  position = bq_recurrence_floor(&s->recurrence, position);
   /* The blocks that this position sees may have been given back as a window moved on, and what is
    * evicted can't be brought back: then the timeline is computed from its start. */
   if (position < s->scored || !bq_cache_holds(&s->kv, position)) {
@@ -303,6 +309,7 @@ static void compute_from(bq_session *s, uint32_t position) {
     return;
   }
   s->computed = position;
+  bq_recurrence_cut(&s->recurrence, position);
   bq_cache_cut(&s->kv, position);
 }
 
@@ -310,6 +317,7 @@ void bq_draft_forget(bq_session *s) {
   if (s->n_draft == 0) return;
   s->n_draft = 0;
   if (s->pass && s->win_start + s->win_len > s->n_tokens) bq_pass_drop(s);
+  if (s->recurrence.floats) compute_from(s, s->n_tokens);
   s->computed = bq_session_complete(s);
 }
 
@@ -355,7 +363,7 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   if (status != BQ_OK) return status;
 
   bq_draft_forget(s);
-  uint32_t same = 0, limit = bq_smaller32(s->n_tokens, (uint32_t)n);
+  uint32_t same = 0, limit = bq_min32(s->n_tokens, (uint32_t)n);
   while (same < limit && s->tokens[same] == tokens[same]) same++;
 
   bool unchanged = same == n && n == s->n_tokens;
@@ -393,7 +401,7 @@ static uint32_t draft_room(const bq_session *s) {
   if (bq_session_pending(s) == 0 || s->n_tokens - s->from != 1 || bq_results_hidden(s) ||
       s->model->config.bidirectional)
     return 0;
-  return bq_smaller32(bq_smaller32(left, in_block), s->options.rows - 1);
+  return bq_min32(bq_min32(left, in_block), s->options.rows - 1);
 }
 
 bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size_t *taken,
@@ -430,7 +438,7 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",
                    from, s->n_tokens, s->options.rows);
   bq_draft_forget(s);
-  ask_for(s, from, BQ_POOL_UNSAID, false);
+  ask_for(s, from, BQ_POOL_NONE, false);
   return BQ_OK;
 }
 
@@ -501,7 +509,7 @@ bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_
   if (status != BQ_OK) return status;
   bq_mark(s, BQ_STAGE_HOST, 0);
   if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
-  uint32_t last = bq_smaller32(o.repeat_last, s->n_tokens);
+  uint32_t last = bq_min32(o.repeat_last, s->n_tokens);
   uint32_t picked = bq_sample(logits, vocab, s->tokens + s->n_tokens - last, last, &o, rng,
                               s->candidates);
   bq_mark(s, BQ_STAGE_SAMPLE, 0);

@@ -22,6 +22,7 @@
 #include "model/clusters.h"
 #include "model/model.h"
 #include "session/cache.h"
+#include "session/recurrence.h"
 
 /* The experts that the tokens of a batch go through: *pairs* of a token and an expert, those of an
  * expert together, its tokens in order. */
@@ -132,7 +133,7 @@ struct bq_session {
   /* Where what gets the least attention leaves (evict.c); a part is 32 places: */
   uint32_t scored;    /* positions whose attention is in `attended`, a multiple of BQ_KV_BLOCK */
   uint64_t *attended; /* [parts] */
-  uint32_t *mass;     /* [threads][BQ_KV_BLOCK][parts]: by queries from `scored` on (bq_attend_job);
+  uint32_t *attention_sums;     /* [threads][BQ_KV_BLOCK][parts]: by queries from `scored` on (bq_attend_job);
                          where no window is under way all is the first thread's */
   uint32_t *kept;     /* [parts]: those that stay, while others leave */
 
@@ -143,9 +144,10 @@ struct bq_session {
   float *pooled; /* [hidden] */
   bq_candidate *candidates; /* [vocab]: the sampler's; none where results are hidden states */
   bq_kv_cache kv;
+  bq_recurrence recurrence;
   bq_scratch scratch;
 
-  const bq_adapter_part *adapter; /* [layers][BQ_ADAPTED_COUNT]; NULL: none */
+  const bq_lora *adapter; /* [layers][BQ_ADAPTED_COUNT]; NULL: none */
   float *low;        /* A x of a step: [batch or threads][low_stride], as scratch.norm; a block of
                       * its own */
   size_t low_stride; /* the ranks of a step's parts together */
@@ -257,7 +259,7 @@ void bq_forward_norm(const bq_session *s, const float *x, const float *w, const 
                      float *y);
 /* experts.c: a thread's share of a ROUTE, EXPERTS or COMBINE step over a batch; `prepare`: of its
  * input alone. */
-bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_step *step,
+bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                             bool prepare, float *const *buffer, uint32_t tokens, size_t thread,
                             size_t threads);
 /* Takes what a session needs for it. */
@@ -294,12 +296,12 @@ bool bq_forward_spread(bq_session *s, uint32_t tokens);
 bool bq_forward_spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uint32_t parts,
                             bq_spread *out);
 /* adapter.c: of a module in a layer, NULL if it stays as it is; the session has an adapter. */
-const bq_adapter_part *bq_adapter_part_of(const bq_session *s, uint32_t layer, uint32_t module);
+const bq_lora *bq_lora_of(const bq_session *s, uint32_t layer, uint32_t module);
 /* low = A x * scale, of x [tokens][cols]. */
-void bq_adapter_lower(const bq_session *s, const bq_adapter_part *part, const float *x, size_t cols,
+void bq_lora_down(const bq_session *s, const bq_lora *part, const float *x, size_t cols,
                       size_t tokens, float *low);
 /* Rows row0...row1 - 1 of B low, added to y, of one token. */
-void bq_adapter_raise(const bq_session *s, const bq_adapter_part *part, const float *low,
+void bq_lora_up(const bq_session *s, const bq_lora *part, const float *low,
                       size_t row0, size_t row1, float *y);
 /* ends.c: the windows of the pass -> the `pooled` of each session. */
 void bq_forward_pool(bq_session *s);
@@ -348,7 +350,7 @@ bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_
  * with the parts of another layer. */
 typedef struct bq_job {
   bq_stage (*fn)(const void *arg, uint32_t layer, uint32_t part, size_t thread, size_t threads);
-  const bq_parts *(*parts)(const void *arg, uint32_t layer);
+  const bq_phases *(*parts)(const void *arg, uint32_t layer);
   const void *arg;
   bq_next_fn *next;
 } bq_job;
@@ -380,7 +382,7 @@ static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) 
 }
 
 /* work.c: of one step of a layer's program. */
-bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
+bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_step *step,
                      uint32_t position, uint32_t tokens);
 /* Of rows of a pass in a stage; BQ_STAGE_COUNT: in all of a layer. */
 bq_work bq_pass_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t row,

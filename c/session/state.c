@@ -5,7 +5,9 @@
  *   sinks   f32, as in the session; those that have none of their positions computed say that no
  *           position is
  *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
- *           then `mass`, [computed - scored][parts], zeros up to a multiple of 64
+ *           then `attention_sums`, [computed - scored][parts], zeros up to a multiple of 64
+ *   states  of recurrent layers (recurrence.h), f32: the snapshots after whole blocks of positions, and
+ *           the one after all that are computed; zeros up to a multiple of 64
  *   blocks  for each layer those that hold what the next positions see: from `computed` on, or from
  *           `computed` - 1 on where all tokens are computed (cache.h)
  *   hash    u64, XXH64 of all bytes before it. It tells damage, not forgery: whatever memory is
@@ -78,7 +80,7 @@ static uint64_t skipped_of(const bq_session *s) {
 
 /* Positions that are saved. Sinks are saved as a whole, or not yet. */
 static uint32_t computed_of(const bq_session *s) {
-  const uint32_t computed = bq_session_complete(s);
+  const uint32_t computed = bq_recurrence_floor(&s->recurrence, bq_session_complete(s));
   return computed < bq_moved_sinks(&s->options) ? 0 : computed;
 }
 
@@ -157,13 +159,23 @@ static uint64_t attended_bytes(const bq_session *s, uint32_t computed) {
   return computed ? bq_evict_parts(&s->options) * sizeof *s->attended : 0;
 }
 static uint64_t mass_bytes(const bq_session *s, uint32_t computed) {
-  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->mass;
+  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->attention_sums;
+}
+
+static uint64_t aligned(uint64_t bytes) { return (bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN; }
+
+/* Offset of the states of recurrent layers. */
+static uint64_t states_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
+  return attention_at(s, tokens, computed) +
+         aligned(attended_bytes(s, computed) + mass_bytes(s, computed));
+}
+static uint64_t states_bytes(const bq_session *s, uint32_t computed) {
+  return bq_recurrence_saved(&s->recurrence, computed) * sizeof(float);
 }
 
 /* Offset of the first block. */
 static uint64_t blocks_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
-  const uint64_t bytes = attended_bytes(s, computed) + mass_bytes(s, computed);
-  return attention_at(s, tokens, computed) + (bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
+  return states_at(s, tokens, computed) + aligned(states_bytes(s, computed));
 }
 
 static uint64_t hash_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
@@ -182,6 +194,17 @@ typedef struct piece {
   uint32_t zeros; /* it is the rest of a block whose last positions, so many, are not computed */
 } piece;
 
+/* The states from `in` bytes on: those after whole blocks follow each other. */
+static piece states_piece(const bq_session *s, uint32_t computed, uint64_t in) {
+  const bq_recurrence *r = &s->recurrence;
+  const uint64_t snapshot = r->floats * sizeof *r->blocks;
+  const uint64_t whole = computed / BQ_KV_BLOCK * snapshot;
+  if (in < whole) return (piece){(uint8_t *)r->blocks + in, whole - in, 0};
+  float *last = bq_recurrence_find(r, computed);
+  bq_assert(last);
+  return (piece){(uint8_t *)last + (in - whole), snapshot - (in - whole), 0};
+}
+
 /* `ends` has the head and the hash, `padding` BQ_ALIGN bytes. The state has bytes at `at`. */
 static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, uint64_t at,
                       uint8_t *ends, uint8_t *padding) {
@@ -196,7 +219,11 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
   if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, 0};
   if (at < attended_end)
     return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, 0};
-  if (at < mass_end) return (piece){(uint8_t *)s->mass + (at - attended_end), mass_end - at, 0};
+  if (at < mass_end) return (piece){(uint8_t *)s->attention_sums + (at - attended_end), mass_end - at, 0};
+  const uint64_t states = states_at(s, tokens, computed);
+  const uint64_t states_end = states + states_bytes(s, computed);
+  if (at < states) return (piece){padding, states - at, 0};
+  if (at < states_end) return states_piece(s, computed, at - states);
   if (at < first) return (piece){padding, first - at, 0};
   const uint64_t hash = hash_at(s, tokens, computed);
   if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};
@@ -306,6 +333,7 @@ static bq_status open(bq_session *s, bq_error *err) {
   bq_status status = check_head(s, s->state_ends, err);
   if (status) return fail(s, status);
   bq_evict_resume(s, bq_load32(s->state_ends + SCORED));
+  bq_recurrence_fill(&s->recurrence, bq_load32(s->state_ends + COMPUTED));
   status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED),
                          bq_load32(s->state_ends + TOKENS), err);
   return status ? fail(s, status) : BQ_OK;

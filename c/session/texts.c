@@ -4,7 +4,7 @@
  * gets the bits that it gets alone. */
 #include <string.h>
 
-#include "core/least.h"
+#include "core/minmax.h"
 #include "kernels/kv.h"
 #include "session/session.h"
 

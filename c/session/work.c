@@ -1,11 +1,11 @@
 /* How many bytes and multiplications a stage takes: counted from shapes, so that rates and shares
  * of the machine's limit can be told from times, and tests can count without a clock. */
-#include "core/least.h"
+#include "core/minmax.h"
 #include "session/session.h"
 
 static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
-  work->weight_bytes += bq_type_bytes(m->type, bq_type_run_layout(m->type), m->rows, m->cols);
+  work->weight_bytes += bq_type_bytes(m->type, bq_type_compute_layout(m->type), m->rows, m->cols);
   work->macs += (uint64_t)m->rows * m->cols * tokens;
 }
 
@@ -22,7 +22,7 @@ static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, u
 static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
   const bq_clusters *c = s->model->clusters;
   bq_matrix some = c->rows;
-  some.rows = bq_smaller32(bq_clusters_share(c->n, s->options.head) * BQ_CLUSTER_ROWS, some.rows);
+  some.rows = bq_min32(bq_clusters_share(c->n, s->options.head) * BQ_CLUSTER_ROWS, some.rows);
   for (uint64_t i = 0; i < tokens; i++) {
     add_matrix(work, &c->means, 1);
     add_matrix(work, &some, 1);
@@ -36,13 +36,13 @@ static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   work->weight_bytes += tokens * ((m->cols + f->block - 1) / f->block * f->block_bytes);
 }
 
-bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *step,
+bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_step *step,
                      uint32_t position, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   const bq_kv_type kv = s->options.kv_type;
   bq_work work = {0};
   switch ((bq_op)step->op) {
-  case BQ_OP_LINEAR:
+  case BQ_OP_MATMUL:
     for (uint32_t i = 0; i < step->n; i++)
       add_matrix(&work, &layer->module[step->module[i]].w, tokens);
     break;
@@ -54,13 +54,14 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_step *
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
     break;
   case BQ_OP_ATTEND: /* token t has position + t + 1 in sight */
-    if (s->options.evict) position = bq_smaller32(position, s->options.kv_window + BQ_KV_BLOCK);
+    if (s->options.evict) position = bq_min32(position, s->options.kv_window + BQ_KV_BLOCK);
     else if (s->options.kv_window)
-      position = bq_smaller32(position, bq_session_sight(&s->options));
+      position = bq_min32(position, bq_session_sight(&s->options));
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, (uint64_t)position + tokens, c->head_dim);
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
     break;
+  case BQ_OP_CONVOLVE:
   case BQ_OP_NORM:
   case BQ_OP_ROUTE:
   case BQ_OP_COMBINE:
@@ -90,7 +91,7 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
   } else {
     for (uint32_t i = 0; i < l->kind->n; i++)
       if (stage == BQ_STAGE_COUNT || l->kind->steps[i].stage == stage)
-        add(&work, bq_step_work(s, l, &l->kind->steps[i], position, tokens));
+        add(&work, bq_layer_step_work(s, l, &l->kind->steps[i], position, tokens));
   }
   return work;
 }

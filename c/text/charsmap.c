@@ -5,7 +5,7 @@
 #include "text/normalize.h"
 #include "text/utf8.h"
 
-static uint32_t unit_at(const bq_text_step *s, uint32_t i) {
+static uint32_t unit_at(const bq_normalizer *s, uint32_t i) {
   return i < s->n ? bq_load32(s->records + 4 * (size_t)i)
                   : 0x100; /* of no byte: its label is none */
 }
@@ -14,7 +14,7 @@ static uint32_t label(uint32_t unit) { return unit & 0x800000ffu; }
 static uint32_t offset(uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 6); }
 
 /* u32 bytes of the map, the map */
-bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_text_step *out) {
+bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   if (n < 8) return false;
   uint32_t size = bq_load32(bytes), trie = bq_load32(bytes + 4);
   if (4 + ((uint64_t)size + 3) / 4 * 4 != n || size < 4 || trie > size - 4 || trie % 4)
@@ -36,7 +36,7 @@ bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_text_step *out) {
 enum { KEY_MAX = 256 };
 
 /* Bytes of the longest text of the trie at the beginning, and where its replacement lies. */
-static size_t longest(const bq_text_step *s, const uint8_t *text, size_t bytes, uint32_t *value) {
+static size_t longest(const bq_normalizer *s, const uint8_t *text, size_t bytes, uint32_t *value) {
   size_t found = 0;
   if (bytes > KEY_MAX) bytes = KEY_MAX;
   uint32_t node = offset(unit_at(s, 0));
@@ -53,7 +53,7 @@ static size_t longest(const bq_text_step *s, const uint8_t *text, size_t bytes, 
   return found;
 }
 
-void bq_charsmap(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+void bq_charsmap(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     uint32_t value = 0, code_point;
     size_t taken = longest(s, text + at, bytes - at, &value);

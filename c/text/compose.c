@@ -36,7 +36,7 @@ static bool read_marks(const uint8_t *bytes, uint32_t n) {
   return next <= 0x110000;
 }
 
-bool bq_order_read(const uint8_t *bytes, size_t n, bq_text_step *out) {
+bool bq_order_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   if (n < 4) return false;
   out->n = bq_load32(bytes);
   out->records = bytes + 4;
@@ -44,7 +44,7 @@ bool bq_order_read(const uint8_t *bytes, size_t n, bq_text_step *out) {
 }
 
 /* Bytes of the marks at `at`; *order: their ranks fall somewhere; *ranks: a bit for each. */
-static size_t marks_at(const bq_text_step *s, const uint8_t *text, size_t left, bool *falls,
+static size_t marks_at(const bq_normalizer *s, const uint8_t *text, size_t left, bool *falls,
                        uint64_t *ranks) {
   size_t at = 0;
   uint32_t before = 0, code_point, rank;
@@ -62,7 +62,7 @@ static size_t marks_at(const bq_text_step *s, const uint8_t *text, size_t left, 
   return at;
 }
 
-void bq_order(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+void bq_order(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     bool falls;
     uint64_t ranks;
@@ -88,7 +88,7 @@ void bq_order(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *
 /* --- composing -------------------------------------------------------------------------------- */
 
 /* u32 marks, u32 pairs, marks as above; pairs, rising: u32 first, u32 second, u32 composed */
-bool bq_compose_read(const uint8_t *bytes, size_t n, bq_text_step *out) {
+bool bq_compose_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   if (n < 8) return false;
   out->n = bq_load32(bytes);
   out->flags = bq_load32(bytes + 4); /* pairs */
@@ -109,7 +109,7 @@ bool bq_compose_read(const uint8_t *bytes, size_t n, bq_text_step *out) {
 }
 
 /* What two characters compose to; 0: nothing. */
-static uint32_t composed(const bq_text_step *s, uint32_t a, uint32_t b) {
+static uint32_t composed(const bq_normalizer *s, uint32_t a, uint32_t b) {
   if (a - L < LS && b - V < VS) return S + ((a - L) * VS + (b - V)) * TS;
   if (a - S < LS * VS * TS && (a - S) % TS == 0 && b - T < TS && b != T) return a + (b - T);
   uint32_t low = 0, high = s->flags;
@@ -127,7 +127,7 @@ static uint32_t composed(const bq_text_step *s, uint32_t a, uint32_t b) {
 /* Composes the starter with what follows it, bytes of which are returned; what stays is written
  * where `out` is given. A mark is blocked by one of its class or a higher one that stays before it.
  */
-static size_t follow(const bq_text_step *s, uint32_t *starter, const uint8_t *text, size_t left,
+static size_t follow(const bq_normalizer *s, uint32_t *starter, const uint8_t *text, size_t left,
                      bq_out *out) {
   uint32_t before = 0;
   bool between = false; /* a mark stays between */
@@ -151,7 +151,7 @@ static size_t follow(const bq_text_step *s, uint32_t *starter, const uint8_t *te
   return at;
 }
 
-void bq_compose(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+void bq_compose(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     if (text[at] < 0x80 && (at + 1 == bytes || text[at + 1] < 0xcc)) {
       bq_out_byte(out, text[at++]);

@@ -36,7 +36,7 @@ typedef struct layout {
 
 /* usual: a normalized text is at most half as large again, which a text rarely exceeds. */
 static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
-  layout l = {.text = bq_normalize_limit(t->steps, t->n_steps, bytes), .all = UINT64_MAX};
+  layout l = {.text = bq_normalize_limit(t->steps, t->n_normalizers, bytes), .all = UINT64_MAX};
   uint64_t some = bytes + bytes / 2 + 256;
   if (bytes > TEXT_MAX) return l;
   if (usual && l.text > some) l.text = some;
@@ -51,10 +51,10 @@ static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
   bool spelled = t->info.kind == BQ_TOKENIZER_SPM || t->info.kind == BQ_TOKENIZER_UNIGRAM;
   spelled |= (t->flags & BQ_TOKENIZER_CHARACTERS) != 0;
   l.spaced = spelled ? l.text + 1 : 0;
-  l.seen = bq_cutter_memory(t->stages, t->n_stages, l.text + 1);
-  if (t->n_stages || t->info.kind == BQ_TOKENIZER_BPE)
+  l.seen = bq_multi_splitter_memory(t->stages, t->n_split_passes, l.text + 1);
+  if (t->n_split_passes || t->info.kind == BQ_TOKENIZER_BPE)
     l.words = word_slots(l.text + 1) * sizeof(word);
-  l.all = l.words + l.arrays + l.spaced + l.seen + (t->n_steps < 2 ? t->n_steps : 2) * l.text;
+  l.all = l.words + l.arrays + l.spaced + l.seen + (t->n_normalizers < 2 ? t->n_normalizers : 2) * l.text;
   return l;
 }
 
@@ -136,14 +136,14 @@ static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
     encode_split(e, text, bytes);
     return;
   }
-  if (!e->t->n_stages) {
+  if (!e->t->n_split_passes) {
     if (bytes) encode_piece(e, text, bytes);
     return;
   }
-  bq_cutter cutter;
-  bq_cutter_begin(&cutter, e->t->stages, e->t->n_stages, text, bytes,
+  bq_multi_splitter cutter;
+  bq_multi_splitter_begin(&cutter, e->t->stages, e->t->n_split_passes, text, bytes,
                   e->memory + e->layout.arrays + e->layout.spaced);
-  for (size_t at = 0, begin; bq_cutter_next(&cutter, &at, &begin);)
+  for (size_t at = 0, begin; bq_multi_splitter_next(&cutter, &at, &begin);)
     encode_word(e, text, begin, at);
 }
 
@@ -186,7 +186,7 @@ static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t en
   uint8_t *const free = spaced + e->layout.spaced + e->layout.seen;
   uint8_t *const buffers[] = {free, free + e->layout.text};
   size_t room = (size_t)e->layout.text;
-  text = bq_normalize(t->steps, t->n_steps, where, text, &bytes, buffers, room);
+  text = bq_normalize(t->steps, t->n_normalizers, where, text, &bytes, buffers, room);
   if (!text) {
     e->no_room = true;
     return;
@@ -196,7 +196,7 @@ static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t en
     bytes = bq_spell_spaces(text, bytes, add && (bytes || before_user), spaced);
     text = spaced;
   }
-  if (t->any_normalized && t->n_steps) encode_normalized(e, text, bytes, where, has_plain);
+  if (t->any_normalized && t->n_normalizers) encode_normalized(e, text, bytes, where, has_plain);
   else encode_pieces(e, text, bytes);
 }
 
@@ -234,16 +234,16 @@ static bool is_word(uint32_t class) {
 static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t least, size_t *begin,
                   size_t *end) {
   unsigned length;
-  if (rules & BQ_RULE_WORD) {
+  if (rules & BQ_ADDED_SINGLE_WORD) {
     if (*begin && is_word(class_at(text, before(text, *begin), bytes, &length))) return false;
     if (*end < bytes && is_word(class_at(text, *end, bytes, &length))) return false;
   }
-  while (rules & BQ_RULE_LEFT && *begin > least) {
+  while (rules & BQ_ADDED_LSTRIP && *begin > least) {
     size_t at = before(text, *begin);
     if (class_at(text, at, bytes, &length) != BQ_CHAR_CLASS_SPACE) break;
     *begin = at;
   }
-  while (rules & BQ_RULE_RIGHT && *end < bytes) {
+  while (rules & BQ_ADDED_RSTRIP && *end < bytes) {
     if (class_at(text, *end, bytes, &length) != BQ_CHAR_CLASS_SPACE) break;
     *end += length;
   }
@@ -268,7 +268,7 @@ static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t
   memset(spaces, ' ', n);
   for (; n; n--) {
     const uint32_t id = bq_vocab_find(t, spaces, n, BQ_KINDS_TEXT);
-    if (id == BQ_TOKEN_NONE || !(rules_of(t, id) & BQ_RULE_WRITTEN)) continue;
+    if (id == BQ_TOKEN_NONE || !(rules_of(t, id) & BQ_ADDED_ESCAPED_SPACES)) continue;
     *length = 3 * n;
     return id;
   }
@@ -296,7 +296,7 @@ static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_
  * tokenizer adds one; user-defined tokens are part of a text. */
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                          bool normalized) {
-  const bool two_passes = e->t->any_normalized && e->t->n_steps;
+  const bool two_passes = e->t->any_normalized && e->t->n_normalizers;
   uint32_t here = where & ~(uint32_t)BQ_TEXT_ENDS, range = 0;
   size_t done = 0;
   for (size_t at = 0; at < bytes;) {
@@ -307,7 +307,7 @@ static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t
     size_t begin = at, end = at + length;
     bool found = id != BQ_TOKEN_NONE;
     const bool early = e->n_plain && found && bq_token_special(e->t, id);
-    if (two_passes && !early) found &= normalized == ((rules & BQ_RULE_NORMALIZED) != 0);
+    if (two_passes && !early) found &= normalized == ((rules & BQ_ADDED_NORMALIZED) != 0);
     if (!found || !obeys(text, bytes, rules, done, &begin, &end)) {
       at++;
       continue;

@@ -19,13 +19,13 @@ typedef struct record {
   uint32_t first, last, kind, value;
 } record;
 
-static record record_at(const bq_text_step *s, uint32_t i) {
+static record record_at(const bq_normalizer *s, uint32_t i) {
   const uint8_t *p = s->records + RECORD * (size_t)i;
   uint32_t first = bq_load32(p), rest = bq_load32(p + 4);
   return (record){first, first + (rest & 0xfffffff), rest >> 28, bq_load32(p + 8)};
 }
 
-static bool record_of(const bq_text_step *s, uint32_t code_point, record *out) {
+static bool record_of(const bq_normalizer *s, uint32_t code_point, record *out) {
   uint32_t low = 0, high = s->n; /* the first record that begins behind it is in [low, high] */
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -49,7 +49,7 @@ void bq_out_character(bq_out *out, uint32_t code_point) {
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-static void put_text(const bq_text_step *s, uint32_t value, bq_out *out) {
+static void put_text(const bq_normalizer *s, uint32_t value, bq_out *out) {
   bq_out_text(out, s->text + (value >> 8), value & 255);
 }
 
@@ -61,7 +61,7 @@ static void put_jamo(uint32_t code_point, bq_out *out) {
   if (tail) bq_out_character(out, 0x11a7 + tail);
 }
 
-static void put_record(const bq_text_step *s, const record *r, uint32_t code_point, bq_out *out) {
+static void put_record(const bq_normalizer *s, const record *r, uint32_t code_point, bq_out *out) {
   switch (r->kind) {
   case TO_TEXT: put_text(s, r->value, out); break;
   case TO_OTHER: bq_out_character(out, code_point + r->value); break;
@@ -73,7 +73,7 @@ static void put_record(const bq_text_step *s, const record *r, uint32_t code_poi
   }
 }
 
-static void map_text(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+static void map_text(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     if (text[at] < 0x80 && s->ascii[text[at]] != LOOK) {
       bq_out_byte(out, s->ascii[text[at++]]);
@@ -104,7 +104,7 @@ static bool is_character(uint32_t code_point) {
   return code_point <= 0x10ffff && (code_point < 0xd800 || code_point > 0xdfff);
 }
 
-static bool check_record(const bq_text_step *s, const record *r) {
+static bool check_record(const bq_normalizer *s, const record *r) {
   if (r->kind >= KINDS || r->last > 0x10ffff) return false;
   if (r->kind == TO_JAMO) return r->first >= 0xac00 && r->last <= 0xd7a3;
   if (r->kind != TO_OTHER) return (uint64_t)(r->value >> 8) + (r->value & 255) <= s->text_bytes;
@@ -114,7 +114,7 @@ static bool check_record(const bq_text_step *s, const record *r) {
 }
 
 /* u32 n, u32 bytes of text, n records, text */
-static bool read_map(const uint8_t *bytes, size_t n, bq_text_step *s) {
+static bool read_map(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   if (n < 8) return false;
   s->n = bq_load32(bytes);
   s->text_bytes = bq_load32(bytes + 4);
@@ -141,7 +141,7 @@ static bool read_map(const uint8_t *bytes, size_t n, bq_text_step *s) {
 /* --- texts ------------------------------------------------------------------------------------ */
 
 /* u32 flags, u32 bytes, text */
-static bool read_prefix(const uint8_t *bytes, size_t n, bq_text_step *s) {
+static bool read_prefix(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   if (n < 8) return false;
   s->flags = bq_load32(bytes);
   s->text_bytes = s->extra = bq_load32(bytes + 4);
@@ -153,36 +153,36 @@ static bool begins(const uint8_t *text, size_t bytes, const uint8_t *with, size_
   return bytes >= n && memcmp(text, with, n) == 0;
 }
 
-static void put_prefix(const bq_text_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void put_prefix(const bq_normalizer *s, uint32_t where, const uint8_t *text, size_t bytes,
                        bq_out *out) {
   bool wanted = bytes && (!(s->flags & BQ_PREFIX_AT_START) || where & BQ_TEXT_FIRST);
   bool there = begins(text, bytes, s->text, s->text_bytes);
-  if (wanted && !(there && s->flags & BQ_PREFIX_UNLESS_THERE))
+  if (wanted && !(there && s->flags & BQ_PREFIX_UNLESS_PRESENT))
     bq_out_text(out, s->text, s->text_bytes);
   bq_out_text(out, text, bytes);
 }
 
-static bool read_spaces(const uint8_t *bytes, size_t n, bq_text_step *s) {
+static bool read_spaces(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   if (n != 4) return false;
   s->flags = bq_load32(bytes);
   return s->flags < 16;
 }
 
-static void put_spaces(const bq_text_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void put_spaces(const bq_normalizer *s, uint32_t where, const uint8_t *text, size_t bytes,
                        bq_out *out) {
-  if (s->flags & BQ_SPACES_OF_PARTS) where = BQ_TEXT_BEGINS | BQ_TEXT_ENDS;
+  if (s->flags & BQ_SPACES_OF_EACH_PART) where = BQ_TEXT_BEGINS | BQ_TEXT_ENDS;
   size_t at = 0;
-  if (s->flags & BQ_SPACES_BEHIND && where & BQ_TEXT_ENDS)
+  if (s->flags & BQ_SPACES_TRAILING && where & BQ_TEXT_ENDS)
     while (bytes && text[bytes - 1] == ' ') bytes--;
-  if (s->flags & BQ_SPACES_BEFORE && where & BQ_TEXT_BEGINS)
+  if (s->flags & BQ_SPACES_LEADING && where & BQ_TEXT_BEGINS)
     while (at < bytes && text[at] == ' ') at++;
   for (; at < bytes; at++)
-    if (!(s->flags & BQ_SPACES_IN_ROWS && text[at] == ' ' && at + 1 < bytes && text[at + 1] == ' '))
+    if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes && text[at + 1] == ' '))
       bq_out_byte(out, text[at]);
 }
 
 /* u32 bytes of what is replaced, u32 bytes of what it becomes, both */
-static bool read_replace(const uint8_t *bytes, size_t n, bq_text_step *s) {
+static bool read_replace(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   if (n < 8) return false;
   s->n = bq_load32(bytes);
   s->text_bytes = bq_load32(bytes + 4);
@@ -195,7 +195,7 @@ static bool read_replace(const uint8_t *bytes, size_t n, bq_text_step *s) {
   return true;
 }
 
-static void put_replaced(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out) {
+static void put_replaced(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     if (begins(text + at, bytes - at, s->records, s->n)) {
       bq_out_text(out, s->text, s->text_bytes);
@@ -206,35 +206,35 @@ static void put_replaced(const bq_text_step *s, const uint8_t *text, size_t byte
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-bool bq_text_step_read(uint32_t type, const uint8_t *bytes, size_t n, bq_text_step *out) {
-  *out = (bq_text_step){.type = (bq_text_step_type)type, .growth = 1};
+bool bq_normalizer_read(uint32_t type, const uint8_t *bytes, size_t n, bq_normalizer *out) {
+  *out = (bq_normalizer){.type = (bq_normalizer_type)type, .growth = 1};
   switch (type) {
-  case BQ_STEP_MAP: return read_map(bytes, n, out);
-  case BQ_STEP_PREFIX: return read_prefix(bytes, n, out);
-  case BQ_STEP_SPACES: return read_spaces(bytes, n, out);
-  case BQ_STEP_CHARSMAP: return bq_charsmap_read(bytes, n, out);
-  case BQ_STEP_ORDER: return bq_order_read(bytes, n, out);
-  case BQ_STEP_COMPOSE: return bq_compose_read(bytes, n, out);
-  case BQ_STEP_REPLACE: return read_replace(bytes, n, out);
+  case BQ_NORMALIZER_MAP: return read_map(bytes, n, out);
+  case BQ_NORMALIZER_PREFIX: return read_prefix(bytes, n, out);
+  case BQ_NORMALIZER_SPACES: return read_spaces(bytes, n, out);
+  case BQ_NORMALIZER_CHARSMAP: return bq_charsmap_read(bytes, n, out);
+  case BQ_NORMALIZER_ORDER: return bq_order_read(bytes, n, out);
+  case BQ_NORMALIZER_COMPOSE: return bq_compose_read(bytes, n, out);
+  case BQ_NORMALIZER_REPLACE: return read_replace(bytes, n, out);
   default: return false;
   }
 }
 
-static void run_step(const bq_text_step *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void run_step(const bq_normalizer *s, uint32_t where, const uint8_t *text, size_t bytes,
                      bq_out *out) {
   switch (s->type) {
-  case BQ_STEP_MAP: map_text(s, text, bytes, out); break;
-  case BQ_STEP_PREFIX: put_prefix(s, where, text, bytes, out); break;
-  case BQ_STEP_SPACES: put_spaces(s, where, text, bytes, out); break;
-  case BQ_STEP_CHARSMAP: bq_charsmap(s, text, bytes, out); break;
-  case BQ_STEP_ORDER: bq_order(s, text, bytes, out); break;
-  case BQ_STEP_COMPOSE: bq_compose(s, text, bytes, out); break;
-  case BQ_STEP_REPLACE: put_replaced(s, text, bytes, out); break;
-  case BQ_STEP_TYPES: break;
+  case BQ_NORMALIZER_MAP: map_text(s, text, bytes, out); break;
+  case BQ_NORMALIZER_PREFIX: put_prefix(s, where, text, bytes, out); break;
+  case BQ_NORMALIZER_SPACES: put_spaces(s, where, text, bytes, out); break;
+  case BQ_NORMALIZER_CHARSMAP: bq_charsmap(s, text, bytes, out); break;
+  case BQ_NORMALIZER_ORDER: bq_order(s, text, bytes, out); break;
+  case BQ_NORMALIZER_COMPOSE: bq_compose(s, text, bytes, out); break;
+  case BQ_NORMALIZER_REPLACE: put_replaced(s, text, bytes, out); break;
+  case BQ_NORMALIZER_TYPES: break;
   }
 }
 
-uint64_t bq_normalize_limit(const bq_text_step *steps, uint32_t n, uint64_t bytes) {
+uint64_t bq_normalize_limit(const bq_normalizer *steps, uint32_t n, uint64_t bytes) {
   for (uint32_t i = 0; i < n; i++) {
     if (bytes > UINT64_MAX / 4096) return UINT64_MAX;
     bytes = bytes * steps[i].growth + steps[i].extra;
@@ -242,7 +242,7 @@ uint64_t bq_normalize_limit(const bq_text_step *steps, uint32_t n, uint64_t byte
   return bytes;
 }
 
-const uint8_t *bq_normalize(const bq_text_step *steps, uint32_t n, uint32_t where,
+const uint8_t *bq_normalize(const bq_normalizer *steps, uint32_t n, uint32_t where,
                             const uint8_t *text, size_t *bytes, uint8_t *const buffers[2],
                             size_t room) {
   for (uint32_t i = 0; i < n; i++) {

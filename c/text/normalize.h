@@ -7,43 +7,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BQ_STEPS = 12 };
+enum { BQ_NORMALIZERS = 12 };
 
-typedef enum bq_text_step_type {
-  BQ_STEP_MAP = 1,      /* characters become texts, one by one */
-  BQ_STEP_PREFIX = 2,   /* a text in front */
-  BQ_STEP_SPACES = 3,   /* spaces at the ends and in rows go */
-  BQ_STEP_CHARSMAP = 4, /* SentencePiece's: the longest text of a trie becomes another */
-  BQ_STEP_ORDER = 5,    /* marks in canonical order */
-  BQ_STEP_COMPOSE = 6,  /* characters and marks become composed characters */
-  BQ_STEP_REPLACE = 7,  /* a text becomes another */
-  BQ_STEP_TYPES
-} bq_text_step_type;
+typedef enum bq_normalizer_type {
+  BQ_NORMALIZER_MAP = 1,      /* characters become texts, one by one */
+  BQ_NORMALIZER_PREFIX = 2,   /* a text in front */
+  BQ_NORMALIZER_SPACES = 3,   /* spaces at the ends and in rows go */
+  BQ_NORMALIZER_CHARSMAP = 4, /* SentencePiece's: the longest text of a trie becomes another */
+  BQ_NORMALIZER_ORDER = 5,    /* marks in canonical order */
+  BQ_NORMALIZER_COMPOSE = 6,  /* characters and marks become composed characters */
+  BQ_NORMALIZER_REPLACE = 7,  /* a text becomes another */
+  BQ_NORMALIZER_TYPES
+} bq_normalizer_type;
 
-enum { BQ_PREFIX_AT_START = 1, BQ_PREFIX_UNLESS_THERE = 2 };
-enum { BQ_SPACES_BEFORE = 1, BQ_SPACES_BEHIND = 2, BQ_SPACES_IN_ROWS = 4, BQ_SPACES_OF_PARTS = 8 };
+enum { BQ_PREFIX_AT_START = 1, BQ_PREFIX_UNLESS_PRESENT = 2 };
+enum { BQ_SPACES_LEADING = 1, BQ_SPACES_TRAILING = 2, BQ_SPACES_REPEATED = 4, BQ_SPACES_OF_EACH_PART = 8 };
 
 /* Where a part of a text lies that special tokens cut. */
 enum { BQ_TEXT_BEGINS = 1, BQ_TEXT_ENDS = 2, BQ_TEXT_FIRST = 4 /* nothing is before it */ };
 
-typedef struct bq_text_step {
-  bq_text_step_type type;
+typedef struct bq_normalizer {
+  bq_normalizer_type type;
   uint32_t n, flags;
   uint32_t growth, extra; /* n bytes become at most growth * n + extra */
   const uint8_t *records; /* [n]; a trie's units, what is replaced */
   const uint8_t *text;
   uint32_t text_bytes;
   uint8_t ascii[128]; /* MAP: what a character becomes; 128: a text */
-} bq_text_step;
+} bq_normalizer;
 
 /* Reads a step of a file (docs/FORMAT.md, TOKN), which is used in place. False: it isn't valid. */
-bool bq_text_step_read(uint32_t type, const uint8_t *bytes, size_t n, bq_text_step *out);
+bool bq_normalizer_read(uint32_t type, const uint8_t *bytes, size_t n, bq_normalizer *out);
 
 /* Bytes that `steps` make at most of so many, at any time. UINT64_MAX on overflow. */
-uint64_t bq_normalize_limit(const bq_text_step *steps, uint32_t n, uint64_t bytes);
+uint64_t bq_normalize_limit(const bq_normalizer *steps, uint32_t n, uint64_t bytes);
 /* The text that the steps make of this one: in one of the two buffers of `room` bytes, or the text
  * itself. NULL: there is not enough room. */
-const uint8_t *bq_normalize(const bq_text_step *steps, uint32_t n, uint32_t where,
+const uint8_t *bq_normalize(const bq_normalizer *steps, uint32_t n, uint32_t where,
                             const uint8_t *text, size_t *bytes, uint8_t *const buffers[2],
                             size_t room);
 
@@ -61,11 +61,11 @@ static inline void bq_out_byte(bq_out *out, uint8_t byte) {
 void bq_out_text(bq_out *out, const uint8_t *text, size_t bytes);
 void bq_out_character(bq_out *out, uint32_t code_point);
 
-bool bq_order_read(const uint8_t *bytes, size_t n, bq_text_step *out);
-void bq_order(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out);
-bool bq_compose_read(const uint8_t *bytes, size_t n, bq_text_step *out);
-void bq_compose(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out);
-bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_text_step *out);
-void bq_charsmap(const bq_text_step *s, const uint8_t *text, size_t bytes, bq_out *out);
+bool bq_order_read(const uint8_t *bytes, size_t n, bq_normalizer *out);
+void bq_order(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out);
+bool bq_compose_read(const uint8_t *bytes, size_t n, bq_normalizer *out);
+void bq_compose(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out);
+bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_normalizer *out);
+void bq_charsmap(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out);
 
 #endif

@@ -20,9 +20,9 @@ static bool read_rules(const uint8_t *bytes, size_t n, bq_tokenizer *t, uint32_t
   uint32_t next = 0;
   for (uint32_t i = 0; i < t->n_rules; i++, bytes += 8) {
     uint32_t id = bq_load32(bytes), rules = bq_load32(bytes + 4);
-    if (id < next || id >= tokens || rules > BQ_RULES) return false;
-    t->any_normalized |= rules & BQ_RULE_NORMALIZED;
-    t->any_written |= rules & BQ_RULE_WRITTEN;
+    if (id < next || id >= tokens || rules > BQ_ADDED_FLAGS) return false;
+    t->any_normalized |= rules & BQ_ADDED_NORMALIZED;
+    t->any_written |= rules & BQ_ADDED_ESCAPED_SPACES;
     next = id + 1;
   }
   return n % 8 == 0;
@@ -34,8 +34,8 @@ static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenize
   if (type == PART_WORDS) return read_words(bytes, n, t);
   if (type == PART_RULES) return read_rules(bytes, n, t, tokens);
   if (type == PART_STAGE)
-    return t->n_stages < BQ_STAGES && bq_cut_stage_read(bytes, n, &t->stages[t->n_stages++]);
-  return t->n_steps < BQ_STEPS && bq_text_step_read(type, bytes, n, &t->steps[t->n_steps++]);
+    return t->n_split_passes < BQ_SPLIT_PASSES && bq_split_pass_read(bytes, n, &t->stages[t->n_split_passes++]);
+  return t->n_normalizers < BQ_NORMALIZERS && bq_normalizer_read(type, bytes, n, &t->steps[t->n_normalizers++]);
 }
 
 bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,
@@ -50,7 +50,7 @@ bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq
     const uint8_t *bytes = bq_cursor_bytes(at, size);
     if (!bytes || size % 4)
       return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u is too long", i);
-    if ((type == 0 || type >= BQ_STEP_TYPES) && (type < PART_STAGE || type > PART_RULES))
+    if ((type == 0 || type >= BQ_NORMALIZER_TYPES) && (type < PART_STAGE || type > PART_RULES))
       return bq_fail(err, BQ_UNSUPPORTED, place, "tokenizer with a part of unknown type %u", type);
     if (!read_part(type, bytes, size, t, tokens))
       return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u isn't valid", i);

@@ -5,7 +5,7 @@
 #include "core/cursor.h"
 #include "text/normalize.h"
 #include "text/split.h"
-#include "text/stages.h"
+#include "text/split_passes.h"
 #include "text/tokenizer.h"
 
 typedef enum bq_token_kind {
@@ -39,12 +39,12 @@ enum {
 
 /* What holds for a token that is looked for in texts. */
 enum {
-  BQ_RULE_LEFT = 1,       /* it takes the white space before it */
-  BQ_RULE_RIGHT = 2,      /* and behind it */
-  BQ_RULE_WORD = 4,       /* no letter, number or _ is beside it */
-  BQ_RULE_NORMALIZED = 8, /* it is looked for in the normalized text */
-  BQ_RULE_WRITTEN = 16,   /* a row of spaces: it is looked for written as ▁ (U+2581) */
-  BQ_RULES = 31
+  BQ_ADDED_LSTRIP = 1,       /* it takes the white space before it */
+  BQ_ADDED_RSTRIP = 2,      /* and behind it */
+  BQ_ADDED_SINGLE_WORD = 4,       /* no letter, number or _ is beside it */
+  BQ_ADDED_NORMALIZED = 8, /* it is looked for in the normalized text */
+  BQ_ADDED_ESCAPED_SPACES = 16,   /* a row of spaces: it is looked for written as ▁ (U+2581) */
+  BQ_ADDED_FLAGS = 31
 };
 
 /* An open-addressing table of u32 values, a power of two of slots, at most half of them taken;
@@ -75,9 +75,9 @@ struct bq_tokenizer {
   bool words;          /* no token has a space after something else: words don't interact */
   const bq_split *split; /* byte-level BPE: the section's or one of ours */
   bq_split own_split;
-  bq_text_step steps[BQ_STEPS];
-  bq_cut_stage stages[BQ_STAGES];
-  uint32_t n_steps, n_stages;
+  bq_normalizer steps[BQ_NORMALIZERS];
+  bq_split_pass stages[BQ_SPLIT_PASSES];
+  uint32_t n_normalizers, n_split_passes;
   bool parts; /* the section brings those */
   const uint8_t *rules; /* [n_rules]: u32 id, rising, u32 rules */
   uint32_t n_rules;

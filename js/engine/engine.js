@@ -8,7 +8,7 @@ import { threadsBlocked } from '../wasm/build-choice.js';
 import { Loading } from '../storage/load/loading.js';
 import { LocalModel } from './model/model.js';
 import { emit, Events } from '../shared/events.js';
-import { Hold } from '../shared/pause-gate.js';
+import { PauseGate } from '../shared/pause-gate.js';
 import { planModel } from './plan/plan.js';
 import { inOneAnswer, openSource } from '../storage/sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -46,7 +46,7 @@ class LocalEngine {
   #ports = new Set();
   events = new Events();
   /** @type {import('./pace.js').Tempo} */
-  #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
+  #tempo = Object.assign(new PauseGate(), { slow: false, events: this.events });
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
@@ -196,7 +196,7 @@ class LocalEngine {
     try {
       const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
       const rare = planned.plan.rareTypes
-        ? await (await onDemand(import('../wasm/optional-kernels.js'))).rareKernels(this.#compiled)
+        ? await (await onDemand(import('../wasm/optional-kernels.js'))).loadOptionalKernels(this.#compiled)
         : undefined;
       wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);

@@ -1,4 +1,4 @@
-/** Tensors of a checkpoint, read piece by piece as f32. */
+/** Tensors of a checkpoint (a file in another format than .bq4), read a few rows at a time as f32, so that none has to fit in memory. */
 import { BqError } from '../shared/errors.js';
 import { readRange } from '../storage/sources/read.js';
 import { bf16ToNumber, f16ToNumber } from './bq4/half.js';
@@ -8,19 +8,19 @@ import { matrixOf } from './bq4/write-v2.js';
 /**
  * @typedef {object} InTensor
  * @property {number[]} dims
- * @property {(row: number, rows: number) => Promise<Float32Array>} read  rows × columns; one-dimensional tensors have one row
- * @property {number} [at]  where it lies, as far as that tells it from others of its file
- * @property {{ type: string, bytes: number }} [packed]  what lies there, where the engine doesn't read it
- * @property {string} [type]  what its file keeps it as, for people
- * @property {StoredRows} [stored]  the same in a type that the engine reads, where it lies so
+ * @property {(row: number, rows: number) => Promise<Float32Array>} read  `rows` rows from `row` on; a vector has one row
+ * @property {number} [at]  byte offset in its file; two names with the same offset share their weights
+ * @property {{ type: string, bytes: number }} [packed]  stored type and size, if it is a type that the engine does not compute with
+ * @property {string} [type]  stored type, for reports
+ * @property {StoredRows} [stored]  the stored bytes, if their type is one that the engine reads; encoding them avoids a copy as f32
  */
 
 /** @typedef {{ type: import('./bq4/weight-types.js').WeightType, read: (row: number, rows: number) => Promise<Uint8Array> }} StoredRows */
 
 /** Bytes per element of the dtypes that can be read, named as in safetensors. @type {Record<string, number>} */
 export const DTYPES = { F32: 4, F16: 2, BF16: 2, F64: 8 };
-/** Ours of the same values. @type {Record<string, number>} */
-const OURS = { F32: 0, F16: 1, BF16: 2 };
+/** Ids in TYPES of the dtypes that the engine stores unchanged. @type {Record<string, number>} */
+const TYPE_IDS = { F32: 0, F16: 1, BF16: 2 };
 
 /** f32 values of little-endian bytes. @param {Uint8Array} bytes @param {string} dtype */
 function toFloats(bytes, dtype) {
@@ -56,7 +56,7 @@ export function floatRows(file, offset, dtype, dims) {
     const [from, to] = [offset + row * rowBytes, offset + (row + rows) * rowBytes];
     const bytes = await readRange(file, from, to);
     if (bytes.length !== to - from)
-      throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
+      throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes; expected at least ${to}`, {
         offset: from + bytes.length,
       });
     return bytes;
@@ -64,6 +64,6 @@ export function floatRows(file, offset, dtype, dims) {
   return {
     dims,
     read: async (row, rows) => toFloats(await read(row, rows), dtype),
-    ...(dtype in OURS && { stored: { type: TYPES[OURS[dtype]], read } }),
+    ...(dtype in TYPE_IDS && { stored: { type: TYPES[TYPE_IDS[dtype]], read } }),
   };
 }

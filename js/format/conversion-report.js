@@ -1,4 +1,4 @@
-/** What a conversion did to each tensor, in numbers and as a table. */
+/** The report of a conversion: size and rounding error of each tensor, as an object and as a table of text. */
 
 /**
  * @typedef {object} TensorReport
@@ -10,19 +10,19 @@
  * @property {number} meanAbs  mean |error|
  * @property {number} maxAbs   largest |error|
  * @property {number} rms      root of the mean squared error
- * @property {number} [product]  of weights rounded by a text: how far the products of it are off, root of the squares relative to them
+ * @property {number} [product]  with a calibration text: relative error (root mean square) of the products with the text's inputs
  */
 
 /**
  * @typedef {object} ConvertReport
  * @property {string} output
- * @property {number} bytes        of the file
- * @property {number} dataBytes    of its tensors
+ * @property {number} bytes        size of the file
+ * @property {number} dataBytes    size of its tensors
  * @property {number} weights
  * @property {number} ratio        bytes as f32 / dataBytes
  * @property {number} bitsPerWeight
- * @property {string} encoder      what encoded: "simd128", or "js"
- * @property {number} largestPiece  bytes of the largest piece of weights held at once, as f32
+ * @property {string} encoder      the encoder's build: "simd128" (WebAssembly), or "js"
+ * @property {number} largestPiece  bytes of the largest piece of weights that was in memory at once, as f32
  * @property {TensorReport[]} tensors
  */
 
@@ -37,11 +37,11 @@ export function conversionReport(output, { bytes, dataBytes }, tensors, encoder,
   return { output, bytes, dataBytes, weights, ratio, bitsPerWeight, encoder, largestPiece, tensors };
 }
 
-/** Of |weight - what it became|, for encoders that don't tell. @param {Float32Array} weights @param {Float32Array} became @returns {import('./bq4/codec.js').EncodeErrors} */
-export function errorsOf(weights, became) {
+/** Errors |weight - decoded|, for encoders that don't report them. @param {Float32Array} weights @param {Float32Array} decoded  after rounding @returns {import('./bq4/codec.js').EncodeErrors} */
+export function errorsOf(weights, decoded) {
   const errors = { sum: 0, squares: 0, most: 0 };
   weights.forEach((w, i) => {
-    const error = Math.abs(Math.fround(w - became[i]));
+    const error = Math.abs(Math.fround(w - decoded[i]));
     errors.sum += error;
     errors.squares += error * error;
     errors.most = Math.max(errors.most, error);
@@ -49,14 +49,14 @@ export function errorsOf(weights, became) {
   return errors;
 }
 
-/** Sums up the errors of one tensor. */
+/** Accumulates the rounding errors of one tensor. */
 export class ErrorSum {
   weights = 0;
   #sum = 0;
   #squares = 0;
   #max = 0;
 
-  /** @param {number} weights @param {import('./bq4/codec.js').EncodeErrors} errors  of that many */
+  /** @param {number} weights @param {import('./bq4/codec.js').EncodeErrors} errors  of those weights */
   add(weights, { sum, squares, most }) {
     this.#sum += sum;
     this.#squares += squares;
@@ -70,7 +70,7 @@ export class ErrorSum {
   }
 }
 
-/** @param {ConvertReport} report @returns {string} a table, one line per tensor, and the totals */
+/** @param {ConvertReport} report @returns {string} a table with one line per tensor, then the totals */
 export function formatReport(report) {
   const width = Math.max(6, ...report.tensors.map((t) => t.name.length));
   const error = (/** @type {number} */ e) => (e === 0 ? '0' : e.toExponential(2)).padStart(10);

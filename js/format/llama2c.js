@@ -10,7 +10,7 @@ const LEGACY_HEADER = 28;
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
 /** @typedef {{ dim: number, hidden: number, layers: number, heads: number, kvHeads: number, vocab: number, context: number, tied: boolean }} Header */
 
-/** How both variants name their tensors: canonical name, shape. `per layer` ones are stacked. @param {Header} h */
+/** Canonical name and shape of each tensor of both variants. Tensors with `layered` are stored for all layers in a row. @param {Header} h */
 function shapes({ dim, hidden, heads, kvHeads, vocab }) {
   const kv = (dim / heads) * kvHeads;
   return /** @type {Record<string, { name: string, dims: number[], layered: boolean }>} */ ({
@@ -62,13 +62,13 @@ const V1_ORDER = [
 /** @param {Header} h @param {string} name */
 function checkHeader(h, name) {
   const { dim, hidden, layers, heads, kvHeads, vocab, context } = h;
-  const good =
+  const isValid =
     [dim, hidden, layers, heads, kvHeads, vocab, context].every((v) => v > 0) &&
     layers <= 1024 &&
     dim % heads === 0 &&
     heads % kvHeads === 0 &&
     (dim / heads) % 2 === 0;
-  if (!good)
+  if (!isValid)
     throw new BqError('NOT_A_MODEL', `${name} does not begin like a llama2.c checkpoint`, {
       offset: 0,
       hint: 'convert reads llama2.c .bin files, safetensors files and folders that hold them',
@@ -90,18 +90,26 @@ async function readStart(file) {
   if (bytes.length >= 8 && view.getUint32(0, true) === MAGIC) {
     const version = view.getInt32(4, true);
     if (version !== 1)
-      throw new BqError('UNSUPPORTED', `${file.name} is a llama2.c checkpoint of version ${version}`, {
+      throw new BqError('UNSUPPORTED', `${file.name} is a llama2.c checkpoint of version ${version}; expected 0 or 1`, {
         offset: 4,
         hint: 'export it as version 0 or 1 (f32)',
       });
     if (bytes.length < V1_HEADER)
-      throw new BqError('TRUNCATED', `${file.name} ends in its header`, { offset: bytes.length });
+      throw new BqError(
+        'TRUNCATED',
+        `${file.name} ends after ${bytes.length} bytes, inside its header of ${V1_HEADER}`,
+        {
+          offset: bytes.length,
+        },
+      );
     return { header: { ...readHeader(view, 8), tied: bytes[36] !== 0 }, start: V1_HEADER, order: V1_ORDER };
   }
   if (bytes.length < LEGACY_HEADER)
-    throw new BqError('NOT_A_MODEL', `${file.name} is too short for a checkpoint`, { offset: bytes.length });
+    throw new BqError('NOT_A_MODEL', `${file.name} has ${bytes.length} bytes, too few for a llama2.c checkpoint`, {
+      offset: bytes.length,
+    });
   const header = readHeader(view, 0);
-  // A negative vocabulary size says that the head has its own weights.
+  // A negative vocabulary size marks an output head with weights of its own.
   return {
     header: { ...header, vocab: Math.abs(header.vocab), tied: header.vocab > 0 },
     start: LEGACY_HEADER,
@@ -110,7 +118,7 @@ async function readStart(file) {
 }
 
 /**
- * NOT_A_MODEL, UNSUPPORTED, TRUNCATED.
+ * Throws NOT_A_MODEL, UNSUPPORTED, TRUNCATED, FORMAT.
  * @param {ByteSource} file
  * @returns {Promise<{ config: import('./bq4/config.js').ModelConfig, tensors: Map<string, import('./checkpoint-tensors.js').InTensor> }>}
  */
@@ -124,7 +132,7 @@ export async function readLlama2c(file) {
   for (const key of order) {
     if (key === 'head' && header.tied) continue;
     if (key === 'ropeTables') {
-      // Two tables that can be computed: cos and sin, [context][head size / 2] each.
+      // Two tables that the engine computes itself: cos and sin, [context][head size / 2] each.
       at += 4 * header.context * (header.dim / header.heads);
       continue;
     }
@@ -136,9 +144,9 @@ export async function readLlama2c(file) {
   }
   if (file.size !== at) {
     const code = file.size < at ? 'TRUNCATED' : 'FORMAT';
-    throw new BqError(code, `${file.name} has ${file.size} bytes; its header makes it ${at}`, {
+    throw new BqError(code, `${file.name} has ${file.size} bytes; its header implies ${at}`, {
       offset: Math.min(file.size, at),
-      hint: 'is it a llama2.c .bin file, and whole?',
+      hint: 'check that it is a llama2.c .bin file, and fetch it again',
     });
   }
   return {

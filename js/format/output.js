@@ -1,19 +1,19 @@
-/** Where writers put bytes: at any position, seen by others only when all is done. */
+/** Sinks of the file writers: bytes go to any position, and the file gets its name only after all of it was written. */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 
 /**
  * @typedef {object} Sink
- * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  done with `bytes` when it resolves
- * @property {(bytes?: number) => Promise<void>} finish  makes the file appear, of so many bytes: of what was kept there may be more
- * @property {(keep?: boolean) => Promise<void>} abort   leaves nothing behind unless told to keep NAME.part; harmless after finish
- * @property {(position: number, length: number) => Promise<Uint8Array>} [read]  bytes that were written, fewer at the end
+ * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  `bytes` may be reused once it resolves
+ * @property {(bytes?: number) => Promise<void>} finish  gives the file its final name; `bytes`: its length, as a resumed file may be longer
+ * @property {(keep?: boolean) => Promise<void>} abort   removes NAME.part unless `keep` is set; does nothing after finish
+ * @property {(position: number, length: number) => Promise<Uint8Array>} [read]  reads written bytes back; fewer at the end of the file
  */
 
 /**
- * A file in Node: NAME.part until it is finished, then NAME. WRITE.
+ * A file on disk (Node only): NAME.part until it is finished, then NAME. Throws WRITE.
  * @param {string} path
- * @param {{ keep?: boolean }} [options]  keep: what NAME.part holds stays
+ * @param {{ keep?: boolean }} [options]  keep: continues the existing NAME.part
  * @returns {Promise<Sink>}
  */
 export async function fileSink(path, { keep = false } = {}) {
@@ -31,8 +31,8 @@ export async function fileSink(path, { keep = false } = {}) {
       throw fail(cause);
     }
   };
-  const there = await stat(path).catch(() => null);
-  if (there && !there.isFile()) throw fail(new Error('something else has that name')); // a folder, or /dev/null
+  const existing = await stat(path).catch(() => null);
+  if (existing && !existing.isFile()) throw fail(new Error('it exists and is not a regular file')); // a folder, or /dev/null
   /** @type {import('node:fs/promises').FileHandle | null} */
   let file = await attempt(() => open(part, keep ? 'r+' : 'w+'));
   return {
@@ -73,9 +73,9 @@ export function memorySink() {
     bytes: new Uint8Array(),
     async write(position, bytes) {
       if (position + bytes.length > this.bytes.length) {
-        const longer = new Uint8Array(position + bytes.length);
-        longer.set(this.bytes);
-        this.bytes = longer;
+        const grown = new Uint8Array(position + bytes.length);
+        grown.set(this.bytes);
+        this.bytes = grown;
       }
       this.bytes.set(bytes, position);
     },

@@ -3,7 +3,7 @@ import { BqError } from '../shared/errors.js';
 import { readRange } from '../storage/sources/read.js';
 import { DTYPES, floatRows } from './checkpoint-tensors.js';
 
-/** Larger headers are no headers. */
+/** Limit of the header's length in bytes, the same as that of the safetensors library. */
 const MAX_HEADER = 100_000_000;
 
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
@@ -12,18 +12,20 @@ const MAX_HEADER = 100_000_000;
 async function readHeader(file) {
   const first = await readRange(file, 0, 8);
   const bad = (/** @type {string} */ why, offset = 0) =>
-    new BqError('FORMAT', `${file.name} is no safetensors file: ${why}`, { offset });
-  if (first.length < 8) throw bad('it is too short');
+    new BqError('FORMAT', `${file.name} is not a valid safetensors file: ${why}`, { offset });
+  if (first.length < 8) throw bad(`it has ${first.length} bytes; expected at least 8`);
   const length = Number(new DataView(first.buffer).getBigUint64(0, true));
-  if (length < 2 || length > MAX_HEADER || 8 + length > file.size) throw bad(`its header would have ${length} bytes`);
+  if (length < 2 || length > MAX_HEADER || 8 + length > file.size)
+    throw bad(`its header declares ${length} bytes of a file of ${file.size}`);
   const text = new TextDecoder().decode(await readRange(file, 8, 8 + length));
   let header;
   try {
     header = JSON.parse(text);
   } catch (cause) {
-    throw bad(`its header is no JSON (${/** @type {Error} */ (cause).message})`, 8);
+    throw bad(`its header is not valid JSON (${/** @type {Error} */ (cause).message})`, 8);
   }
-  if (header === null || typeof header !== 'object' || Array.isArray(header)) throw bad('its header is no object', 8);
+  if (header === null || typeof header !== 'object' || Array.isArray(header))
+    throw bad('its header is not a JSON object', 8);
   return { header, start: 8 + length };
 }
 
@@ -31,9 +33,9 @@ async function readHeader(file) {
 const isSize = (v) => Number.isSafeInteger(v) && /** @type {number} */ (v) >= 0;
 
 /**
- * Each byte behind the header belongs to one tensor, as the safetensors library has it: bytes between them could hide another
- * file, and tensors that overlap could make a small file a large model. FORMAT.
- * @param {ByteSource} file @param {{ name: string, from: number, to: number }[]} entries @param {number} start  where the header ends
+ * Checks that each byte after the header belongs to exactly one tensor, as the safetensors library does: gaps could hide another
+ * file, and overlapping tensors could make a small file expand to a large model. Throws FORMAT.
+ * @param {ByteSource} file @param {{ name: string, from: number, to: number }[]} entries @param {number} start  first byte after the header
  */
 function checkPlaces(file, entries, start) {
   let end = start;
@@ -42,23 +44,23 @@ function checkPlaces(file, entries, start) {
       throw new BqError(
         'FORMAT',
         from > end
-          ? `${file.name} has ${from - end} bytes in front of tensor "${name}" that belong to no tensor`
-          : `tensor "${name}" of ${file.name} overlaps another by ${end - from} bytes`,
+          ? `${file.name} has ${from - end} bytes before tensor "${name}" that belong to no tensor`
+          : `tensor "${name}" of ${file.name} overlaps the tensor before it by ${end - from} bytes`,
         { offset: end, hint: 'save the file again' },
       );
     end = to;
   }
   if (end !== file.size)
-    throw new BqError('FORMAT', `${file.name} has ${file.size - end} bytes behind its last tensor`, {
+    throw new BqError('FORMAT', `${file.name} has ${file.size - end} bytes after its last tensor`, {
       offset: end,
       hint: 'fetch or save the file again',
     });
 }
 
 /**
- * What its header lists. FORMAT.
+ * The tensors that the header lists. Throws FORMAT.
  * @param {ByteSource} file
- * @returns {Promise<{ entries: { name: string, dtype: string, shape: number[], from: number, to: number }[], metadata: Record<string, string> }>}  from, to: in the file
+ * @returns {Promise<{ entries: { name: string, dtype: string, shape: number[], from: number, to: number }[], metadata: Record<string, string> }>}  from, to: byte offsets in the file
  */
 export async function listSafetensors(file) {
   const { header, start } = await readHeader(file);
@@ -76,9 +78,9 @@ export async function listSafetensors(file) {
         offsets.length !== 2 ||
         !offsets.every(isSize)
       )
-        throw fail('has no proper dtype, shape and data_offsets');
+        throw fail('has no valid dtype, shape and data_offsets');
       const [from, to] = offsets;
-      if (from > to || start + to > file.size) throw fail(`lies at ${from}…${to}, outside the file`);
+      if (from > to || start + to > file.size) throw fail(`has data_offsets ${from}…${to}, outside the file`);
       return { name, dtype, shape, from: start + from, to: start + to };
     });
   checkPlaces(file, entries, start);
@@ -86,7 +88,7 @@ export async function listSafetensors(file) {
 }
 
 /**
- * Its tensors by name. Those of integer types come as null: weights they are not. FORMAT, UNSUPPORTED.
+ * The tensors by name. Integer tensors are null, as they hold no weights. Throws FORMAT, UNSUPPORTED.
  * @param {ByteSource} file
  * @returns {Promise<{ tensors: Map<string, import('./checkpoint-tensors.js').InTensor | null>, metadata: Record<string, string> }>}
  */
@@ -100,15 +102,15 @@ export async function readSafetensors(file) {
         tensors.set(name, null);
         continue;
       }
-      throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} is of type ${dtype}`, {
-        hint: `convert reads ${Object.keys(DTYPES).join(', ')}`,
+      throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} has the unsupported type ${dtype}`, {
+        hint: `expected one of ${Object.keys(DTYPES).join(', ')}`,
       });
     }
     const count = shape.reduce((a, b) => a * b, 1);
     if (count * DTYPES[dtype] !== to - from)
       throw new BqError(
         'FORMAT',
-        `tensor "${name}" of ${file.name} has ${to - from} bytes, not the ${count * DTYPES[dtype]} of its shape`,
+        `tensor "${name}" of ${file.name} has ${to - from} bytes; its shape needs ${count * DTYPES[dtype]}`,
         { offset: 8 },
       );
     tensors.set(name, floatRows(file, from, dtype, shape));

@@ -4,7 +4,7 @@
  * model gives the same product.
  */
 import { matrixOf } from '../format/bq4/write-v2.js';
-import { gate } from '../shared/async.js';
+import { deferred } from '../shared/async.js';
 import { Layers } from './layers.js';
 import {
   inputCols,
@@ -19,14 +19,14 @@ import {
 
 /** @import { Wasm } from '../wasm/wasm.js' */
 /** @import { Match } from '../format/bq4/encode-tensor.js' */
-/** @import { Gate } from '../shared/async.js' */
+/** @import { Deferred } from '../shared/async.js' */
 /** @import { Cut } from './layers.js' */
 /** @import { Moments } from './rounder.js' */
 
 /**
  * Matrices that share an input: how many of their rows are still to be rounded, and who waits for that; known: all of them are rounded already, so
  * that nobody asks for its moments.
- * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Gate<undefined>, known: boolean }} Step
+ * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Deferred<undefined>, known: boolean }} Step
  */
 /**
  * A window of the text: what its tokens carry in front of a layer, of the whole model and of the rounded one; how far this one has come in the
@@ -91,7 +91,7 @@ export class Drift {
       if (!input) continue;
       const { key, layer } = input;
       /** @type {Step} */
-      const step = steps.get(key) ?? { key, layer, names: [], rows: 0, done: gate(), known: false };
+      const step = steps.get(key) ?? { key, layer, names: [], rows: 0, done: deferred(), known: false };
       step.names.push(slot.name);
       step.rows += matrixOf(slot.dims).rows;
       steps.set(key, step);

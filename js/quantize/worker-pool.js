@@ -1,5 +1,5 @@
 /** Those that round, in threads of their own or in this one, and who does what next. What comes of it doesn't depend on how many they are. In Node. */
-import { gate } from '../shared/async.js';
+import { deferred } from '../shared/async.js';
 import { BqError, unpackError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { Hand } from './rounding-worker.js';
@@ -7,7 +7,7 @@ import { roundingBytes } from './rounder.js';
 
 /** @import { Codec } from '../format/bq4/codec.js' */
 /** @import { Encoder, Piece } from '../format/bq4/encode-tensor.js' */
-/** @import { Gate } from '../shared/async.js' */
+/** @import { Deferred } from '../shared/async.js' */
 /** @import { Task } from './rounding-worker.js' */
 /** @import { Moments, Rounded } from './rounder.js' */
 
@@ -27,7 +27,7 @@ const own = (view) => (view.byteLength === view.buffer.byteLength ? view : /** @
 /** A hand in another thread. It does one thing at a time. @implements {AnyHand} */
 class RemoteHand {
   #worker;
-  /** @type {Gate<any> | null} */
+  /** @type {Deferred<any> | null} */
   #asked = null;
   /** @type {Error | null} */
   #ended = null;
@@ -63,7 +63,7 @@ class RemoteHand {
   /** @param {string} call  of round-thread.js @param {any[]} given @param {ArrayBufferLike[]} [transfer] @returns {Promise<any>} */
   async #ask(call, given, transfer = []) {
     if (this.#ended) throw this.#ended;
-    this.#asked = gate();
+    this.#asked = deferred();
     const { promise } = this.#asked;
     this.#worker.postMessage({ call, given }, transfer);
     return promise;
@@ -105,7 +105,7 @@ export function usualThreads({ shapes, largestPiece }, weights) {
 export class Hands {
   /** @type {{ hand: AnyHand, key: string, busy: boolean }[]} */
   #all;
-  /** @type {(Job<any> & Gate<any>)[]} */
+  /** @type {(Job<any> & Deferred<any>)[]} */
   #queue = [];
   /** @type {Error | null} */
   #ended = null;
@@ -154,7 +154,7 @@ export class Hands {
 
   /** @template T @param {Job<T>} job @returns {Promise<T>} */
   #begin(job) {
-    const made = { ...job, .../** @type {Gate<T>} */ (gate()) };
+    const made = { ...job, .../** @type {Deferred<T>} */ (deferred()) };
     if (this.#ended) made.reject(this.#ended);
     else this.#queue.push(made);
     this.#next();

@@ -1,6 +1,6 @@
-/** Long work that lets others in: turns of the event loop, and signals that end waiting. */
+/** Helpers for asynchronous work: yielding to the event loop in long work, waiting that a signal ends, and deferred promises. */
 
-/** Milliseconds of work between turns, which may cost 0.1 ms each. */
+/** Milliseconds of work between two turns of the event loop. A turn may cost 0.1 ms. */
 const TURN_MS = 4;
 
 /** @type {(() => void)[]} */
@@ -8,7 +8,7 @@ const waiting = [];
 /** @type {MessageChannel | undefined} */
 let channel;
 
-/** A whole turn of the event loop, without the 4 ms that nested timers cost. @returns {Promise<void>} */
+/** Settles after a turn of the event loop. (A nested setTimeout would add 4 ms.) @returns {Promise<void>} */
 function turn() {
   if (typeof setImmediate === 'function') return new Promise((resolve) => setImmediate(resolve));
   if (!channel) {
@@ -22,34 +22,34 @@ function turn() {
   });
 }
 
-/** Says when it is time for a turn. */
+/** Decides when long work yields to the event loop. */
 export class Pace {
-  #since = performance.now();
+  #start = performance.now();
 
   /**
-   * Nothing (no promise, no cost) unless so much work was done since the last turn.
+   * Yields for one turn if the work since the last turn took `ms` or more; else returns undefined, so that no await is needed.
    * @param {number} [ms]
    * @returns {Promise<void> | undefined}
    */
   pause(ms = TURN_MS) {
-    if (performance.now() - this.#since < ms) return undefined;
+    if (performance.now() - this.#start < ms) return undefined;
     return turn().then(() => {
-      this.#since = performance.now();
+      this.#start = performance.now();
     });
   }
 
-  /** As `pause`, for as long as was worked. @returns {Promise<void> | undefined} */
+  /** Like `pause`, but waits for as long as the work took: half of the processor's time. @returns {Promise<void> | undefined} */
   rest() {
-    const worked = performance.now() - this.#since;
+    const worked = performance.now() - this.#start;
     if (worked < TURN_MS) return undefined;
     return new Promise((resolve) => setTimeout(resolve, worked)).then(() => {
-      this.#since = performance.now();
+      this.#start = performance.now();
     });
   }
 }
 
 /**
- * Waits for a promise, or throws the signal's reason.
+ * Waits for a promise; rejects with the signal's reason if the signal aborts first.
  * @template T
  * @param {Promise<T>} promise
  * @param {AbortSignal} [signal]
@@ -66,7 +66,7 @@ export function unlessAborted(promise, signal) {
 }
 
 /**
- * A controller that aborts with `signal`, until it is released. (AbortSignal.any is too new for us.)
+ * A controller that aborts when `signal` does, until it is released. (AbortSignal.any is missing in supported browsers.)
  * @param {AbortSignal} [signal]
  */
 export function follow(signal) {
@@ -77,16 +77,16 @@ export function follow(signal) {
   return { controller, signal: controller.signal, release: () => signal?.removeEventListener('abort', abort) };
 }
 
-/** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Gate */
+/** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Deferred */
 
-/** Promise.withResolvers, which is too new for us; nobody has to wait for it. @returns {Gate<any>} */
-export function gate() {
+/** A promise with the functions that settle it. (Promise.withResolvers is missing in supported browsers.) An unhandled rejection is ignored. @returns {Deferred<any>} */
+export function deferred() {
   /** @type {any} */
-  const made = {};
-  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
-  made.promise.catch(() => {});
-  return made;
+  const result = {};
+  result.promise = new Promise((resolve, reject) => Object.assign(result, { resolve, reject }));
+  result.promise.catch(() => {});
+  return result;
 }
 
-/** For `await using`, where the browser knows it. @type {typeof Symbol.asyncDispose} */
+/** Symbol.asyncDispose, for `await using`, or a stand-in where the browser lacks it. @type {typeof Symbol.asyncDispose} */
 export const asyncDispose = Symbol.asyncDispose ?? /** @type {any} */ (Symbol.for('Symbol.asyncDispose'));

@@ -1,30 +1,33 @@
-/** Full addresses, as the page sees them: a worker would resolve relative ones against its own script. */
+/**
+ * Addresses of the wasm modules, from the option `wasmUrl` or of this package. They are made absolute in the page, since a worker would
+ * resolve relative ones against its own script.
+ */
 
 /** @import { EngineOptions } from './types.js' */
 
-/** An address of this page, in full. @param {string | URL} url */
+/** A page's relative address as an absolute one. @param {string | URL} url */
 export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
 
 const TABLES = ['relaxed', 'relaxed16', 'simd128'];
 const BUILDS = [...TABLES, ...TABLES.map((name) => `${name}-threads`)];
-/** What a folder of builds has: the builds, the kernels of rare types for each, the probe and the modules for grammars and for converters. */
-const NAMES = [...BUILDS, ...BUILDS.map((name) => `${name}-rare`), 'probe', 'grammar', 'convert'];
+/** Modules in a folder of builds: the builds, their optional kernels, the probe, and the modules for grammars and for converters. */
+const MODULES = [...BUILDS, ...BUILDS.map((name) => `${name}-rare`), 'probe', 'grammar', 'convert'];
 
-/** Full addresses of the builds that were named; all but relaxed and simd128 may be missing. @param {EngineOptions['wasmUrl']} given @returns {Record<string, string> | undefined} */
-export function namedBuilds(given) {
-  if (!given) return undefined;
-  if (typeof given === 'string' || given instanceof URL) {
-    const url = fullUrl(given);
+/** Absolute addresses of the modules by name, as `wasmUrl` has them: a folder, one module, or an address for each. All but relaxed and simd128 may be missing. @param {EngineOptions['wasmUrl']} wasmUrl @returns {Record<string, string> | undefined} */
+export function namedBuilds(wasmUrl) {
+  if (!wasmUrl) return undefined;
+  if (typeof wasmUrl === 'string' || wasmUrl instanceof URL) {
+    const url = fullUrl(wasmUrl);
     return url.endsWith('/')
-      ? Object.fromEntries(NAMES.map((name) => [name, `${url}bq4-${name}.wasm`]))
+      ? Object.fromEntries(MODULES.map((name) => [name, `${url}bq4-${name}.wasm`]))
       : { relaxed: url, simd128: url };
   }
-  return Object.fromEntries(Object.entries(given).map(([name, url]) => [name, fullUrl(url)]));
+  return Object.fromEntries(Object.entries(wasmUrl).map(([name, url]) => [name, fullUrl(url)]));
 }
 
-/** Those, or the ones that lie beside these modules (kernels of rare types: js/wasm/optional-kernels.js). @param {EngineOptions['wasmUrl']} given @returns {Record<string, string>} */
-export const resolveBuilds = (given) =>
-  namedBuilds(given) ?? {
+/** The same, or this package's modules if `wasmUrl` is not set (their optional kernels: js/wasm/optional-kernels.js). @param {EngineOptions['wasmUrl']} wasmUrl @returns {Record<string, string>} */
+export const resolveBuilds = (wasmUrl) =>
+  namedBuilds(wasmUrl) ?? {
     relaxed: new URL('../../build/wasm/bq4-relaxed.wasm', import.meta.url).href,
     relaxed16: new URL('../../build/wasm/bq4-relaxed16.wasm', import.meta.url).href,
     simd128: new URL('../../build/wasm/bq4-simd128.wasm', import.meta.url).href,

@@ -1,41 +1,41 @@
-/** What happens to an engine, told to whoever listens: `engine.events` is an EventTarget. */
+/** Events of an engine (`engine.events`), and callbacks whose errors are reported without an effect on the engine. */
 
-/** Those of an engine that its port passes on; docs/reference/events.md says what each brings. */
-export const PASSED_ON = ['paused', 'resumed', 'pace', 'shift', 'memory', 'threads'];
+/** Types of events that a worker's port forwards; docs/reference/events.md lists the details of each. */
+export const FORWARDED_EVENTS = ['paused', 'resumed', 'pace', 'shift', 'memory', 'threads'];
 
-/** Tells the page of an error in what it has passed: a callback, a listener. Node would end the process. @param {unknown} error */
+/** Reports an error in a callback or listener of the page. If it were thrown, Node would end the process. @param {unknown} error */
 export function report(error) {
   if (typeof reportError === 'function') reportError(error);
   else console.error(error);
 }
 
-/** A callback whose errors, thrown or rejected, are its own. @template {any[]} T @param {(...given: T) => unknown} callback */
+/** A callback that never throws: its errors and rejections are reported. @template {any[]} T @param {(...args: T) => unknown} callback */
 export const guarded =
   (callback) =>
-  async (/** @type {T} */ ...given) => {
+  async (/** @type {T} */ ...args) => {
     try {
-      await callback(...given);
+      await callback(...args);
     } catch (error) {
       report(error);
     }
   };
 
-/** An EventTarget whose listeners' errors end nothing, in Node neither. */
+/** An EventTarget that reports the errors of its listeners, in Node too, where they would end the process. */
 export class Events extends EventTarget {
-  /** By what was passed. @type {WeakMap<object, (event: Event) => void>} */
+  /** Guarded listeners by the listeners of the caller. @type {WeakMap<object, (event: Event) => void>} */
   #guarded = new WeakMap();
 
   /** @override @param {string} type @param {((event: any) => void) | EventListenerObject | null} listener @param {any} [options] */
   addEventListener(type, listener, options) {
     if (!listener) return;
-    let known = this.#guarded.get(listener);
-    if (!known) {
-      known = guarded((event) =>
+    let wrapper = this.#guarded.get(listener);
+    if (!wrapper) {
+      wrapper = guarded((event) =>
         typeof listener === 'function' ? listener.call(this, event) : listener.handleEvent(event),
       );
-      this.#guarded.set(listener, known);
+      this.#guarded.set(listener, wrapper);
     }
-    super.addEventListener(type, known, options);
+    super.addEventListener(type, wrapper, options);
   }
 
   /** @override @param {string} type @param {any} listener @param {any} [options] */

@@ -5,7 +5,7 @@
 import { asyncDispose } from './async.js';
 import { BqError } from './errors.js';
 import { report } from './events.js';
-import { Hold } from './pause-gate.js';
+import { PauseGate } from './pause-gate.js';
 
 /** @import { Part, Result } from './types.js' */
 
@@ -23,11 +23,11 @@ export class Generation {
   #looped = false;
   /** Settles when it was left. @type {Promise<unknown> | undefined} */
   #left;
-  #hold = new Hold();
+  #hold = new PauseGate();
   /** Why it failed. @type {{ error: unknown } | null} */
   #failure = null;
 
-  /** @param {(end: (result: Result) => void, hold: Hold) => AsyncGenerator<Part, void>} start */
+  /** @param {(end: (result: Result) => void, hold: PauseGate) => AsyncGenerator<Part, void>} start */
   constructor(start) {
     this.#source = start((result) => {
       this.result = result;
@@ -37,7 +37,7 @@ export class Generation {
   /**
    * One whose call is checked at once. What is wrong with the call is thrown to whoever reads it; where nobody does, it is reported.
    * @template T
-   * @param {() => T} check @param {(checked: T, end: (result: Result) => void, hold: Hold) => AsyncGenerator<Part, void>} start
+   * @param {() => T} check @param {(checked: T, end: (result: Result) => void, hold: PauseGate) => AsyncGenerator<Part, void>} start
    */
   static of(check, start) {
     try {

@@ -1,2 +1,2 @@
-/** Two hexadecimal digits a byte. @param {Uint8Array} bytes */
+/** Bytes as text, two hexadecimal digits each. @param {Uint8Array} bytes */
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,6 +1,6 @@
-/** What numbers in a file stand for (docs/FORMAT.md): at each number its name. */
+/** Names of the numbers in a bq4 file (docs/FORMAT.md): each name's index is its number. */
 
-/** CONF's `arch`. */
+/** Values of `arch` in the section CONF. */
 export const ARCHITECTURES = [
   '',
   'llama',
@@ -29,7 +29,8 @@ export const ARCHITECTURES = [
   'mixtral',
   'qwen2moe',
   'qwen3moe',
+  'lfm2',
 ];
 
-/** TOKN's kind. */
+/** Values of `kind` in the section TOKN. */
 export const TOKENIZERS = ['', 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];

@@ -1,9 +1,9 @@
-/** Node's own modules, asked for in Node only. */
+/** Whether this is Node, and access to its modules that bundlers for the web don't see. */
 
-/** Of globalThis: for a plain `process` some bundlers bring a package. */
+/** Taken from globalThis, since for a plain `process` some bundlers add a polyfill. */
 const { process } = globalThis;
 
 export const isNode = typeof process?.versions?.node === 'string' && typeof document === 'undefined';
 
-/** Without `import`, so that bundlers for the web have nothing to find. @param {string} name  without `node:` @returns {any} */
+/** A module of Node, without an `import` that bundlers for the web would try to resolve. @param {string} name  without `node:` @returns {any} */
 export const nodeModule = (name) => /** @type {any} */ (process).getBuiltinModule(name);

@@ -1,53 +1,53 @@
-/** Something that can be held up: who computes looks at `held` before going on. */
-import { gate } from './async.js';
+/** A gate that pauses work: whatever computes a generation looks at `held` between two units of work, and waits for it. */
+import { deferred } from './async.js';
 
 /**
- * Reads a generation elsewhere, behind what was passed on to it.
+ * The reader of a generation in another thread, to which its parts are forwarded.
  * @typedef {object} Reader
- * @property {number | null} read  parts that it has read, once it has left; null: it goes on reading
- * @property {() => Promise<void>} caughtUp  settles when it has read all that was passed on and asks for more, or when it has left
+ * @property {number | null} read  number of parts that it had read when it stopped reading; null: it still reads
+ * @property {() => Promise<void>} caughtUp  settles when it has read all forwarded parts and asks for more, or has stopped reading
  */
 
-export class Hold {
-  /** Settles when it may go on; null: nothing holds it up. @type {Promise<void> | null} */
+export class PauseGate {
+  /** Settles when the work may go on; null: it is not paused. @type {Promise<void> | null} */
   held = null;
-  /** Null: parts are read as they come. @type {Reader | null} */
+  /** Null: the parts are read in this thread. @type {Reader | null} */
   reader = null;
   #release = () => {};
-  /** Where else it is to be held up. @type {((held: boolean) => Promise<unknown> | undefined) | null} */
-  #further = null;
+  /** Pauses and resumes the work that is done elsewhere for this one. @type {((held: boolean) => Promise<unknown> | undefined) | null} */
+  #forward = null;
 
-  /** Settles when nothing more is computed. */
+  /** Settles when nothing is computed any more. */
   async pause() {
     if (!this.held) {
-      const { promise, resolve } = gate();
+      const { promise, resolve } = deferred();
       this.held = promise;
       this.#release = () => resolve(undefined);
     }
-    await this.#further?.(true);
+    await this.#forward?.(true);
   }
 
   async resume() {
     this.held = null;
     this.#release();
-    await this.#further?.(false);
+    await this.#forward?.(false);
   }
 
-  /** What is done for it elsewhere is held up with it. @param {(held: boolean) => Promise<unknown> | undefined} further */
-  lead(further) {
-    this.#further = further;
-    if (this.held) void further(true);
+  /** Forwards pausing and resuming to a function. @param {(held: boolean) => Promise<unknown> | undefined} forward */
+  forwardTo(forward) {
+    this.#forward = forward;
+    if (this.held) void forward(true);
   }
 
-  /** As `lead`, for another generation. @template {{ pause: () => Promise<void>, resume: () => Promise<void> }} T @param {T} run */
-  over(run) {
-    this.lead((held) => (held ? run.pause() : run.resume()));
-    return run;
+  /** Pauses and resumes another generation together with this one. @template {{ pause: () => Promise<void>, resume: () => Promise<void> }} T @param {T} generation */
+  attach(generation) {
+    this.forwardTo((held) => (held ? generation.pause() : generation.resume()));
+    return generation;
   }
 
-  /** As `over`, for a generation whose parts are those of this one. @template {import('./generation.js').Generation} T @param {T} run */
-  through(run) {
-    if (this.reader) run.readBy(this.reader);
-    return this.over(run);
+  /** Attaches the generation whose parts this one passes on: it has the same reader. @template {import('./generation.js').Generation} T @param {T} generation */
+  attachSource(generation) {
+    if (this.reader) generation.readBy(this.reader);
+    return this.attach(generation);
   }
 }

@@ -1,4 +1,4 @@
-/** The frame of a v2 file (docs/FORMAT.md §2): sections within a range of bytes. C has checked what comes here. */
+/** Reads the sections of a bq4 file (docs/FORMAT.md §2). C has checked these bytes before. */
 
 /** @param {Uint8Array} bytes @param {number} at */
 const view = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset + at);
@@ -6,14 +6,14 @@ const view = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset + at);
 /** @param {Uint8Array} bytes @param {number} at */
 export const u32 = (bytes, at) => view(bytes, at).getUint32(0, true);
 
-/** Exact up to 2^53. @param {Uint8Array} bytes @param {number} at */
+/** A u64, exact up to 2^53. @param {Uint8Array} bytes @param {number} at */
 export const u64 = (bytes, at) => u32(bytes, at) + u32(bytes, at + 4) * 2 ** 32;
 
 /**
- * Payloads by tag. Stops where the bytes end.
- * @param {Uint8Array} bytes  a file from its first byte on
+ * Payloads of sections by their tags. Sections that are not complete in `bytes` are left out.
+ * @param {Uint8Array} bytes  the file from its first byte on
  * @param {number} [from]
- * @param {number} [to]  default: the plan's sections
+ * @param {number} [to]  default: the end of the header's sections
  * @returns {Record<string, Uint8Array>}
  */
 export function sections(bytes, from = 64, to = from + u64(bytes, 16)) {

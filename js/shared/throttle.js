@@ -1,33 +1,33 @@
-/** Progress: told no more often than every few milliseconds, and never without the last of it. */
+/** Limits how often progress is reported: at most once in a few milliseconds, and the last report is never lost. */
 import { after, now, timeout } from './timeouts.js';
 
 export class Throttle {
   #last = -Infinity;
-  /** What came too soon after the last, to be run unless more comes. @type {(() => void) | null} */
-  #later = null;
-  #waits = false;
+  /** The latest report that came too soon after another one. @type {(() => void) | null} */
+  #pending = null;
+  #timerRuns = false;
 
-  /** Runs now, or soon unless something else is to be run by then. @param {() => void} run @param {boolean} [atOnce] */
-  run(run, atOnce = false) {
+  /** Runs a report now, or after the interval unless a later one replaces it by then. @param {() => void} report @param {boolean} [immediately] */
+  run(report, immediately = false) {
     const time = now();
-    const soon = !atOnce && time - this.#last < timeout('progress');
-    this.#later = soon ? run : null;
-    if (soon) {
-      if (!this.#waits) after('progress', this.#due);
-      this.#waits = true;
+    const isTooSoon = !immediately && time - this.#last < timeout('progress');
+    this.#pending = isTooSoon ? report : null;
+    if (isTooSoon) {
+      if (!this.#timerRuns) after('progress', this.#onTimer);
+      this.#timerRuns = true;
       return;
     }
     this.#last = time;
-    run();
+    report();
   }
 
-  #due = () => {
-    this.#waits = false;
-    if (this.#later) this.run(this.#later);
+  #onTimer = () => {
+    this.#timerRuns = false;
+    if (this.#pending) this.run(this.#pending);
   };
 
-  /** Runs nothing more of what was put off. */
+  /** Drops a pending report. */
   stop() {
-    this.#later = null;
+    this.#pending = null;
   }
 }

@@ -1,71 +1,71 @@
 /**
- * All time-outs of the engine, by name, and the clock that throttled work looks at: one place, so that tests can set them.
+ * All time-outs of the engine by name, and the clock of throttled work, in one place so that tests can set them.
  *
- * `globalThis[Symbol.for('bq4.timeouts')]` may hold other milliseconds by the same names (Infinity: never), and `now`, a clock in
- * milliseconds. It is read whenever a time-out begins. The numbers are sent along to a worker that an engine opens in.
+ * `globalThis[Symbol.for('bq4.timeouts')]` may have other values by the same names, in milliseconds (Infinity: never), and `now`, a
+ * clock in milliseconds. It is read whenever a time-out begins. A page sends the values to its engine's worker.
  */
 
 /** @typedef {Partial<Record<keyof typeof TIMEOUTS, number>> & { now?: () => number }} Overrides */
 
 /**
- * Milliseconds. Each of those that make something else happen instead (fewer threads, another store) is far longer than a busy
- * machine needs, and what comes late is used the next time.
+ * Milliseconds. A time-out after which the engine does without something (fewer threads, another store) is far longer than a busy
+ * machine needs. What is ready only later is used the next time.
  */
 export const TIMEOUTS = {
-  /** For each thread of an engine to be there, from the one before it on. */
+  /** For each thread of an engine to start, counted from the start of the one before. */
   threadStart: 10_000,
-  /** For all threads to take a module. */
+  /** For all threads to instantiate a module. */
   threadsReady: 10_000,
-  /** For a worker that starts threads to say anything: longer than it gives the threads. */
+  /** For a worker that starts threads to send any message: longer than its own time-out for the threads. */
   workerSilence: 30_000,
-  /** Between two questions to a worker that owes answers whether it is there; it is given up after some without an answer. */
+  /** Between two pings of a worker with pending calls. After several without an answer it counts as dead. */
   workerPing: 10_000,
-  /** For a call that was aborted to say what it had computed. */
+  /** For an aborted call to return what it has computed. */
   abort: 5000,
   /** For a worker to close its files. */
   workerClose: 1000,
-  /** For a worker's own workers to end before it does: Chromium 156 keeps all of them, for good, when both happen at once. */
+  /** For the workers of a worker to end before it ends itself: if both happen at once, Chromium 156 never ends any of them. */
   nestedClose: 50,
-  /** For the workers that compute parts of products to be there, to be measured, and to answer. */
+  /** For the workers of tensor parallelism to start, to be measured, and to answer. */
   spreadStart: 10_000,
   spreadMeasure: 10_000,
   spreadAnswer: 10_000,
-  /** For a storage backend to open, which takes tens. Chromium's OPFS, cleared while it was written to, needs 9 to 13 s to say no. */
+  /** For a storage backend to open, which takes some 10 ms. Chromium's OPFS takes 9 to 13 s to fail if it was cleared during a write. */
   storeOpen: 15_000,
-  /** For the worker that reads files to be there, and for its reads of a model that is closed to end. */
+  /** For the worker that reads files to start, and for its reads of a closed model to end. */
   readerStart: 15_000,
   readerClose: 5000,
-  /** After which a model that still loads is warmed up: what has loaded by then had no time to lose. */
+  /** After which a model that is still loading is warmed up. A model that has loaded by then begins at once. */
   warmUp: 200,
-  /** For the reader of a reply to ask for more while other calls wait for its session, and between two looks at that. */
+  /** For the reader of a reply to ask for more while other calls wait for its session, and the interval at which this is checked. */
   sessionWait: 10_000,
   sessionLook: 1000,
-  /** Between two looks at a stream of AI SDK that is not read on while another call waits; it is ended after two. */
+  /** Interval at which a stream of the AI SDK that isn't read is checked while another call waits; it is ended at the second check. */
   streamLook: 500,
   /** Between two progress events. */
   progress: 20,
-  /** That a chunk lies waiting for others before it is kept. Where all comes fast none does, and none is hashed twice. */
+  /** How long a chunk waits for those before it until it is stored out of order. In a fast download none is, and none is hashed twice. */
   keepAhead: 100,
 };
 
-/** Timers can't be set for longer, in milliseconds. */
+/** Maximum delay of a timer in JavaScript, in milliseconds. */
 export const LONGEST_MS = 2 ** 31 - 1;
 
-const PLACE = Symbol.for('bq4.timeouts');
+const OVERRIDES = Symbol.for('bq4.timeouts');
 
 /** @returns {Overrides | undefined} */
-const overrides = () => /** @type {any} */ (globalThis)[PLACE];
+const overrides = () => /** @type {any} */ (globalThis)[OVERRIDES];
 
-/** @param {keyof typeof TIMEOUTS} name */
+/** The milliseconds of a time-out. @param {keyof typeof TIMEOUTS} name */
 export const timeout = (name) => overrides()?.[name] ?? TIMEOUTS[name];
 
-/** Milliseconds, as of performance.now(). */
+/** The time in milliseconds, like performance.now(). */
 export const now = () => (overrides()?.now ?? performance.now.bind(performance))();
 
 /**
- * Runs something after a time-out; after none where that is Infinity.
+ * Runs a function after a time-out, or never if that is Infinity.
  * @param {keyof typeof TIMEOUTS} name @param {() => void} run
- * @returns {() => void}  takes it back
+ * @returns {() => void}  cancels it
  */
 export function after(name, run) {
   const ms = timeout(name);
@@ -74,7 +74,7 @@ export function after(name, run) {
   return () => clearTimeout(timer);
 }
 
-/** Waits for a promise, but no longer than a time-out. @template T @param {keyof typeof TIMEOUTS} name @param {Promise<T>} promise @returns {Promise<T>} */
+/** Waits for a promise; rejects after a time-out. @template T @param {keyof typeof TIMEOUTS} name @param {Promise<T>} promise @returns {Promise<T>} */
 export function within(name, promise) {
   return new Promise((resolve, reject) => {
     const end = after(name, () => reject(new Error(`no answer within ${timeout(name)} ms`)));
@@ -82,11 +82,11 @@ export function within(name, promise) {
   });
 }
 
-/** The numbers that were set here, to be sent to a worker. @returns {Overrides | undefined} */
+/** The time-outs that were set in this thread, to be sent to a worker. @returns {Overrides | undefined} */
 export const overriddenTimeouts = () =>
   overrides() && Object.fromEntries(Object.entries(/** @type {object} */ (overrides())).filter(([, ms]) => ms >= 0));
 
-/** What another thread sent. @param {Overrides | undefined} sent */
-export function overrideTimeouts(sent) {
-  if (sent) /** @type {any} */ (globalThis)[PLACE] = { ...overrides(), ...sent };
+/** Sets the time-outs that another thread has sent. @param {Overrides | undefined} received */
+export function overrideTimeouts(received) {
+  if (received) /** @type {any} */ (globalThis)[OVERRIDES] = { ...overrides(), ...received };
 }

@@ -1,50 +1,50 @@
 /**
- * The workers beside the engine's own: threads, and one that reads. In pages whoever made the engine's worker makes them,
- * too, and sends a port of each: in Firefox (to 153 at least) a worker that makes one itself may hang for ever. There
- * `new Worker` waits until a debugger knows of the new one, on a condition that the new one's own thread waits on as well;
- * one of the two is woken.
+ * Starts the workers that an engine uses: threads, and one that reads files. In pages the context that created the engine's worker (the
+ * host) creates them too, and sends the engine a port of each. In Firefox (up to 153 at least) a worker that creates a worker may hang
+ * for ever: `new Worker` waits until a debugger has been told of the new worker, on a condition variable that the new worker's own
+ * thread waits on as well, and only one of the two is woken.
  */
-import { gate } from './async.js';
+import { deferred } from './async.js';
 import { onDemand } from './errors.js';
 
-/** @import { Gate } from './async.js' */
+/** @import { Deferred } from './async.js' */
 
-/** What is common to a worker and the port of one. @typedef {{ postMessage: (message: any, transfer?: Transferable[]) => void, terminate: () => void, onmessage?: any, onerror?: any }} WorkerLike */
+/** The interface that a worker and a port of a worker share. @typedef {{ postMessage: (message: any, transfer?: Transferable[]) => void, terminate: () => void, onmessage?: any, onerror?: any }} WorkerLike */
 /** @typedef {'io' | 'thread'} Role */
 
-/** The way to whoever makes workers for this one. Null: it does so itself. @type {{ postMessage: (message: object) => void } | null} */
+/** Port to the host; null: this context creates its workers itself. @type {{ postMessage: (message: object) => void } | null} */
 let host = null;
-/** Those asked for, by number. @type {Map<number, Gate<WorkerLike> & { worker?: WorkerLike }>} */
-const asked = new Map();
-let last = 0;
+/** Pending requests and running workers of the host, by id. @type {Map<number, Deferred<WorkerLike> & { worker?: WorkerLike }>} */
+const requests = new Map();
+let lastId = 0;
 
-/** From now on the other side of a port is asked. @param {any} port */
-export function workersFrom(port) {
+/** Delegates the creation of workers to the other side of a port. @param {any} port */
+export function delegateWorkers(port) {
   host = port;
 }
 
-/** What the host said. @param {{ spawned: number, port?: any, error?: string }} message */
-export function spawned({ spawned: id, port, error }) {
-  const one = asked.get(id);
-  if (!one) return port?.close();
+/** Handles the host's message that a worker was created (`port`), can't be created, or has failed (`error`). @param {{ spawned: number, port?: any, error?: string }} message */
+export function handleSpawned({ spawned: id, port, error }) {
+  const request = requests.get(id);
+  if (!request) return port?.close();
   if (error) {
-    asked.delete(id);
-    return one.worker ? one.worker.onerror?.({ message: error }) : one.reject(new Error(error));
+    requests.delete(id);
+    return request.worker ? request.worker.onerror?.({ message: error }) : request.reject(new Error(error));
   }
   port.terminate = () => {
-    asked.delete(id);
+    requests.delete(id);
     host?.postMessage({ spawn: id, end: true });
     port.close();
   };
-  one.worker = port;
-  one.resolve(port);
+  request.worker = port;
+  request.resolve(port);
 }
 
-/** Throws where it can't be made. @param {Role} role @param {string} [url] @returns {Promise<WorkerLike>} */
+/** Starts a worker; rejects if it can't be created. @param {Role} role @param {string} [url]  see makeWorker @returns {Promise<WorkerLike>} */
 export async function startWorker(role, url) {
   if (!host) return /** @type {WorkerLike} */ ((await onDemand(import('./make-worker.js'))).makeWorker(role, url));
-  const one = gate();
-  asked.set(++last, one);
-  host.postMessage({ spawn: last, role, url });
-  return one.promise;
+  const request = deferred();
+  requests.set(++lastId, request);
+  host.postMessage({ spawn: lastId, role, url });
+  return request.promise;
 }

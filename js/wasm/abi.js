@@ -1,17 +1,17 @@
 /**
- * The wasm border as data: every function that JavaScript calls and every struct that it reads or writes.
- * web/border.h is the contract; tests/js/border.test.mjs compares both, and web/exports.txt.
+ * The ABI of the wasm module as data: every function that JavaScript calls and every struct that it reads or writes.
+ * web/border.h declares them in C; tests/js/abi.test.mjs compares both with each other and with web/exports.txt.
  */
 
-/** BQ_ABI of c/bq.h. */
+/** Version of the ABI: BQ_ABI of c/bq.h. */
 export const ABI = 2;
-/** BQW_THREADS and BQW_THREAD_STACK of web/border.h: the most threads, and bytes of each one's stack. */
+/** BQW_THREADS and BQW_THREAD_STACK of web/border.h: the maximum number of threads, and the stack of each in bytes. */
 export const THREADS = 32;
 export const THREAD_STACK = 65536;
-/** Of bqw_token_flags: the token ends a text; it is no text. */
+/** Bits of bqw_token_flags: the token ends a text; the token is a special one, which stands for no text. */
 export const [ENDS, SPECIAL] = [1, 2];
 
-/** Result and arguments: `s` status, `u` u32 (numbers, pointers, handles), `f` f64, `v` nothing. @type {Record<string, string>} */
+/** Types of the result and then of each argument: `s` status, `u` u32 (numbers, pointers, handles), `f` f64, `v` void. @type {Record<string, string>} */
 export const functions = {
   bqw_abi: 'u',
   bqw_build: 'u',
@@ -90,13 +90,14 @@ export const functions = {
   bqw_sha256: 'vuuuu',
 };
 
-/** Statuses that are no failure. */
+/** Statuses that are not errors: the work is done; there is more work to do; data of the file is needed first. */
 export const OK = 0;
 export const MORE = 1;
 export const WANT_DATA = 2;
+/** A u32 that stands for "no token", "no index" and the like. */
 export const NONE = 0xffffffff;
 
-/** Fields as `name:kind` or, arrays, `name:kind*count`, naturally aligned. @param {string} text */
+/** A struct's layout from its fields in order, `name:kind` or, for arrays, `name:kind*count`, each at its natural alignment. @param {string} text */
 function struct(text) {
   let end = 0;
   let align = 1;

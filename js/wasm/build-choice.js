@@ -1,6 +1,8 @@
 /**
- * Chooses a build by what the machine's WebAssembly can do, never by its name, and its kernels by a measurement.
- * The probes are whole modules of one function; `WebAssembly.validate` accepts them where the instruction exists.
+ * Chooses the build of the engine for this machine: first by which WebAssembly instructions the runtime accepts (never by the name of
+ * the browser), then by a measurement of which build's kernels are the fastest.
+ *
+ * A probe is a complete module with one function; `WebAssembly.validate` accepts it where the instruction in it exists.
  */
 import { BqError } from '../shared/errors.js';
 import { now as clock } from '../shared/timeouts.js';
@@ -12,25 +14,25 @@ const splat = [0x41, 0, 0xfd, 0x0f]; //                 i32.const 0; i8x16.splat
 
 /** @param {number[]} instructions */
 function probe(instructions) {
-  const body = [0, ...instructions, 0x0b]; // no locals … end
+  const body = [0, ...instructions, 0x0b]; // 0 locals, the instructions, end
   return new Uint8Array([...header, ...type, ...func, 10, body.length + 2, 1, body.length, ...body]);
 }
 
-/** i8x16.splat */
+/** Probe of SIMD: i8x16.splat. */
 export const SIMD128 = probe(splat);
-/** i32x4.relaxed_dot_i8x16_i7x16_add_s: opcode 0xfd 0x113 */
+/** Probe of relaxed SIMD: i32x4.relaxed_dot_i8x16_i7x16_add_s, opcode 0xfd 0x113. */
 export const RELAXED = probe([...splat, ...splat, ...splat, 0xfd, 0x93, 0x02]);
 
 /**
- * Builds by their kernel tables: `relaxed` where the machine has a dot product of bytes into 32 bits (VNNI, Arm),
- * `relaxed16` where it has one into 16 bits (other x86), `simd128` everywhere.
+ * Builds differ in the instructions of their kernels: `relaxed` is the fastest where the machine has a dot product of bytes that adds
+ * up in 32 bits (VNNI, Arm), `relaxed16` where it has one that adds up in 16 bits (other x86); `simd128` runs everywhere.
  * @typedef {'relaxed' | 'relaxed16' | 'simd128'} Build
  */
 
 /**
- * The build to run here and why, as far as that is known without a measurement.
- * @param {Build} [wanted]  asks for one build
- * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]
+ * The build to run here and why, before any measurement. NO_SIMD: the runtime lacks the instructions.
+ * @param {Build} [wanted]  the caller's choice
+ * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]  for tests
  * @returns {{ build: Build, reason: string }}
  */
 export function pickBuild(
@@ -38,7 +40,7 @@ export function pickBuild(
   validate = (bytes) => typeof WebAssembly === 'object' && WebAssembly.validate(bytes),
 ) {
   if (!validate(SIMD128)) throw new BqError('NO_SIMD', 'this browser has no WebAssembly SIMD');
-  if (wanted === 'simd128') return { build: wanted, reason: 'asked for' };
+  if (wanted === 'simd128') return { build: wanted, reason: 'requested by the option build' };
   const relaxed = validate(RELAXED);
   if (wanted && !relaxed)
     throw new BqError('NO_SIMD', 'this browser has no relaxed SIMD', { hint: 'leave the choice of the build to bq4' });
@@ -47,79 +49,81 @@ export function pickBuild(
     : { build: 'simd128', reason: 'relaxed SIMD is not available here' };
 }
 
-/** Why this thread can have no helpers; '' when it can. */
+/** Why this thread can't start further threads; '' if it can. */
 export function threadsBlocked() {
   if (typeof SharedArrayBuffer !== 'function' || globalThis.crossOriginIsolated === false)
     return 'memory can be shared only in a cross-origin isolated page';
   try {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1);
   } catch {
-    return 'the thread of a page must not wait for others: use createWorkerEngine';
+    return 'the main thread of a page must not block: use createWorkerEngine';
   }
   return '';
 }
 
 /*
- * A relaxed dot product is one instruction on some machines and several on others, which WebAssembly doesn't tell.
- * bq4-probe.wasm (web/probe.c) has the inner loop of each kernel table.
+ * The measurement. A relaxed dot product is one machine instruction on some machines and several on others, and WebAssembly has no
+ * way to ask which. bq4-probe.wasm (web/probe.c) has the inner loop of each build's kernels.
  */
 
-/** As web/probe.c numbers them. @type {Build[]} */
-export const TABLES = ['simd128', 'relaxed', 'relaxed16'];
-/** The most milliseconds that timing may take. */
-const PROBE_MS = 80;
-/** Milliseconds of a sample, and ticks of the clock at least: pages that aren't isolated have coarse ones. */
+/** The builds in the order of web/probe.c. @type {Build[]} */
+export const MEASURED_BUILDS = ['simd128', 'relaxed', 'relaxed16'];
+/** Limit of the whole measurement, in milliseconds. */
+const MEASURE_MS = 80;
+/** Minimum length of a sample, in milliseconds and in ticks of the clock, which is coarse in pages that aren't cross-origin isolated. */
 const SAMPLE_MS = 0.5;
-const TICKS = 5;
+const SAMPLE_TICKS = 5;
 /**
- * Engines begin with quick code, which is no guide, and replace it while it runs, for all tables at once. SIMD128's, which has
- * the most instructions, then takes less than this share of before. So many rounds after that are enough; before, so many
- * have to be seen: the first one is cold, another one may be interrupted.
+ * JavaScript engines begin with code of a fast compiler, whose speed says nothing, and replace it by optimized code while it runs, for
+ * all builds at once. The replacement is seen by SIMD128, which has the most instructions: it then takes less than this share of its
+ * former time. WARM_ROUNDS rounds after that are enough. COLD_ROUNDS rounds must come before, since the first one is cold and another
+ * may be interrupted.
  */
-const BETTER_CODE = 0.65;
-const ROUNDS = 8;
+const OPTIMIZED_SHARE = 0.65;
+const WARM_ROUNDS = 8;
 const COLD_ROUNDS = 4;
-/** How much faster another dot than that of `relaxed` must be. */
-const WORTH = 1.05;
+/** Another build must be this many times as fast as `relaxed` to replace it. */
+const MIN_SPEEDUP = 1.05;
 
-/** What `now` moves by, in milliseconds. @param {() => number} now */
-function tickOf(now) {
-  const since = now();
-  let then = since;
-  while (then === since) then = now();
-  return then - since;
+/** The resolution of a clock, in milliseconds. @param {() => number} now */
+function clockTick(now) {
+  const start = now();
+  let end = start;
+  while (end === start) end = now();
+  return end - start;
 }
 
 /**
  * The build whose dot product takes the least time for the same multiplications.
- * @param {(table: number) => unknown} multiply  by a number in TABLES
+ * @param {(build: number) => unknown} multiply  by an index into MEASURED_BUILDS
  * @param {() => number} [now]
  * @returns {Build}
  */
 export function fastestBuild(multiply, now = clock) {
-  const since = now();
-  const sample = Math.max(SAMPLE_MS, TICKS * Math.min(tickOf(now), tickOf(now)));
-  /** Milliseconds of a call. @param {number} table */
-  const timed = (table) => {
-    const start = now();
+  const start = now();
+  const sampleMs = Math.max(SAMPLE_MS, SAMPLE_TICKS * Math.min(clockTick(now), clockTick(now)));
+  /** Milliseconds of one call. @param {number} build */
+  const timeCall = (build) => {
+    const begin = now();
     let calls = 0;
     let ms = 0;
-    for (; ms < sample; calls++, ms = now() - start) multiply(table);
+    for (; ms < sampleMs; calls++, ms = now() - begin) multiply(build);
     return ms / calls;
   };
-  const least = TABLES.map(() => Infinity);
-  let [rounds, left] = [0, ROUNDS];
-  for (let better = false; left > 0 && now() - since < PROBE_MS; rounds++) {
-    const before = least[0];
-    const times = TABLES.map((_, table) => timed(table));
-    if (!better && rounds >= COLD_ROUNDS && times[0] < before * BETTER_CODE) {
-      better = true;
-      least.fill(Infinity);
+  /** The shortest time of each build. */
+  const shortest = MEASURED_BUILDS.map(() => Infinity);
+  let [rounds, warmRounds] = [0, 0];
+  for (let optimized = false; warmRounds < WARM_ROUNDS && now() - start < MEASURE_MS; rounds++) {
+    const before = shortest[0];
+    const times = MEASURED_BUILDS.map((_, build) => timeCall(build));
+    if (!optimized && rounds >= COLD_ROUNDS && times[0] < before * OPTIMIZED_SHARE) {
+      optimized = true;
+      shortest.fill(Infinity);
     }
-    for (const [table, ms] of times.entries()) if (rounds > 0) least[table] = Math.min(least[table], ms);
-    if (better) left--;
+    for (const [build, ms] of times.entries()) if (rounds > 0) shortest[build] = Math.min(shortest[build], ms);
+    if (optimized) warmRounds++;
   }
-  const relaxed = TABLES.indexOf('relaxed');
-  const best = least.indexOf(Math.min(...least));
-  return TABLES[least[relaxed] > least[best] * WORTH ? best : relaxed];
+  const relaxed = MEASURED_BUILDS.indexOf('relaxed');
+  const best = shortest.indexOf(Math.min(...shortest));
+  return MEASURED_BUILDS[shortest[relaxed] > shortest[best] * MIN_SPEEDUP ? best : relaxed];
 }

@@ -1,12 +1,15 @@
-/** The module with the kernels of rare types: fetched, tested and kept when the first model asks for it. */
+/**
+ * The optional kernels (bq4-*-rare.wasm): a module that multiplies weights of types that few models have. It is fetched and tested when
+ * a model first needs it, and kept for the models after that.
+ */
 import { BqError } from '../shared/errors.js';
-import { roomForRare } from './link-optional-kernels.js';
+import { linkOptionalKernels } from './link-optional-kernels.js';
 import { fetchModule, Wasm } from './wasm.js';
 
-/** @import { Compiled, Rare } from './wasm.js' */
+/** @import { Compiled, OptionalKernels } from './wasm.js' */
 
-/** Those beside these modules. @type {Record<string, string>} */
-const BESIDE = {
+/** Addresses where `wasmUrl` is not set: those of this package's files, by build. @type {Record<string, string>} */
+const PACKAGE_URLS = {
   relaxed: new URL('../../build/wasm/bq4-relaxed-rare.wasm', import.meta.url).href,
   relaxed16: new URL('../../build/wasm/bq4-relaxed16-rare.wasm', import.meta.url).href,
   simd128: new URL('../../build/wasm/bq4-simd128-rare.wasm', import.meta.url).href,
@@ -14,41 +17,41 @@ const BESIDE = {
   'relaxed16-threads': new URL('../../build/wasm/bq4-relaxed16-threads-rare.wasm', import.meta.url).href,
   'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads-rare.wasm', import.meta.url).href,
 };
-/** What an instance that is only tested needs of the heap. */
-const ROOM = 65536;
+/** Heap of the instance in which the kernels are tested, in bytes. */
+const TEST_HEAP_BYTES = 65536;
 
-/** By the build that they belong to. @type {WeakMap<WebAssembly.Module, Promise<Rare>>} */
+/** Fetched kernels by the module of their build. @type {WeakMap<WebAssembly.Module, Promise<OptionalKernels>>} */
 const fetched = new WeakMap();
 
-/** NO_ENGINE. @param {Compiled} compiled @returns {Promise<Rare>} */
-export function rareKernels(compiled) {
+/** NO_ENGINE: they can't be fetched, or compute wrongly here. @param {Compiled} compiled @returns {Promise<OptionalKernels>} */
+export function loadOptionalKernels(compiled) {
   const { module } = compiled;
-  let rare = fetched.get(module);
-  if (!rare) {
-    fetched.set(module, (rare = fetchTested(compiled)));
-    rare.catch(() => fetched.delete(module)); // the next load asks again
+  let kernels = fetched.get(module);
+  if (!kernels) {
+    fetched.set(module, (kernels = fetchAndTest(compiled)));
+    kernels.catch(() => fetched.delete(module)); // the next load fetches again
   }
-  return rare;
+  return kernels;
 }
 
 /** @param {Compiled} compiled */
-async function fetchTested(compiled) {
+async function fetchAndTest(compiled) {
   const { build, shared } = compiled;
   const key = shared ? `${build}-threads` : build;
-  const rareUrl = compiled.rareUrl ?? BESIDE[key];
-  if (!rareUrl)
-    throw new BqError('NO_ENGINE', 'wasmUrl does not say where the kernels lie that the types of this model need', {
-      hint: `add '${key}-rare': the address of its module`,
+  const url = compiled.rareUrl ?? PACKAGE_URLS[key];
+  if (!url)
+    throw new BqError('NO_ENGINE', `this model needs optional kernels, and wasmUrl has no '${key}-rare'`, {
+      hint: `add '${key}-rare' to wasmUrl: the address of bq4-${key}-rare.wasm`,
     });
   try {
-    const rare = { module: await fetchModule(rareUrl), roomFor: roomForRare };
-    const wasm = await Wasm.create(compiled, ROOM, rare);
-    const right = wasm.call('bqw_self_test') === 1;
+    const kernels = { module: await fetchModule(url), link: linkOptionalKernels };
+    const wasm = await Wasm.create(compiled, TEST_HEAP_BYTES, kernels);
+    const passed = wasm.call('bqw_self_test') === 1;
     wasm.release();
-    if (!right) throw new Error(`the self test of the ${build} kernels failed on this machine`);
-    return rare;
+    if (!passed) throw new Error(`the self test of the ${build} kernels failed on this machine`);
+    return kernels;
   } catch (cause) {
-    throw new BqError('NO_ENGINE', `the kernels ${rareUrl} can't be used: ${/** @type {Error} */ (cause).message}`, {
+    throw new BqError('NO_ENGINE', `can't load the optional kernels ${url}: ${/** @type {Error} */ (cause).message}`, {
       cause,
     });
   }

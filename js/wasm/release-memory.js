@@ -1,27 +1,27 @@
 /**
- * Gets a closed model's shared memory collected. It goes when the last thread has no object for it any more, but V8
- * doesn't count it as memory that a thread holds: one that does nothing keeps it for ever. Buffers that nobody wants are
- * counted, so some are made until it is gone, which takes milliseconds.
+ * Makes the garbage collector free the shared memory of a closed model. The memory is freed once no thread has an object for it, but V8
+ * doesn't count shared memory among what a thread uses, so an idle thread never collects its object. It does count ordinary buffers:
+ * some are allocated and dropped until the memory is gone, which takes milliseconds.
  */
 
-/** Bytes of a buffer, and how many at most. */
-const [BYTES, MOST] = [8 << 20, 64];
+/** Size of each buffer in bytes, and the maximum number of them. */
+const [BUFFER_BYTES, MAX_BUFFERS] = [8 << 20, 64];
 
-/** @param {WebAssembly.Memory} memory  the caller's last use of it */
+/** @param {WebAssembly.Memory} memory  which the caller uses no more */
 export function releaseMemory(memory) {
-  let left = MOST;
-  const registry = new FinalizationRegistry(() => (left = 0));
+  let remaining = MAX_BUFFERS;
+  const registry = new FinalizationRegistry(() => (remaining = 0));
   const token = {};
   registry.register(memory, 0, token);
-  const press = () => {
-    if (!left--) return void registry.unregister(token);
+  const allocate = () => {
+    if (!remaining--) return void registry.unregister(token);
     try {
-      new ArrayBuffer(BYTES);
-      later();
+      new ArrayBuffer(BUFFER_BYTES);
+      schedule();
     } catch {
-      // So little memory is left that the browser collects by itself.
+      // Memory is so short that the browser collects without help.
     }
   };
-  const later = () => /** @type {any} */ (setTimeout(press)).unref?.();
-  later();
+  const schedule = () => /** @type {any} */ (setTimeout(allocate)).unref?.();
+  schedule();
 }

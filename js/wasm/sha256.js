@@ -1,16 +1,16 @@
-/** SHA-256 piece by piece, computed by the engine; and how it is written. */
+/** SHA-256 of data that comes in pieces, computed by the engine, and the notation of hashes in pages (`sha256-…`). */
 import { BqError } from '../shared/errors.js';
 
 /** @import { Wasm } from './wasm.js' */
 
-/** Bytes of the state in C. */
-const STATE = 104;
+/** Size of the hash's state in C, in bytes. */
+const STATE_BYTES = 104;
 
 export class Sha256 {
   #wasm;
-  #state = new Uint8Array(STATE);
+  #state = new Uint8Array(STATE_BYTES);
 
-  /** @param {Wasm} wasm  with room for the largest piece */
+  /** @param {Wasm} wasm  whose heap has room for the largest piece */
   constructor(wasm) {
     this.#wasm = wasm;
   }
@@ -23,7 +23,7 @@ export class Sha256 {
       const piece = wasm.put(take, bytes);
       const out = take(32);
       wasm.call('bqw_sha256', state, piece.at, piece.length, last ? out : 0);
-      this.#state.set(wasm.bytes(state, STATE));
+      this.#state.set(wasm.bytes(state, STATE_BYTES));
       return wasm.bytes(out, 32).slice();
     });
   }
@@ -33,18 +33,18 @@ export class Sha256 {
     this.#run(bytes);
   }
 
-  /** Of all that was added. @returns {Uint8Array} */
+  /** The hash of all bytes that were added: 32 bytes. @returns {Uint8Array} */
   end() {
     return this.#run(new Uint8Array(), true);
   }
 }
 
-/** As pages write it: `sha256-` and base64. @param {Uint8Array} hash */
+/** A hash in the notation of a page's `integrity` attributes: `sha256-` and base64. @param {Uint8Array} hash */
 export const integrityOf = (hash) => `sha256-${btoa(String.fromCharCode(...hash))}`;
 
-/** `sha256-…`, base64 as in a page's integrity attributes. ARGUMENT. @param {string} text */
+/** The hash that `integrity` states. ARGUMENT: it is not in that notation. @param {string} text */
 export function integrityBytes(text) {
   if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text))
-    throw new BqError('ARGUMENT', `integrity is "${text}", not sha256- and 44 characters of base64`);
+    throw new BqError('ARGUMENT', `invalid integrity: expected "sha256-" and 44 characters of base64, found "${text}"`);
   return Uint8Array.from(atob(text.slice(7)), (c) => c.charCodeAt(0));
 }

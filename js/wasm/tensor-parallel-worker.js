@@ -1,41 +1,48 @@
-/** A worker that computes parts of products (js/engine/batching/tensor-parallel.js): an instance that holds its part of each matrix, and nothing else. */
+/**
+ * The worker side of tensor parallelism (js/engine/batching/tensor-parallel.js): a WebAssembly instance that holds some rows of each
+ * weight matrix and multiplies them by the activations that it is sent. It is used where memory can't be shared between threads.
+ */
 import { structs } from './abi.js';
 import { Wasm } from './wasm.js';
 
 /** @import { PartWork } from '../engine/batching/tensor-parallel.js' */
-/** @import { Compiled, Rare } from './wasm.js' */
+/** @import { Compiled, OptionalKernels } from './wasm.js' */
 
-/** @typedef {{ spread: Compiled, rare?: WebAssembly.Module, bytes: number }} Begin */
-/** @typedef {{ work?: PartWork, timed?: { products: number, sent: Uint8Array, bytes: number } }} Ask */
+/** First message: the build, its optional kernels, and the size of the heap in bytes. @typedef {{ spread: Compiled, rare?: WebAssembly.Module, bytes: number }} Begin */
+/**
+ * Later messages. `work`: rows to multiply; `timed`: a measurement with `products` matrix products, whose messages have the sizes of
+ * real ones (`sent` here, `bytes` in the answer); neither: the measurements are over.
+ * @typedef {{ work?: PartWork, timed?: { products: number, sent: Uint8Array, bytes: number } }} Request
+ */
 
-/** @param {any} port @param {Begin} begin @param {Rare['roomFor']} roomFor */
-export async function computeParts(port, { spread, rare: module, bytes }, roomFor) {
-  const wasm = await Wasm.create(spread, bytes, module && { module, roomFor });
-  /** Where weights lie, by their addresses in the engine. @type {Map<number, number>} */
-  const held = new Map();
+/** Returns the handler of all later messages. @param {any} port @param {Begin} begin @param {OptionalKernels['link']} link */
+export async function computeParts(port, { spread, rare: module, bytes }, link) {
+  const wasm = await Wasm.create(spread, bytes, module && { module, link });
+  /** Addresses of weights in this heap, by their addresses in the engine's heap. @type {Map<number, number>} */
+  const weightAddresses = new Map();
   const at = wasm.alloc(structs.bqw_spread.size + 3 * structs.bqw_spread_rows.size);
-  /** Of the measured products. */
-  let block = 0;
+  /** Address of the data that is multiplied for measurements; 0: not allocated. */
+  let benchmark = 0;
 
-  const answer = (/** @type {Ask} */ { work, timed }) => {
+  const answer = (/** @type {Request} */ { work, timed }) => {
     if (timed) {
       const { products, bytes: size } = timed;
-      if (!block) {
-        block = wasm.alloc(wasm.call('bqw_measure_bytes', products, 1));
-        wasm.call('bqw_measure_prepare', block, products, 1);
+      if (!benchmark) {
+        benchmark = wasm.alloc(wasm.call('bqw_measure_bytes', products, 1));
+        wasm.call('bqw_measure_prepare', benchmark, products, 1);
       }
-      wasm.call('bqw_measure', block);
+      wasm.call('bqw_measure', benchmark);
       const back = new Uint8Array(size);
       return port.postMessage({ back }, [back.buffer]);
     }
-    if (block) wasm.free(block);
-    block = 0;
+    if (benchmark) wasm.free(benchmark);
+    benchmark = 0;
     if (work) {
-      const y = multiply(wasm, at, held, work);
+      const y = multiply(wasm, at, weightAddresses, work);
       port.postMessage({ y }, [y.buffer]);
     }
   };
-  return (/** @type {Ask} */ message) => {
+  return (/** @type {Request} */ message) => {
     try {
       answer(message);
     } catch (error) {
@@ -44,16 +51,20 @@ export async function computeParts(port, { spread, rare: module, bytes }, roomFo
   };
 }
 
-/** @param {Wasm} wasm @param {number} at @param {Map<number, number>} held @param {PartWork} work */
-function multiply(wasm, at, held, { tokens, cols, activations, panel, list }) {
+/**
+ * Multiplies the rows of some matrices, of which weights come along when they are first used. Returns the products one after the
+ * other, each of `tokens` × `rows`.
+ * @param {Wasm} wasm @param {number} at  of the bqw_spread, followed by its bqw_spread_rows @param {Map<number, number>} weightAddresses @param {PartWork} work
+ */
+function multiply(wasm, at, weightAddresses, { tokens, cols, activations, panel, list }) {
   const size = structs.bqw_spread_rows.size;
   const rows = at + structs.bqw_spread.size;
   return wasm.scope((take) => {
     for (const { key, weights } of list) {
       if (!weights) continue;
-      const own = wasm.alloc(weights.length);
-      wasm.bytes(own, weights.length).set(weights);
-      held.set(key, own);
+      const address = wasm.alloc(weights.length);
+      wasm.bytes(address, weights.length).set(weights);
+      weightAddresses.set(key, address);
     }
     const floats = list.reduce((sum, part) => sum + part.rows * tokens, 0);
     const y = take(floats * 4);
@@ -62,7 +73,7 @@ function multiply(wasm, at, held, { tokens, cols, activations, panel, list }) {
     let to = y;
     list.forEach(({ key, type, rows: n, bytes }, i) => {
       wasm.write('bqw_spread_rows', rows + i * size, {
-        weights: held.get(key),
+        weights: weightAddresses.get(key),
         bytes,
         type,
         rows: n,

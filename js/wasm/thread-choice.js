@@ -1,81 +1,87 @@
-/** How many threads each run of an instance gets: what is the fastest, learned from the runs themselves. */
+/**
+ * Chooses the number of threads for each run of an instance. A ThreadTuner for each kind of run (thread-tuner.js) learns from the times
+ * of the runs which number is the fastest.
+ */
 import { OK } from './abi.js';
-import { Learner } from './thread-tuner.js';
+import { ThreadTuner } from './thread-tuner.js';
 import { now } from '../shared/timeouts.js';
 
 /** @import { Learned } from '../shared/types.js' */
 /** @import { Wasm } from './wasm.js' */
 
 /**
- * What is learned apart: single tokens wait for memory, many at once for the cores, a few are in between.
+ * Kinds of runs, which are tuned separately: a single token is limited by memory bandwidth, a long prompt by the cores, and a few
+ * tokens are in between.
  * @typedef {'decode' | 'few' | 'prefill'} Kind
  */
-/** Tokens of a few. */
-const FEW = 8;
-/** Milliseconds of a run below which it doesn't count where its threads had to be woken, which takes 40 µs (docs/SPEED.md). */
-const WAKING_MS = 2;
+/** Maximum number of tokens of a run of the kind 'few'. */
+const MAX_FEW_TOKENS = 8;
+/** Shorter runs, in milliseconds, don't count where threads had to be woken for them, which takes 40 µs (docs/SPEED.md). */
+const MIN_WAKING_RUN_MS = 2;
 
-export class Choice {
+export class ThreadChoice {
   #wasm;
-  #numbers;
-  #first;
-  /** @type {Map<Kind, Learner>} */
-  #learners = new Map();
-  #used = 0;
-  /** Computes with one, and learns nothing of it. */
+  #counts;
+  #initial;
+  /** @type {Map<Kind, ThreadTuner>} */
+  #tuners = new Map();
+  /** Number of threads of the last run; 0: nothing has run. */
+  #current = 0;
+  /** One thread computes, and nothing is learned from its times. */
   alone = false;
-  /** What was found so far. @type {{ [kind in Kind]?: Learned }} */
+  /** The fastest number for each kind, where it is known. @type {{ [kind in Kind]?: Learned }} */
   learned = {};
-  /** Another number is the best. */
-  onLearned = (/** @type {Choice['learned']} */ _learned) => {};
+  /** Is called when another number has turned out to be the fastest. */
+  onLearned = (/** @type {ThreadChoice['learned']} */ _learned) => {};
 
-  /** @param {Wasm} wasm @param {number[]} numbers  of threads to choose from, rising @param {number} first  of these, before anything is known */
-  constructor(wasm, numbers, first) {
+  /** @param {Wasm} wasm @param {number[]} counts  numbers of threads to choose from, rising @param {number} initial  the one of them to begin with */
+  constructor(wasm, counts, initial) {
     this.#wasm = wasm;
-    this.#numbers = numbers;
-    this.#first = first;
+    this.#counts = counts;
+    this.#initial = initial;
   }
 
   /**
-   * @param {number} session  its handle, or the first's of several in one pass
-   * @param {number} others  in that pass
-   * @param {() => number} run  of some slices; returns a status of the border
+   * Runs with the number of threads that is thought to be the fastest, or that is to be tried.
+   * @param {number} session  handle of the session, or of the first of several in one pass
+   * @param {number} others  number of the others in that pass
+   * @param {() => number} run  computes some slices; returns a status of the ABI
    */
   run(session, others, run) {
     if (this.alone) return (this.#use(1), run());
     const wasm = this.#wasm;
     const rows = others + wasm.call('bqw_session_rows', session);
-    const kind = rows === 1 ? 'decode' : rows <= FEW ? 'few' : 'prefill';
-    const learner = this.#learner(kind);
-    const woken = this.#use(learner.threads);
+    const kind = rows === 1 ? 'decode' : rows <= MAX_FEW_TOKENS ? 'few' : 'prefill';
+    const tuner = this.#tunerFor(kind);
+    const woke = this.#use(tuner.threads);
     const before = wasm.call('bqw_session_work', session);
-    const since = now();
+    const start = now();
     const status = run();
-    const ms = now() - since;
-    if (woken && ms < WAKING_MS) return status;
-    // Slices of a prompt are alike, but for the last, of its results; those of a token aren't: a sample is all of it.
+    const ms = now() - start;
+    if (woke && ms < MIN_WAKING_RUN_MS) return status;
+    // Slices of a prompt are alike, except the last one, which computes the results. Those of a token differ: a sample is a whole token.
     const ended = status === OK;
     if (kind === 'prefill' ? !ended : true)
-      learner.took(ms, wasm.call('bqw_session_work', session) - before, ended || kind === 'prefill');
-    if (learner.sure && learner.best !== this.learned[kind]?.threads) {
-      this.learned = { ...this.learned, [kind]: { threads: learner.best, tried: learner.tried } };
+      tuner.add(ms, wasm.call('bqw_session_work', session) - before, ended || kind === 'prefill');
+    if (tuner.isSure && tuner.best !== this.learned[kind]?.threads) {
+      this.learned = { ...this.learned, [kind]: { threads: tuner.best, tried: tuner.tried } };
       this.onLearned(this.learned);
     }
     return status;
   }
 
   /** @param {Kind} kind */
-  #learner(kind) {
-    const known = this.#learners.get(kind) ?? new Learner(this.#numbers, this.#first);
-    this.#learners.set(kind, known);
-    return known;
+  #tunerFor(kind) {
+    const tuner = this.#tuners.get(kind) ?? new ThreadTuner(this.#counts, this.#initial);
+    this.#tuners.set(kind, tuner);
+    return tuner;
   }
 
-  /** @param {number} threads @returns {boolean}  it is more than before */
+  /** Sets the number of threads for the next run. @param {number} threads @returns {boolean}  whether it is more than before */
   #use(threads) {
-    const before = this.#used;
+    const before = this.#current;
     if (threads !== before) this.#wasm.useThreads(threads);
-    this.#used = threads;
+    this.#current = threads;
     return threads > before;
   }
 }

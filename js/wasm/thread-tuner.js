@@ -1,28 +1,34 @@
 /**
- * Which of several numbers of threads computes the fastest, learned from what real work took. It knows no clock and no threads: it is
- * told times and says what to use next.
+ * Finds out which of several numbers of threads computes the fastest, from the times of real work. It has no clock and starts no
+ * threads: it is given times and says which number to use next.
  *
- * Each number has an estimate: time per unit of work, so that a step amid a long text doesn't look like a slow machine. At first the
- * best one and its neighbours are tried in turn; then the best is used, and others are tried again as often as what is lost by that is
- * a small share of the time. So a core that gets busy, or free again, is noticed, whoever takes or leaves it.
+ * Each number of threads has an estimate, the time per unit of work, so that a step in a long text doesn't look like a slow machine.
+ * At first the best number and its neighbours are tried in turn. Then the best one is used, and the others are tried again, as often as
+ * the time lost by that stays a small share of the whole. So the tuner notices when another program takes a core, or gives it back.
  */
 
-/** Samples of a number by which it is known. */
-const SURE = 3;
-/** Share of the time that may be lost to trying others which are known. */
-const SHARE = 0.015;
+/** Samples after which an estimate counts as known. */
+const MIN_SAMPLES = 3;
+/** Share of the whole time that may be lost to trying numbers that are known to be slower. */
+const MAX_LOSS = 0.015;
 /** Samples between two such trials. */
-const GAP = 8;
-/** Milliseconds of a sample at least, since clocks of pages are coarse. */
-const LEAST_MS = 1;
-/** A number's last samples, whose median is what counts; after so many of other numbers its own are as one. */
-const [KEPT, AGED] = [5, 16];
-/** A sample counts as at most so many times as long as was known: whatever was in between. */
-const WORST = 3;
-/** Another number must be better by so much to take over. */
-const BETTER = 0.98;
+const TRIAL_INTERVAL = 8;
+/** Minimum length of a sample in milliseconds, since clocks of pages are coarse. */
+const MIN_SAMPLE_MS = 1;
+/** Number of recent samples whose median is the estimate. */
+const RECENT_SAMPLES = 5;
+/** After this many samples of other numbers, the recent ones of a number are out of date. */
+const MAX_AGE = 16;
+/** The loss of one trial is counted up to this many times the estimate: an interruption is not the fault of the number. */
+const MAX_OUTLIER = 3;
+/** Another number must take less than this share of the best one's time to replace it. */
+const BETTER_SHARE = 0.98;
 
-/** A number, its time per unit of work, the first samples of it, how many there are, and when the last one was. @typedef {{ threads: number, time: number, recent: number[], samples: number, last: number }} Known */
+/**
+ * One number of threads: its time per unit of work in milliseconds, its recent samples (the latest first), how many there were, and
+ * when the last one was, as the number of all samples by then.
+ * @typedef {{ threads: number, time: number, recent: number[], samples: number, last: number }} Candidate
+ */
 
 /** @param {number[]} list */
 function median(list) {
@@ -30,108 +36,122 @@ function median(list) {
   return (sorted[(list.length - 1) >> 1] + sorted[list.length >> 1]) / 2;
 }
 
-export class Learner {
-  /** @type {Known[]} */
-  #all;
-  /** Of #all: what is used now, what is thought to be the best. */
-  #at;
+export class ThreadTuner {
+  /** @type {Candidate[]} */
+  #candidates;
+  /** Indexes of the candidate in use and of the best one. */
+  #current;
   #best;
-  #now = { ms: 0, work: 0 };
+  /** The sample in progress. */
+  #sample = { ms: 0, work: 0 };
+  /** Number of samples of all candidates. */
   #samples = 0;
+  /** Value of #samples at the last trial of a slower candidate. */
   #lastTrial = 0;
-  /** Milliseconds that may be lost. */
-  #spare = 0;
+  /** Milliseconds that may be lost to trials. */
+  #budget = 0;
 
-  /** @param {number[]} numbers  of threads, rising @param {number} first  of these */
-  constructor(numbers, first) {
-    this.#all = numbers.map((threads) => ({ threads, time: Infinity, recent: [], samples: 0, last: 0 }));
-    this.#at = this.#best = Math.max(0, numbers.indexOf(first));
+  /** @param {number[]} counts  numbers of threads, rising @param {number} initial  the one of them to begin with */
+  constructor(counts, initial) {
+    this.#candidates = counts.map((threads) => ({ threads, time: Infinity, recent: [], samples: 0, last: 0 }));
+    this.#current = this.#best = Math.max(0, counts.indexOf(initial));
   }
 
-  /** To be used until `took` has been told of a whole sample. */
+  /** The number of threads to use now. It changes only when `add` has completed a sample. */
   get threads() {
-    return this.#all[this.#at].threads;
+    return this.#candidates[this.#current].threads;
   }
 
-  /** The best so far. */
+  /** The number that is the fastest, as far as is known. */
   get best() {
-    return this.#all[this.#best].threads;
+    return this.#candidates[this.#best].threads;
   }
 
-  /** The best and those beside it were tried often enough. */
-  get sure() {
+  /** Whether the best number and its neighbours have been tried often enough. */
+  get isSure() {
     return !this.#unsure().length;
   }
 
-  /** What each that was tried takes for the same work: 1 is what the best takes. */
+  /** The numbers that have been tried, with their times for the same work as multiples of the best one's. */
   get tried() {
-    const { time: least } = this.#all[this.#best];
-    return this.#all
+    const { time: best } = this.#candidates[this.#best];
+    return this.#candidates
       .filter(({ samples }) => samples)
-      .map(({ threads, time, samples }) => ({ threads, time: time / least, samples }));
+      .map(({ threads, time, samples }) => ({ threads, time: time / best, samples }));
   }
 
-  /** @param {number} ms  that `work` took with `threads` @param {number} work @param {boolean} whole  a sample may end here */
-  took(ms, work, whole) {
-    this.#now.ms += ms;
-    this.#now.work += work;
-    if (!whole || this.#now.ms < LEAST_MS || !this.#now.work) return;
-    const sample = this.#now;
-    this.#now = { ms: 0, work: 0 };
-    const trial = this.#at !== this.#best;
-    const news = this.#learn(this.#all[this.#at], sample.ms / sample.work, trial);
+  /**
+   * Adds a measurement of the number in `threads`.
+   * @param {number} ms  how long it took
+   * @param {number} work  how much was computed
+   * @param {boolean} mayEnd  whether a sample may end here
+   */
+  add(ms, work, mayEnd) {
+    this.#sample.ms += ms;
+    this.#sample.work += work;
+    if (!mayEnd || this.#sample.ms < MIN_SAMPLE_MS || !this.#sample.work) return;
+    const sample = this.#sample;
+    this.#sample = { ms: 0, work: 0 };
+    const isTrial = this.#current !== this.#best;
+    const beatBest = this.#update(this.#candidates[this.#current], sample.ms / sample.work, isTrial);
     this.#rank();
-    this.#pay(sample);
-    if (trial && news && this.#at !== this.#best) return; // once more: it may well be better now
-    this.#at = this.#next(sample.work);
+    this.#account(sample);
+    if (isTrial && beatBest && this.#current !== this.#best) return; // tried once more: it may have become the best
+    this.#current = this.#next(sample.work);
   }
 
-  /** @param {Known} one @param {number} time @param {boolean} trial @returns {boolean}  it is better than the best, by this sample */
-  #learn(one, time, trial) {
-    const news = trial && one.samples >= SURE && time < this.#all[this.#best].time * BETTER;
-    if (this.#samples - one.last > AGED) one.recent = news ? [one.time] : one.recent.slice(0, 2);
-    one.recent = [time, ...one.recent].slice(0, KEPT);
-    one.time = median(one.recent);
-    one.samples++;
-    one.last = ++this.#samples;
-    return news;
+  /** Updates an estimate. @param {Candidate} candidate @param {number} time @param {boolean} isTrial @returns {boolean}  whether this sample beats the best candidate's estimate */
+  #update(candidate, time, isTrial) {
+    const { recent, samples, last } = candidate;
+    const beatBest = isTrial && samples >= MIN_SAMPLES && time < this.#candidates[this.#best].time * BETTER_SHARE;
+    if (this.#samples - last > MAX_AGE) candidate.recent = beatBest ? [candidate.time] : recent.slice(0, 2);
+    candidate.recent = [time, ...candidate.recent].slice(0, RECENT_SAMPLES);
+    candidate.time = median(candidate.recent);
+    candidate.samples++;
+    candidate.last = ++this.#samples;
+    return beatBest;
   }
 
   #rank() {
-    for (const [i, { time }] of this.#all.entries())
-      if (time < this.#all[this.#best].time * (this.#all[this.#best].samples ? BETTER : 1)) this.#best = i;
+    for (const [i, { time }] of this.#candidates.entries()) {
+      const best = this.#candidates[this.#best];
+      if (time < best.time * (best.samples ? BETTER_SHARE : 1)) this.#best = i;
+    }
   }
 
-  /** What was lost to not using the best, as it is known now. @param {{ ms: number, work: number }} sample */
-  #pay({ ms, work }) {
-    const [one, best] = [this.#all[this.#at], this.#all[this.#best]];
-    this.#spare += SHARE * ms;
-    if (one !== best && one.samples > SURE)
-      this.#spare -= Math.max(0, Math.min(ms, WORST * one.time * work) - best.time * work);
+  /** Adds to the budget of trials, and takes from it what this sample lost against the best candidate. @param {{ ms: number, work: number }} sample */
+  #account({ ms, work }) {
+    const [current, best] = [this.#candidates[this.#current], this.#candidates[this.#best]];
+    this.#budget += MAX_LOSS * ms;
+    if (current !== best && current.samples > MIN_SAMPLES)
+      this.#budget -= Math.max(0, Math.min(ms, MAX_OUTLIER * current.time * work) - best.time * work);
   }
 
-  /** Those that are to be tried first; more often where one sample at least was better than what the best is thought to take. */
+  /** Candidates to try first: the best one and its neighbours, until each has enough samples; more where one was faster than the best. */
   #unsure() {
-    const { time } = this.#all[this.#best];
-    const unsure = ({ samples = 0, recent = [time] } = {}) =>
-      samples < SURE || (samples < KEPT && Math.min(...recent) < time);
-    return [this.#best, this.#best - 1, this.#best + 1].filter((i) => this.#all[i] && unsure(this.#all[i]));
+    const { time: best } = this.#candidates[this.#best];
+    const isUnsure = ({ samples = 0, recent = [best] } = {}) =>
+      samples < MIN_SAMPLES || (samples < RECENT_SAMPLES && Math.min(...recent) < best);
+    return [this.#best, this.#best - 1, this.#best + 1].filter(
+      (i) => this.#candidates[i] && isUnsure(this.#candidates[i]),
+    );
   }
 
-  /** @param {number} work  of a sample */
+  /** The candidate to use next. @param {number} work  of the last sample */
   #next(work) {
     const unsure = this.#unsure();
-    // In turn, so that whatever else the machine does falls on all.
-    const first = (/** @type {number} */ i) => this.#all[i].samples + (i === this.#at ? 0.5 : 0);
-    if (unsure.length) return unsure.reduce((a, b) => (first(b) < first(a) ? b : a));
-    const { time: least } = this.#all[this.#best];
-    // A trial need not wait for more than one sample's time, since what is known may be an accident; what it really loses is paid behind it.
-    const cost = (/** @type {Known} */ { time }) => Math.min(time - least, least) * work;
-    // The one that was not tried for the longest time, however much it costs: the cheap ones are not to use up what the others need.
-    const others = [...this.#all.keys()].filter((i) => i !== this.#best);
-    const next = others.reduce((a, b) => (this.#all[b].last < this.#all[a].last ? b : a));
-    this.#spare = Math.min(this.#spare, cost(this.#all[next]));
-    if (this.#spare < cost(this.#all[next]) || this.#samples - this.#lastTrial < GAP) return this.#best;
+    // They take turns, so that other load of the machine falls on all of them.
+    const order = (/** @type {number} */ i) => this.#candidates[i].samples + (i === this.#current ? 0.5 : 0);
+    if (unsure.length) return unsure.reduce((a, b) => (order(b) < order(a) ? b : a));
+    const { time: best } = this.#candidates[this.#best];
+    // The expected loss of a trial. It counts as one sample of the best at most, as the estimate may be wrong; the real loss is accounted afterwards.
+    const loss = (/** @type {Candidate} */ { time }) => Math.min(time - best, best) * work;
+    // The candidate that was not tried for the longest time, whatever its loss: otherwise cheap trials would use up the budget of all.
+    const others = [...this.#candidates.keys()].filter((i) => i !== this.#best);
+    const next = others.reduce((a, b) => (this.#candidates[b].last < this.#candidates[a].last ? b : a));
+    this.#budget = Math.min(this.#budget, loss(this.#candidates[next]));
+    if (this.#budget < loss(this.#candidates[next]) || this.#samples - this.#lastTrial < TRIAL_INTERVAL)
+      return this.#best;
     this.#lastTrial = this.#samples;
     return next;
   }

@@ -1,12 +1,12 @@
 /**
- * The other threads of an engine: workers (js/thread.js) that spend their time inside the wasm module, where they
- * help with one parallel region after another and sleep when there is none. Loaded only where threads are wanted.
+ * The threads of an engine beside the caller's: workers (js/thread.js) that stay inside the wasm module, where they help with one
+ * parallel region after another and sleep when there is none. This module is loaded only where threads are used.
  */
 import { THREAD_STACK } from './abi.js';
 import { releaseMemory } from './release-memory.js';
 import { listen } from '../shared/protocol.js';
 import { isNode, nodeModule } from '../shared/node.js';
-import { gate } from '../shared/async.js';
+import { deferred } from '../shared/async.js';
 import { within } from '../shared/timeouts.js';
 import { onDemand } from '../shared/errors.js';
 import { startWorker } from '../shared/workers.js';
@@ -15,20 +15,24 @@ import { startWorker } from '../shared/workers.js';
 /** @import { Compiled, Wasm } from './wasm.js' */
 
 /**
- * Looks at a word in memory before sleeping: some 100 µs, longer than what lies between two regions of a token and than
- * most waits for a thread that has more to do. Waking one that sleeps takes 40 µs (docs/SPEED.md).
+ * Times that an idle thread reads a word in memory before it sleeps. That takes some 100 µs, longer than the gap between two parallel
+ * regions of a token and than most waits for a slower thread; waking a sleeping thread takes 40 µs (docs/SPEED.md).
  */
 const SPINS = 100_000;
-/** Milliseconds that measuring may take, which number to begin with. */
+/** Limit of the measurement that finds the number of threads to begin with, in milliseconds. */
 const MEASURE_MS = 40;
-/** Threads that are tried: more than these seldom help, since memory is the limit. */
-const TRIED = [1, 2, 3, 4, 6, 8];
-/** Matrix products that are timed: more weights than the caches next to a core hold. */
+/** Numbers of threads that are measured. More seldom help, since memory bandwidth is the limit. */
+const THREAD_COUNTS = [1, 2, 3, 4, 6, 8];
+/** Number of matrix products in a measurement: their weights exceed the caches that belong to a core. */
 const PRODUCTS = 8;
-/** More threads must be this many times as fast to be worth their power. */
-const WORTH = 1.1;
+/** More threads must be this many times as fast as one to justify their power consumption. */
+const MIN_SPEEDUP = 1.1;
 
-/** One worker. @typedef {{ here: Promise<string>, post: (message: object | null, transfer?: ArrayBuffer[]) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread */
+/**
+ * A worker. `here` settles with its first message, `next` waits for the next one; `post` sends it a message, null to end it; `end`
+ * terminates it; `rest` lets Node exit while it waits for work.
+ * @typedef {{ here: Promise<string>, post: (message: object | null, transfer?: ArrayBuffer[]) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread
+ */
 
 /** @param {string} [url]  of a script that imports js/thread.js @returns {Promise<Thread>} */
 export async function startThread(url) {
@@ -40,7 +44,7 @@ export async function startThread(url) {
   } else {
     worker = await startWorker('thread', url);
   }
-  /** @type {import('../shared/async.js').Gate<string>[]} */
+  /** @type {import('../shared/async.js').Deferred<string>[]} */
   const waiting = [];
   /** @type {Error | null} */
   let dead = null;
@@ -53,7 +57,7 @@ export async function startThread(url) {
     },
   );
   const next = () => {
-    const answer = gate();
+    const answer = deferred();
     if (dead) answer.reject(dead);
     else waiting.push(answer);
     return answer.promise;
@@ -66,31 +70,31 @@ export async function startThread(url) {
     },
     next,
     end: () => void worker.terminate(),
-    rest: () => worker.unref?.(), // in Node, a thread that waits for work must not keep the program from ending
+    rest: () => worker.unref?.(),
   };
 }
 
 export class Threads {
-  /** Workers without an instance. @type {Thread[]} */
+  /** Workers that are in no instance. @type {Thread[]} */
   #resting = [];
-  /** Those on their way out of an instance. @type {Set<Promise<void>>} */
+  /** Settle when the threads that leave an instance are out of it. @type {Set<Promise<void>>} */
   #leaving = new Set();
   #closed = false;
   #url;
-  /** The start of a thread that is not there yet: one at a time. @type {Promise<void> | null} */
+  /** Settles when the thread that is starting has started. Threads start one at a time. @type {Promise<void> | null} */
   #starting = null;
   /** The thread that is starting. @type {Thread | null} */
-  #next = null;
-  /** Threads without an instance when there were too few: with more, another try is worth it. */
-  #lacking = Infinity;
-  /** A thread is about to be started. */
+  #startingThread = null;
+  /** Number of resting threads when an instance last got too few; Infinity: it got enough. With more threads another try makes sense. */
+  #insufficient = Infinity;
+  /** Is called before a thread is started. */
   onStart = () => {};
-  /** How many an instance gets, the caller's thread included. */
+  /** Number of threads of an instance, the caller's included. */
   count = 1;
-  /** Why so many. */
+  /** Why it is this number, for `engine.info`. */
   reason = '';
-  /** What chooses from these numbers while an instance computes; null: it uses all. @type {((wasm: Wasm) => import('./thread-choice.js').Choice) | null} */
-  #choice = null;
+  /** Makes the object that chooses the number of threads for each run of an instance; null: all threads compute. @type {((wasm: Wasm) => import('./thread-choice.js').ThreadChoice) | null} */
+  #createChoice = null;
   /** @type {ThreadTiming[]} */
   timings = [];
 
@@ -100,14 +104,14 @@ export class Threads {
   }
 
   /**
-   * Gives an instance its threads; they leave it when it is released. Returns '' or why it has but one.
+   * Gives an instance its threads, which leave it when it is released. Returns '' or the reason why it has only the caller's.
    * @param {Wasm} wasm
    * @param {Compiled} compiled  whose memory is shared
    * @param {number} [count]
    */
   async attach(wasm, { module }, count = this.count) {
     if (count < 2) return '';
-    // Never given back: a worker that was too slow may still use its part.
+    // The stacks are never freed: a worker that started after the time-out may still use its own.
     const stacks = wasm.alloc((count - 1) * THREAD_STACK);
     const failed = (/** @type {unknown} */ error) =>
       `no threads could be started: ${/** @type {Error} */ (error).message}`;
@@ -117,8 +121,8 @@ export class Threads {
       await this.#gather(team, count - 1);
     } catch (error) {
       this.#resting.push(...team);
-      this.#lacking = this.#resting.length;
-      this.#next?.rest();
+      this.#insufficient = this.#resting.length;
+      this.#startingThread?.rest();
       return failed(error);
     }
     try {
@@ -132,122 +136,125 @@ export class Threads {
           stack: stacks + (i + 1) * THREAD_STACK,
         }),
       );
-      for (const said of await within('threadsReady', ready))
-        if (said !== 'ready') throw new Error('a thread could not begin');
-      // Where the fastest number of threads is learned, busy cores need no other remedy.
-      wasm.check('bqw_threads', count, SPINS, this.#choice ? 0 : 1);
-      this.#lacking = Infinity;
+      for (const message of await within('threadsReady', ready))
+        if (message !== 'ready') throw new Error('a thread failed to instantiate the module');
+      // The module's own remedy for busy cores is off where the number of threads is chosen for each run.
+      wasm.check('bqw_threads', count, SPINS, this.#createChoice ? 0 : 1);
+      this.#insufficient = Infinity;
     } catch (error) {
-      for (const thread of team) thread.end(); // they may have begun to use the memory
-      this.#lacking = -1;
+      for (const thread of team) thread.end(); // not reused: they may already use the memory
+      this.#insufficient = -1;
       return failed(error);
     }
     team.forEach((thread) => thread.rest());
     wasm.threads = count;
-    wasm.useThreads = (some) => void wasm.call('bqw_threads_use', some);
-    wasm.choice = this.#choice?.(wasm) ?? null;
+    wasm.useThreads = (used) => void wasm.call('bqw_threads_use', used);
+    wasm.choice = this.#createChoice?.(wasm) ?? null;
     wasm.onRelease = () => this.#leave(wasm, team);
     return '';
   }
 
-  /** Whether enough may be there now, after there were too few. */
+  /** Whether more threads are there than when an instance got too few: some started after the time-out. */
   get late() {
-    return this.#resting.length > this.#lacking;
+    return this.#resting.length > this.#insufficient;
   }
 
-  /** Takes threads without an instance, and starts those that are lacking. @param {Thread[]} team  gets them @param {number} count */
+  /** Takes resting threads, and starts as many as are missing. @param {Thread[]} team  gets them @param {number} count */
   async #gather(team, count) {
     await within('threadsReady', Promise.all(this.#leaving));
     while (team.length < count) {
-      // One after the other, each up before the next: Firefox sometimes hangs in `new Worker` while others begin.
+      // Each has started before the next begins: Firefox sometimes hangs in `new Worker` while other workers start.
       if (!this.#resting.length) await within('threadStart', (this.#starting ??= this.#start()));
       const thread = this.#resting.pop();
       if (thread) team.push(thread);
     }
   }
 
-  /** One more thread without an instance. One that comes after its time-out is there for the next instance. */
+  /** Starts one more resting thread. If it starts only after the time-out, the next instance uses it. */
   async #start() {
     try {
       this.onStart();
       const thread = await startThread(this.#url);
-      this.#next = thread;
+      this.#startingThread = thread;
       if (this.#closed) thread.end();
       await thread.here;
       thread.rest();
       this.#resting.push(thread);
     } finally {
-      this.#starting = this.#next = null;
+      this.#starting = this.#startingThread = null;
     }
   }
 
   /** @param {Wasm} wasm @param {Thread[]} team */
   #leave(wasm, team) {
-    // After a trap nobody knows where they are.
+    // After a trap the state of the threads is unknown.
     if (!wasm.alive) return team.forEach((thread) => thread.end());
     wasm.call('bqw_threads_leave');
     releaseMemory(wasm.memory);
-    // They are kept for the next model: Firefox may hang in `new Worker` while other workers end.
+    // The threads are kept for the next model: Firefox may hang in `new Worker` while other workers end.
     team.forEach((thread) => {
-      const left = thread.next().then(
+      const leaving = thread.next().then(
         () => void (this.#closed ? thread.post(null) : this.#resting.push(thread)),
         () => thread.end(),
       );
-      this.#leaving.add(left);
-      void left.finally(() => this.#leaving.delete(left));
+      this.#leaving.add(leaving);
+      void leaving.finally(() => this.#leaving.delete(leaving));
     });
   }
 
-  /** Starts as many as may be used, and measures which number to begin with. @param {Wasm} wasm @param {Compiled} compiled @param {number} most */
-  async choose(wasm, compiled, most) {
-    this.reason = await this.attach(wasm, compiled, most);
+  /** Starts as many threads as may be used, and measures with how many to begin. @param {Wasm} wasm @param {Compiled} compiled @param {number} max */
+  async choose(wasm, compiled, max) {
+    this.reason = await this.attach(wasm, compiled, max);
     if (this.reason) return;
-    const learning = onDemand(import('./thread-choice.js')).catch(() => null);
-    this.timings = measure(wasm, most);
-    const [{ ms: one }] = this.timings;
-    const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: one / WORTH });
-    const { Choice } = (await learning) ?? {};
-    // Where what learns can't be had, what was measured stays.
-    this.count = Choice ? most : best.threads;
-    this.reason = `${best.threads} of ${most} by a measurement at first`;
-    if (!Choice) return;
-    const numbers = this.timings.map(({ threads }) => threads);
-    this.#choice = (wasm) => new Choice(wasm, numbers, best.threads);
+    const imported = onDemand(import('./thread-choice.js')).catch(() => null);
+    this.timings = measure(wasm, max);
+    const [{ ms: single }] = this.timings;
+    const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: single / MIN_SPEEDUP });
+    const { ThreadChoice } = (await imported) ?? {};
+    // Where the module can't be loaded, the measured number stays.
+    this.count = ThreadChoice ? max : best.threads;
+    this.reason = `${best.threads} of ${max} by a measurement at first`;
+    if (!ThreadChoice) return;
+    const counts = this.timings.map(({ threads }) => threads);
+    this.#createChoice = (wasm) => new ThreadChoice(wasm, counts, best.threads);
     this.reason += ', then the fastest while it computes';
   }
 
   close() {
     this.#closed = true;
-    this.#next?.end();
+    this.#startingThread?.end();
     this.#resting.splice(0).forEach((thread) => thread.post(null));
   }
 }
 
 /**
- * Milliseconds of the same work with different numbers of threads, each the median of rounds in turn.
- * @param {Wasm} wasm  with `most` threads
- * @param {number} most
+ * Milliseconds of the same work with different numbers of threads, each the median of rounds in which the numbers take turns.
+ * @param {Wasm} wasm  with `max` threads
+ * @param {number} max
  * @returns {ThreadTiming[]}
  */
-function measure(wasm, most) {
+function measure(wasm, max) {
   const block = wasm.alloc(wasm.call('bqw_measure_bytes', PRODUCTS, 1));
   wasm.call('bqw_measure_prepare', block, PRODUCTS, 1);
-  const since = performance.now();
-  const tried = [...new Set([...TRIED.filter((n) => n < most), most])];
-  const timings = tried.map((threads) => ({ threads, all: /** @type {number[]} */ ([]) }));
-  // The first rounds are for the compiler, which makes code that is used much faster while it runs.
-  const warm = since + MEASURE_MS / 4;
-  for (let round = 0; round < 200 && (performance.now() - since < MEASURE_MS || timings[0].all.length < 3); round++)
-    for (const { threads, all } of timings) {
+  const begin = performance.now();
+  const counts = [...new Set([...THREAD_COUNTS.filter((n) => n < max), max])];
+  const timings = counts.map((threads) => ({ threads, samples: /** @type {number[]} */ ([]) }));
+  // The first rounds don't count: the JavaScript engine replaces the code by optimized code while it runs.
+  const warm = begin + MEASURE_MS / 4;
+  for (let round = 0; round < 200 && (performance.now() - begin < MEASURE_MS || timings[0].samples.length < 3); round++)
+    for (const { threads, samples } of timings) {
       wasm.check('bqw_threads', threads, SPINS, 0);
-      wasm.call('bqw_measure', block); // wakes those that slept while fewer were measured: amid a token none sleeps
+      wasm.call('bqw_measure', block); // wakes threads that slept while fewer were measured: within a token none sleeps
       const start = performance.now();
       wasm.call('bqw_measure', block);
-      if (start > warm) all.push(performance.now() - start);
+      if (start > warm) samples.push(performance.now() - start);
     }
   wasm.free(block);
-  return timings.map(({ threads, all }) => ({ threads, ms: all.sort((a, b) => a - b)[all.length >> 1] }));
+  return timings.map(({ threads, samples }) => ({
+    threads,
+    ms: samples.sort((a, b) => a - b)[samples.length >> 1],
+  }));
 }
 
-/** What measuring takes of the heap, beside the stacks. */
+/** Heap that the measurement needs beside the stacks, in bytes. */
 export const MEASURE_BYTES = 5 << 20;

@@ -1,8 +1,9 @@
 /**
- * One instance of the wasm module: exactly one heap, called through the table in border.js.
+ * Compiles a build of the engine and makes instances of it. An instance (class Wasm) has a heap of its own and is called by the names
+ * and signatures in abi.js.
  *
- * Pointers are numbers in [0, 4 GiB) and stay inside this folder's engine modules. Views of the heap are
- * made per use, never kept. A trap leaves the heap in an unknown state: every later call then fails.
+ * Pointers are numbers in [0, 4 GiB). Views of the heap are made for each use and never kept. A trap leaves the heap in an unknown
+ * state, so every later call fails.
  */
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './abi.js';
 import { BqError } from '../shared/errors.js';
@@ -13,15 +14,16 @@ import { isNode, nodeModule } from '../shared/node.js';
 /** @import { EngineOptions } from '../shared/types.js' */
 /** @import { Build } from './build-choice.js' */
 
-const PAGE = 65536;
-/** LEAST_MEMORY of emscripten.mk: static data and the stack. */
-const LEAST_PAGES = 16;
+/** Size of a page of WebAssembly memory, in bytes. */
+const PAGE_BYTES = 65536;
+/** Minimum memory of an instance, for static data and the stack: LEAST_MEMORY of emscripten.mk. */
+const MIN_PAGES = 16;
 
-/** Methods of DataView, after `get` and `set`. */
+/** Names of DataView's methods after `get` and `set`. */
 const KIND = /** @type {const} */ ({ u32: 'Uint32', f32: 'Float32', f64: 'Float64' });
 
 const encoder = new TextEncoder();
-/** U+FEFF may be part of what a model writes: it is no mark to drop. */
+/** Keeps U+FEFF, which is a character like others in the text of a model, not a byte order mark. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
@@ -30,20 +32,21 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * @property {WebAssembly.Module} module
  * @property {Build} build
  * @property {string} reason
- * @property {number} heapBase  first byte of the heap that static data and stack leave free
- * @property {boolean} shared   its memory is shared between threads
- * @property {number} threads   that plans count with
- * @property {string} [rareUrl]     where the kernels of rare types lie; '': that is not known; missing: beside these modules
- * @property {string} [grammarUrl]  where the module for grammars lies
- * @property {string} [convertUrl]  where that of converters lies
+ * @property {number} heapBase  address of the heap, after static data and the stack
+ * @property {boolean} shared   whether threads share its memory
+ * @property {number} threads   number of threads that plans count with
+ * @property {string} [rareUrl]     address of the optional kernels; '': `wasmUrl` has none; undefined: this package's own
+ * @property {string} [grammarUrl]  address of the module for grammars
+ * @property {string} [convertUrl]  address of the module for converters
  */
 
 /**
- * Kernels of rare types, and how an instance takes them in: what no page without them loads.
- * @typedef {{ module: WebAssembly.Module, roomFor: typeof import('./link-optional-kernels.js').roomForRare }} Rare
+ * The optional kernels (optional-kernels.js) and the function that links them. The function comes along so that pages whose models
+ * don't need them never load it.
+ * @typedef {{ module: WebAssembly.Module, link: typeof import('./link-optional-kernels.js').linkOptionalKernels }} OptionalKernels
  */
 
-/** What a module imports: its memory, a clock for traces, and what ends a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
+/** Imports of a module: its memory, a clock for traces, and a function that says whether to stop a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
 const imports = (memory, stop = Boolean) => ({ env: { memory, now: () => performance.now(), stop } });
 
 /** @param {string} url @param {AbortSignal} [signal] */
@@ -53,61 +56,62 @@ export async function fetchModule(url, signal) {
     return WebAssembly.compile(await readFile(new URL(url)));
   }
   const response = await fetch(url, { signal });
-  if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  // Compiling while it streams in needs this type, which some hosts don't send.
+  if (!response.ok) throw new Error(`the server answered with status ${response.status}`);
+  // Streaming compilation needs this content type, which some hosts don't send.
   if (response.headers.get('content-type') === 'application/wasm') return WebAssembly.compileStreaming(response);
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
 /** NOMEM. @param {number} pages @param {boolean} shared */
-function memoryOf(pages, shared) {
+function allocateMemory(pages, shared) {
   try {
     return new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
   } catch (cause) {
-    throw new BqError('NOMEM', `${Math.ceil((pages * PAGE) / 1e6)} MB of memory can't be had here`, {
+    throw new BqError('NOMEM', `can't allocate ${Math.ceil((pages * PAGE_BYTES) / 1e6)} MB of memory here`, {
       cause,
-      details: { bytes: pages * PAGE },
+      details: { bytes: pages * PAGE_BYTES },
     });
   }
 }
 
 /** @typedef {Pick<EngineOptions, 'build' | 'wasmUrl' | 'signal'>} CompileOptions */
 
-/** NO_ENGINE. @param {Build} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
+/** Compiles and tests one build; `problem` is not '' if the self test failed. NO_ENGINE. @param {Build} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
 async function compileBuild(build, url, shared, signal) {
   try {
-    if (!url) throw new Error('wasmUrl does not say where it lies');
+    if (!url) throw new Error(`wasmUrl has no address for the build ${build}`);
     const module = await fetchModule(url, signal);
     const exports = /** @type {any} */ (
-      (await WebAssembly.instantiate(module, imports(memoryOf(LEAST_PAGES, shared)))).exports
+      (await WebAssembly.instantiate(module, imports(allocateMemory(MIN_PAGES, shared)))).exports
     );
-    if (exports.bqw_abi() !== ABI) throw new Error(`it speaks version ${exports.bqw_abi()} of the border, not ${ABI}`);
+    if (exports.bqw_abi() !== ABI)
+      throw new Error(
+        `its ABI version is ${exports.bqw_abi()}, expected ${ABI}: serve the wasm files of this bq4 version`,
+      );
     const problem = exports.bqw_self_test() === 1 ? '' : `the self test of the ${build} kernels failed on this machine`;
     return { problem, module, build, heapBase: exports.__heap_base.value >>> 0, shared, threads: 1 };
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof BqError) throw cause;
-    throw new BqError('NO_ENGINE', `the engine ${url} can't be used: ${/** @type {Error} */ (cause).message}`, {
-      cause,
-    });
+    throw new BqError('NO_ENGINE', `can't load the engine ${url}: ${/** @type {Error} */ (cause).message}`, { cause });
   }
 }
 
 /**
- * Picks, fetches, compiles and tests a build: the relaxed one where the machine has it, unless another one is `faster`, or
- * it computes something else than it should and there is the one for all machines. NO_SIMD, NO_ENGINE, NOMEM.
+ * Picks, fetches, compiles and tests a build: the relaxed one where the machine has relaxed SIMD, or the one that is `faster`. Where its
+ * self test fails, the build simd128 takes its place. NO_SIMD, NO_ENGINE, NOMEM.
  * @param {CompileOptions} [options]
- * @param {boolean} [shared]  the one for threads
- * @param {Promise<Build | undefined>} [faster]  of fasterBuild
+ * @param {boolean} [shared]  whether threads will share its memory
+ * @param {Promise<Build | undefined>} [faster]  the result of fasterBuild
  * @returns {Promise<Compiled>}
  */
-export async function compile({ build: asked, wasmUrl, signal } = {}, shared = false, faster) {
-  const able = pickBuild(asked);
+export async function compile({ build: requested, wasmUrl, signal } = {}, shared = false, faster) {
+  const picked = pickBuild(requested);
   const builds = resolveBuilds(wasmUrl);
   const keyOf = (/** @type {Build} */ name) => (shared ? `${name}-threads` : name);
   const urlOf = (/** @type {Build} */ name) => builds[keyOf(name)];
   /** @param {Omit<Compiled, 'reason'>} compiled @param {string} reason */
-  const described = (compiled, reason) => ({
+  const complete = (compiled, reason) => ({
     ...compiled,
     reason,
     rareUrl: wasmUrl && (builds[`${keyOf(compiled.build)}-rare`] ?? ''),
@@ -118,19 +122,19 @@ export async function compile({ build: asked, wasmUrl, signal } = {}, shared = f
   const { build, reason } =
     other && urlOf(other)
       ? { build: other, reason: `the ${other} kernels are the fastest on this machine, by a measurement` }
-      : able;
+      : picked;
   const first = await compileBuild(build, urlOf(build), shared, signal);
-  if (!first.problem) return described(first, reason);
-  const last = urlOf('simd128');
-  if (!last || last === urlOf(build)) throw new BqError('NO_ENGINE', first.problem);
-  const second = await compileBuild('simd128', last, shared, signal);
+  if (!first.problem) return complete(first, reason);
+  const fallback = urlOf('simd128');
+  if (!fallback || fallback === urlOf(build)) throw new BqError('NO_ENGINE', first.problem);
+  const second = await compileBuild('simd128', fallback, shared, signal);
   if (second.problem) throw new BqError('NO_ENGINE', second.problem);
-  return described(second, first.problem);
+  return complete(second, first.problem);
 }
 
 /**
- * The build that is to be preferred to the relaxed one on this machine; none where there is none, where one was asked for,
- * or where nobody can tell. Never rejects.
+ * The build that a measurement finds to be faster than the relaxed one on this machine. Undefined: there is none, the caller requested a
+ * build, or the measurement failed. Never rejects.
  * @param {CompileOptions} options
  */
 export async function fasterBuild({ build, wasmUrl, signal }) {
@@ -148,20 +152,21 @@ export async function fasterBuild({ build, wasmUrl, signal }) {
 export class Wasm {
   #exports;
   #memory;
-  /** Why every call fails: a trap, or it was released. @type {BqError | null} */
-  #dead = null;
-  /** Threads that compute in it, and what lets the others go before the memory does. */
+  /** The error of every call once there was a trap or the instance was released; null: it works. @type {BqError | null} */
+  #failure = null;
+  /** Number of threads that it has, the caller's included. */
   threads = 1;
+  /** Is called before the memory is released, to take the other threads out of it. */
   onRelease = () => {};
-  /** Computes with so many of them, until it is told otherwise. */
+  /** Sets how many of the threads compute. */
   useThreads = (/** @type {number} */ _count) => {};
-  /** What finds out how many are the fastest; null: they are all used. @type {import('./thread-choice.js').Choice | null} */
+  /** Chooses the number of threads for each run; null: all of them compute. @type {import('./thread-choice.js').ThreadChoice | null} */
   choice = null;
-  /** Where the module for grammars lies. @type {string | undefined} */
+  /** Address of the module for grammars. @type {string | undefined} */
   grammarUrl;
-  /** The kernels of rare types, where it has them. @type {WebAssembly.Module | undefined} */
+  /** The module of the optional kernels, if they are linked. @type {WebAssembly.Module | undefined} */
   rare;
-  /** Says whether the run under way is to end. @type {(() => boolean) | undefined} */
+  /** Whether the current run is to end. @type {(() => boolean) | undefined} */
   aborted;
 
   /** @param {any} exports @param {WebAssembly.Memory} memory */
@@ -170,26 +175,26 @@ export class Wasm {
     this.#memory = memory;
   }
 
-  /** Lets go of the memory, whoever still holds this object. */
+  /** Releases the memory, even if references to this object remain. Later calls fail with CLOSED. */
   release() {
     this.onRelease();
     this.onRelease = () => {};
-    this.#dead = new BqError('CLOSED', 'the model was closed');
+    this.#failure = new BqError('CLOSED', 'the model was closed');
     this.#exports = null;
     this.#memory = new WebAssembly.Memory({ initial: 0, maximum: 0 });
   }
 
   get alive() {
-    return !this.#dead;
+    return !this.#failure;
   }
 
   /**
-   * An instance whose heap has room for `bytes` and can't grow. NOMEM.
-   * @param {Compiled} compiled @param {number} bytes @param {Rare} [rare]  kernels of rare types to be added
+   * An instance whose heap has `bytes` bytes and can't grow. NOMEM.
+   * @param {Compiled} compiled @param {number} bytes @param {OptionalKernels} [kernels]  to be linked to it
    */
-  static async create({ module, heapBase, shared, grammarUrl }, bytes, rare) {
-    const pages = Math.max(LEAST_PAGES, Math.ceil((heapBase + bytes) / PAGE));
-    const memory = memoryOf(pages, shared);
+  static async create({ module, heapBase, shared, grammarUrl }, bytes, kernels) {
+    const pages = Math.max(MIN_PAGES, Math.ceil((heapBase + bytes) / PAGE_BYTES));
+    const memory = allocateMemory(pages, shared);
     /** @type {Wasm} */
     let wasm;
     const { exports } = await WebAssembly.instantiate(
@@ -198,20 +203,20 @@ export class Wasm {
     );
     wasm = new Wasm(exports, memory);
     wasm.grammarUrl = grammarUrl;
-    wasm.check('bqw_init', heapBase, pages * PAGE - heapBase);
-    if (rare) await wasm.#add(rare);
+    wasm.check('bqw_init', heapBase, pages * PAGE_BYTES - heapBase);
+    if (kernels) await wasm.#link(kernels);
     return wasm;
   }
 
-  /** @param {Rare} rare */
-  async #add({ module, roomFor }) {
-    const { table, at, imports: room } = roomFor(this.#exports, this.#memory);
-    table.set(at, (await WebAssembly.instantiate(module, room)).exports.bq_rare_matmul);
+  /** @param {OptionalKernels} kernels */
+  async #link({ module, link }) {
+    const { table, at, imports: kernelImports } = link(this.#exports, this.#memory);
+    table.set(at, (await WebAssembly.instantiate(module, kernelImports)).exports.bq_rare_matmul);
     this.call('bqw_add_kernels', at);
     this.rare = module;
   }
 
-  /** Asked between two slices of a run. */
+  /** Is called by the module between two slices of a run: whether to stop there. */
   stop() {
     return this.aborted?.();
   }
@@ -224,28 +229,30 @@ export class Wasm {
     return this.#memory;
   }
 
-  /** Calls a function of the border; u32 results come unsigned. @param {string} name @param {...number} args @returns {number} */
+  /** Calls a function of the ABI; u32 results come unsigned. TRAP, CLOSED. @param {string} name @param {...number} args @returns {number} */
   call(name, ...args) {
-    if (this.#dead) throw this.#dead;
+    if (this.#failure) throw this.#failure;
     try {
       const result = this.#exports[name](...args);
       return functions[name][0] === 'f' ? result : result >>> 0;
     } catch (cause) {
-      this.#dead = new BqError('TRAP', `the engine broke down in ${name}: ${/** @type {Error} */ (cause).message}`, {
-        cause,
-      });
-      throw this.#dead;
+      this.#failure = new BqError(
+        'TRAP',
+        `WebAssembly trap in ${name}: ${/** @type {Error} */ (cause).message}; reload the model`,
+        { cause },
+      );
+      throw this.#failure;
     }
   }
 
-  /** Calls a function that returns a status; failures are thrown. @param {string} name @param {...number} args */
+  /** Calls a function that returns a status; throws the error that a status stands for. @param {string} name @param {...number} args */
   check(name, ...args) {
     const status = this.call(name, ...args);
     if (status !== OK && status !== MORE && status !== WANT_DATA) throw this.#error(name, status);
     return status;
   }
 
-  /** `check` with a pointer to a u32 as last argument: returns that u32. @param {string} name @param {...number} args */
+  /** Calls a function that writes a u32 to the pointer in its last argument, and returns that u32. @param {string} name @param {...number} args */
   out(name, ...args) {
     return this.scope((take) => {
       const at = take(4);
@@ -254,7 +261,7 @@ export class Wasm {
     });
   }
 
-  /** Likewise for a struct. @param {keyof typeof structs} struct @param {string} name @param {...number} args */
+  /** Calls a function that writes a struct to the pointer in its last argument, and returns that struct. @param {keyof typeof structs} struct @param {string} name @param {...number} args */
   outStruct(struct, name, ...args) {
     return this.scope((take) => {
       const at = take(structs[struct].size);
@@ -264,7 +271,7 @@ export class Wasm {
     });
   }
 
-  /** @param {string} name @param {number} status */
+  /** The error of a failed call, with the detail that C has recorded for it. @param {string} name @param {number} status */
   #error(name, status) {
     const at = this.call('bqw_error');
     const { status: recorded, offset } = this.read('bqw_error_record', at);
@@ -272,7 +279,7 @@ export class Wasm {
     const code = /** @type {import('../shared/types.js').ErrorCode} */ (
       this.text(this.call('bqw_status_name', status))
     );
-    // C's caller is this package; whoever reads this has chosen the argument.
+    // The hint of ARGUMENT is for callers of the C interface. Here the caller is bq4, and the user chose the argument that `detail` names.
     const hint = code === 'ARGUMENT' ? undefined : this.text(this.call('bqw_status_hint', status));
     return new BqError(code, detail || `${name} failed`, {
       offset: recorded === status && offset >= 0 ? offset : null,
@@ -299,10 +306,10 @@ export class Wasm {
   text(at, length) {
     const heap = new Uint8Array(this.#memory.buffer);
     const end = length === undefined ? heap.indexOf(0, at) : at + length;
-    return decoder.decode(heap.slice(at, end)); // a copy: decoders refuse shared memory
+    return decoder.decode(heap.slice(at, end)); // a copy, since TextDecoder refuses shared memory
   }
 
-  /** A struct without its arrays. @param {keyof typeof structs} name @param {number} at */
+  /** Reads a struct's fields, without its arrays. @param {keyof typeof structs} name @param {number} at */
   read(name, at) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     /** @type {Record<string, number>} */
@@ -312,18 +319,18 @@ export class Wasm {
     return out;
   }
 
-  /** Fields without a value become 0. @param {keyof typeof structs} name @param {number} at @param {Record<string, number | undefined>} values */
+  /** Writes a struct; fields without a value become 0. @param {keyof typeof structs} name @param {number} at @param {Record<string, number | undefined>} values */
   write(name, at, values) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     for (const { name: field, kind, offset, count } of structs[name].fields)
       if (count === 1) view[`set${KIND[kind]}`](offset, values[field] ?? 0, true);
   }
 
-  /** The caller frees it. NOMEM. @param {number} bytes */
+  /** Allocates a block of the heap, which the caller frees. NOMEM. @param {number} bytes */
   alloc(bytes) {
     const at = bytes < 2 ** 32 ? this.call('bqw_alloc', bytes || 1) : 0;
     if (!at)
-      throw new BqError('NOMEM', `the heap has no room for ${bytes} bytes beside what was planned`, {
+      throw new BqError('NOMEM', `the heap has no room for ${bytes} more bytes than were planned`, {
         details: { bytes },
       });
     return at;
@@ -331,7 +338,7 @@ export class Wasm {
 
   /** @param {number} at */
   free(at) {
-    if (!this.#dead) this.call('bqw_free', at);
+    if (!this.#failure) this.call('bqw_free', at);
   }
 
   /**
@@ -342,19 +349,19 @@ export class Wasm {
    */
   scope(use) {
     /** @type {number[]} */
-    const taken = [];
+    const blocks = [];
     try {
       return use((bytes) => {
         const at = this.alloc(bytes);
-        taken.push(at);
+        blocks.push(at);
         return at;
       });
     } finally {
-      for (const at of taken.reverse()) this.free(at);
+      for (const at of blocks.reverse()) this.free(at);
     }
   }
 
-  /** A copy of text or bytes. @param {(bytes: number) => number} take @param {string | Uint8Array} data */
+  /** Copies a text, as UTF-8, or bytes to the heap. @param {(bytes: number) => number} take @param {string | Uint8Array} data */
   put(take, data) {
     const bytes = typeof data === 'string' ? encoder.encode(data) : data;
     const at = take(bytes.length);

@@ -207,7 +207,7 @@ static bench matmul_bench(const char *what, const bq_kernels *k, bq_type type, s
              .tokens = tokens,
              .repeat = repeat};
   b.w = (bq_matrix){data->weights, (uint32_t)rows, COLS, type, &k->matrix[type]};
-  b.bytes = (double)bq_type_bytes(type, bq_type_run_layout(type), rows, COLS);
+  b.bytes = (double)bq_type_bytes(type, bq_type_compute_layout(type), rows, COLS);
   b.work = (double)rows * COLS * (double)tokens;
   return b;
 }
@@ -346,7 +346,7 @@ static void measure_streams(const bq_type *types, size_t n_types, const bq_kerne
     const size_t from = i * data->weight_bytes;
     fill_weights(types[i], from, from + data->weight_bytes);
     double row_bytes =
-        (double)bq_type_bytes(types[i], bq_type_run_layout(types[i]), 8, COLS) / 8;
+        (double)bq_type_bytes(types[i], bq_type_compute_layout(types[i]), 8, COLS) / 8;
     size_t rows = (size_t)((double)data->weight_bytes / row_bytes) & ~(size_t)7;
     for (size_t t = 0; t < N_TABLES; t++) {
       if (!tables[t]) continue;
@@ -360,7 +360,7 @@ static void measure_streams(const bq_type *types, size_t n_types, const bq_kerne
 static void measure_cached(bq_type type, const bq_kernels *const *tables) {
   bench list[16];
   size_t n = 0;
-  fill_weights(type, 0, (size_t)bq_type_bytes(type, bq_type_run_layout(type), CACHED_ROWS, COLS));
+  fill_weights(type, 0, (size_t)bq_type_bytes(type, bq_type_compute_layout(type), CACHED_ROWS, COLS));
   for (size_t t = 0; t < N_TABLES; t++)
     for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens *= tokens == 1 ? 4 : 8)
       if (tables[t])

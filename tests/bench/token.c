@@ -39,7 +39,7 @@ typedef void (*visit)(bq_type type, uint32_t rows, uint32_t cols, size_t at);
 
 static size_t each(visit f, bq_type type, uint32_t rows, uint32_t cols, size_t at) {
   if (f) f(type, rows, cols, at);
-  return at + (size_t)bq_type_bytes(type, bq_type_run_layout(type), rows, cols);
+  return at + (size_t)bq_type_bytes(type, bq_type_compute_layout(type), rows, cols);
 }
 
 /* Every matrix in the order in which a token meets them; returns the bytes of all. */
@@ -58,7 +58,7 @@ static uint32_t next(uint32_t *seed) { return *seed = *seed * 1664525u + 1013904
 /* Any weights, scales near 1/100: with subnormal products every rate would be a fifth. */
 static void fill(bq_type type, uint32_t rows, uint32_t cols, size_t at) {
   const bq_type_facts *f = bq_type_get(type);
-  const size_t bytes = (size_t)bq_type_bytes(type, bq_type_run_layout(type), rows, cols);
+  const size_t bytes = (size_t)bq_type_bytes(type, bq_type_compute_layout(type), rows, cols);
   const bool half = f->block_bytes % 4;
   const size_t scales = f->tile_step / (f->block < f->tile_step ? f->block : f->tile_step) * 8;
   uint32_t seed = (uint32_t)at | 1;

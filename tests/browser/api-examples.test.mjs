@@ -124,14 +124,13 @@ await chromiumFirst((name) => {
         const engine = await createWorkerEngine({ threads: 1 });
         const box = document.body.appendChild(document.createElement('div'));
         const root = /** @type {any} */ (globalThis).example.show(engine, box);
-        const until = async (/** @type {() => unknown} */ is) => {
-          while (!is()) await new Promise((resolve) => setTimeout(resolve, 10));
-        };
+        const waiting = '/tests/waiting.mjs';
+        const { until } = await import(waiting);
         const button = () => box.querySelector('button');
-        await until(() => button()?.textContent === 'ready');
+        await until('a model that is ready', () => button()?.textContent === 'ready');
         button()?.click();
-        await until(() => box.querySelectorAll('p').length === 2);
-        await until(() => button()?.textContent === 'ready');
+        await until('two messages', () => box.querySelectorAll('p').length === 2);
+        await until('a model that is ready', () => button()?.textContent === 'ready');
         const texts = [...box.querySelectorAll('p')].map((p) => [p.className, p.textContent]);
         root.unmount();
         await engine.close();

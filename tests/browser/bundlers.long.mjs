@@ -12,9 +12,12 @@ import webpack from 'webpack';
 import { serve } from '../../tools/serve.mjs';
 import { engineOptions, examples } from '../js/api-doc.mjs';
 import { main, makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
+
+failOnFaults();
 
 const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 

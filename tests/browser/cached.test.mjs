@@ -9,10 +9,13 @@ import { PUBLIC, serve as serveSite } from '../../tools/serve.mjs';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { failOnFaults } from './console.mjs';
 import { FLAGS, launch, launchOwn } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
 import { inTime, until } from '../waiting.mjs';
+
+failOnFaults();
 
 /** @typedef {import('playwright-core').Page} Page */
 

@@ -38,8 +38,27 @@ async function ownDemo() {
   return page;
 }
 
+/** Parts of a reply reach the page one at a time, each once the one before was drawn, however fast they are computed. */
+function drawnOneByOne() {
+  const onmessage = /** @type {any} */ (Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage'));
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  Object.defineProperty(Worker.prototype, 'onmessage', {
+    ...onmessage,
+    set(/** @type {(event: MessageEvent) => void} */ hear) {
+      /** @type {Promise<unknown>} */
+      let last = Promise.resolve();
+      onmessage.set.call(this, (/** @type {MessageEvent} */ event) => {
+        last = last.then(() => hear(event));
+        if (event.data.part) last = last.then(frame).then(frame);
+      });
+    },
+  });
+}
+
 test('a message is sent, words stream in, the figures are there', async () => {
-  const page = await demo();
+  page = await newPage(here.browser);
+  await page.addInitScript(drawnOneByOne);
+  await openDemo(page, here.site.url);
   // Every state of the reply's text that the page went through.
   await page.evaluate(() => {
     const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
@@ -54,6 +73,7 @@ test('a message is sent, words stream in, the figures are there', async () => {
   assert.deepEqual(await texts(page), ['Tell me a story', reply]);
   const seen = await page.evaluate(() => [.../** @type {any} */ (globalThis).seen].filter(Boolean));
   const tokens = Number(await stat(page, 'tokens'));
+  assert.ok(tokens > 3, `${tokens} tokens`);
   assert.ok(seen.length >= 3 && seen.length <= tokens, `${seen.length} states of ${tokens} tokens`);
   for (const state of seen) assert.ok(reply.startsWith(state), state);
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { connect } from '../../js/connect.js';
 import { inTime } from '../waiting.mjs';
+import { expectFaults } from './console.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';
 import { host } from './host.mjs';
 import { ROOT } from './site.mjs';
@@ -80,6 +81,7 @@ await chromiumFirst((name) => {
     ['a policy without it in connect-src', () => strict, /Content-Security-Policy has it in connect-src/],
   ]))
     test(`a page of ${why}: the error names the address and the cause`, async () => {
+      if (siteOf() === strict) expectFaults(/connect-src/);
       const page = await here.browser.open(siteOf().url);
       const error = await page.evaluate(
         async (/** @type {any} */ { url, token, request }) => {

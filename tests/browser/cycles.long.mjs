@@ -5,10 +5,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { failOnFaults } from './console.mjs';
 import { host, ISOLATED } from './host.mjs';
 import { launch } from './launch.mjs';
 import { newPage } from './site.mjs';
 import { until } from '../waiting.mjs';
+
+failOnFaults();
 
 const ROUNDS = 20;
 const bytes = await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } });

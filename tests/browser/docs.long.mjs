@@ -7,9 +7,12 @@ import { after, before, describe, test } from 'node:test';
 import axe from 'axe-core';
 import { makeDocs } from '../../tools/docs/make.mjs';
 import { testFolder } from '../js/folders.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
+
+failOnFaults();
 
 const BASE = 'some/project';
 const { folder } = testFolder('docs');

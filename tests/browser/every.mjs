@@ -1,5 +1,6 @@
 // A group of tests for each browser; one that can't be had here is a skipped test that says why.
 import { after, before, describe, test } from 'node:test';
+import { failOnFaults } from './console.mjs';
 import { NAMES, skip, start as startOwn } from './browsers.mjs';
 import { host, ISOLATED } from './host.mjs';
 
@@ -67,6 +68,7 @@ export const chromiumFirst = (declare) => inBrowsers(declare, ['chromium']);
 
 /** @param {(name: Name) => void} declare @param {readonly Name[]} names */
 async function inBrowsers(declare, names) {
+  failOnFaults();
   const here = wanted(names);
   // All reasons before the first group: node:test takes a pause between groups for the end of the file.
   const reasons = await Promise.all(here.map(skip));

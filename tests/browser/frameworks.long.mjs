@@ -13,9 +13,12 @@ import { appFolder, consumers, programs } from '../consumers/install.mjs';
 import { examples, sections } from '../js/api-doc.mjs';
 import { inTime } from '../waiting.mjs';
 import { makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
+import { failOnFaults } from './console.mjs';
 import { FLAGS, launch, missing } from './launch.mjs';
 import { folderHost } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
+
+failOnFaults();
 
 const ISOLATED = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 const PAGE = readFileSync(join(ROOT, 'tests/browser/bundled/page.js'), 'utf8');

@@ -1,12 +1,21 @@
 // Firefox for a test, through WebDriver BiDi: playwright can't drive a stock Firefox, puppeteer can.
 import puppeteer from 'puppeteer-core';
 import { findFirefox } from '../../tools/setup/system.mjs';
+import { watchPage } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 
 /** Why there is none, or undefined. */
 export const missing = () =>
   findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is';
+
+/**
+ * Whether an error that Firefox tells of is an exception or a violation of a policy: it also tells so of requests that CORS forbids, which
+ * the page has heard of.
+ * @param {any} error
+ */
+const isFault = (error) =>
+  /^(uncaught exception|\w*(Error|Exception)\b|Content-Security-Policy)/.test(error?.message ?? '');
 
 /** Milliseconds that a navigation may take. */
 const NAVIGATION = 15_000;
@@ -39,6 +48,7 @@ export async function launchFirefox({ prefs = {} } = {}) {
       await page.setViewport({ width: 1280, height: 900 });
       /** @type {string[]} */
       const trouble = [];
+      watchPage(page, isFault);
       page.on('pageerror', (error) => trouble.push(`exception: ${/** @type {any} */ (error)?.stack ?? error}`));
       page.on('console', (message) => {
         if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);

@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lacksWebkit } from '../../tools/setup/system.mjs';
 import { inTime } from '../waiting.mjs';
+import { watchAsked } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 /** @typedef {import('node:child_process').ChildProcess} Child */
@@ -186,10 +187,19 @@ export async function launchWebkit({ features = [] } = {}) {
         picture: async () => Buffer.from(await own.get('/screenshot'), 'base64'),
         trouble: async () => [...trouble, ...(await seen())],
         async close() {
+          closed();
           open.delete(own);
           await own.end();
         },
       };
+      let address = url ?? 'about:blank';
+      const { goto } = made;
+      made.goto = (to) => goto((address = to));
+      const closed = watchAsked({
+        address: () => address,
+        picture: made.picture,
+        look: async () => (open.has(own) ? made.trouble() : trouble),
+      });
       if (url) await made.goto(url);
       return made;
     },

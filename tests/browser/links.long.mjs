@@ -2,8 +2,11 @@
 // tab that died while it loaded one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { failOnFaults } from './console.mjs';
 import { ready, say, stat, texts, ui } from './site.mjs';
 import { withLargeModel } from './large-model.mjs';
+
+failOnFaults();
 
 const here = withLargeModel('links');
 

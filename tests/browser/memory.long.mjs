@@ -9,8 +9,11 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch } from './launch.mjs';
 import { ROOT } from './site.mjs';
+
+failOnFaults();
 
 const FILE = 'build/bench/135m-bq4h.bq4';
 const CONTEXT = 2048;
@@ -125,7 +128,7 @@ test('a browser that gives no more memory: NOMEM with numbers, nothing is downlo
   assert.equal(seen.errors.length, 2);
   for (const { code, message, hint, bytes } of seen.errors) {
     assert.equal(code, 'NOMEM');
-    assert.match(message, /^\d+ MB of memory can't be had/);
+    assert.match(message, /^can't allocate \d+ MB of memory/);
     assert.match(hint, /\w \w/);
     assert.ok(bytes > 0);
   }

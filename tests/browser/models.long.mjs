@@ -4,8 +4,11 @@ import axe from 'axe-core';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { failOnFaults } from './console.mjs';
 import { newPage, openDemo, plainHost, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
 import { makeLarge, withLargeModel } from './large-model.mjs';
+
+failOnFaults();
 
 const here = withLargeModel('models');
 const long = join(here.folder, 'long.bq4');

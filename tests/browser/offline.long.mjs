@@ -4,8 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { serve } from '../../tools/serve.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch } from './launch.mjs';
 import { kept, newPage, openDemo, plainHost, ready, ROOT, say, texts, ui } from './site.mjs';
+
+failOnFaults();
 
 /** @type {import('playwright-core').Browser} */
 let browser;

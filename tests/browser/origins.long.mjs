@@ -6,9 +6,12 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { engineOptions, examples } from '../js/api-doc.mjs';
 import { MODEL, saidInNode, shares } from './bundled.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
 import { newPage, ROOT } from './site.mjs';
+
+failOnFaults();
 
 const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
 const SHARED = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };

@@ -76,7 +76,9 @@ await chromiumFirst((name) => {
         textContent: "import { promptApi } from '/js/api/adapters/prompt-api.js'; globalThis.made = promptApi({});",
       });
       frame.contentDocument?.body.append(/** @type {any} */ (script));
-      while (!within.made) await new Promise((resolve) => setTimeout(resolve, 10));
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
+      await until('the module of the frame', () => within.made);
       const { made } = within;
       frame.remove();
       const gone = await made.availability().catch((/** @type {any} */ error) => `${error.name}: ${error.message}`);

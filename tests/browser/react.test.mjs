@@ -60,39 +60,38 @@ await chromiumFirst((name) => {
           React.createElement('p', { key: i }, `${role}: ${content}`),
         );
       }
-      const until = async (/** @type {() => unknown} */ is) => {
-        while (!is()) await new Promise((resolve) => setTimeout(resolve, 5));
-      };
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
       const box = document.body.appendChild(document.createElement('div'));
       const root = dom.createRoot(box);
       root.render(React.createElement(React.StrictMode, null, React.createElement(Talk)));
-      await until(() => now?.status === 'ready');
+      await until('a model that is ready', () => now?.status === 'ready');
       const started = [...events];
       const { send } = now;
       const first = now.send('Hello!');
       void now.send('Not now.'); // while one is under way
       // A short reply may be over before anything is drawn.
-      await until(() => now.messages.length === 2);
+      await until('two messages', () => now.messages.length === 2);
       await first;
-      await until(() => now.status === 'ready');
+      await until('the end of the reply', () => now.status === 'ready');
       const [{ text }, shown] = [
         await now.model.reply([{ role: 'user', content: 'Hello!' }], { temperature: 0 }),
         [...box.querySelectorAll('p')].map((p) => p.textContent),
       ];
       const second = now.send('Tell me a story.');
-      await until(() => now.messages.length === 4 && now.messages[3].content);
+      await until('words of the second reply', () => now.messages.length === 4 && now.messages[3].content);
       now.stop();
       await second;
-      await until(() => now.status === 'ready');
+      await until('the end of the reply', () => now.status === 'ready');
       const stopped = { error: now.error, messages: now.messages.length, same: now.send === send };
       await now.send(/** @type {any} */ (5));
-      await until(() => now.error);
+      await until('an error', () => now.error);
       const { code } = now.error;
       const before = now.messages.length;
       void now.send('Hello again!');
-      await until(() => now.messages.length > before);
+      await until('another message', () => now.messages.length > before);
       root.unmount();
-      await until(() => events.length === 2);
+      await until('the end of the model', () => events.length === 2);
       const { model } = now;
       const closed = await model.countTokens([]).catch((/** @type {any} */ error) => error.code);
       await engine.close();
@@ -130,13 +129,12 @@ await chromiumFirst((name) => {
       }
       const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
       const show = (/** @type {string} */ url) => root.render(React.createElement(Loads, { url }));
-      const until = async (/** @type {() => unknown} */ is) => {
-        while (!is()) await new Promise((resolve) => setTimeout(resolve, 5));
-      };
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
       show('slow');
-      await until(() => signals.length === 1);
+      await until('a load', () => signals.length === 1);
       show('bad');
-      await until(() => now.error);
+      await until('an error', () => now.error);
       const failed = now.error.message;
       root.unmount();
       return { failed, aborted: signals.map((signal) => signal.aborted) };

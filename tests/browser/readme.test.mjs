@@ -7,8 +7,11 @@ import { extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { makeDist, THREAD_LIMIT } from '../../tools/payload.mjs';
+import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { newPage, ROOT } from './site.mjs';
+
+failOnFaults();
 
 /** Gzipped bytes of all that a browser transfers for the page, the model aside. */
 const LIMIT = 155_400;

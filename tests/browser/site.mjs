@@ -6,6 +6,7 @@ import { extname, join } from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
+import { failOnFaults, watchPage } from './console.mjs';
 import { launch } from './launch.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -19,6 +20,7 @@ export function oneHost() {
     browser: /** @type {Browser} */ (/** @type {any} */ (null)),
     site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),
   };
+  failOnFaults();
   before(async () => {
     here.browser = await launch();
     here.site = await serve({ root: ROOT });
@@ -42,6 +44,7 @@ export async function newPage(browser, options = {}) {
   const page = await context.newPage();
   /** @type {string[]} */
   const trouble = [];
+  watchPage(page);
   page.on('pageerror', (error) => trouble.push(`exception: ${error.stack}`));
   page.on('console', (message) => {
     if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`);

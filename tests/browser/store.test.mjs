@@ -9,9 +9,12 @@ import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { findChromium } from '../../tools/setup/system.mjs';
 import { cases } from '../js/store-suite.mjs';
 import { inTime } from '../waiting.mjs';
+import { failOnFaults } from './console.mjs';
 import { FLAGS, launch, launchOwn } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
+
+failOnFaults();
 
 /** @typedef {import('playwright-core').Page} Page */
 

@@ -76,7 +76,7 @@ static inline uint64_t hash_model(const fixture *f, const bq_model *m) {
     if (!at.matrix) continue;
     bq_type type = at.matrix->type;
     bq_xxh64_add(&s, at.matrix->data,
-                 (size_t)bq_type_bytes(type, bq_type_run_layout(type), t->dims[0], t->dims[1]));
+                 (size_t)bq_type_bytes(type, bq_type_compute_layout(type), t->dims[0], t->dims[1]));
   }
   return bq_xxh64_end(&s);
 }

@@ -7,7 +7,8 @@
 #include "blocks.h"
 #include "core/cursor.h"
 #include "core/hash.h"
-#include "core/quant.h"
+#include "core/dequantize.h"
+#include "quant/encode.h"
 
 enum { CHUNK = 1 << 20 };
 
@@ -119,7 +120,7 @@ static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool em
     return;
   }
   t->type = t->ndims == 1 ? spec->vector_type : embedding ? spec->embed_type : spec->type;
-  t->layout = spec->layout == BQ_TILED && t->ndims == 2 ? bq_type_run_layout(t->type) : BQ_ROWS;
+  t->layout = spec->layout == BQ_TILED && t->ndims == 2 ? bq_type_compute_layout(t->type) : BQ_ROWS;
 }
 
 /* wanted -> stored -> values; of a type without encoder random blocks, which are what is wanted. */
@@ -240,8 +241,8 @@ static void add_embeddings(maker *m) {
 
 static void add_tensors(maker *m) {
   const bq_config *c = &m->spec->config;
-  const bool before = c->norm_place == BQ_NORM_BEFORE || c->norm_place == BQ_NORM_AROUND;
-  const bool after = c->norm_place != BQ_NORM_BEFORE;
+  const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
+  const bool after = c->norm_place != BQ_NORM_PRE;
   add_embeddings(m);
   for (int i = 0; i < (int)c->layers; i++) {
     if (before) add_norm(m, "ln1", i);
@@ -252,7 +253,7 @@ static void add_tensors(maker *m) {
     (dense ? add_mlp : add_experts)(m, i);
     if (after) add_norm(m, "ln2_post", i);
   }
-  if (c->norm_place != BQ_NORM_AFTER_SUM) add_norm(m, "ln_f", -1);
+  if (c->norm_place != BQ_NORM_POST) add_norm(m, "ln_f", -1);
   if (c->no_head) return;
   if (!c->tied) add_tensor(m, "lm_head", -1, "weight", c->vocab, c->hidden);
   if (m->spec->biases) add_vector(m, "lm_head", -1, "bias", c->vocab);
@@ -685,7 +686,7 @@ fixture_spec fixture_modern(void) {
   s.config = (bq_config){.arch = 5, .layers = 3, .hidden = 40, .heads = 4, .kv_heads = 2,
                          .head_dim = 12, .ffn = 56, .vocab = 96, .context = 64, .norm_eps = 1e-6f,
                          .rope_theta = 10000.0f, .rope_dim = 8, .activation = BQ_GELU_ERF,
-                         .gated = true, .norm_place = BQ_NORM_AROUND, .qk_norm = BQ_QK_HEADS,
+                         .gated = true, .norm_place = BQ_NORM_SANDWICH, .qk_norm = BQ_QK_HEADS,
                          .window = 5, .global_every = 2, .unrotated_every = 3,
                          .local_theta = 500.0f, .attn_scale = 0.2f, .attn_softcap = 5.0f,
                          .logit_softcap = 9.0f, .embed_scale = 6.0f, .residual_scale = 0.5f,

@@ -21,7 +21,7 @@ static void make(tiny_model *t, bq_type type, const bq_kernels *kernels) {
 }
 
 typedef struct adapter {
-  bq_adapter_part parts[LAYERS][BQ_ADAPTED_COUNT];
+  bq_lora parts[LAYERS][BQ_ADAPTED_COUNT];
 } adapter;
 
 /* Of rank 3 to 9; layer 1 keeps its K as it is. */
@@ -31,7 +31,7 @@ static void make_adapter(tiny_model *t, adapter *out, uint32_t seed) {
     for (uint32_t i = 0; i < BQ_ADAPTED_COUNT; i++) {
       const bq_matrix *w = &t->layers[l].module[modules[i]].w;
       const uint32_t rank = l == 1 && i == BQ_ADAPTED_K ? 0 : 3 + i;
-      out->parts[l][i] = (bq_adapter_part){
+      out->parts[l][i] = (bq_lora){
           tiny_vector(t, (size_t)rank * w->cols + 1, 0, 0.5f),
           tiny_vector(t, (size_t)rank * w->rows + 1, 0, 0.5f), rank, 0.25f * (float)(i + 1)};
     }
@@ -42,7 +42,7 @@ static void merge(tiny_model *t, const adapter *a) {
   for (uint32_t l = 0; l < LAYERS; l++)
     for (uint32_t i = 0; i < BQ_ADAPTED_COUNT; i++) {
       const bq_matrix *w = &t->layers[l].module[modules[i]].w;
-      const bq_adapter_part *p = &a->parts[l][i];
+      const bq_lora *p = &a->parts[l][i];
       float *values = (float *)(void *)(uintptr_t)w->data;
       for (uint32_t r = 0; r < w->rows; r++)
         for (uint32_t c = 0; c < w->cols; c++) {

@@ -114,7 +114,7 @@ static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
 }
 
 /* Of each token, and one that nobody writes to. */
-static uint32_t mass[BLOCKS * BQ_KV_BLOCK][PARTS + 1];
+static uint32_t attention_sums[BLOCKS * BQ_KV_BLOCK][PARTS + 1];
 
 static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, size_t row0,
                         size_t row1, float *y) {
@@ -134,7 +134,7 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
                        .full = p->full,
                        .softcap = p->softcap,
                        .slopes = p->slopes};
-  if (p->counts) job.mass = mass[0], job.mass_stride = PARTS + 1;
+  if (p->counts) job.attention_sums = attention_sums[0], job.attention_sums_stride = PARTS + 1;
   k->attend[p->type](&job);
   free_guarded(scratch, bytes);
 }
@@ -248,11 +248,11 @@ static void test_kinds_of_attention(void) {
 
 /* What is attended to: the same numbers by every table, of which doubles make about the same. */
 static void check_mass(const problem *p) {
-  static uint32_t want[COUNT(mass)][PARTS + 1];
+  static uint32_t want[COUNT(attention_sums)][PARTS + 1];
   for (size_t t = 0; t <= n_tables; t++) {
     const bq_kernels *k = tables[t < n_tables ? t : 0];
     cache c = make_cache(k, p, 0x3c);
-    memset(mass, 0, sizeof mass);
+    memset(attention_sums, 0, sizeof attention_sums);
     if (t < n_tables) {
       free(attend(k, p, &c));
     } else { /* row by row */
@@ -260,8 +260,8 @@ static void check_mass(const problem *p) {
       for (size_t row = p->tokens * p->heads; row-- > 0;) attend_rows(k, p, &c, row, row + 1, y);
       free(y);
     }
-    if (t == 0) memcpy(want, mass, sizeof mass);
-    check_same(mass, want, sizeof mass, "mass", k);
+    if (t == 0) memcpy(want, attention_sums, sizeof attention_sums);
+    check_same(attention_sums, want, sizeof attention_sums, "mass", k);
     free_cache(p, &c);
   }
   for (size_t t = 0; t < p->tokens; t++) {

@@ -13,6 +13,9 @@ static bq_config llama(void) { return tiny_llama(VOCAB, CONTEXT); }
 static bq_config learned(void) { return tiny_learned(llama()); }
 static bq_config encoder(void) { return tiny_encoder(llama()); }
 
+/* With states that can't be cut: a wrong guess is computed again from where the pass began. */
+static bq_config convolving(void) { return tiny_convolving(llama()); }
+
 /* With a window that drafts reach beyond. */
 static bq_config windowed(void) { return tiny_windowed(llama(), 3); }
 
@@ -107,6 +110,7 @@ static void test_logits_are_those_without_guesses(void) {
   for (size_t slices = 0; slices < 3; slices++) {
     check_guesses(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
     check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.window = 8}, slices);
+    check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.window = 8}, slices);
     check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
   }
 }

@@ -28,13 +28,13 @@ static void make_inputs(void) {
   }
   bq_moments_add(moments, COLS, x, TOKENS, 0, 1);
   CHECK_EQ(bq_moments_end(moments, COLS, 0.001f, NULL), BQ_OK);
-  CHECK_EQ(bq_feedback_make(moments, COLS, factors, feedback, NULL), BQ_OK);
+  CHECK_EQ(bq_feedback_factor(moments, COLS, factors, feedback, NULL), BQ_OK);
   bq_drift_add(drift, COLS, y, x, TOKENS, 0, 1);
 }
 
 static void make_good(float *v, size_t rows) {
   float *work = malloc(bq_drift_floats(COLS) * sizeof *work);
-  bq_drift_make_good(v, rows, COLS, drift, feedback, work);
+  bq_drift_correct(v, rows, COLS, drift, feedback, work);
   free(work);
 }
 

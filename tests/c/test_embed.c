@@ -33,7 +33,7 @@ static bq_config encoder(void) {
                      .norm = BQ_NORM_LAYER,
                      .position = BQ_POSITION_LEARNED,
                      .activation = BQ_GELU_ERF,
-                     .norm_place = BQ_NORM_AFTER_SUM,
+                     .norm_place = BQ_NORM_POST,
                      .bidirectional = true,
                      .embed_norm = true,
                      .token_types = 2,
@@ -280,7 +280,7 @@ static void test_texts_amid_other_work(void) {
     CHECK_MEM(bq_session_logits(s), logits, sizeof logits);
   }
   CHECK_EQ(bq_session_texts(s, text, lengths, 0, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
-  CHECK_EQ(bq_session_texts(s, text, lengths, 2, BQ_POOL_UNSAID, true, &taken, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_texts(s, text, lengths, 2, BQ_POOL_NONE, true, &taken, NULL), BQ_ARGUMENT);
   CHECK_EQ(bq_session_texts(s, zeros, long_one, 1, BQ_POOL_MEAN, true, &taken, NULL),
            BQ_CONTEXT_FULL);
   CHECK(bq_session_logits(s) != NULL); /* nothing has changed */
@@ -302,7 +302,7 @@ static void test_between_tokens(void) {
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   run(s, 0);
   memcpy(logits, bq_session_logits(s), sizeof logits);
-  CHECK_EQ(bq_session_pool(s, BQ_POOL_UNSAID, true, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_pool(s, BQ_POOL_NONE, true, NULL), BQ_ARGUMENT);
   CHECK_EQ(bq_session_pool(s, (bq_pooling)4, true, NULL), BQ_ARGUMENT);
   CHECK(bq_session_logits(s) != NULL);
   embed(s, text, TEXT, BQ_POOL_MEAN, true, vector);

@@ -287,6 +287,25 @@ static void test_forced(void) {
   close_vocabulary(&v);
 }
 
+/* Bytes beside each other are an edge, others are several. */
+static void test_not_forced(void) {
+  vocabulary v = open_vocabulary();
+  grammars d = {0};
+  grammars_rule(&d, false);
+  for (uint32_t i = 0; i < 3; i++) grammars_state(&d, 2 - i, i == 2);
+  grammars_edge(&d, 0, 'a', 'a', 1);
+  grammars_edge(&d, 1, 'b', 'b', 2);
+  grammars_edge(&d, 1, 'd', 'd', 2);
+  matching o;
+  open_matching(&o, &v, &d);
+  uint8_t out[16];
+  size_t n;
+  CHECK_EQ(bq_matcher_forced(o.m, out, sizeof out, &n, NULL), BQ_OK);
+  CHECK(n == 1 && out[0] == 'a');
+  close_matching(&o);
+  close_vocabulary(&v);
+}
+
 /* Calls without end, and calls deeper than there is room for. */
 static void test_limits(void) {
   vocabulary v = open_vocabulary();
@@ -340,6 +359,7 @@ int main(void) {
   RUN(test_many_steps);
   RUN(test_lists);
   RUN(test_forced);
+  RUN(test_not_forced);
   RUN(test_limits);
   RUN(test_bad_grammars);
   return check_summary();

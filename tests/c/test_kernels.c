@@ -8,7 +8,8 @@
 #include "core/fmath.h"
 #include "core/half.h"
 #include "core/import.h"
-#include "core/quant.h"
+#include "core/dequantize.h"
+#include "quant/encode.h"
 #include "core/tile.h"
 #include "kernels/encoders.h"
 #include "kernels/kernels.h"
@@ -62,7 +63,7 @@ static size_t scales_bytes(const bq_type_facts *f) {
  * largest sums of products. */
 static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kind, uint64_t *seed) {
   const bq_type_facts *f = bq_type_get(type);
-  size_t bytes = (size_t)bq_type_bytes(type, bq_type_run_layout(type), rows, cols);
+  size_t bytes = (size_t)bq_type_bytes(type, bq_type_compute_layout(type), rows, cols);
   uint8_t *data = aligned(bytes);
   if (!f->tile_step) {
     for (size_t i = 0; i < bytes / f->block_bytes; i++) {
@@ -156,7 +157,7 @@ static void check_matmul(const bq_kernels *k, problem p, const float *want) {
 static void check_scalar_matmul(problem p, const float *y) {
   float *w = floats((size_t)p.w.rows * p.w.cols);
   CHECK_EQ(
-      bq_dequantize(p.w.type, bq_type_run_layout(p.w.type), p.w.data, p.w.rows, p.w.cols, w, NULL),
+      bq_dequantize(p.w.type, bq_type_compute_layout(p.w.type), p.w.data, p.w.rows, p.w.cols, w, NULL),
       BQ_OK);
   bool quantized = tables[0]->matrix[p.w.type].quantized;
   for (size_t t = 0; t < p.tokens; t++)
@@ -303,7 +304,7 @@ static void test_rows(void) {
       size_t rows = 11, cols = COLS[c];
       uint8_t *data = make_weights(TYPES[i], rows, cols, RANDOM, &seed);
       float *all = floats(rows * cols), *y = untouched(cols + 1);
-      bq_dequantize(TYPES[i], bq_type_run_layout(TYPES[i]), data, rows, cols, all, NULL);
+      bq_dequantize(TYPES[i], bq_type_compute_layout(TYPES[i]), data, rows, cols, all, NULL);
       bq_matrix w = {data, (uint32_t)rows, (uint32_t)cols, TYPES[i], NULL};
       for (size_t t = 0; t < n_tables; t++)
         for (size_t r = 0; r < rows; r++) {
@@ -381,10 +382,10 @@ static void test_search(void) {
       w[5][i] = i % 2 ? 1e38f : -1e38f;
     }
     const float top = (float[]){15, 7, 3}[round % 3];
-    bq_scalar_encoder.search(rows, n, top, want[0], want[1]);
+    bq_scalar_encoder.search_scales(rows, n, top, want[0], want[1]);
     CHECK(want[0][2] == 0.0f && want[1][2] == 3.0f);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->search(rows, n, top, got[0], got[1]);
+    bq_encoder_simd128()->search_scales(rows, n, top, got[0], got[1]);
     CHECK_MEM(got, want, sizeof got);
   }
 }
@@ -395,9 +396,9 @@ static void test_largest(void) {
   for (size_t n = 0; n <= 70; n++) {
     random_floats(&seed, w, 70, 1.0f);
     if (n) w[n * 7 % n] = n % 3 ? -3.0f : n % 2 ? INFINITY : -NAN;
-    const uint32_t want = bq_scalar_encoder.largest(w, n);
+    const uint32_t want = bq_scalar_encoder.max_magnitude_bits(w, n);
     for (size_t i = 0; i < n; i++) CHECK(want >= (bq_bits_of(w[i]) & 0x7fffffffu));
-    if (bq_encoder_simd128()) CHECK_EQ(bq_encoder_simd128()->largest(w, n), want);
+    if (bq_encoder_simd128()) CHECK_EQ(bq_encoder_simd128()->max_magnitude_bits(w, n), want);
   }
 }
 
@@ -414,12 +415,12 @@ static void test_round(void) {
     random_floats(&seed, w, n, 20.0f);
     for (size_t i = 0; i < n; i += 2) w[i] = (float)(int)(w[i] * 2) / 2;
     bq_encode_errors told = {1, 2, 0}, other = told;
-    bq_scalar_encoder.round(w, n, &range, want, &told);
+    bq_scalar_encoder.round_block(w, n, &range, want, &told);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->round(w, n, &range, got, &other);
+    bq_encoder_simd128()->round_block(w, n, &range, got, &other);
     CHECK_MEM(got, want, n);
     CHECK_MEM(&other, &told, sizeof told);
-    bq_encoder_simd128()->round(w, n, &range, got, NULL);
+    bq_encoder_simd128()->round_block(w, n, &range, got, NULL);
     CHECK_MEM(got, want, n);
   }
 }
@@ -543,7 +544,7 @@ static void test_gates(void) {
 
 /* Where the exact GELU changes its formula, and what is no finite number. */
 static void test_gelu_erf_edges(void) {
-  const float middle = BQ_ERF_MIDDLE * 1.41421356f, most = BQ_ERF_MOST * 1.41421356f;
+  const float middle = BQ_ERF_MIDDLE * 1.41421356f, most = BQ_ERF_MAX * 1.41421356f;
   float x[64] = {0, -0.0f, NAN, INFINITY, -INFINITY, 0x1p-149f, -0x1p-149f, 3e38f, -3e38f};
   for (size_t i = 0; i < 8; i++) {
     x[9 + i] = bq_float_of(bq_bits_of(middle) - 4 + (uint32_t)i);

@@ -206,12 +206,12 @@ static void test_families(void) {
     spec.type = i == 1 ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32;
     if (i == 1) {
       spec.config.norm = BQ_NORM_LAYER;
-      spec.config.norm_place = BQ_NORM_AFTER;
+      spec.config.norm_place = BQ_NORM_POST_BRANCH;
       spec.config.block = BQ_BLOCK_PARALLEL;
       spec.config.qk_norm = BQ_QK_ROWS;
     } else if (i == 2) {
       spec.config.block = BQ_BLOCK_SHARED;
-      spec.config.norm_place = BQ_NORM_BEFORE;
+      spec.config.norm_place = BQ_NORM_PRE;
       spec.config.qk_norm = BQ_QK_PLAIN;
     }
     load_and_check(&spec);
@@ -248,7 +248,7 @@ static void test_fused_tensors(void) {
         CHECK(x->rows == y->rows && x->cols == y->cols && x->type == y->type);
         if (x->data)
           CHECK_MEM(x->data, y->data,
-                    (size_t)bq_type_bytes(x->type, bq_type_run_layout(x->type), x->rows, x->cols));
+                    (size_t)bq_type_bytes(x->type, bq_type_compute_layout(x->type), x->rows, x->cols));
       }
     bq_loader_free(loaders[0]);
     bq_loader_free(loaders[1]);

@@ -6,7 +6,8 @@
 #include "check.h"
 #include "core/half.h"
 #include "core/import.h"
-#include "core/quant.h"
+#include "core/dequantize.h"
+#include "quant/encode.h"
 #include "core/tile.h"
 #include "kernels/kernels.h"
 #include "random.h"
@@ -91,7 +92,7 @@ static double squared_error(bq_type type, const float *w, size_t n) {
 
 /* Of the plain rule, symmetric: the largest weight becomes the largest level. */
 static double squared_error_within(bq_type type, const float *w, size_t n) {
-  const int trits = bq_type_get(type)->bits == BQ_TRITS;
+  const int trits = bq_type_get(type)->bits == BQ_TERNARY;
   double sum = 0;
   for (size_t first = 0; first < n; first += 64) {
     const size_t end = first + 64 < n ? first + 64 : n;
@@ -180,7 +181,7 @@ static void test_error_bound(void) {
   float w[500];
   for (int t = 0; t < N_BLOCK_TYPES; t++) {
     const bq_type_facts *f = bq_type_get(BLOCK_TYPES[t]);
-    const int most = f->min_bytes || f->bits == BQ_TRITS ? 11 : 12; /* f16 numbers below 2^16 */
+    const int most = f->min_bytes || f->bits == BQ_TERNARY ? 11 : 12; /* f16 numbers below 2^16 */
     for (int exponent = f16_scales(BLOCK_TYPES[t]) ? -4 : -20; exponent <= most; exponent++) {
       random_floats(&seed, w, 500, ldexpf(1, exponent));
       check_error(BLOCK_TYPES[t], w, 500);
@@ -223,7 +224,7 @@ static void test_errors_told(void) {
         most = fmax(most, e);
       }
       CHECK(fabs(told.sum / sum - 1) < 1e-6 && fabs(told.squares / squares - 1) < 1e-6);
-      CHECK(told.most == most);
+      CHECK(told.max == most);
     }
 }
 
@@ -479,7 +480,7 @@ static void test_stored_facts(void) {
     if (!bq_import_of(STORED_TYPES[t], f->run)) CHECK_EQ(f->block_bytes, run->block_bytes);
     CHECK(bq_type_runs(f->run) && run->tile_step);
     CHECK_EQ(f->block % run->block, 0);
-    CHECK(f->block / run->block * run->block_bytes <= BQ_IMPORT_MOST);
+    CHECK(f->block / run->block * run->block_bytes <= BQ_IMPORT_MAX_BYTES);
     CHECK(f->scale_at + f->scale_bytes + f->min_bytes <= f->block_bytes);
   }
   CHECK(bq_import_of(BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_32) == NULL);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "core/encode_given.h"
-#include "core/quant.h"
+#include "quant/encode.h"
+#include "core/dequantize.h"
 #include "quant/moments.h"
 #include "quant/round.h"
 #include "random.h"
@@ -29,7 +29,7 @@ static void make_moments(float share) {
   memset(moments, 0, sizeof moments);
   bq_moments_add(moments, COLS, x, TOKENS, 0, 1);
   CHECK_EQ(bq_moments_end(moments, COLS, share, NULL), BQ_OK);
-  CHECK_EQ(bq_feedback_make(moments, COLS, work, feedback, NULL), BQ_OK);
+  CHECK_EQ(bq_feedback_factor(moments, COLS, work, feedback, NULL), BQ_OK);
 }
 
 typedef struct outcome {
@@ -55,13 +55,13 @@ static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o
                      bq_round_errors *errors) {
   static uint8_t bytes[ROWS * COLS * 2];
   float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
-  bq_given given = {o->q, o->scale, o->min};
+  bq_rounded given = {o->q, o->scale, o->min};
   *errors = (bq_round_errors){0};
   CHECK_EQ(bq_round(type, w, ROWS, COLS, &(bq_round_by){moments, fed, sweeps}, floats, &given,
                     errors, NULL), BQ_OK);
   free(floats);
   if (!bq_type_get(type)->min_bytes) given.min = NULL; /* it is not read */
-  CHECK_EQ(bq_encode_given(type, BQ_TILED, &given, ROWS, COLS, bytes, NULL), BQ_OK);
+  CHECK_EQ(bq_encode_rounded(type, BQ_TILED, &given, ROWS, COLS, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_dequantize(type, BQ_TILED, bytes, ROWS, COLS, o->v, NULL), BQ_OK);
   const uint32_t block = bq_type_get(type)->block, blocks = (COLS + block - 1) / block;
   for (int r = 0; r < ROWS; r++)
@@ -112,7 +112,7 @@ static void test_rows_are_apart(void) {
   for (int r = 0; r < ROWS; r++) {
     int8_t q[COLS];
     float scale[BLOCKS], min[BLOCKS];
-    bq_given given = {q, scale, min};
+    bq_rounded given = {q, scale, min};
     CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w + r * COLS, 1, COLS, &(bq_round_by){moments, feedback, 2},
                       floats, &given, &errors, NULL), BQ_OK);
     CHECK_MEM(q, all.q + r * COLS, sizeof q);
@@ -166,10 +166,10 @@ static void test_refused(void) {
   zeros[0] = __builtin_inff();
   CHECK_EQ(bq_moments_end(zeros, COLS, 0.01f, &err), BQ_FORMAT);
   zeros[0] = 1.0f;
-  CHECK_EQ(bq_feedback_make(zeros, COLS, work, feedback, &err), BQ_FORMAT);
+  CHECK_EQ(bq_feedback_factor(zeros, COLS, work, feedback, &err), BQ_FORMAT);
   make_moments(0.01f);
   static outcome o;
-  bq_given given = {o.q, o.scale, o.min};
+  bq_rounded given = {o.q, o.scale, o.min};
   bq_round_errors errors = {0};
   float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
   const bq_round_by by = {moments, feedback, 1};

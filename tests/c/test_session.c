@@ -51,7 +51,7 @@ static bq_config bullet(void) {
  * with factors and a layer without, scales and softcaps. */
 static bq_config modern(void) {
   bq_config c = llama();
-  c.norm_place = BQ_NORM_AROUND;
+  c.norm_place = BQ_NORM_SANDWICH;
   c.qk_norm = BQ_QK_HEADS;
   c.window = 5;
   c.global_every = 2;
@@ -88,7 +88,7 @@ static bq_config parallel(void) {
 /* An encoder: norms after the sum, every token sees all. */
 static bq_config encoder(void) {
   bq_config c = bullet();
-  c.norm_place = BQ_NORM_AFTER_SUM;
+  c.norm_place = BQ_NORM_POST;
   c.bidirectional = true;
   c.token_types = 2;
   c.embed_norm = true;
@@ -271,8 +271,8 @@ static void test_every_part_of_a_program_matters(void) {
     other.field = value;              \
     check_matters(config(), other);   \
   } while (0)
-  MATTERS(modern, norm_place, BQ_NORM_BEFORE);
-  MATTERS(modern, norm_place, BQ_NORM_AFTER);
+  MATTERS(modern, norm_place, BQ_NORM_PRE);
+  MATTERS(modern, norm_place, BQ_NORM_POST_BRANCH);
   MATTERS(modern, qk_norm, BQ_QK_PLAIN);
   MATTERS(modern, qk_norm, BQ_QK_ROWS);
   MATTERS(modern, unrotated_every, 0);
@@ -294,7 +294,7 @@ static void test_every_part_of_a_program_matters(void) {
   MATTERS(parallel, alibi_scale, 0);
   MATTERS(parallel, qkv_clip, 0);
   MATTERS(encoder, token_types, 0);
-  MATTERS(encoder, norm_place, BQ_NORM_BEFORE);
+  MATTERS(encoder, norm_place, BQ_NORM_PRE);
 #undef MATTERS
 }
 

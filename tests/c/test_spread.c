@@ -17,9 +17,9 @@ static void compute(const bq_kernels *k, bq_spread work) {
   float *scratch = tiny_aligned(bq_spread_scratch(&work) * sizeof *scratch);
   memcpy(panel, work.panel, work.panel_bytes);
   work.panel = panel;
-  float *y[BQ_SPREAD_MOST];
+  float *y[BQ_SPREAD_MAX];
   const bq_spread given = work;
-  void *weights[BQ_SPREAD_MOST];
+  void *weights[BQ_SPREAD_MAX];
   for (uint32_t i = 0; i < work.n; i++) {
     weights[i] = tiny_aligned(work.list[i].bytes);
     memcpy(weights[i], given.list[i].weights, work.list[i].bytes);

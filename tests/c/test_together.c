@@ -21,6 +21,8 @@ static bq_config windowed(void) {
   return c;
 }
 
+static bq_config convolving(void) { return tiny_convolving(llama()); }
+
 static uint32_t token(size_t session, size_t at) {
   return (uint32_t)((at * 37 + session * 11 + 5) % VOCAB);
 }
@@ -106,6 +108,7 @@ static void test_each_has_the_bits_it_has_alone(void) {
     const bq_session_options o = {.window = WINDOW, .rows = ROWS};
     check_group(llama(), BQ_TYPE_BQ4_32, o, slices);
     check_group(windowed(), BQ_TYPE_BQ8_32, o, slices);
+    check_group(convolving(), BQ_TYPE_BQ8_32, o, slices);
     check_group(learned(), BQ_TYPE_F32, o, slices);
     check_group(encoder(), BQ_TYPE_F32, o, slices);
   }

@@ -557,6 +557,18 @@ static void test_long_words(void) {
   free(text);
 }
 
+/* Of ways that score the same, the one whose last piece begins first. */
+static void test_unigram_ties(void) {
+  tokn d = tokn_new(BQ_TOKENIZER_UNIGRAM);
+  uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, -1), aa = tokn_add(&d, "aa", TOKN_NORMAL, -2);
+  tokn_open o = tokn_opened(&d);
+  REQUIRE(o.t);
+  CHECK_PLAIN(o.t, "aa", aa);
+  CHECK_PLAIN(o.t, "aaa", a, aa);
+  CHECK_PLAIN(o.t, "aaaa", aa, aa);
+  tokn_close(&o);
+}
+
 /* --- word list ------------------------------------------------------------------------------ */
 
 static void test_wordlist(void) {
@@ -724,6 +736,7 @@ int main(void) {
   RUN(test_words_that_come_again);
   RUN(test_classes_of_characters);
   RUN(test_long_words);
+  RUN(test_unigram_ties);
   RUN(test_wordlist);
   RUN(test_split_program);
   RUN(test_split_reads_a_text_once);

@@ -17,6 +17,13 @@ static inline bq_config tiny_windowed(bq_config c, uint32_t window) {
   return c;
 }
 
+/* Layers with short convolutions of four taps: all but every second one. */
+static inline bq_config tiny_convolving(bq_config c) {
+  c.conv_size = 4;
+  for (uint32_t i = 0; i < c.layers; i += 2) c.conv_layers.bits[i / 32] |= 1u << i % 32;
+  return c;
+}
+
 static inline bq_config tiny_learned(bq_config c) {
   c.norm = BQ_NORM_LAYER;
   c.position = BQ_POSITION_LEARNED;
@@ -26,7 +33,7 @@ static inline bq_config tiny_learned(bq_config c) {
 
 static inline bq_config tiny_encoder(bq_config c) {
   c = tiny_learned(c);
-  c.norm_place = BQ_NORM_AFTER_SUM;
+  c.norm_place = BQ_NORM_POST;
   c.bidirectional = true;
   return c;
 }

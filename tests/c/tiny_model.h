@@ -8,7 +8,8 @@
 #include "blocks.h"
 #include "bq.h"
 #include "check.h"
-#include "core/quant.h"
+#include "core/dequantize.h"
+#include "quant/encode.h"
 #include "model/model.h"
 
 typedef struct tiny_model {
@@ -69,7 +70,7 @@ static void tiny_blocks(tiny_model *t, bq_type type, uint32_t rows, uint32_t col
 
 static bq_matrix tiny_matrix(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols) {
   float *f = tiny_vector(t, (size_t)rows * cols, 0, 1.5f / (float)cols + 0.15f);
-  bq_layout layout = bq_type_run_layout(type);
+  bq_layout layout = bq_type_compute_layout(type);
   uint8_t *data = tiny_take(t, (size_t)bq_type_bytes(type, layout, rows, cols));
   if (!bq_type_get(type)->encoded) tiny_blocks(t, type, rows, cols, data);
   else if (bq_quantize(type, layout, f, rows, cols, data, NULL) != BQ_OK) abort();
@@ -111,6 +112,15 @@ static void tiny_experts(tiny_model *t, bq_type type, bq_weights *m) {
   m[BQ_SHARED_GATE] = tiny_linear(t, type, c->shared_ffn, c->hidden, false);
   m[BQ_SHARED_UP] = tiny_linear(t, type, c->shared_ffn, c->hidden, false);
   m[BQ_SHARED_DOWN] = tiny_linear(t, type, c->hidden, c->shared_ffn, false);
+}
+
+static void tiny_convolution(tiny_model *t, bq_type type, bq_weights *m) {
+  const bq_config *c = &t->model.config;
+  m[BQ_CONV_IN] = tiny_linear(t, type, 3 * c->hidden, c->hidden, false);
+  m[BQ_CONV_OUT] = tiny_linear(t, type, c->hidden, c->hidden, false);
+  const uint32_t n = c->hidden * c->conv_size;
+  m[BQ_CONV_TAPS].w = (bq_matrix){
+      .data = (const uint8_t *)(const void *)tiny_vector(t, n, 0, 1), .rows = 1, .cols = n};
 }
 
 static void tiny_more_embeddings(tiny_model *t, bq_type type) {
@@ -157,9 +167,10 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
     tiny_more_norms(t, t->layers[i].kind, m);
     if (c->experts) tiny_experts(t, type, m);
+    if (bq_config_convolves(c, i)) tiny_convolution(t, type, m);
   }
   tiny_more_embeddings(t, type);
-  if (c->norm_place != BQ_NORM_AFTER_SUM) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
+  if (c->norm_place != BQ_NORM_POST) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);
   t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;

@@ -18,7 +18,7 @@ static struct saved {
 } saved[2][BQ_KV_COUNT];
 
 enum { LAYERS = 2, HIDDEN = 16, RANK = 3 };
-static bq_adapter_part adapter[LAYERS][BQ_ADAPTED_COUNT];
+static bq_lora adapter[LAYERS][BQ_ADAPTED_COUNT];
 
 static void require(bool ok) {
   if (!ok) abort();
@@ -59,7 +59,7 @@ static void prepare(int which) {
   models[which].model.file_id[0] = 1;
   for (int layer = 0; which && layer < LAYERS; layer++)
     adapter[layer][BQ_ADAPTED_Q] =
-        (bq_adapter_part){tiny_vector(&models[1], RANK * HIDDEN, 0, 0.1f),
+        (bq_lora){tiny_vector(&models[1], RANK * HIDDEN, 0, 0.1f),
                           tiny_vector(&models[1], RANK * HIDDEN, 0, 0.1f), RANK, 0.5f};
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     static const uint32_t ids[SAVED] = {1, 2, 3, 5, 8, 13, 21, 34, 55};

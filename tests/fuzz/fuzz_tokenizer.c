@@ -9,7 +9,7 @@
 #include "core/cursor.h"
 #include "text/normalize.h"
 #include "text/split.h"
-#include "text/stages.h"
+#include "text/split_passes.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
 
@@ -161,7 +161,7 @@ static size_t repair_stage(uint8_t *part, size_t size) {
   const uint32_t columns = classes + 1;
   const size_t table = 16 + 4 * (size_t)runs, need = table + (2 * states * columns + 3) / 4 * 4;
   if (need > size) return size;
-  put32(part, part[0] % (BQ_STAGE_FLAGS + 1u));
+  put32(part, part[0] % (BQ_SPLIT_PASS_FLAGS + 1u));
   put32(part + 4, classes);
   put32(part + 8, states);
   put32(part + 12, runs);
@@ -174,7 +174,7 @@ static size_t repair_stage(uint8_t *part, size_t size) {
   for (uint32_t i = 0; i < states * columns; i++) {
     uint8_t *cell = part + table + 2 * (size_t)i;
     const uint32_t state = i / columns;
-    cell[1] = state > 1 && cell[1] & 1 ? BQ_STAGE_MATCH >> 8 : 0;
+    cell[1] = state > 1 && cell[1] & 1 ? BQ_SPLIT_PASS_MATCH >> 8 : 0;
     cell[0] = state ? (uint8_t)(cell[0] % states) : 0;
   }
   return need;
@@ -241,18 +241,18 @@ static void check_part(const uint8_t *data, size_t n) {
   memcpy(part, p.bytes, size);
   memcpy(text, p.rest, bytes);
   free(p.bytes);
-  bq_cut_stage stage;
-  if (bq_cut_stage_read(part, size, &stage)) {
-    void *seen = malloc((size_t)bq_cutter_memory(&stage, 1, bytes) + 1);
-    bq_cutter c;
-    bq_cutter_begin(&c, &stage, 1, text, bytes, seen);
+  bq_split_pass stage;
+  if (bq_split_pass_read(part, size, &stage)) {
+    void *seen = malloc((size_t)bq_multi_splitter_memory(&stage, 1, bytes) + 1);
+    bq_multi_splitter c;
+    bq_multi_splitter_begin(&c, &stage, 1, text, bytes, seen);
     size_t before = 0;
-    for (size_t at = 0, begin; bq_cutter_next(&c, &at, &begin); before = at)
+    for (size_t at = 0, begin; bq_multi_splitter_next(&c, &at, &begin); before = at)
       require(begin >= before && at > begin && at <= bytes);
     free(seen);
   }
-  bq_text_step step;
-  if (bq_text_step_read(p.type, part, size, &step)) {
+  bq_normalizer step;
+  if (bq_normalizer_read(p.type, part, size, &step)) {
     uint64_t most = bq_normalize_limit(&step, 1, bytes);
     size_t room = most < 1 << 20 ? (size_t)most : 1 << 20;
     uint8_t *buffers[] = {malloc(room + 1), NULL};

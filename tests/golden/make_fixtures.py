@@ -182,6 +182,15 @@ def zeroed(ending):
     return off
 
 
+def shifted_rows(ending):
+    """A model whose table of that name begins a row earlier."""
+    def off(model):
+        for name, p in model.named_parameters():
+            if name.endswith(ending):
+                p.copy_(p.roll(1, 0))
+    return off
+
+
 def same_norms(ending):
     """A model whose norms of that name do nothing."""
     def off(model):
@@ -461,6 +470,77 @@ ENCODERS = {
               "norm of the embedding": same_norms("embeddings.LayerNorm"), "norm after attention": same_norms("attention.output.LayerNorm"),
               "norm after the MLP": same_norms("0.output.LayerNorm"), "bias of q": zeroed("query.bias"), "bias of v": zeroed("value.bias"),
               "bias of attention": zeroed("attention.output.dense.bias"), "bias of mlp": zeroed("intermediate.dense.bias")}),
+    # Positions are counted from behind the padding's row.
+    "roberta": ("Roberta", torch.float16, 24, dict(vocab_size=74, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=52, pad_token_id=1,
+                                                  max_position_embeddings=34, type_vocab_size=1, hidden_act="gelu", layer_norm_eps=0.05),
+                {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size", "hidden_act",
+                 "layer_norm_eps", "pad_token_id"},
+                {"1.output.LayerNorm.weight": (16, 0), "intermediate.dense.bias": (1, -2.4), "output.dense.weight": (8, 0), "query.weight": (2, 0), "query.bias": (3, 0)},
+                {"exact GELU": {"hidden_act": "gelu_new"}, "sight of later tokens": {"is_decoder": True}, "positions": zeroed("position_embeddings.weight"),
+                 "the first position": shifted_rows("position_embeddings.weight"), "token types": zeroed("token_type_embeddings.weight"),
+                 "norm of the embedding": same_norms("embeddings.LayerNorm")}),
+    "distilbert": ("DistilBert", torch.float16, 26, dict(vocab_size=70, dim=36, n_layers=2, n_heads=3, hidden_dim=60, max_position_embeddings=32, activation="gelu"),
+                   {"dim", "n_layers", "n_heads", "hidden_dim", "max_position_embeddings", "activation", "sinusoidal_pos_embds"},
+                   {"1.output_layer_norm.weight": (16, 0), "ffn.lin1.bias": (1, -2.4), "ffn.lin2.weight": (8, 0), "q_lin.weight": (2, 0), "q_lin.bias": (3, 0)},
+                   {"exact GELU": {"activation": "gelu_new"}, "positions": zeroed("position_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
+                    "norm after attention": same_norms("sa_layer_norm"), "norm after the MLP": same_norms("0.output_layer_norm"), "bias of q": zeroed("q_lin.bias"),
+                    "bias of attention": zeroed("out_lin.bias"), "bias of mlp": zeroed("lin1.bias")}),
+    "nomic-bert": ("NomicBert", torch.float16, 26, dict(vocab_size=72, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=52,
+                                                       max_position_embeddings=32, type_vocab_size=2, layer_norm_eps=0.05),
+                   {"type_vocab_size"},
+                   {"1.post_mlp_layernorm.weight": (16, 0), "gate_proj.weight": (2, 0), "down_proj.weight": (8, 0), "q_proj.weight": (3, 0)},
+                   {"gate": {"hidden_act": "gelu"}, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+                    "token types": zeroed("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
+                    "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("0.post_mlp_layernorm"),
+                    "epsilon": {"layer_norm_eps": 1e-5}}),
+}
+
+
+def nomic_names(state):
+    """The names of published checkpoints of nomic-embed-text: q, k and v one after the other in one tensor."""
+    out = {}
+    for name, value in state.items():
+        if name.startswith("pooler.") or ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            value = torch.cat([state[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
+        for new, old in (("layers.", "encoder.layers."), ("embeddings.LayerNorm", "emb_ln"), ("self_attn.q_proj", "attn.Wqkv"), ("self_attn.o_proj", "attn.out_proj"),
+                         ("mlp.up_proj", "mlp.fc11"), ("mlp.gate_proj", "mlp.fc12"), ("mlp.down_proj", "mlp.fc2"), ("post_attention_layernorm", "norm1"),
+                         ("post_mlp_layernorm", "norm2")):
+            name = name.replace(new, old)
+        out[name] = value.contiguous()
+    return out
+
+
+def shifted_taps(model):
+    """A model whose convolutions look one position further back."""
+    for name, p in model.named_parameters():
+        if name.endswith("conv.conv.weight"):
+            p.copy_(torch.cat([p[..., 1:], torch.zeros_like(p[..., :1])], -1))
+
+
+def first_taps_zeroed(model):
+    """A model whose convolutions forget the oldest position that they see."""
+    for name, p in model.named_parameters():
+        if name.endswith("conv.conv.weight"):
+            p[..., 0] = 0
+
+
+# Layers with a state: more positions than a block of the KV cache would be a large file, so what crosses blocks is tested in C.
+RECURRENT = {
+    "lfm2": ("Lfm2", torch.float16, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=60,
+                                             block_multiple_of=16, block_ffn_dim_multiplier=1.2, max_position_embeddings=64, tie_word_embeddings=True, conv_L_cache=3,
+                                             layer_types=["conv", "conv", "full_attention", "conv"]),
+             SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}, {"conv.conv.weight": (3.0, 0)},
+             {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "convolutions": zeroed("conv.conv.weight"),
+              "order of taps": shifted_taps, "oldest tap": first_taps_zeroed, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}}),
+}
+
+# Encoders whose files say it otherwise than transformers does: keys of config.json, and names.
+RENAMED = {
+    "nomic-bert": (dict(n_embd=36, n_head=3, n_layer=2, n_inner=52, n_positions=32, layer_norm_epsilon=0.05, activation_function="swiglu", rotary_emb_base=1000,
+                        rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None, rotary_scaling_factor=None, qkv_proj_bias=False,
+                        mlp_fc1_bias=False, mlp_fc2_bias=False, prenorm=False, parallel_block=False, use_rms_norm=False, causal=False), nomic_names),
 }
 
 
@@ -642,6 +722,8 @@ def family(name, spec, seed, changes={}, renamed=None):
                     p.mul_(factor).add_(alternating(p, summand) if turning else summand)
             p.copy_(p.to(dtype).float())
     ids = torch.randint(settings.get("text_config", settings)["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
+    if encoder and "pad_token_id" in settings:  # padding has no position of its own
+        ids[ids == settings["pad_token_id"]] += 1
     results = results_of(model, ids)
     moved = {what: (without(model, cls, settings, change, ids) - results).abs().max().item() for what, change in features.items()}
     for what, by in moved.items():
@@ -683,11 +765,14 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--short"]:
         short_side(sys.argv[2], int(sys.argv[3]))
         sys.exit()
-    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT)):
+    for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:
                 continue
             if name in LENT:
                 family(name, spec[0], seed * 100, spec[1], spec[2])
+                continue
+            if name in RENAMED:
+                family(name, spec, seed * 100, *RENAMED[name])
                 continue
             (llama if name in LLAMAS else bullet if name in BULLETS else family)(name, *(spec if name in LLAMAS or name in BULLETS else [spec]), seed * 100)

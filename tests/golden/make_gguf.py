@@ -38,6 +38,8 @@ PUBLISHED = {
     "gpt2": {"n_ctx": 32},
     "mpt": {"architectures": ["MPTForCausalLM"]},
     "neox": {"rotary_pct": 0.25},
+    "nomic-bert": {"n_positions": 8192, "max_trained_positions": 2048, "rotary_emb_scale_base": None, "hidden_size": 36, "num_hidden_layers": 2,
+                   "num_attention_heads": 3, "intermediate_size": 52, "layer_norm_eps": 0.05},
     "neox-sequential": {"rotary_pct": 0.5},
 }
 
@@ -54,7 +56,7 @@ def copied(name, folder):
     config = {**json.loads((HERE / "fixtures" / name / "config.json").read_text()), **PUBLISHED.get(name, {})}
     (folder / "config.json").write_text(json.dumps(config))
     vocabulary = {str(i): i for i in range(config["vocab_size"])}
-    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": vocabulary}, "added_tokens": []}))
 
 
 def yield_returned(kind):

@@ -361,7 +361,7 @@ const REFUSED = [
     'a matrix of another model',
     (_, t) => t.set(`${FIRST}.lora_A.weight`, { dims: [8, 48], values: new Float32Array(384) }),
     'SHAPE',
-    /8 × 48; the model has 32 × 32/,
+    /8 × 48; the model.s matrix is 32 × 32/,
   ],
   [
     'a weight that is no number',

@@ -7,8 +7,8 @@ import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js'
 import { checkOptions } from '../../js/shared/options.js';
 import { LocalModel } from '../../js/engine/model/model.js';
 import { Threads } from '../../js/wasm/threads.js';
+import { inTime } from '../waiting.mjs';
 import { tinyModel } from './fixture.mjs';
-import { soon } from './soon.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
 test('options are checked by kind and range', () => {
@@ -84,7 +84,7 @@ test('a port ends with its engine: calls over it fail, and nothing waits', async
   const model = await far.load(fromBytes(await tinyModel()));
   const died = new Promise((resolve) => far.events.addEventListener('died', resolve));
   await engine.close();
-  await soon(died, 'the event "died"');
+  await inTime('the event "died"', died);
   await assert.rejects(model.tokenize('x'), { code: 'NO_WORKER' });
   await far.close();
 });
@@ -130,7 +130,7 @@ test('a reply that nobody reads on does not keep others waiting for ever', async
   const model = await engine.load(fromBytes(await tinyModel()));
   const parts = model.generate('x', { maxTokens: 50 })[Symbol.asyncIterator]();
   await parts.next();
-  await assert.rejects(soon(model.generate('y').done(), 'the refusal'), { code: 'NO_SESSION' });
+  await assert.rejects(inTime('the refusal', model.generate('y').done()), { code: 'NO_SESSION' });
   await parts.return?.();
   assert.equal((await model.generate('y', { maxTokens: 2 }).done()).ids.length, 2);
 });

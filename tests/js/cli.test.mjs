@@ -12,6 +12,7 @@ import { createEngine, fromBytes } from '../../js/engine.js';
 import { examples } from './api-doc.mjs';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
 
 const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'bq4-cli-'));
@@ -291,15 +292,15 @@ test('chat: Ctrl-C stops the reply, not the program', async (t) => {
   let out = '';
   child.stdout.on('data', (data) => (out += data));
   child.stdin.write('Hello\n');
-  const until = async (reached) => {
-    while (!reached() && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 5));
+  const shown = async (/** @type {string} */ what, /** @type {() => boolean} */ reached) => {
+    await until(what, () => reached() || child.exitCode !== null, { state: () => out });
     assert.equal(child.exitCode, null, out);
   };
   for (const message of ['Hi\n', 'Again\n']) {
     const { length } = out;
-    await until(() => out.length > length + 20);
+    await shown('a part of the reply', () => out.length > length + 20);
     child.kill('SIGINT');
-    await until(() => out.endsWith('\n> '));
+    await shown('the prompt', () => out.endsWith('\n> '));
     child.stdin.write(message);
   }
   child.stdin.end();

@@ -342,7 +342,7 @@ const BAD = {
       weights.get('wte.weight').dims.reverse();
       return hfFolder(fresh(), weights);
     },
-    error: { code: 'SHAPE', message: /24 × 52, not 52 × 24/ },
+    error: { code: 'SHAPE', message: /24 × 52; the configuration expects 52 × 24/ },
   },
   'a tensor without a place': {
     input: () => hfFolder(fresh(), randomWeights({ ...CONFIG, layers: 3 })),

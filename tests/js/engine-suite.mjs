@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { fromBlob, fromBytes, fromUrl } from '../../js/index.js';
 import { BYTE, CONFIG, spaces, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { soon, until } from './soon.mjs';
+import { inTime, until } from '../waiting.mjs';
 
 export const GREEDY = { temperature: 0 };
 export /** For failures that are to be final soon. */
@@ -909,7 +909,7 @@ export function engineSuite(name, create) {
         const controller = new AbortController();
         const loading = engine.load(fromUrl(server.url), { signal: controller.signal });
         const ended = assert.rejects(loading, { name: 'AbortError' });
-        while (!(await server.asked()).length) await new Promise((resolve) => setTimeout(resolve, 1));
+        await until('a request', async () => (await server.asked()).length > 0);
         controller.abort();
         await ended;
         await server.close();
@@ -925,8 +925,8 @@ export function engineSuite(name, create) {
       const waiting = assert.rejects(session.generate(PROMPT).done(), { message: 'no longer wanted' });
       const ended = assert.rejects(model.loaded, { message: 'no longer wanted' });
       controller.abort(new Error('no longer wanted'));
-      await soon(ended, 'the end of the load');
-      await soon(waiting, 'the end of the generation');
+      await inTime('the end of the load', ended);
+      await inTime('the end of the generation', waiting);
       await model.close();
       await server.close();
     });
@@ -937,7 +937,7 @@ export function engineSuite(name, create) {
       let last = { loaded: 0 };
       const loading = engine.load(fromUrl(server.url), { signal: controller.signal, onProgress: (p) => (last = p) });
       const ended = assert.rejects(loading, { name: 'AbortError' });
-      await until(() => last.loaded === 65_536 + 70_000, 'the bytes that came before it stalled');
+      await until('the bytes that came before it stalled', () => last.loaded === 65_536 + 70_000);
       controller.abort();
       await ended;
       await server.close();
@@ -977,7 +977,7 @@ export function engineSuite(name, create) {
       const controller = new AbortController();
       const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).done();
       const ended = assert.rejects(waiting, { name: 'AbortError' });
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await session.stats(); // a round trip: the generation has been asked for
       controller.abort();
       await ended; // although the data never comes
       await model.close();

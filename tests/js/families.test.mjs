@@ -282,13 +282,13 @@ const REFUSED = [
   [
     'llama-gqa',
     { rope_parameters: { rope_type: 'proportional' } },
-    /"proportional" way.*linear, llama3, yarn, longrope/,
+    /"proportional".*linear, llama3, yarn, longrope/,
   ],
   ['qwen2-listed', { layer_types: Array(4).fill('chunked_attention') }, /of type "chunked_attention"/],
   ['mpt', { attn_config: { alibi: false } }, /without ALiBi/],
-  ['mpt', { attn_config: { qk_ln: true } }, /q and k are normed/],
-  ['bloom', { apply_residual_connection_post_layernorm: true }, /is added, too/],
-  ['gemma', { use_bidirectional_attention: true }, /see those after them/],
+  ['mpt', { attn_config: { qk_ln: true } }, /MPT with norms of q and k/],
+  ['bloom', { apply_residual_connection_post_layernorm: true }, /residuals taken after the norm/],
+  ['gemma', { use_bidirectional_attention: true }, /bidirectional attention/],
 ];
 for (const [name, change, says] of REFUSED)
   test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {
@@ -341,7 +341,7 @@ test('lists that say nothing of each layer are refused', () => {
 
 test('lists of factors that fit no head, and a head without its norm, are refused', async () => {
   const hf = changed('phi3', { rope_parameters: { ...configFile('phi3').rope_parameters, long_factor: [1, 2] } });
-  assert.throws(() => tablesOf(hf, configOf(hf)), { code: 'FORMAT', message: /long_factor has 2 numbers, not 3/ });
+  assert.throws(() => tablesOf(hf, configOf(hf)), { code: 'FORMAT', message: /long_factor has 2 numbers; expected 3/ });
   const vector = { dims: [2], read: async () => new Float32Array([1, 2]) };
   assert.throws(
     () =>

@@ -82,7 +82,7 @@ test('inspect: what is not supported is named on the card, beside what is', () =
   );
   const { status, stdout } = bq4('inspect', other);
   assert.equal(status, 0);
-  assert.match(stdout, /UNSUPPORTED: the GGUF file is of the architecture "rwkv99"\n +run are llama/);
+  assert.match(stdout, /UNSUPPORTED: the GGUF file has the unsupported architecture "rwkv99"\n +expected one of llama/);
   assert.match(stdout, /IQ2_XXS +1 tensors/);
 });
 
@@ -159,7 +159,7 @@ test('inspect: a GGUF file in parts, by the first: the tensors of all', () => {
   assert.deepEqual([found.layers, list.length, integrity], [2, weights.size, undefined]);
   const alone = bq4('inspect', names[1]);
   assert.equal(alone.status, 0);
-  assert.match(alone.stdout, /can't be planned: FORMAT: .* is one of 3 parts of a model, 1 given\n +name the first/);
+  assert.match(alone.stdout, /can't be planned: FORMAT: .* is one of 3 parts of a model, but 1 were given\n +load the first part/);
 });
 
 test('an address: inspect and run say what they say of the path', async () => {

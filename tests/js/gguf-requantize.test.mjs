@@ -10,7 +10,7 @@ import { sourceOf } from '../../bin/options.js';
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { f16ToNumber } from '../../js/format/bq4/half.js';
 import { runLayout, typeNamed } from '../../js/format/bq4/weight-types.js';
-import { readable } from '../../js/format/gguf/types.js';
+import { readableTypes } from '../../js/format/gguf/types.js';
 import { openSource } from '../../js/storage/sources/index.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG, randomWeights } from './checkpoints.mjs';
@@ -101,7 +101,7 @@ const NUMBERS = {
   bf16: 30,
 };
 
-for (const name of readable().map((type) => type.toLowerCase()))
+for (const name of readableTypes().map((type) => type.toLowerCase()))
   test(`${name}: what is encoded are PyPI gguf's values`, async () => {
     const { blocks, values } = embeddingOf(name);
     const path = withEmbedding(NUMBERS[name], blocks);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/format/bq4/weight-types.js';
-import { ALL, readable, translated } from '../../js/format/gguf/types.js';
+import { ALL_TYPES, conversionOf, readableTypes } from '../../js/format/gguf/types.js';
 import { modelRows } from '../models-report.mjs';
 
 const golden = new URL('../golden/gguf_blocks/', import.meta.url);
@@ -21,20 +21,20 @@ function blocksOf(name) {
   return { count, weights, blocks: bytes.subarray(12, 12 + count * size), values: bytes.slice(12 + count * size) };
 }
 
-for (const name of readable().map((type) => type.toLowerCase()))
+for (const name of readableTypes().map((type) => type.toLowerCase()))
   test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, () => {
     const { count, weights, blocks, values } = blocksOf(name);
     const stored = /** @type {import('../../js/format/bq4/weight-types.js').WeightType} */ (
-      ALL.find((type) => type.name === name)
+      ALL_TYPES.find((type) => type.name === name)
     );
-    const other = translated(stored);
-    const told = other?.becomes ?? stored;
-    const run = TYPES[wasm.call('bqw_run_type', told.id)];
+    const conversion = conversionOf(stored);
+    const engineType = conversion?.engineType ?? stored;
+    const run = TYPES[wasm.call('bqw_run_type', engineType.id)];
     const layout = runLayout(run);
     const found = wasm.scope((take) => {
-      const from = wasm.put(take, other ? other.translate(blocks) : blocks).at;
+      const from = wasm.put(take, conversion ? conversion.convert(blocks) : blocks).at;
       const tiles = layout === TILED ? take(weightBytes(run, TILED, count, weights)) : from;
-      if (layout === TILED) wasm.check('bqw_repack', told.id, from, count, weights, tiles);
+      if (layout === TILED) wasm.check('bqw_repack', engineType.id, from, count, weights, tiles);
       const to = take(4 * count * weights);
       wasm.check('bqw_dequantize', run.id, layout, tiles, count, weights, to);
       return wasm.bytes(to, 4 * count * weights).slice();

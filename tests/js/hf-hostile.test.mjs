@@ -89,10 +89,10 @@ const FOLDERS = {
 test('bytes of a safetensors file that belong to no tensor or to two: refused with the place', async () => {
   /** @type {[string, RegExp][]} */
   const cases = [
-    ['bytes in front of the first tensor', /4 bytes in front of tensor "a"/],
-    ['bytes between two tensors', /56 bytes in front of tensor "b"/],
-    ['tensors that overlap', /tensor "b" .*overlaps another by 4 bytes/],
-    ['bytes behind the last tensor', /4 bytes behind its last tensor/],
+    ['bytes in front of the first tensor', /4 bytes before tensor "a"/],
+    ['bytes between two tensors', /56 bytes before tensor "b"/],
+    ['tensors that overlap', /tensor "b" .*overlaps the tensor before it by 4 bytes/],
+    ['bytes behind the last tensor', /4 bytes after its last tensor/],
   ];
   for (const [what, message] of cases)
     await assert.rejects(listSafetensors(openBytes(new Uint8Array(FOLDERS[what][0]))), { code: 'FORMAT', message });

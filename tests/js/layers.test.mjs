@@ -12,10 +12,10 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
  * that implement it include it too. `api` is the files directly in c/. */
 const c = {
   core: [],
-  kernels: ['core'],
+  quant: ['core'],
+  kernels: ['core', 'quant'],
   text: ['core'],
   grammar: ['core', 'text'],
-  quant: ['core'],
   model: ['core', 'kernels', 'text', 'bq.h'],
   format: ['core', 'text', 'model', 'bq.h'],
   load: ['core', 'kernels', 'text', 'model', 'format', 'bq.h'],

@@ -5,7 +5,7 @@ import { Loading } from '../../js/storage/load/loading.js';
 import { planModel, sessionRecord } from '../../js/engine/plan/plan.js';
 import { openSource, toSource } from '../../js/storage/sources/index.js';
 import { Threads } from '../../js/wasm/threads.js';
-import { rareKernels } from '../../js/wasm/optional-kernels.js';
+import { loadOptionalKernels } from '../../js/wasm/optional-kernels.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 /** One for all models, so that workers are used again. */
@@ -25,7 +25,7 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   const source = toSource(from);
   const file = await openSource(source);
   const planned = await planModel(compiled, source, file, options);
-  const rare = planned.plan.rareTypes ? await rareKernels(compiled) : undefined;
+  const rare = planned.plan.rareTypes ? await loadOptionalKernels(compiled) : undefined;
   const wasm = await Wasm.create(compiled, planned.regionBytes, rare);
   const failure = await workers.attach(wasm, compiled, threads);
   if (failure) throw new Error(failure);

@@ -232,16 +232,16 @@ test('the directory of a v1 file', async () => {
     ['a long name', view((v) => v.setUint32(12, 256, true)), /256 bytes/],
     ['no dimension', view((v) => v.setUint32(entry, 0, true)), /0 dimensions/],
     ['nine', view((v) => v.setUint32(entry, 9, true)), /9 dimensions/],
-    ['a dimension of 0', view((v) => v.setUint32(entry + 4, 0, true)), /not its number/],
+    ['a dimension of 0', view((v) => v.setUint32(entry + 4, 0, true)), /blocks of \d+ weights, but/],
     ['blocks of 8', view((v) => v.setUint32(entry + 12, 8, true)), /blocks of 8/],
-    ['blocks of 64', view((v) => v.setUint32(entry + 12, 64, true)), /not its number/],
+    ['blocks of 64', view((v) => v.setUint32(entry + 12, 64, true)), /blocks of \d+ weights, but/],
     [
       'a block too many',
       view((v) => v.setUint32(entry + 16, v.getUint32(entry + 16, true) + 1, true)),
-      /not its number/,
+      /blocks of \d+ weights, but/,
     ],
     ['data in the directory', view((v) => v.setBigUint64(entry + 20, 100n, true)), /overlaps the directory/],
-    ['data beyond any file', view((v) => v.setBigUint64(entry + 20, 2n ** 63n, true)), /beyond any file/],
+    ['data beyond any file', view((v) => v.setBigUint64(entry + 20, 2n ** 63n, true)), /impossible offset/],
   ];
   for (const [what, bytes, says] of cases)
     await assert.rejects(read(bytes), (/** @type {any} */ e) => e.code === 'FORMAT' && says.test(e.message), what);

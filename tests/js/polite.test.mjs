@@ -120,6 +120,14 @@ test('a cap of the rate: one token, and no other before its time', async (t) => 
   await assert.rejects(second, { name: 'AbortError' });
 });
 
+test('a deadline ends the wait for the next token, too', async (t) => {
+  const { session } = await counted(t);
+  const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, deadline: 50 }).done();
+  const { reason, ids } = await inTime('the end of a reply whose next token is far away', run);
+  assert.equal(reason, 'deadline');
+  assert.ok(ids.length <= 1);
+});
+
 test('a slow pace computes with one thread, and the same bits', async (t) => {
   const engine = await createWorkerEngine({ threads: 2 });
   t.after(() => engine.close());

@@ -47,6 +47,15 @@ test('a pause is no slowness: the rate behind it is that of what comes then', (t
   assert.equal(secondsLeft, 23);
 });
 
+test('what was loaded never becomes less, nor more than there is', (t) => {
+  const { after } = load(t, 0);
+  const loaded = [5, 3, 4.5, 6.000_000_5, 120, 90].map((mb) => after(1000, 'download', mb * MB).loaded);
+  assert.deepEqual(
+    loaded,
+    [5, 5, 5, 6, 100, 100].map((mb) => mb * MB),
+  );
+});
+
 test('tries are told as they happen, and are over with the next byte', (t) => {
   const { meter, after } = load(t, 0);
   after(0, 'download', 0);

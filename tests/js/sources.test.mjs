@@ -1,6 +1,7 @@
 // One contract over every source, then what is special about each. Real files, real HTTP.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -11,6 +12,7 @@ import { companionOf } from '../../js/format/bq4/companion.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/storage/sources/index.js';
 import { readRange } from '../../js/storage/sources/read.js';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
 
 const bytes = Uint8Array.from({ length: 2_500_000 }, (_, i) => (i * 2654435761) >>> 24);
 const folder = mkdtempSync(join(tmpdir(), 'bq4-sources-'));
@@ -151,6 +153,55 @@ test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async
   await assert.rejects(readRange(gone, 0, 1), { code: 'NETWORK' });
 });
 
+test('http: a range with more bytes than were asked for, which no header tells, is not believed', async (t) => {
+  /** @type {(string | undefined)[]} */
+  const asked = [];
+  const server = createServer(({ headers: { range } }, response) => {
+    asked.push(range);
+    const [, from, to] = /bytes=(\d+)-(\d+)/.exec(range ?? '')?.map(Number) ?? [];
+    response.writeHead(range ? 206 : 200);
+    response.end(range ? bytes.subarray(from, to + 1 + 7) : bytes);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  t.after(() => server.close());
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  const file = await openSource(fromUrl(`http://127.0.0.1:${port}/`, { retries: 2, retryDelay: 1 }));
+  assert.deepEqual(await readRange(file, 0, 1000), bytes.slice(0, 1000));
+  assert.deepEqual(asked, ['bytes=0-999', undefined], 'then the whole file is asked for');
+  await file.close();
+});
+
+test('http: a range is asked for once, and again as often as `retries` say', async (t) => {
+  const server = await faultServer(bytes, { status: 503 });
+  t.after(server.close);
+  for (const retries of [0, 1, 3]) {
+    server.forget();
+    const file = await openSource(fromUrl(server.url, { retries, retryDelay: 1 }));
+    await assert.rejects(readRange(file, 0, 100), { code: 'HTTP_STATUS' });
+    assert.equal(server.requests.length, 1 + retries);
+    await file.close();
+  }
+});
+
+test('http: a mirror whose file begins alike and ends sooner is another file', async (t) => {
+  const files = { '/model.bq4': bytes, '/short.bq4': bytes.subarray(0, 1000), '/same.bq4': bytes };
+  const server = await faultServer(files, { path: '/model.bq4', nth: [1, 2, 3], status: 500 });
+  t.after(server.close);
+  const mirrors = ['/short.bq4', '/same.bq4'].map((path) => server.at(path));
+  const options = { retries: 0, retryDelay: 1 };
+  const file = await openSource(fromUrl(server.at('/model.bq4'), { ...options, mirrors: mirrors.slice(0, 1) }));
+  const head = await readRange(file, 0, 2000);
+  file.expect?.(head, bytes.length);
+  await assert.rejects(readRange(file, 2000, 3000), { code: 'HTTP_STATUS' });
+  await file.close();
+  server.faults = [{ path: '/model.bq4', nth: 1, status: 500 }];
+  const other = await openSource(fromUrl(server.at('/model.bq4'), { ...options, mirrors }));
+  other.expect?.(await readRange(other, 0, 2000), bytes.length);
+  assert.deepEqual(await readRange(other, 2000, 3000), bytes.slice(2000, 3000));
+  assert.equal(other.name, mirrors[1]);
+  await other.close();
+});
+
 test('http: a file that changes its length between ranges is CHANGED', async () => {
   const files = { '/model.bq4': bytes };
   const server = await faultServer(files);
@@ -167,8 +218,10 @@ test('http: a server that stalls is left by an abort', async () => {
     const controller = new AbortController();
     const file = await openSource(fromUrl(server.url));
     const reading = readRange(file, 0, Infinity, controller.signal);
-    setTimeout(() => controller.abort(), 20);
-    await assert.rejects(reading, { name: 'AbortError' });
+    const ended = assert.rejects(reading, { name: 'AbortError' });
+    await until('the bytes before the stall', () => server.requests[0]?.sent === 1000);
+    controller.abort();
+    await ended;
     await file.close();
     await server.close();
   }

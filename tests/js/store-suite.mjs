@@ -2,6 +2,7 @@
 // tests/browser/store.test.mjs.
 import { openStore } from '../../js/storage/cache/index.js';
 import { PREFIX } from '../../js/storage/cache/layout.js';
+import { until } from '../waiting.mjs';
 
 /** @import { Store } from '../../js/storage/cache/index.js' */
 
@@ -194,7 +195,7 @@ export const cases = {
     equal([await entry.waitFor(0), entry.complete], [true, true], 'it is what was written');
     await entry.drop(0);
     equal([await entry.waitFor(0), entry.role], [false, 'writer'], 'but not what it should be');
-    while (follower.has(0)) await later(); // it is told
+    await until('word of the damage', () => !follower.has(0));
     await store.close();
     await other.close();
   },
@@ -285,7 +286,7 @@ export const cases = {
     equal([await second.waitFor(0), await second.waitFor(1), second.role], [true, false, 'reader'], 'stalled');
     equal(await second.write(1, file.data[1]), false, 'but still the writer');
     await first.write(1, file.data[1]);
-    while (!second.has(1)) await later();
+    await until('the chunk that the first has written', () => second.has(1));
     equal([await second.waitFor(1), await second.waitFor(2)], [true, false], 'goes on, stalls again');
     await here.close();
     await there.close();

@@ -20,5 +20,5 @@ test(
 test('each operation on large values, again and again, is refused', () => {
   const values = largeValues();
   for (const operation of COSTLY)
-    assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
+    assert.match(repeated(operation, values) ?? 'no error', /^the chat template failed: /, operation);
 });

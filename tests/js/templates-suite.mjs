@@ -581,7 +581,7 @@ export function largeValues() {
   };
 }
 
-/** What a template says that does so without end: its error's message; null: it came to an end. @param {string} operation @param {Record<string, any>} values */
+/** The error message of a template that repeats an operation very often; null: there was no error. @param {string} operation @param {Record<string, any>} values */
 export function repeated(operation, values) {
   const turns = '{% for i in range(100000) %}{% for j in range(100) %}';
   try {

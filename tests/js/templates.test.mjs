@@ -55,7 +55,29 @@ test('templates of others give what jinja2 gives', { skip: existsSync(FOLDER) ? 
   assert.ok(Object.keys(expected.shared).length > 50);
 });
 
-test('a template without end, or without measure, is refused by count', () => {
+test('an unknown filter or test is refused by the parser, except directly within an if, where only its use is an error', () => {
+  const conditional = ['{{ x|nope }}', '{% set y = x is nope %}', '{% for a in b|nope %}{% endfor %}'];
+  const scoped = [
+    '{% for a in b %}{{ a|nope }}{% endfor %}',
+    '{% for a in b if a is nope %}{% endfor %}',
+    '{% macro m(a=1|nope) %}{% endmacro %}',
+    '{% set y|nope %}{% endset %}',
+    '{% filter nope %}{% endfilter %}',
+    '{% with y = 1 %}{{ y|nope }}{% endwith %}',
+    '{% call m() %}{{ x|nope }}{% endcall %}',
+  ];
+  const unknown = { code: 'TEMPLATE', message: /line 2: unknown (filter|test) "nope"/ };
+  for (const part of [...conditional, ...scoped]) assert.throws(() => compile(`\n${part}`), unknown, part);
+  for (const part of scoped) assert.throws(() => compile(`{% if x %}\n${part}{% endif %}`), unknown, part);
+  for (const part of conditional) {
+    const render = compile(`{% if x %}\n${part}{% endif %}`);
+    assert.equal(render({ x: '' }), '', part);
+    assert.throws(() => render({ x: 'x' }), { code: 'TEMPLATE', message: /: unknown (filter|test) "nope"/ }, part);
+  }
+  assert.equal(compile('{{ x|nope if x }}')({ x: '' }), '');
+});
+
+test('a template that doesn’t end, or takes too much work, is refused by a count of steps', () => {
   const endless = [
     '{% for a in range(100000) %}{% for b in range(100000) %}{{ b }}{% endfor %}{% endfor %}',
     '{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}',
@@ -81,29 +103,29 @@ test('a template without end, or without measure, is refused by count', () => {
   for (const source of endless) assert.equal(rendered(source, { x: 1 }), null, source.slice(0, 100));
 });
 
-test('what an operation costs is counted: on large values, again and again, it is refused', () => {
+test('the cost of an operation is counted: on large values, repeated, it is refused', () => {
   const values = largeValues();
   for (const operation of COSTLY.filter((_, i) => i % 6 === 0))
-    assert.match(repeated(operation, values) ?? 'it came to an end', /^the chat template failed: /, operation);
+    assert.match(repeated(operation, values) ?? 'no error', /^the chat template failed: /, operation);
 });
 
-test("what a caller wrote is marked as such, whatever a template does with it; the template's own text is not", () => {
+test("text of a caller stays marked, whatever a template does with it; the template's own text is not marked", () => {
   const given = {
     t: '<|a|>',
     list: ['<|a|>', 'b'],
     dict: { '<|a|>': '<|b|>' },
     message: { role: 'user', content: ' <|a|> ' },
   };
-  /** With what is a caller's in brackets. @param {string} source */
+  /** The rendering, with the parts of the caller in brackets. @param {string} source */
   const shown = (source) => {
-    const made = prepare(source)({ own: '<|own|>' }, given, NOW);
-    if (typeof made === 'string') return made;
+    const rendering = prepare(source)({ own: '<|own|>' }, given, NOW);
+    if (typeof rendering === 'string') return rendering;
     let [text, at] = ['', 0];
-    for (let i = 0; i < made.given.length; i += 2) {
-      text += `${made.value.slice(at, made.given[i])}«${made.value.slice(made.given[i], made.given[i + 1])}»`;
-      at = made.given[i + 1];
+    for (let i = 0; i < rendering.callerRanges.length; i += 2) {
+      text += `${rendering.value.slice(at, rendering.callerRanges[i])}«${rendering.value.slice(rendering.callerRanges[i], rendering.callerRanges[i + 1])}»`;
+      at = rendering.callerRanges[i + 1];
     }
-    return text + made.value.slice(at);
+    return text + rendering.value.slice(at);
   };
   for (const [source, wanted] of Object.entries({
     '<|x|>{{ t }}<|y|>': '<|x|>«<|a|>»<|y|>',
@@ -127,28 +149,28 @@ test("what a caller wrote is marked as such, whatever a template does with it; t
     assert.equal(shown(source), wanted, source);
 });
 
-test('what a template refuses, or misses, is said', () => {
-  const said = (/** @type {string} */ source, /** @type {RegExp} */ text) =>
+test('errors of templates name their cause', () => {
+  const refuses = (/** @type {string} */ source, /** @type {RegExp} */ text) =>
     assert.throws(() => compile(source)({}), text);
-  said("{{ raise_exception('Only user and assistant') }}", /Only user and assistant/);
-  said('{{ functions + 1 }}', /'functions' is undefined/);
-  said('{{ {}.a.b }}', /attribute a.*is undefined/);
-  said('{{ 1 | frobnicate }}', /"frobnicate"/);
-  said('{% include "/etc/passwd" %}', /can not be parsed/);
-  said("{{ ''.__class__.__mro__ }}", /undefined/);
-  said('{{ [].constructor.constructor("return 1")() }}', /undefined/);
-  said(
+  refuses("{{ raise_exception('Only user and assistant') }}", /Only user and assistant/);
+  refuses('{{ functions + 1 }}', /'functions' is undefined/);
+  refuses('{{ {}.a.b }}', /attribute a.*is undefined/);
+  refuses('{{ 1 | frobnicate }}', /line 1: unknown filter "frobnicate"/);
+  refuses('{% include "/etc/passwd" %}', /can't be parsed/);
+  refuses("{{ ''.__class__.__mro__ }}", /undefined/);
+  refuses('{{ [].constructor.constructor("return 1")() }}', /undefined/);
+  refuses(
     '{{ range.constructor }}{{ range.constructor("x")() }}',
-    /the member "constructor" of a function is not supported/,
+    /members of functions are not supported: "constructor"/,
   );
-  said('a\n{{ b', /line 2: expected the end of the tag, found the template's end/);
-  said('{% for a in b %}', /expected {% endfor %} or {% else %}, found the template's end/);
-  said("{% extends 'a' %}", /{% extends %} is not supported/);
-  said('{{ 9007199254740993 }}', /beyond 2\^53/);
-  said("{{ 'a'.encode() }}", /str.encode is not supported/);
-  said('{{ [1] | random }}', /"random"/);
-  said('{{ 5 .real == 5 }}', /int.real is not supported/);
-  said('{{ self }}', /a function is no text/);
+  refuses('a\n{{ b', /line 2: expected the end of the tag, found the end of the template/);
+  refuses('{% for a in b %}', /expected {% endfor %} or {% else %}, found the end of the template/);
+  refuses("{% extends 'a' %}", /{% extends %} is not supported/);
+  refuses('{{ 9007199254740993 }}', /beyond 2\^53/);
+  refuses("{{ 'a'.encode() }}", /str.encode is not supported/);
+  refuses('{{ [1] | random }}', /the filter "random" is not supported/);
+  refuses('{{ 5 .real == 5 }}', /int.real is not supported/);
+  refuses('{{ self }}', /can't print a value of type function/);
 });
 
 /** Of templates of others that are known: their BOS and what ends a turn. */

@@ -183,16 +183,16 @@ const HOSTILE = {
   '__builtin__ getattr': [text('c__builtin__\ngetattr\n.'), /__builtin__\.getattr/],
   'a name of Object.prototype': [text('cconstructor\nconstructor\n.'), /constructor\.constructor/],
   __proto__: [text('c__proto__\n__proto__\n.'), /__proto__/],
-  INST: [text("(S'id'\nios\nsystem\n."), /instruction 0x69/],
-  OBJ: [text('(ccollections\nOrderedDict\no.'), /instruction 0x6f/],
-  'an extension code': [text('\x80\x02\x82\x01.'), /instruction 0x82/],
+  INST: [text("(S'id'\nios\nsystem\n."), /opcode 0x69/],
+  OBJ: [text('(ccollections\nOrderedDict\no.'), /opcode 0x6f/],
+  'an extension code': [text('\x80\x02\x82\x01.'), /opcode 0x82/],
   'a call of what is no function': [text('\x80\x02K\x01)R.'), /not a function/],
   'a call of a storage class': [text('\x80\x02ctorch\nFloatStorage\n)R.'), /a call of torch\.FloatStorage/],
   'a state for a function': [text('\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}b.'), /the state of torch/],
-  'a text of 4 GB': [text('\x80\x02X\xff\xff\xff\xff.'), /announced/],
+  'a text of 4 GB': [text('\x80\x02X\xff\xff\xff\xff.'), /declares \d+ bytes but only \d+ remain/],
   'bytes of 2^63': [
     Buffer.concat([text('\x80\x04\x8e'), Buffer.from([0, 0, 0, 0, 0, 0, 0, 0x80]), text('.')]),
-    /announced/,
+    /declares \d+ bytes but only \d+ remain/,
   ],
   'an integer of 4 GB': [text('\x80\x02\x8b\xff\xff\xff\x7f.'), /integer/],
   'a memo that was never set': [text('\x80\x02j\xff\xff\xff\xff.'), /memo/],
@@ -220,13 +220,13 @@ const HOSTILE = {
     ]),
     /200000 entries/,
   ],
-  'a module that is tuples of tuples, each used twice': [text(`\x80\x04${DOUBLED}U\x01b\x93.`), /a name is not a text/],
-  'a name that is tuples of tuples, each used twice': [text(`\x80\x04U\x01b${DOUBLED}\x93.`), /a name is not a text/],
+  'a module that is tuples of tuples, each used twice': [text(`\x80\x04${DOUBLED}U\x01b\x93.`), /a global name is not a string/],
+  'a name that is tuples of tuples, each used twice': [text(`\x80\x04U\x01b${DOUBLED}\x93.`), /a global name is not a string/],
   'an OrderedDict of what is not pairs': [text('\x80\x02ccollections\nOrderedDict\n]K\x01a\x85R.'), /not a pair/],
   'an OrderedDict of numbers in tuples': [text('\x80\x02ccollections\nOrderedDict\nK\x01\x85\x85R.'), /not a pair/],
   'one list made an OrderedDict 10,000 times': [
     text(`\x80\x02${pairs(9000)}q\x00ccollections\nOrderedDict\nq\x01${'h\x01h\x00\x85R'.repeat(10000)}.`),
-    /steps to read/,
+    /reading it takes more than 4000000 steps/,
   ],
   'one dict of 9,000 entries in 9,000 places': [
     text(`\x80\x02}(${entries(9000)}uq\x00}(${entries(9000).replaceAll('N', 'h\x00')}u.`),
@@ -242,17 +242,17 @@ const HOSTILE = {
   ],
   'more bytes than a checkpoint has': [
     Buffer.concat([text('\x80\x04('), text('C\x00'.repeat(300_000)), text('l.')]),
-    /steps to read/,
+    /reading it takes more than 4000000 steps/,
   ],
   'more instructions than a checkpoint has': [
     Buffer.concat([text('\x80\x02'), Buffer.alloc(3_000_000, '}'), text('.')]),
-    /steps to read/,
+    /reading it takes more than 4000000 steps/,
   ],
-  'no end': [text('\x80\x02}'), /announced/],
+  'no end': [text('\x80\x02}'), /declares \d+ bytes but only \d+ remain/],
   'an empty stack': [text('\x80\x020.'), /stack is empty/],
-  'a storage out of nothing': [text('\x80\x02K\x01Q.'), /storage/],
+  'a storage out of nothing': [text('\x80\x02K\x01Q.'), /persistent reference/],
   'protocol 9': [text('\x80\x09.'), /protocol 9/],
-  'a number that is none': [text('I12;import os\n.'), /number/],
+  'an integer that is not one': [text('I12;import os\n.'), /expected an integer, found "12;import os"/],
 };
 
 for (const [what, [pickle, message]] of Object.entries(HOSTILE)) {
@@ -287,12 +287,12 @@ test('archives that lie: compressed, doubled, too long, too many, without a pick
         b.writeUInt32LE(0xfffffff0, first + 24);
       }),
       'FORMAT',
-      /would have/,
+      /declares \d+ bytes/,
     ],
-    [change((b) => b.writeUInt32LE(0xfffffff0, first + 42)), 'FORMAT', /would have/],
+    [change((b) => b.writeUInt32LE(0xfffffff0, first + 42)), 'FORMAT', /declares \d+ bytes/],
     [change((b) => b.writeUInt16LE(65535, at + 10)), 'FORMAT', /65535 entries/],
     [change((b) => b.writeUInt32LE(0x7fffffff, at + 16)), 'FORMAT', /directory/],
-    [change((b) => b.fill(0, at, at + 4)), 'FORMAT', /no directory/],
+    [change((b) => b.fill(0, at, at + 4)), 'FORMAT', /no central directory/],
     [
       new Uint8Array(
         archive([

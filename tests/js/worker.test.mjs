@@ -8,9 +8,9 @@ import { createEngine } from '../../js/engine.js';
 import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
+import { inTime, until } from '../waiting.mjs';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
-import { soon, until as reached } from './soon.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
 /** Layers, and what comes before and behind them. */
@@ -25,7 +25,7 @@ test('abort in the prompt: at most one more slice', async (t) => {
     gate.closeAfter(20 + round);
     const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
     const ended = assert.rejects(run.done(), { name: 'AbortError' });
-    await reached(gate.reached, 'the slices before the abort');
+    await until('the slices before the abort', gate.reached);
     controller.abort();
     const before = read();
     assert.equal(before.slices - start, 20 + round);
@@ -50,7 +50,7 @@ test('abort between tokens: at most one more token and one more slice', async (t
       async () => {
         for await (const part of run) {
           if (part.id < 0 || ++n !== 3 + round) continue;
-          await reached(gate.reached, 'the slices before the abort');
+          await until('the slices before the abort', gate.reached);
           controller.abort();
           before = read();
           gate.open();
@@ -73,7 +73,7 @@ test('abort without shared memory: by message, within the prompt', async (t) => 
   const controller = new AbortController();
   gate.closeAfter(20);
   const ended = assert.rejects(session.generate(prompt, { signal: controller.signal }).done(), { name: 'AbortError' });
-  await reached(gate.reached, 'the slices before the abort');
+  await until('the slices before the abort', gate.reached);
   controller.abort();
   gate.open();
   await ended;
@@ -140,9 +140,9 @@ for (const fail of ['loop', 'close', 'terminate']) {
     if (fail === 'loop') {
       for (const controller of controllers) controller.abort();
       for (const call of calls.splice(1))
-        await assert.rejects(soon(call, 'the end of a call that was aborted'), { name: 'AbortError' });
+        await assert.rejects(inTime('the end of a call that was aborted', call), { name: 'AbortError' });
     }
-    await soon(died, 'the event "died"');
+    await inTime('the event "died"', died);
     for (const call of calls) await assert.rejects(call, { code: 'NO_WORKER' });
     await assert.rejects(
       async () => {
@@ -176,7 +176,7 @@ test('an abort ends the wait for a worker that is silent', async () => {
   const controller = new AbortController();
   const ended = assert.rejects(createWorkerEngine({ worker, signal: controller.signal }), { message: 'enough' });
   controller.abort(new Error('enough'));
-  await soon(ended, 'the end of createWorkerEngine');
+  await inTime('the end of createWorkerEngine', ended);
 });
 
 test('a call that cannot be posted leaves nothing that fails later', async () => {
@@ -231,13 +231,13 @@ test('closing a model, or a port, leaves nothing of what was below it', async (t
   const model = await far.load(fromBytes(bytes), { sessions: 3 });
   const sessions = [await model.createSession(), await model.createSession()];
   await model.close();
-  await reached(gone, 'the sessions of a closed model to be collected');
+  await until('the sessions of a closed model to be collected', gone);
   await assert.rejects(sessions[0].stats(), { code: 'CLOSED' });
 
   const second = await far.load(fromBytes(bytes));
   await second.createSession();
   await far.close();
-  await reached(gone, 'what a closed port had made to be collected');
+  await until('what a closed port had made to be collected', gone);
   await assert.rejects(second.tokenize('x'), { code: 'CLOSED' });
   await (await engine.load(fromBytes(bytes))).close(); // the engine itself goes on
 });
@@ -250,7 +250,7 @@ test('a port serves another thread; an engine over it owns only what it made', a
   const port = await engine.openPort();
   const answer = new Promise((resolve) => other.once('message', resolve));
   other.postMessage(port, [/** @type {any} */ (port)]);
-  const theirs = await soon(answer, 'the reply that the other thread got');
+  const theirs = await inTime('the reply that the other thread got', answer);
   const own = await mine.chat.completions.create({
     messages: [{ role: 'user', content: 'Hello' }],
     temperature: 0,

@@ -411,12 +411,13 @@ CONF_KEYS = {
     56: ("expert_ffn", U32, False, 0, 1 << 20),
     57: ("shared_ffn", U32, False, 0, 1 << 20),
     58: ("experts_sum", U32, False, 0, 1),
+    59: ("conv_size", U32, False, 0, 16),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
-CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 59)))
+CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 42), *range(50, 60)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -448,9 +449,10 @@ def complete_config(c):
         c["expert_ffn"] = c["expert_ffn"] or c["ffn"]
     else:
         need(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
+    need(c["conv_size"] != 1 and not (c["conv_size"] and (c["block"] or c["bidirectional"])), "CONF: conv_size")
     need(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
     for name, means in (("global_layers", c["window"] and not c["global_every"]),
-                        ("unrotated_layers", c["position"] == 0 and not c["unrotated_every"]), ("dense_layers", c["experts"])):
+                        ("unrotated_layers", c["position"] == 0 and not c["unrotated_every"]), ("dense_layers", c["experts"]), ("conv_layers", c["conv_size"])):
         c[name] = sorted(c.get(name, []))
         need(not c[name] or means, f"CONF: {name} without meaning")
         need(not c[name] or c[name][-1] < c["layers"], f"CONF: {name} past the last layer")
@@ -523,13 +525,18 @@ def expected_tensors(c):
     for i in range(c["layers"]):
         if before:
             norm(f"h.{i}.ln1")
-        linear(f"h.{i}.attn.q", q, hidden)
-        linear(f"h.{i}.attn.k", kv, hidden)
-        linear(f"h.{i}.attn.v", kv, hidden)
-        if c["qk_norm"]:
-            norm(f"h.{i}.attn.q_norm", c["head_dim"] if c["qk_norm"] == 1 else q)
-            norm(f"h.{i}.attn.k_norm", c["head_dim"] if c["qk_norm"] == 1 else kv)
-        linear(f"h.{i}.attn.o", hidden, q)
+        if i in c["conv_layers"]:
+            linear(f"h.{i}.conv.in", 3 * hidden, hidden)
+            out[f"h.{i}.conv.taps.weight"] = ((hidden * c["conv_size"],), True)
+            linear(f"h.{i}.conv.out", hidden, hidden)
+        else:
+            linear(f"h.{i}.attn.q", q, hidden)
+            linear(f"h.{i}.attn.k", kv, hidden)
+            linear(f"h.{i}.attn.v", kv, hidden)
+            if c["qk_norm"]:
+                norm(f"h.{i}.attn.q_norm", c["head_dim"] if c["qk_norm"] == 1 else q)
+                norm(f"h.{i}.attn.k_norm", c["head_dim"] if c["qk_norm"] == 1 else kv)
+            linear(f"h.{i}.attn.o", hidden, q)
         if after:
             norm(f"h.{i}.ln1_post")
         if before and c["block"] != 2:

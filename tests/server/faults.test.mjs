@@ -5,8 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { until } from '../waiting.mjs';
+import { barrier, until } from '../waiting.mjs';
 import { faultServer } from './faults.mjs';
 
 const SIZE = 300_000;
@@ -31,6 +30,10 @@ const get = (range, { path = PATH, url = server.at(path), ...init } = {}) =>
   fetch(url, { ...init, headers: range ? { range: `bytes=${range}` } : {} });
 /** @param {Response} response */
 const body = async (response) => new Uint8Array(await response.arrayBuffer());
+/** Whatever the server sends at once has come behind these. */
+async function roundTrips() {
+  for (let trip = 0; trip < 3; trip++) await (await get(undefined, { method: 'HEAD' })).arrayBuffer();
+}
 /** @param {Uint8Array} a @param {Uint8Array} b */
 const same = (a, b) => assert.ok(Buffer.from(a).equals(b), `${a.length} bytes, not the same as ${b.length}`);
 
@@ -93,7 +96,7 @@ test('the log: every request, what it asked for, and what it was sent', async ()
   assert.equal(server.asked(PATH).length, 1);
   assert.equal(server.sent, SIZE + 10);
   assert.equal(server.requests[0].headers.range, 'bytes=10-19');
-  for (let i = 0; i < 50 && server.requests.some((r) => r.end === 'open'); i++) await sleep(2);
+  await until('the end of all answers', () => server.requests.every((r) => r.end !== 'open'));
   assert.deepEqual(
     server.requests.map((r) => r.end),
     ['done', 'done', 'done'],
@@ -106,7 +109,7 @@ test('a client that goes away is noted', async () => {
   const response = await get(undefined, { signal: controller.signal });
   controller.abort();
   await assert.rejects(body(response));
-  for (let i = 0; i < 50 && server.requests[0].end === 'open'; i++) await sleep(2);
+  await until('the end of the answer', () => server.requests[0].end !== 'open');
   assert.deepEqual([server.requests[0].end, server.requests[0].sent], ['left', 1000]);
 });
 
@@ -167,22 +170,23 @@ test('stall: the bytes before it come, and then nothing', async () => {
   const reader = /** @type {ReadableStream<Uint8Array>} */ ((await get()).body).getReader();
   let n = 0;
   while (n < 5000) n += (await reader.read()).value?.length ?? 0;
-  const more = await Promise.race([reader.read(), sleep(60).then(() => 'nothing')]);
+  const more = await Promise.race([reader.read(), roundTrips().then(() => 'nothing')]);
   assert.deepEqual([n, more], [5000, 'nothing']);
   await reader.cancel();
 });
 
 test('stall until: the rest comes after all', async () => {
   for (const fault of [{ stall: 5000 }, { stall: { after: 2000 } }]) {
-    let release = () => {};
-    const until = new Promise((resolve) => (release = () => resolve(undefined)));
-    server.faults = [{ ...fault, until }];
+    const rest = barrier();
+    server.faults = [{ ...fault, until: rest.promise }];
     const response = await get('3000-9999');
-    await sleep(30);
-    assert.equal(server.requests.at(-1)?.sent, 2000);
-    release();
+    const stalled = server.requests.at(-1);
+    await until('the bytes before the stall', () => stalled?.sent === 2000);
+    await roundTrips();
+    assert.equal(stalled?.sent, 2000);
+    rest.release();
     same(await body(response), bytes.subarray(3000, 10_000));
-    assert.equal(server.requests.at(-1)?.end, 'done');
+    await until('the end of the answer', () => stalled?.end === 'done');
   }
 });
 

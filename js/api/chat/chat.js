@@ -107,7 +107,7 @@ export class Chat {
    * @param {boolean} again  answers the last message once more
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
-   * @param {import('../../shared/pause-gate.js').Hold} hold
+   * @param {import('../../shared/pause-gate.js').PauseGate} hold
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#answer(said, again, options, end, hold) {
@@ -123,7 +123,7 @@ export class Chat {
       if (!this.#messages.length)
         throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
       const asked = { ...this.#prompts, ...options, signal: life.signal };
-      const run = hold.through(this.#model.reply(this.#messages, asked));
+      const run = hold.attachSource(this.#model.reply(this.#messages, asked));
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;

@@ -19,7 +19,7 @@ import {
   whole,
   wrong,
 } from '../../shared/options.js';
-import { isNestedTooDeeply, MOST_NESTED } from '../../shared/nesting.js';
+import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 
 /** @import { GenerateOptions, Model } from '../../shared/types.js' */
 /** @import { Options } from '../../shared/options.js' */
@@ -131,7 +131,7 @@ const UNSUPPORTED = [
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
   const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
-  if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MOST_NESTED} levels are read`);
+  if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MAX_NESTING} levels are read`);
   const given = withoutNulls(/** @type {object} */ (body));
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');

@@ -5,7 +5,7 @@
  *
  * Loaded for large models, where memory can't be shared.
  */
-import { gate, unlessAborted } from '../../shared/async.js';
+import { deferred, unlessAborted } from '../../shared/async.js';
 import { within } from '../../shared/timeouts.js';
 import { rateOf } from '../speed-estimate.js';
 import { structs } from '../../wasm/abi.js';
@@ -203,7 +203,7 @@ export class Spread {
       { work },
       sent.map(({ buffer }) => /** @type {ArrayBuffer} */ (buffer)),
     );
-    const { promise, resolve } = gate();
+    const { promise, resolve } = deferred();
     const settle = (/** @type {Float32Array | null} */ rows) => {
       this.#asked.delete(resolve);
       resolve(rows);

@@ -9,7 +9,7 @@ import { Prompts } from '../prompt/chat-prompt.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { Hold } from '../../shared/pause-gate.js' */
+/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../../shared/types.js' */
 
 /** Says from another thread that it is over. @typedef {() => boolean} Aborted */
@@ -138,7 +138,7 @@ export class Replies {
 
   /**
    * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end @param {Hold} hold
+   * @param {(result: Result) => void} end @param {PauseGate} hold
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#text({ args: [checked], options, ...hears }, aborted, end, hold) {
@@ -154,7 +154,7 @@ export class Replies {
 
   /**
    * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end @param {Hold} hold
+   * @param {(result: Result) => void} end @param {PauseGate} hold
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(
@@ -204,7 +204,7 @@ export class Replies {
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold @param {import('./reply-parts.js').Turn | null} [turn] */
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {PauseGate} hold @param {import('./reply-parts.js').Turn | null} [turn] */
   async #run(tokens, options, aborted, hold, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
     const session = await this.take(tokens, adapter, options.signal);
@@ -218,7 +218,7 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.through(session.generate(tokens, options, aborted, turn)), close, session };
+    return { parts: hold.attachSource(session.generate(tokens, options, aborted, turn)), close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */

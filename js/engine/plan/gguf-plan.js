@@ -3,10 +3,10 @@
  * it: repacked (gguf/layout.js), the manifest before it, so that a later visit needs no header.
  */
 import { encodeDirectory, encodeSections, section } from '../../format/bq4/frame.js';
-import { endOf, inOrder, place } from '../../format/gguf/layout.js';
+import { endOfTensors, executionOrder, placeTensors } from '../../format/gguf/layout.js';
 import { openGguf } from '../../format/gguf/open.js';
 import { RepackedSource } from '../../format/gguf/repacked.js';
-import { toldType, translated } from '../../format/gguf/types.js';
+import { conversionOf, engineTypeId } from '../../format/gguf/types.js';
 import { TYPES } from '../../format/bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
 import { STRIDE } from '../../storage/sources/split.js';
@@ -16,7 +16,7 @@ import { encodeManifest, manifestSections } from '../../format/bq4/manifest.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
-/** @import { Kept } from '../../format/gguf/layout.js' */
+/** @import { StoredTensor } from '../../format/gguf/layout.js' */
 
 /** The section of ours that a kept manifest begins with: where its tensors come from. */
 const TAG = 'gguf';
@@ -39,7 +39,7 @@ function readBefore({ name, tag, size }, known) {
  * @typedef {object} Facts
  * @property {number} bytes    of the file
  * @property {string} tag      how its server calls this version; '' where it doesn't say
- * @property {Kept[]} tensors
+ * @property {StoredTensor[]} tensors
  * @property {string} integrity  the hash that it has, as far as it is whole; '': nobody asked
  */
 
@@ -93,14 +93,14 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
     throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', {
       hint: 'leave it out, or merge the parts',
     });
-  if (!repack && !description.tensors.some(({ type }) => translated(type)))
+  if (!repack && !description.tensors.some(({ type }) => conversionOf(type)))
     return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);
   const bytes = lengthOf(file, description.tensors);
   const facts = {
     bytes,
     tag: file.tag ?? '',
-    tensors: inOrder(description.tensors, runType, integrity !== '' || !!file.single),
+    tensors: executionOrder(description.tensors, runType, integrity !== '' || !!file.single),
     integrity,
   };
   const first = head.slice(0, HEAD);
@@ -127,7 +127,7 @@ function checkReadable(file, tensors, runType) {
     throw new BqError('SHAPE', `${file.name} has no tensors`, {
       hint: 'it is a part of a model: all parts are needed',
     });
-  const not = tensors.find(({ type }) => !TYPES[runType(toldType(type.id))]);
+  const not = tensors.find(({ type }) => !TYPES[runType(engineTypeId(type.id))]);
   if (not)
     throw new BqError('UNSUPPORTED', `tensor "${not.name}" is stored as ${not.type.name}`, {
       hint: 'this version of the engine does not read it',
@@ -137,18 +137,18 @@ function checkReadable(file, tensors, runType) {
 /** The manifest of the repacked file, which lies behind it. @param {import('../../format/bq4/manifest.js').Description} description @param {Facts} facts @param {Uint8Array} head */
 function encodeKept(description, facts, head) {
   const json = new TextEncoder().encode(JSON.stringify({ ...facts, head: btoa(String.fromCharCode(...head)) }));
-  const all = [...section(TAG, json), ...manifestSections({ ...description, tensors: place(facts.tensors, 0) })];
+  const all = [...section(TAG, json), ...manifestSections({ ...description, tensors: placeTensors(facts.tensors, 0) })];
   const bytes = Math.ceil(json.length / 8) * 8 + (-encodeSections(all).length & 63);
   all[0].payload = new Uint8Array(bytes).fill(0x20);
   all[0].payload.set(json);
   const from = encodeSections(all).length;
   const directory = all.find(({ tag }) => tag === 'TENS');
-  if (directory) directory.payload = encodeDirectory(place(facts.tensors, from));
+  if (directory) directory.payload = encodeDirectory(placeTensors(facts.tensors, from));
   return encodeSections(all);
 }
 
 /** @param {Facts} facts @param {Uint8Array} manifest */
-const totalOf = ({ tensors }, manifest) => endOf(place(tensors, manifest.length));
+const totalOf = ({ tensors }, manifest) => endOfTensors(placeTensors(tensors, manifest.length));
 
 /** What the cache has kept. @param {Uint8Array} prefix @returns {Described} */
 export function keptGguf(prefix) {
@@ -170,5 +170,5 @@ export function openRepacked(repacked, from, file, compiled, wanted) {
   const { tensors, head, known, bytes, tag } = repacked;
   repacked.known = undefined; // as large as the header: for as long as the source is open, not the model
   file.expect?.(head, bytes, tag);
-  return RepackedSource.open(file, compiled, place(tensors, from), known, wanted && { wanted, bytes });
+  return RepackedSource.open(file, compiled, placeTensors(tensors, from), known, wanted && { expected: wanted, bytes });
 }

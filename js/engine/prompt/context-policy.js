@@ -7,7 +7,7 @@ import { originOf } from '../generation/receipt-origin.js';
 /** @import { GenerateOptions, Message, PromptOptions, Result } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { Hold } from '../../shared/pause-gate.js' */
+/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { Aborted, Replies } from '../generation/replies.js' */
 /** @import { Ends, Timeline } from '../session/token-sequence.js' */
 
@@ -75,7 +75,7 @@ const toldBy =
  * The conversation of a reply without turns that its context has no room for, or with the model's summary of them; `tell` says so in
  * the result.
  * @param {Replies} replies @param {LocalModel} model @param {Message[]} messages @param {PromptOptions} turns
- * @param {GenerateOptions & { signal?: AbortSignal }} options @param {Hold} hold @param {Aborted} [aborted]
+ * @param {GenerateOptions & { signal?: AbortSignal }} options @param {PauseGate} hold @param {Aborted} [aborted]
  */
 export async function fitted(replies, model, messages, turns, options, hold, aborted) {
   const { maxTokens = Infinity, contextPolicy } = options;

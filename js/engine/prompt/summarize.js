@@ -1,7 +1,7 @@
 /** Turns that a conversation has no room for, summed up by the model itself. Loaded when a policy asks for it. */
 import { ASKED, roomFor, withSummary } from '../../api/chat/summary-prompt.js';
 
-/** @import { Hold } from '../../shared/pause-gate.js' */
+/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { GenerateOptions, Message, PromptOptions } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { Aborted, Replies } from '../generation/replies.js' */
@@ -11,7 +11,7 @@ const KEPT = 64;
 /** By what was summed up, the last used last. @type {WeakMap<Replies, Map<string, string>>} */
 const known = new WeakMap();
 
-/** Where and how they are made. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, hold: Hold, aborted?: Aborted }} Place */
+/** Where and how they are made. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, hold: PauseGate, aborted?: Aborted }} Place */
 
 /** Tokens that a summary takes of a prompt, at most. @param {LocalModel} model */
 export const reserved = (model) => roomFor(model.info.context) + model.encode(withSummary('', '')).length;
@@ -38,7 +38,7 @@ async function made({ replies, model, turns, options, hold, aborted }, asked) {
     const { adapter, deadline, maxTokensPerSecond, signal } = options;
     const more = { adapter, deadline, maxTokensPerSecond, signal };
     const sampling = { temperature: 0, maxTokens: roomFor(model.info.context) };
-    const result = await hold.over(replies.reply(asked, { ...turns, ...sampling, ...more }, aborted)).done();
+    const result = await hold.attach(replies.reply(asked, { ...turns, ...sampling, ...more }, aborted)).done();
     text = result.text.trim();
     if (result.reason === 'deadline') return '';
   }

@@ -51,7 +51,7 @@ export class Rendered {
 
   /** @param {string | Text} text @returns {Piece[]} */
   #pieces(text) {
-    const { value, given } = text instanceof Text ? text : new Text(text);
+    const { value, callerRanges: given } = text instanceof Text ? text : new Text(text);
     /** @type {Piece[]} */
     const pieces = [];
     let at = 0;
@@ -77,7 +77,7 @@ export class Rendered {
  * @param {string | Text} text @param {() => string | Text} without  renders the same without a prompt for a reply
  */
 function generationPrompt(text, without) {
-  const { value, given } = text instanceof Text ? text : new Text(text);
+  const { value, callerRanges: given } = text instanceof Text ? text : new Text(text);
   const own = value.slice(given.at(-1) ?? 0);
   let before;
   try {

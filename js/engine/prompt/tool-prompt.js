@@ -1,6 +1,6 @@
 /** What a reply that may call tools is made from: messages as the model's template takes them, and the form of its calls. Loaded when first asked for. */
 import { BqError, onDemand } from '../../shared/errors.js';
-import { isNestedTooDeeply, MOST_NESTED } from '../../shared/nesting.js';
+import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { wrong } from '../../shared/options.js';
 import { callForm, knowsTools } from '../../text/templates/call-form.js';
 import { compile } from '../../text/templates/jinja.js';
@@ -59,7 +59,7 @@ const written = (messages, { texts, none }) =>
 /** ARGUMENT. @param {any} given  a text of JSON, or what it says @param {boolean} texts */
 function argumentsOf(given, texts) {
   const value = typeof given === 'string' ? parsed(given || '{}') : (given ?? {});
-  if (isNestedTooDeeply(value)) throw wrongArguments(`are nested deeper than ${MOST_NESTED} levels`);
+  if (isNestedTooDeeply(value)) throw wrongArguments(`are nested deeper than ${MAX_NESTING} levels`);
   if (!texts) return value;
   return typeof given === 'string' ? given || '{}' : JSON.stringify(value);
 }

@@ -186,7 +186,7 @@ export class LocalSession {
   /**
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end @param {import('../../shared/pause-gate.js').Hold} hold
+   * @param {(result: Result) => void} end @param {import('../../shared/pause-gate.js').PauseGate} hold
    * @param {import('../generation/reply-parts.js').Turn | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */

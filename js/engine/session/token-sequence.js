@@ -4,11 +4,11 @@ import { Pace } from '../../shared/async.js';
 import { DRAFTS } from '../plan/plan.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 
-/** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, hold?: Hold, due?: number }} Ends */
+/** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, hold?: PauseGate, due?: number }} Ends */
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { GenerateOptions } from '../../shared/types.js' */
-/** @import { Hold } from '../../shared/pause-gate.js' */
+/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
 /** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them

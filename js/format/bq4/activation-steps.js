@@ -1,22 +1,23 @@
-/** ACTQ (docs/FORMAT.md): steps by which an engine may round what goes into each matrix. */
+/** The ACTQ section (docs/FORMAT.md): quantization steps of the activations that enter each matrix, for engines with static steps. */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
 
 const encoder = new TextEncoder();
 
 /**
- * FORMAT: no positive numbers by names of matrices.
+ * Throws FORMAT, unless `steps` maps names of matrices to positive numbers.
  * @param {any} steps  { "h.0.attn.q": 0.0123, ... }
- * @param {ReadonlySet<string>} matrices  that the model has
+ * @param {ReadonlySet<string>} matrices  names of the model's matrices, "h.0.attn.q.weight"
  */
 export function encodeActivations(steps, matrices) {
   const rows = Object.entries(steps && typeof steps === 'object' && !Array.isArray(steps) ? steps : { '': 0 });
   for (const [name, step] of rows) {
     if (!matrices.has(`${name}.weight`))
-      throw new BqError('FORMAT', `steps of activations: the model has no matrix "${name}"`, {
-        hint: 'JSON is expected: { "h.0.attn.q": 0.0123, ... }',
+      throw new BqError('FORMAT', `activation steps: the model has no matrix "${name}"`, {
+        hint: 'expected JSON: { "h.0.attn.q": 0.0123, ... }',
       });
     if (!(typeof step === 'number' && Math.fround(step) > 0 && Number.isFinite(Math.fround(step))))
-      throw new BqError('FORMAT', `the step of activations of "${name}" is no positive number`);
+      throw new BqError('FORMAT', `activation step of "${name}": expected a positive number, found ${shown(step)}`);
   }
   const names = rows.map(([name]) => encoder.encode(name));
   const bytes = new Uint8Array(4 + names.reduce((sum, name) => sum + 6 + name.length, 0));

@@ -1,4 +1,4 @@
-/** Encoding, decoding and hashing of weights: by the C code of the engine. */
+/** Encodes, decodes and hashes weights with the engine's C code, in a WebAssembly instance of its own. */
 import { BqError } from '../../shared/errors.js';
 import { Sha256 } from '../../wasm/sha256.js';
 import { compile, Wasm } from '../../wasm/wasm.js';
@@ -8,32 +8,32 @@ import { ROWS, TILED, TYPES, weightBytes } from './weight-types.js';
 /** @import { WeightType } from './weight-types.js' */
 
 /**
- * Weights as somebody stored them.
+ * Weights in the type of their file.
  * @typedef {object} Stored
  * @property {WeightType} type
  * @property {Uint8Array} bytes  row-major
  */
 
-/** What encoding did: of |weight - what it became|. @typedef {{ sum: number, squares: number, most: number }} EncodeErrors */
+/** Rounding errors |weight - decoded| of an encoded piece: their sum, the sum of their squares, the largest (`most`, as in bqw_encode_errors). @typedef {{ sum: number, squares: number, most: number }} EncodeErrors */
 
-/** Beside the blocks of data: what the allocator keeps for itself. */
-const ROOM = 1 << 16;
+/** Heap bytes of the allocator's own records, beside the blocks of data. */
+const ALLOCATOR_BYTES = 1 << 16;
 const f32 = TYPES[0];
 
 /** @param {Float32Array} floats */
 const bytesOf = (floats) => new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
 
-/** The engine's functions for converters, on a heap of their own. */
+/** The engine's functions that converters call. */
 export class Codec {
-  /** @param {Wasm} wasm @param {string} name  of the build */
+  /** @param {Wasm} wasm @param {string} name  name of the WebAssembly build */
   constructor(wasm, name) {
     this.wasm = wasm;
     this.name = name;
   }
 
   /**
-   * Row-major weights of any type that can be read, in another type and layout. FLAT asks that the block divides rows · cols.
-   * FORMAT: a weight that is not finite or that the type can't hold (details.index).
+   * Encodes row-major weights of any readable type in another type and layout. With FLAT the block size must divide rows · cols.
+   * Throws FORMAT for a weight that is not finite or that the type can't hold (details.index).
    * @param {Stored} from
    * @param {WeightType} type
    * @param {number} layout
@@ -71,12 +71,12 @@ export class Codec {
     });
   }
 
-  /** The same of f32 weights, its bytes alone. @param {WeightType} type @param {number} layout @param {Float32Array} src @param {number} rows @param {number} cols */
+  /** Encodes f32 weights and returns the bytes alone. @param {WeightType} type @param {number} layout @param {Float32Array} src @param {number} rows @param {number} cols */
   quantize(type, layout, src, rows, cols) {
     return this.encode({ type: f32, bytes: bytesOf(src) }, type, layout, rows, cols).bytes;
   }
 
-  /** FORMAT: a scale that is not finite. @param {WeightType} type @param {number} layout @param {Uint8Array} bytes @param {number} rows @param {number} cols */
+  /** Decodes to f32. Throws FORMAT for a scale that is not finite. @param {WeightType} type @param {number} layout @param {Uint8Array} bytes @param {number} rows @param {number} cols */
   dequantize(type, layout, bytes, rows, cols) {
     const { wasm } = this;
     return wasm.scope((take) => {
@@ -107,13 +107,13 @@ export class Codec {
   }
 }
 
-/** One that hashes chunks, and a prefix of this length at once. @param {number} prefixLength @param {import('../../shared/types.js').EngineOptions} [options] */
+/** A codec for hashing: its heap holds a chunk, or a file's prefix of this length. @param {number} prefixLength @param {import('../../shared/types.js').EngineOptions} [options] */
 export const createHasher = (prefixLength, options) =>
   createCodec(Math.max(1 << 20, Math.ceil(prefixLength / 2)), options);
 
 /**
- * NO_ENGINE, NO_SIMD, NOMEM.
- * @param {number} maxBytes  largest block of floats or bytes that a call takes or gives
+ * Throws NO_ENGINE, NO_SIMD, NOMEM.
+ * @param {number} maxBytes  largest block of floats or bytes that a call takes or returns
  * @param {import('../../shared/types.js').EngineOptions} [options]
  */
 export async function createCodec(maxBytes, options) {
@@ -122,5 +122,5 @@ export async function createCodec(maxBytes, options) {
     build: 'simd128',
     wasmUrl: options?.wasmUrl ?? new URL('../../../build/wasm/bq4-convert.wasm', import.meta.url).href,
   });
-  return new Codec(await Wasm.create(compiled, 3 * maxBytes + ROOM), compiled.build);
+  return new Codec(await Wasm.create(compiled, 3 * maxBytes + ALLOCATOR_BYTES), compiled.build);
 }

@@ -1,4 +1,4 @@
-/** The tokenizer in a companion file (docs/FORMAT.md §3) and the structure of a TOKN section: both ways. */
+/** Converts a tokenizer to and from the JSON of a sidecar config (the companion of a v1 file, docs/FORMAT.md §3). */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
@@ -7,7 +7,7 @@ import { DEFAULT_SPLIT } from '../../text/tokenizers/split.js';
 
 /** @typedef {import('../../text/tokenizers/section.js').Tokenizer} Tokenizer */
 
-/** Flags by their name in JSON. @type {Record<string, number>} */
+/** Bits of the tokenizer's flags by their key in the JSON. @type {Record<string, number>} */
 const FLAGS = {
   add_bos: FLAG.addBos,
   add_eos: FLAG.addEos,
@@ -48,7 +48,7 @@ export function tokenizerToJson(t) {
 
 /** @param {unknown} parts @param {(what: string) => BqError} bad */
 function partsFromJson(parts, bad) {
-  if (!Array.isArray(parts)) throw bad('has parts that are no list');
+  if (!Array.isArray(parts)) throw bad('has "parts" that are not a list');
   return parts.map((part) => {
     const [type, bytes] = Array.isArray(part) ? part : [];
     if (typeof type !== 'number' || typeof bytes !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(bytes))
@@ -58,17 +58,17 @@ function partsFromJson(parts, bad) {
 }
 
 /**
- * What is not said is its default: EOS 0, the others none. FORMAT.
+ * Missing keys get their defaults: EOS is token 0, the other special tokens are absent. Throws FORMAT.
  * @param {Record<string, any>} json
  * @returns {Tokenizer}
  */
 export function tokenizerFromJson(json) {
   const bad = (/** @type {string} */ what) =>
-    new BqError('FORMAT', `the companion's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
-  if (!Object.hasOwn(KIND, json.kind)) throw bad(`is of kind ${shown(json.kind)}`);
-  if (!Array.isArray(json.tokens)) throw bad('has no tokens');
+    new BqError('FORMAT', `the sidecar config's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
+  if (!Object.hasOwn(KIND, json.kind)) throw bad(`has the unknown kind ${shown(json.kind)}`);
+  if (!Array.isArray(json.tokens)) throw bad('has no list "tokens"');
   for (const name of ['eog', 'merges'])
-    if (json[name] !== undefined && !Array.isArray(json[name])) throw bad(`has ${name} that are not a list`);
+    if (json[name] !== undefined && !Array.isArray(json[name])) throw bad(`has "${name}" that are not a list`);
   const eos = json.eos ?? 0;
   return {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],
@@ -83,11 +83,11 @@ export function tokenizerFromJson(json) {
     tokens: json.tokens.map((/** @type {unknown} */ token, /** @type {number} */ i) => {
       const [text, score = 0, kind = 0] = Array.isArray(token) ? token : [token];
       if (typeof text !== 'string' || typeof score !== 'number' || typeof kind !== 'number')
-        throw bad(`has a malformed token ${i}`);
+        throw bad(`has a malformed token ${i}: expected [base64, score, kind]`);
       try {
         return { bytes: fromBase64(text), score, kind };
       } catch (cause) {
-        throw new BqError('FORMAT', `token ${i} of the companion is not base64`, { cause });
+        throw new BqError('FORMAT', `token ${i} of the sidecar config is not base64`, { cause });
       }
     }),
     merges: json.merges ?? [],

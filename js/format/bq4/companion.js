@@ -1,6 +1,6 @@
 /**
- * The companion of a v1 file (docs/FORMAT.md §3): JSON that tells what the file does not. Fetched only
- * when a v1 file is met.
+ * The sidecar config of a v1 file (its companion, docs/FORMAT.md §3): a JSON file with the configuration, tokenizer and chat
+ * format, which v1 files have no room for. Loaded only for v1 files.
  */
 import { tokenizerFromJson } from './companion-json.js';
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
@@ -15,7 +15,7 @@ import { readRange } from '../../storage/sources/read.js';
 
 /** @param {string} what */
 const malformed = (what) =>
-  new BqError('FORMAT', `the companion can't be used: ${what}`, {
+  new BqError('FORMAT', `the sidecar config of the v1 file is invalid: ${what}`, {
     hint: 'see docs/FORMAT.md §3, or convert the model anew',
   });
 
@@ -28,14 +28,14 @@ const looseTensors = (tensors) =>
       !dims.every((dim) => Number.isInteger(dim) && dim > 0) ||
       values.length !== 4 * dims.reduce((product, dim) => product * dim, 1)
     )
-      throw malformed(`tensor "${name}" has ${values.length} bytes, not what its dims give`);
+      throw malformed(`tensor "${name}" has ${values.length} bytes, which its dims ${shown(dims)} don't give`);
     return { name, dims, values };
   });
 
 /**
- * What the companion's JSON says. FORMAT.
+ * Parses the JSON of a sidecar config. Throws FORMAT.
  * @param {Uint8Array} json
- * @param {string} name  of the companion, for messages
+ * @param {string} name  of the file, for messages
  * @returns {Omit<Description, 'tensors'>}
  */
 export function parseCompanion(json, name) {
@@ -43,7 +43,7 @@ export function parseCompanion(json, name) {
   try {
     c = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(json));
   } catch (cause) {
-    throw new BqError('FORMAT', `${name} is no JSON`, { cause, hint: 'see docs/FORMAT.md §3' });
+    throw new BqError('FORMAT', `${name} is not valid JSON`, { cause, hint: 'see docs/FORMAT.md §3' });
   }
   if (c?.bq4_companion !== 1 || !c.config) throw malformed(`${name} lacks "bq4_companion": 1 or "config"`);
   const { config, license, chat, template, card } = c;
@@ -51,7 +51,7 @@ export function parseCompanion(json, name) {
   if (chat && object(chat)) throw malformed(`"chat" is ${shown(chat)}, not an object`);
   for (const key of ['name', 'license', 'template', 'card'])
     if (![undefined, null].includes(c[key]) && text(c[key]))
-      throw malformed(`"${key}" is ${shown(c[key])}, not a text`);
+      throw malformed(`"${key}" is ${shown(c[key])}, not a string`);
   try {
     const tokenizer = c.tokenizer ? tokenizerFromJson(c.tokenizer) : null;
     return {
@@ -70,7 +70,7 @@ export function parseCompanion(json, name) {
 }
 
 /**
- * The companion of a v1 file: the one that was named, else NAME.json beside NAME.bq4, else none.
+ * The sidecar config of a v1 file: the one that the caller named, else NAME.json beside NAME.bq4. Null for sources without a name.
  * @param {Source} source
  * @returns {Source | null}
  */
@@ -85,24 +85,24 @@ export function companionOf(source) {
 }
 
 /**
- * Fetches the companion. UNSUPPORTED: there is none.
+ * Fetches the sidecar config. Throws UNSUPPORTED if there is none.
  * @param {Source} source
  * @param {AbortSignal} [signal]
  */
 export async function readCompanion(source, signal) {
-  const where = companionOf(source);
-  if (!where)
-    throw new BqError('UNSUPPORTED', 'a v1 file says nothing about its model', {
-      hint: 'pass its companion JSON: { companion: source }',
+  const sidecar = companionOf(source);
+  if (!sidecar)
+    throw new BqError('UNSUPPORTED', 'a v1 file has no configuration of its model; it needs a sidecar config (JSON)', {
+      hint: 'pass { companion: source }',
     });
   let file;
   try {
-    file = await openSource(where, signal);
+    file = await openSource(sidecar, signal);
     return parseCompanion(await readRange(file, 0, Infinity, signal), file.name);
   } catch (error) {
     signal?.throwIfAborted();
     if (!(error instanceof BqError) || !['READ', 'HTTP_STATUS', 'NETWORK'].includes(error.code)) throw error;
-    throw new BqError('UNSUPPORTED', `a v1 file needs its companion: ${error.message}`, {
+    throw new BqError('UNSUPPORTED', `a v1 file needs its sidecar config: ${error.message}`, {
       cause: error,
       hint: 'put NAME.json beside NAME.bq4, or pass { companion: source }',
     });

@@ -1,10 +1,13 @@
-/** The configuration of a model as people write it (companion files, config.json of our own layout), and as a CONF payload. */
+/**
+ * The configuration of a model in its two forms: an object with readable names (as in sidecar configs and in config.json with
+ * model_type "bq4"), and the binary payload of a CONF section (docs/FORMAT.md, "CONF keys").
+ */
 import { BqError } from '../../shared/errors.js';
 import { ARCHITECTURES } from '../../shared/names.js';
 import { shown } from '../../shared/quote-value.js';
 
 /**
- * Names as in docs/FORMAT.md, "CONF keys". Choices are their names or their numbers.
+ * Names as in docs/FORMAT.md, "CONF keys". A choice is given by its name or its number.
  * @typedef {object} ModelConfig
  * @property {string | number} arch  one of ARCHITECTURES, or "other"
  * @property {number} layers
@@ -33,6 +36,8 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number[]} [global_layers]     numbers of layers, from 0
  * @property {number[]} [unrotated_layers]
  * @property {number[]} [dense_layers]
+ * @property {number} [conv_size]  taps of a short convolution (LFM2)
+ * @property {number[]} [conv_layers]  layers with one in place of attention
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -59,11 +64,11 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [qkv_clip]
  */
 
-/** Kinds of a record. */
+/** Kinds of a record: the type of its 4-byte value. */
 const U32 = 0;
 const F32 = 1;
 
-/** name: [key, kind, required by every reader, choices from number `first` on] @type {Record<string, [number, number, boolean, string[]?, number?]>} */
+/** By name: [key in the file, kind, whether a reader that doesn't know the key must refuse the file, names of the choices, number of the first choice]. @type {Record<string, [number, number, boolean, string[]?, number?]>} */
 const KEYS = {
   arch: [1, U32, true, ARCHITECTURES.slice(1), 1],
   layers: [2, U32, true],
@@ -108,6 +113,7 @@ const KEYS = {
   expert_ffn: [56, U32, true],
   shared_ffn: [57, U32, true],
   experts_sum: [58, U32, true],
+  conv_size: [59, U32, true],
   rope_scale: [37, F32, true],
   rope_original: [38, U32, true],
   alibi_max: [39, F32, true],
@@ -116,23 +122,25 @@ const KEYS = {
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
-/** Sets of layers: the key of the first word, whose bit i is layer i. @type {Record<string, number>} */
-const SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128 };
-const MOST_LAYERS = 1024;
-const WORDS = MOST_LAYERS / 32;
-/** Names by key. */
+/** Bit sets of layers by name: the key of their first 32-bit word. Bit i of word w stands for layer 32 w + i. @type {Record<string, number>} */
+const LAYER_SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128, conv_layers: 160 };
+const MAX_LAYERS = 1024;
+const WORDS_PER_SET = MAX_LAYERS / 32;
+/** Names by key in the file. */
 const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name]));
-/** Left out of a file when they are 0, which says the same: so files that don't need them can be read by older readers. */
-const LATER = Object.keys(KEYS).filter((name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33);
-const SWITCHES = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize', 'experts_sum'];
-const NEEDED = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
+/** Keys added after the first release of the format. They are omitted when 0, their default, so that older readers can still read the file. */
+const OPTIONAL_KEYS = Object.keys(KEYS).filter(
+  (name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33,
+);
+const BOOLEANS = ['gated', 'tied', 'bidirectional', 'embed_norm', 'no_head', 'normalize', 'experts_sum'];
+const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 
-/** What the bullet block is made of, unless its configuration says otherwise. */
-const BULLET = { norm: 'layer', position: 'learned', activation: 'gelu', gated: true };
+/** Defaults of the architecture "bullet". */
+const BULLET_DEFAULTS = { norm: 'layer', position: 'learned', activation: 'gelu', gated: true };
 
 /** @param {string} name @param {unknown} value @returns {never} */
 function refuse(name, value) {
-  throw new BqError('FORMAT', `the configuration's "${name}" is ${shown(value)}`, {
+  throw new BqError('FORMAT', `the configuration's "${name}" is ${shown(value)}, which is not valid`, {
     hint: 'see "CONF keys" in docs/FORMAT.md',
   });
 }
@@ -140,7 +148,7 @@ function refuse(name, value) {
 /** @param {string} name @param {unknown} value @returns {number} */
 function numberOf(name, value) {
   const [, kind, , choices, first = 0] = KEYS[name];
-  if (typeof value === 'boolean' && SWITCHES.includes(name)) return Number(value);
+  if (typeof value === 'boolean' && BOOLEANS.includes(name)) return Number(value);
   if (typeof value === 'string') {
     const choice = choices?.indexOf(value) ?? -1;
     return choice < 0 ? refuse(name, value) : choice + first;
@@ -150,26 +158,27 @@ function numberOf(name, value) {
   return value;
 }
 
-/** Numbers of layers, each once and rising. @param {string} name @param {unknown} list @param {number} layers @returns {number[]} */
-function setOf(name, list, layers) {
+/** Validated numbers of layers, unique and ascending. @param {string} name @param {unknown} list @param {number} layers @returns {number[]} */
+function layerSetOf(name, list, layers) {
   if (!Array.isArray(list) || !list.every((n) => Number.isInteger(n) && n >= 0 && n < layers))
     return refuse(name, list);
   return [...new Set(list)].sort((a, b) => a - b);
 }
 
 /**
- * With defaults filled in and choices as numbers; sets of layers are lists, there only where they aren't empty. FORMAT.
+ * The configuration with defaults filled in and choices as numbers. Sets of layers become sorted lists; empty ones are omitted.
+ * Throws FORMAT.
  * @param {Record<string, any>} config
  * @returns {Record<string, any>}
  */
 export function completeConfig(config) {
-  const bullet = config.arch === 'bullet' || config.arch === 2;
+  const isBullet = config.arch === 'bullet' || config.arch === 2;
   /** @type {Record<string, any>} */
-  const given = { norm_eps: 1e-5, ...(bullet && BULLET), ...config };
-  for (const name of NEEDED) if (given[name] === undefined) refuse(name, undefined);
-  // Tables are as long as there are layers.
+  const given = { norm_eps: 1e-5, ...(isBullet && BULLET_DEFAULTS), ...config };
+  for (const name of REQUIRED_KEYS) if (given[name] === undefined) refuse(name, undefined);
+  // Checked first: the lists below have as many entries as there are layers.
   const layers = numberOf('layers', given.layers);
-  if (layers > MOST_LAYERS) refuse('layers', given.layers);
+  if (layers > MAX_LAYERS) refuse('layers', given.layers);
   const heads = numberOf('heads', given.heads);
   const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
   /** @type {Record<string, any>} */
@@ -186,7 +195,9 @@ export function completeConfig(config) {
     head_dim: headDim,
     rope_dim: given.rope_dim ?? headDim,
   };
-  const sets = Object.keys(SETS).map((name) => /** @type {const} */ ([name, setOf(name, all[name] ?? [], layers)]));
+  const sets = Object.keys(LAYER_SETS).map(
+    (name) => /** @type {const} */ ([name, layerSetOf(name, all[name] ?? [], layers)]),
+  );
   return Object.fromEntries([
     ...Object.keys(KEYS)
       .filter((name) => all[name] !== undefined)
@@ -195,7 +206,7 @@ export function completeConfig(config) {
   ]);
 }
 
-/** The words of a set that aren't 0, by key. @param {number} first @param {number[]} list @returns {Map<number, number>} */
+/** The non-zero words of a bit set of layers, by key. @param {number} first @param {number[]} list @returns {Map<number, number>} */
 function wordsOf(first, list) {
   /** @type {Map<number, number>} */
   const words = new Map();
@@ -207,16 +218,16 @@ function wordsOf(first, list) {
 }
 
 /**
- * A CONF payload. Keys that the configuration doesn't name get their defaults. FORMAT.
+ * Encodes a CONF payload. Missing keys get their defaults. Throws FORMAT.
  * @param {Record<string, any>} config
  * @returns {Uint8Array}
  */
 export function encodeConfig(config) {
   const records = Object.entries(completeConfig(config))
-    .filter(([name, value]) => value !== 0 || !LATER.includes(name))
+    .filter(([name, value]) => value !== 0 || !OPTIONAL_KEYS.includes(name))
     .flatMap(([name, value]) =>
-      SETS[name]
-        ? [...wordsOf(SETS[name], value)].map(([key, word]) => ({ key, kind: U32, required: true, value: word }))
+      LAYER_SETS[name]
+        ? [...wordsOf(LAYER_SETS[name], value)].map(([key, word]) => ({ key, kind: U32, required: true, value: word }))
         : [{ key: KEYS[name][0], kind: KEYS[name][1], required: KEYS[name][2], value }],
     );
   const bytes = new Uint8Array(records.length * 8);
@@ -231,17 +242,17 @@ export function encodeConfig(config) {
   return bytes;
 }
 
-/** The layers of a word. @param {number} word @param {number} from */
+/** The layers whose bits are set in a word. @param {number} word @param {number} from  layer of bit 0 */
 const layersOf = (word, from) =>
   Array.from({ length: 32 }, (_, i) => from + i).filter((layer) => (word >>> (layer - from)) & 1);
 
-/** A set by one of its keys, and the first layer of that word. @param {number} key @returns {[string, number] | null} */
-function setAt(key) {
-  const name = Object.keys(SETS).find((set) => key >= SETS[set] && key < SETS[set] + WORDS);
-  return name ? [name, 32 * (key - SETS[name])] : null;
+/** The layer set that a key belongs to, and the layer of bit 0 of that word. @param {number} key @returns {[string, number] | null} */
+function layerSetAt(key) {
+  const name = Object.keys(LAYER_SETS).find((set) => key >= LAYER_SETS[set] && key < LAYER_SETS[set] + WORDS_PER_SET);
+  return name ? [name, 32 * (key - LAYER_SETS[name])] : null;
 }
 
-/** A record of a CONF payload as people write it: its name, and its value or the choice it stands for. @param {number} key @param {number} value @returns {[string, number | string]} */
+/** A record of a CONF payload in readable form: its name, and its value or the name of the choice. @param {number} key @param {number} value @returns {[string, number | string]} */
 function namedRecord(key, value) {
   const name = NAMES.get(key);
   if (!name) return [`key ${key}`, value];
@@ -249,7 +260,7 @@ function namedRecord(key, value) {
   return [name, choices?.[value - first] ?? value];
 }
 
-/** A CONF payload as people write it. @param {Uint8Array} payload @param {(value: number) => number} [f32]  what becomes of its fractions @returns {Record<string, any>} */
+/** Decodes a CONF payload to the readable form. @param {Uint8Array} payload @param {(value: number) => number} [f32]  applied to f32 values, as to round them for display @returns {Record<string, any>} */
 export function decodeConfig(payload, f32 = (value) => value) {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
   /** @type {Record<string, any>} */
@@ -257,7 +268,7 @@ export function decodeConfig(payload, f32 = (value) => value) {
   for (let at = 0; at + 8 <= payload.length; at += 8) {
     const key = view.getUint16(at, true);
     const value = view.getUint8(at + 2) === F32 ? f32(view.getFloat32(at + 4, true)) : view.getUint32(at + 4, true);
-    const [set, from] = setAt(key) ?? ['', 0];
+    const [set, from] = layerSetAt(key) ?? ['', 0];
     if (set) config[set] = [...(config[set] ?? []), ...layersOf(value, from)];
     else {
       const [name, named] = namedRecord(key, value);

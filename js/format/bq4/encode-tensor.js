@@ -1,4 +1,4 @@
-/** Tensors of a checkpoint in the types and layouts of a file, piece by piece. */
+/** Encodes tensors of a checkpoint in the types and layouts of a .bq4 file, a few rows at a time. */
 import { BqError } from '../../shared/errors.js';
 import { ErrorSum } from '../conversion-report.js';
 import { ROWS, TYPES, weightBytes } from './weight-types.js';
@@ -9,28 +9,28 @@ import { matrixOf } from './write-v2.js';
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @import { WeightType } from './weight-types.js' */
 
-/** Weights read at once, about; at least 32 rows. */
-const PIECE = 1 << 20;
+/** Weights encoded at once, approximately; a piece has at least 32 rows. */
+const PIECE_WEIGHTS = 1 << 20;
 const LAYOUTS = ['rows', 'tiled', 'flat'];
 const f32 = TYPES[0];
 
 /** @typedef {{ slot: Slot, tensor: InTensor }} Match */
 /** @typedef {{ bytes: Uint8Array, errors: EncodeErrors }} Piece */
 /**
- * What encodes: a codec, or one in another thread.
+ * A codec in this thread or in a worker.
  * @typedef {object} Encoder
- * @property {(...given: Parameters<Codec['encode']>) => Piece | Promise<Piece>} encode
- * @property {(...given: Parameters<Codec['dequantize']>) => Float32Array | Promise<Float32Array>} dequantize
+ * @property {(...args: Parameters<Codec['encode']>) => Piece | Promise<Piece>} encode
+ * @property {(...args: Parameters<Codec['dequantize']>) => Float32Array | Promise<Float32Array>} dequantize
  */
 /** @typedef {import('./write-v2.js').OutTensor & { report: () => import('../conversion-report.js').TensorReport }} Encoded */
 
-/** Rows per piece: a multiple of 32, so that every piece is whole tiles, and whole blocks of v1. @param {readonly number[]} dims */
+/** Rows per piece: a multiple of 32, so that a piece consists of whole tiles, and of whole blocks of v1. @param {readonly number[]} dims */
 export function rowsPerPiece(dims) {
   const { rows, cols } = matrixOf(dims);
-  return Math.min(rows, Math.max(32, Math.floor(PIECE / cols / 32) * 32));
+  return Math.min(rows, Math.max(32, Math.floor(PIECE_WEIGHTS / cols / 32) * 32));
 }
 
-/** As they are stored, or f32. @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>} */
+/** Rows of a tensor in their stored type if the engine reads that, else as f32. @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>} */
 export async function readPiece(tensor, row, rows) {
   if (tensor.stored) return { type: tensor.stored.type, bytes: await tensor.stored.read(row, rows) };
   const values = await tensor.read(row, rows);
@@ -38,7 +38,7 @@ export async function readPiece(tensor, row, rows) {
 }
 
 /**
- * A tensor's bytes in its new type, and what that did to it.
+ * A tensor for a file writer: `pieces` yields its encoded bytes, and `report` gives its rounding errors afterwards.
  * @param {Codec} codec
  * @param {Match} match
  * @param {WeightType} type
@@ -52,7 +52,7 @@ export function encoded(codec, { slot, tensor }, type, layout) {
   let bytes = 0;
   async function* pieces() {
     const read = (/** @type {number} */ row) => readPiece(tensor, row, Math.min(step, rows - row));
-    // The next piece is read while this one is encoded.
+    // The next piece is read while the current one is encoded.
     let next = read(0);
     for (let row = 0; row < rows; row += step) {
       const from = await next;
@@ -68,7 +68,7 @@ export function encoded(codec, { slot, tensor }, type, layout) {
   return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
 }
 
-/** Where a piece's damaged block lies in its file. @param {Match} match @param {Stored} from @param {number} row  the piece's first @param {BqError} cause */
+/** An error with the byte offset of a damaged block in the checkpoint. @param {Match} match @param {Stored} from @param {number} row  first row of the piece @param {BqError} cause */
 function damaged({ slot, tensor }, from, row, cause) {
   const { cols } = matrixOf(slot.dims);
   return new BqError('FORMAT', `tensor "${slot.name}" has ${cause.message}`, {
@@ -80,9 +80,9 @@ function damaged({ slot, tensor }, from, row, cause) {
 }
 
 /**
- * FORMAT: a weight that the type can't hold, or damage.
+ * Encodes a few rows. Throws FORMAT for a weight that the type can't hold, and for damaged blocks.
  * @param {Encoder} codec @param {Match} match @param {Stored} from @param {WeightType} type @param {number} layout
- * @param {number} rows @param {number} row  the first
+ * @param {number} rows @param {number} row  first row
  */
 export async function encodePiece(codec, match, from, type, layout, rows, row) {
   const { name, dims } = match.slot;

@@ -1,16 +1,16 @@
-/** The frame of a v2 file (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes. */
+/** Encodes everything of a v2 file that comes before its data (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes. */
 import { BqError } from '../../shared/errors.js';
 
 /** Bytes of data covered by one hash. */
 export const CHUNK = 1 << 20;
-/** What tensors are aligned to. */
+/** Alignment of tensors, in bytes. */
 export const ALIGN = 64;
 
-const HEADER = 64;
-const MAX_PLAN = 16 << 20;
-const MAX_PREFIX = 256 << 20;
-/** Size of the SUM8 section that closes a run. */
-const SUM = 24;
+const HEADER_BYTES = 64;
+const MAX_PLAN_BYTES = 16 << 20;
+const MAX_PREFIX_BYTES = 256 << 20;
+/** Size of the SUM8 section that ends a run of sections with their checksum. */
+const SUM_BYTES = 24;
 
 const encoder = new TextEncoder();
 
@@ -24,7 +24,7 @@ export const alignUp = (n, unit) => Math.ceil(n / unit) * unit;
  * @property {boolean} [required]
  */
 
-/** FORMAT: it is nested too deeply to be written. @param {string} tag @param {object} value */
+/** JSON text of a section. Throws FORMAT for an object that is nested too deeply. @param {string} tag @param {object} value */
 function jsonOf(tag, value) {
   try {
     return JSON.stringify(value);
@@ -39,7 +39,7 @@ function jsonOf(tag, value) {
  * @param {string} tag
  * @param {string | object | Uint8Array | null | undefined} payload  text and JSON become UTF-8
  * @param {boolean} [required]
- * @returns {Section[]}  none when there is nothing to say
+ * @returns {Section[]}  one section, or none for an empty payload
  */
 export function section(tag, payload, required = false) {
   if (payload === null || payload === undefined || payload === '') return [];
@@ -53,7 +53,7 @@ export function section(tag, payload, required = false) {
 /** @param {readonly Section[]} sections */
 const sizeOf = (sections) => sections.reduce((sum, { payload }) => sum + 16 + alignUp(payload.length, 8), 0);
 
-/** @param {Uint8Array} bytes @param {number} at @param {readonly Section[]} sections @returns {number} where they end */
+/** @param {Uint8Array} bytes @param {number} at @param {readonly Section[]} sections @returns {number} end of the last one */
 function putSections(bytes, at, sections) {
   const view = new DataView(bytes.buffer);
   for (const { tag, payload, required } of sections) {
@@ -66,7 +66,7 @@ function putSections(bytes, at, sections) {
   return at;
 }
 
-/** A run of sections without a sum. @param {readonly Section[]} sections */
+/** A run of sections without a checksum. @param {readonly Section[]} sections */
 export function encodeSections(sections) {
   const bytes = new Uint8Array(sizeOf(sections));
   putSections(bytes, 0, sections);
@@ -83,7 +83,7 @@ export function encodeSections(sections) {
  * @property {number} bytes
  */
 
-/** A TENS payload; its size doesn't depend on the offsets. @param {readonly Entry[]} entries */
+/** Encodes a TENS payload. Its size doesn't depend on the tensors' offsets. @param {readonly Entry[]} entries */
 export function encodeDirectory(entries) {
   const types = [...new Set(entries.map((e) => e.type))].sort((a, b) => a.id - b.id);
   const names = entries.map((e) => encoder.encode(e.name));
@@ -107,7 +107,7 @@ export function encodeDirectory(entries) {
   u32(entries.length);
   entries.forEach((e, i) => {
     if (names[i].length < 1 || names[i].length > 255)
-      throw new BqError('FORMAT', `a tensor name has ${names[i].length} bytes, not 1 to 255`);
+      throw new BqError('FORMAT', `a tensor's name has ${names[i].length} bytes; expected 1 to 255`);
     view.setUint16(at, names[i].length, true);
     at += 2;
     text(names[i]);
@@ -122,19 +122,20 @@ export function encodeDirectory(entries) {
 }
 
 /**
- * Where the data begins.
+ * Sizes of the plan and of the prefix, after which the data begins. Throws FORMAT if they exceed the format's limits.
  * @param {readonly Section[]} plan  without its SUM8
- * @param {readonly Section[]} rest  without HASH and SUM8
+ * @param {readonly Section[]} others  the sections after the plan, without HASH and SUM8
  * @param {number} dataBytes
- * @param {number} [hashBytes]  of a chunk: 8 for XXH64, 32 for SHA-256
+ * @param {number} [hashBytes]  size of a chunk's hash: 8 for XXH64, 32 for SHA-256
  */
-export function prefixSizes(plan, rest, dataBytes, hashBytes = 8) {
-  const planLength = sizeOf(plan) + SUM;
+export function prefixSizes(plan, others, dataBytes, hashBytes = 8) {
+  const planLength = sizeOf(plan) + SUM_BYTES;
   const hash = 16 + 8 + hashBytes * Math.ceil(dataBytes / CHUNK);
-  const prefixLength = alignUp(HEADER + planLength + sizeOf(rest) + hash + SUM, ALIGN);
-  if (planLength > MAX_PLAN) throw new BqError('FORMAT', `the plan takes ${planLength} bytes, more than ${MAX_PLAN}`);
-  if (prefixLength > MAX_PREFIX)
-    throw new BqError('FORMAT', `the prefix takes ${prefixLength} bytes, more than ${MAX_PREFIX}`);
+  const prefixLength = alignUp(HEADER_BYTES + planLength + sizeOf(others) + hash + SUM_BYTES, ALIGN);
+  if (planLength > MAX_PLAN_BYTES)
+    throw new BqError('FORMAT', `the plan has ${planLength} bytes; the limit is ${MAX_PLAN_BYTES}`);
+  if (prefixLength > MAX_PREFIX_BYTES)
+    throw new BqError('FORMAT', `the prefix has ${prefixLength} bytes; the limit is ${MAX_PREFIX_BYTES}`);
   return { planLength, prefixLength };
 }
 
@@ -142,12 +143,12 @@ export function prefixSizes(plan, rest, dataBytes, hashBytes = 8) {
 const sumSection = (value) => ({ tag: 'SUM8', payload: new Uint8Array(new BigUint64Array([value]).buffer) });
 
 /**
- * The whole prefix.
- * @param {{ plan: Section[], rest: Section[], dataBytes: number, hashes: Uint8Array[], hashBytes?: number, fileId: Uint8Array, hash: (bytes: Uint8Array) => bigint }} parts
+ * Encodes the whole prefix: header, plan, other sections, chunk hashes.
+ * @param {{ plan: Section[], others: Section[], dataBytes: number, hashes: Uint8Array[], hashBytes?: number, fileId: Uint8Array, hash: (bytes: Uint8Array) => bigint }} parts
  * @returns {Uint8Array}
  */
-export function encodePrefix({ plan, rest, dataBytes, hashes, hashBytes = 8, fileId, hash }) {
-  const { planLength, prefixLength } = prefixSizes(plan, rest, dataBytes, hashBytes);
+export function encodePrefix({ plan, others, dataBytes, hashes, hashBytes = 8, fileId, hash }) {
+  const { planLength, prefixLength } = prefixSizes(plan, others, dataBytes, hashBytes);
   const bytes = new Uint8Array(prefixLength);
   const view = new DataView(bytes.buffer);
   encoder.encodeInto('BQ4F', bytes);
@@ -158,14 +159,14 @@ export function encodePrefix({ plan, rest, dataBytes, hashes, hashBytes = 8, fil
   bytes.set(fileId, 40);
   view.setBigUint64(56, hash(bytes.subarray(0, 56)), true);
 
-  let at = putSections(bytes, HEADER, plan);
-  at = putSections(bytes, at, [sumSection(hash(bytes.subarray(HEADER, at)))]);
+  let at = putSections(bytes, HEADER_BYTES, plan);
+  at = putSections(bytes, at, [sumSection(hash(bytes.subarray(HEADER_BYTES, at)))]);
   const chunks = new Uint8Array(8 + hashBytes * hashes.length);
   const chunkView = new DataView(chunks.buffer);
   chunkView.setUint32(0, hashBytes === 32 ? 2 : 1, true);
   chunkView.setUint32(4, CHUNK, true);
   hashes.forEach((h, i) => chunks.set(h, 8 + hashBytes * i));
-  at = putSections(bytes, at, [...rest, { tag: 'HASH', payload: chunks }]);
+  at = putSections(bytes, at, [...others, { tag: 'HASH', payload: chunks }]);
   putSections(bytes, at, [sumSection(hash(bytes.subarray(0, at)))]);
   return bytes;
 }

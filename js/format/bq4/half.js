@@ -1,4 +1,4 @@
-/** f16 and bf16 as bits. Narrowing rounds to nearest, ties to even; both ways are exact for subnormals and infinities. */
+/** Converts f16 and bf16, given as 16 bits, from and to numbers. Narrowing rounds to nearest, ties to even; subnormals and infinities are kept. */
 
 const f32 = new Float32Array(1);
 const u32 = new Uint32Array(f32.buffer);
@@ -41,8 +41,8 @@ function scaled(size, exponent) {
 /** @param {number} x  ≥ 0, below 2^52 */
 function roundEven(x) {
   const low = Math.floor(x);
-  const rest = x - low;
-  return rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? low + 1 : low;
+  const fraction = x - low;
+  return fraction > 0.5 || (fraction === 0.5 && low % 2 === 1) ? low + 1 : low;
 }
 
 /** @param {number} b  16 bits */

@@ -1,40 +1,40 @@
 /**
- * The manifest of a file that is no v2 file (docs/FORMAT.md §4): what its host knows of it, as the sections that a v2
- * file has. The engine reads the file by it and looks at none of its other bytes.
+ * The manifest of a file in another format (docs/FORMAT.md §4): the sections that a v2 file of the same model would have, made
+ * by the host. The engine reads the model's description from it, and only the tensors' data from the file itself.
  */
 import { encodeConfig } from './config.js';
 import { encodeDirectory, encodeSections, section } from './frame.js';
 import { countsOf, encodeTokenizer } from '../../text/tokenizers/section.js';
 
 /**
- * A tensor in the file.
+ * A tensor stored in the file.
  * @typedef {object} ListedTensor
  * @property {string} name    of the name table (docs/FORMAT.md, TENS)
  * @property {import('./weight-types.js').WeightType} type
- * @property {number} layout  ROWS, TILED or FLAT of convert/weights.js
+ * @property {number} layout  ROWS, TILED or FLAT of weight-types.js
  * @property {readonly number[]} dims
- * @property {number} offset  in the file; any, but no two overlap
+ * @property {number} offset  byte offset in the file; no two tensors overlap
  * @property {number} bytes
  */
 
 /**
  * @typedef {object} Description
- * @property {Record<string, any>} config  as people write it: convert/config.js
+ * @property {Record<string, any>} config  in its readable form (config.js)
  * @property {readonly ListedTensor[]} tensors  in any order
- * @property {{ name: string, dims: readonly number[], values: Uint8Array }[]} [extra]  tensors that are not in the file:
- *   their f32 values, little-endian
+ * @property {{ name: string, dims: readonly number[], values: Uint8Array }[]} [extra]  tensors that are not in the file,
+ *   with their values as little-endian f32
  * @property {import('../../text/tokenizers/section.js').Tokenizer | null} [tokenizer]
  * @property {string} [name]
  * @property {string} [license]
  * @property {object | null} [chat]
  * @property {string} [template]
  * @property {string} [card]
- * @property {Uint8Array} [id]  16 bytes that stand for this file; without one, what a session saves belongs to no file
+ * @property {Uint8Array} [id]  16 bytes that identify the file; without them saved sessions are not bound to a file
  */
 
 const encoder = new TextEncoder();
 
-/** The payload of XTRA. @param {NonNullable<Description['extra']>} tensors */
+/** Encodes the payload of XTRA. @param {NonNullable<Description['extra']>} tensors */
 function encodeExtra(tensors) {
   const entries = tensors.map(({ name, dims, values }) => {
     const text = encoder.encode(name);
@@ -54,13 +54,13 @@ function encodeExtra(tensors) {
 }
 
 /**
- * FORMAT: a configuration or a name that no file could have. The rest is checked where it is used.
+ * Encodes the manifest. Throws FORMAT for an invalid configuration or name; the engine checks everything else.
  * @param {Description} description
  * @returns {Uint8Array}
  */
 export const encodeManifest = (description) => encodeSections(manifestSections(description));
 
-/** The same, section by section. @param {Description} description */
+/** The manifest's sections. @param {Description} description */
 export function manifestSections({ config, tensors, extra, tokenizer, ...texts }) {
   const counts = tokenizer ? countsOf(tokenizer) : {};
   return [

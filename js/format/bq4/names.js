@@ -1,4 +1,4 @@
-/** The tensors of a model in execution order, with their canonical names (docs/FORMAT.md, "TENS"). */
+/** Lists the tensors of a model in execution order, with their canonical names and shapes (docs/FORMAT.md, "TENS"). */
 import { BqError } from '../../shared/errors.js';
 import { completeConfig } from './config.js';
 
@@ -7,11 +7,11 @@ import { completeConfig } from './config.js';
  * @property {string} name
  * @property {number[]} dims
  * @property {boolean} required
- * @property {boolean} embedding  belongs to the embedding or the head
- * @property {boolean} exact      small, and much hangs on it: kept as f32
+ * @property {boolean} embedding  is part of the embedding or the LM head
+ * @property {boolean} exact      small and sensitive to rounding (router, switch): kept as f32
  */
 
-/** Values of keys (docs/FORMAT.md): position, norm_place, block, qk_norm. */
+/** Numbers of choices (docs/FORMAT.md, "CONF keys"): position, norm_place, block, qk_norm. */
 const [ROPE, LEARNED] = [0, 1];
 const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
 const SHARED = 2;
@@ -45,6 +45,7 @@ export function tensorTable(config) {
     if (layerNorm) add(`${name}.bias`, [size], false);
   };
   const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
+  const convolving = new Set(c.conv_layers);
   const place = c.norm_place ?? BEFORE;
   const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
   add('wte.weight', [c.vocab, c.hidden], true, true);
@@ -56,14 +57,20 @@ export function tensorTable(config) {
   if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
   for (let n = 0; n < c.layers; n++) {
     if (before) norm(`h.${n}.ln1`);
-    linear(`h.${n}.attn.q`, q, c.hidden);
-    linear(`h.${n}.attn.k`, kv, c.hidden);
-    linear(`h.${n}.attn.v`, kv, c.hidden);
-    if (c.qk_norm) {
-      norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
-      norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
+    if (convolving.has(n)) {
+      linear(`h.${n}.conv.in`, 3 * c.hidden, c.hidden);
+      add(`h.${n}.conv.taps.weight`, [c.hidden * c.conv_size]);
+      linear(`h.${n}.conv.out`, c.hidden, c.hidden);
+    } else {
+      linear(`h.${n}.attn.q`, q, c.hidden);
+      linear(`h.${n}.attn.k`, kv, c.hidden);
+      linear(`h.${n}.attn.v`, kv, c.hidden);
+      if (c.qk_norm) {
+        norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
+        norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
+      }
+      linear(`h.${n}.attn.o`, c.hidden, q);
     }
-    linear(`h.${n}.attn.o`, c.hidden, q);
     if (after) norm(`h.${n}.ln1_post`);
     if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
     if (dense.has(n)) mlp(`h.${n}.mlp`, c.ffn);
@@ -86,7 +93,7 @@ export function tensorTable(config) {
 }
 
 /**
- * Pairs a checkpoint's tensors with the table. SHAPE: one is missing, has another shape, or has no place.
+ * Pairs a checkpoint's tensors with those of the configuration. Throws SHAPE for a missing or unknown tensor or another shape.
  * @template {{ dims: number[] }} T
  * @param {Record<string, any>} config
  * @param {Map<string, T>} tensors  by canonical name
@@ -94,16 +101,16 @@ export function tensorTable(config) {
  */
 export function matchTensors(config, tensors) {
   const table = tensorTable(config);
-  const known = new Set(table.map((slot) => slot.name));
-  const strange = [...tensors.keys()].filter((name) => !known.has(name));
-  if (strange.length) {
-    const shown = `"${strange.slice(0, 8).join('", "')}"${strange.length > 8 ? ` and ${strange.length - 8} more` : ''}`;
+  const expected = new Set(table.map((slot) => slot.name));
+  const unknown = [...tensors.keys()].filter((name) => !expected.has(name));
+  if (unknown.length) {
+    const list = `"${unknown.slice(0, 8).join('", "')}"${unknown.length > 8 ? ` and ${unknown.length - 8} more` : ''}`;
     throw new BqError(
       'SHAPE',
-      `${strange.length > 1 ? 'tensors' : 'tensor'} ${shown} ${strange.length > 1 ? 'have' : 'has'} no place in this configuration`,
+      `${unknown.length > 1 ? 'tensors' : 'tensor'} ${list} ${unknown.length > 1 ? 'have' : 'has'} no place in this configuration`,
       {
-        hint: 'it would be ignored: is the configuration of another model?',
-        details: { tensors: strange },
+        hint: 'check that the configuration belongs to this model',
+        details: { tensors: unknown },
       },
     );
   }
@@ -113,7 +120,7 @@ export function matchTensors(config, tensors) {
     if (tensor && tensor.dims.join() !== slot.dims.join())
       throw new BqError(
         'SHAPE',
-        `tensor "${slot.name}" is ${tensor.dims.join(' × ')}, not ${slot.dims.join(' × ')} as the configuration says`,
+        `tensor "${slot.name}" is ${tensor.dims.join(' × ')}; the configuration expects ${slot.dims.join(' × ')}`,
       );
     return tensor ? [{ slot, tensor }] : [];
   });

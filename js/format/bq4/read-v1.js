@@ -1,4 +1,4 @@
-/** v1.0 files (docs/FORMAT.md §3): their directory is read here, and told to the engine as a manifest. */
+/** Reads the tensor directory of v1.0 files (docs/FORMAT.md §3) and makes the manifest by which the engine reads their data. */
 import { completeConfig } from './config.js';
 import { TYPES, FLAT } from './weight-types.js';
 import { BqError } from '../../shared/errors.js';
@@ -10,14 +10,14 @@ import { encodeManifest } from './manifest.js';
 /** @import { ByteSource, Source } from '../../storage/sources/types.js' */
 /** @import { ListedTensor } from './manifest.js' */
 
-const HEADER = 12;
-/** Bytes of the smallest entry there is, and of an entry beside its name and its dims. */
-const LEAST_ENTRY = 29;
-const FIXED = 24;
-/** A model has no more tensors than that, and that many for each layer. */
-const [OTHERS, PER_LAYER] = [16, 32];
+const HEADER_BYTES = 12;
+/** Bytes of the smallest possible directory entry, and of an entry without its name and dims. */
+const MIN_ENTRY_BYTES = 29;
+const FIXED_ENTRY_BYTES = 24;
+/** Limits of the number of tensors: outside of the layers, and in each layer. */
+const [MAX_OUTER_TENSORS, MAX_LAYER_TENSORS] = [16, 32];
 
-/** The file's first bytes, as many as were needed so far; reads on where more are. */
+/** The beginning of a file, which grows as more of it is needed. */
 class Head {
   /** @param {ByteSource} file @param {Uint8Array} bytes @param {AbortSignal} [signal] */
   constructor(file, bytes, signal) {
@@ -26,12 +26,12 @@ class Head {
     this.signal = signal;
   }
 
-  /** Reads so that `end` bytes are there. TRUNCATED. @param {number} end */
+  /** Reads at least the first `end` bytes. Throws TRUNCATED. @param {number} end */
   async need(end) {
     if (end > this.bytes.length)
       this.bytes = await readFirst(this.file, this.bytes, Math.max(end, 2 * this.bytes.length), this.signal).catch(
         async (error) => {
-          // Only what is really needed must be there.
+          // Reading ahead may reach the end of the file; only `end` bytes are required.
           if (error instanceof BqError && error.code === 'TRUNCATED' && error.details.offset >= end)
             return readFirst(this.file, this.bytes, end, this.signal);
           throw error;
@@ -42,50 +42,51 @@ class Head {
 
 /**
  * @param {Head} head
- * @param {number} at  where the entry begins
+ * @param {number} at  byte offset of the entry
  * @returns {Promise<{ tensor: ListedTensor, end: number }>}
  */
 async function readEntry(head, at) {
   const bad = (/** @type {string} */ why) => new BqError('FORMAT', `${head.file.name}: ${why}`, { offset: at });
-  await head.need(at + LEAST_ENTRY);
+  await head.need(at + MIN_ENTRY_BYTES);
   const length = u32(head.bytes, at);
-  if (length < 1 || length > 255) throw bad(`a tensor's name has ${length} bytes, not 1 to 255`);
-  await head.need(at + FIXED + length + 4);
+  if (length < 1 || length > 255) throw bad(`a tensor's name has ${length} bytes; expected 1 to 255`);
+  await head.need(at + FIXED_ENTRY_BYTES + length + 4);
   const name = new TextDecoder().decode(head.bytes.subarray(at + 4, at + 4 + length));
   const ndims = u32(head.bytes, at + 4 + length);
-  if (ndims < 1 || ndims > 8) throw bad(`tensor "${name}" has ${ndims} dimensions, not 1 to 8`);
-  await head.need(at + FIXED + length + 4 * ndims);
+  if (ndims < 1 || ndims > 8) throw bad(`tensor "${name}" has ${ndims} dimensions; expected 1 to 8`);
+  await head.need(at + FIXED_ENTRY_BYTES + length + 4 * ndims);
   const next = at + 8 + length + 4 * ndims;
   const dims = Array.from({ length: ndims }, (_, i) => u32(head.bytes, at + 8 + length + 4 * i));
   const [block, blocks, offset] = [u32(head.bytes, next), u32(head.bytes, next + 4), u64(head.bytes, next + 8)];
   const type = TYPES.find((t) => t.name === `bq4_${block}`);
-  if (!type || ![16, 32, 64].includes(block)) throw bad(`tensor "${name}" has blocks of ${block}, not 16, 32 or 64`);
+  if (!type || ![16, 32, 64].includes(block))
+    throw bad(`tensor "${name}" has blocks of ${block} weights; expected 16, 32 or 64`);
   const weights = dims.reduce((product, dim) => product * dim, 1);
   if (!weights || weights !== block * blocks)
-    throw bad(`tensor "${name}" has ${blocks} blocks of ${block}, which is not its number of weights`);
+    throw bad(`tensor "${name}" has ${blocks} blocks of ${block} weights, but ${weights} weights`);
   const bytes = blocks * type.blockBytes;
-  if (!Number.isSafeInteger(offset + bytes)) throw bad(`tensor "${name}" lies beyond any file, at ${offset}`);
+  if (!Number.isSafeInteger(offset + bytes)) throw bad(`tensor "${name}" has the impossible offset ${offset}`);
   return { tensor: { name, type, layout: FLAT, dims, offset, bytes }, end: next + 16 };
 }
 
 /**
- * The tensors that the file's directory lists. FORMAT, TRUNCATED.
+ * The tensors that the directory lists. Throws FORMAT, TRUNCATED.
  * @param {ByteSource} file
- * @param {Uint8Array} first  its first bytes
- * @param {number} layers  of the model: a directory is no longer than they allow
+ * @param {Uint8Array} first  the beginning of the file
+ * @param {number} layers  number of layers, which bounds the directory's length
  * @param {AbortSignal} [signal]
  */
 export async function readDirectory(file, first, layers, signal) {
   const head = new Head(file, first, signal);
-  await head.need(HEADER);
+  await head.need(HEADER_BYTES);
   const n = u32(head.bytes, 8);
-  if (n > OTHERS + PER_LAYER * layers)
-    throw new BqError('FORMAT', `${file.name}: ${n} tensors are more than a model of ${layers} layers can have`, {
+  if (n > MAX_OUTER_TENSORS + MAX_LAYER_TENSORS * layers)
+    throw new BqError('FORMAT', `${file.name}: the directory declares ${n} tensors, too many for ${layers} layers`, {
       offset: 8,
     });
   /** @type {ListedTensor[]} */
   const tensors = [];
-  let at = HEADER;
+  let at = HEADER_BYTES;
   while (tensors.length < n) {
     const { tensor, end } = await readEntry(head, at);
     tensors.push(tensor);
@@ -102,14 +103,14 @@ export async function readDirectory(file, first, layers, signal) {
 }
 
 /**
- * The manifest of a v1 file: its companion's facts and its own directory.
+ * The manifest of a v1 file, from its sidecar config and its own directory.
  * @param {Source} source
  * @param {ByteSource} file
- * @param {Uint8Array} head  its first bytes
+ * @param {Uint8Array} head  the beginning of the file
  * @param {AbortSignal} [signal]
  */
 export async function v1Manifest(source, file, head, signal) {
-  const facts = await readCompanion(source, signal);
-  const { layers } = completeConfig(facts.config);
-  return encodeManifest({ ...facts, tensors: await readDirectory(file, head, layers, signal) });
+  const description = await readCompanion(source, signal);
+  const { layers } = completeConfig(description.config);
+  return encodeManifest({ ...description, tensors: await readDirectory(file, head, layers, signal) });
 }

@@ -1,31 +1,33 @@
-/** Matrices of layers as rows of about the same size, and a factor for each row (docs/FORMAT.md, "TENS"). */
+/** Splits each matrix of a layer into rows of similar magnitude and a scale for each row (docs/FORMAT.md, "TENS", NAME.scale). */
 
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 /** Rows read at once. */
-const STEP = 256;
-/** Exponents of f32. */
-const [LEAST, MOST] = [-126, 127];
+const ROWS_AT_ONCE = 256;
+/** Exponents of normal f32 numbers. */
+const [MIN_EXPONENT, MAX_EXPONENT] = [-126, 127];
 
-/** The largest power of two up to the row's largest weight: dividing by it loses nothing. @param {Float32Array} row */
+/** The largest power of two that is at max the row's largest |weight|. Dividing by it is exact. @param {Float32Array} row */
 function scaleOf(row) {
-  let most = 0;
-  for (const w of row) most = Math.max(most, Math.abs(w));
-  return most > 0 && most < Infinity ? 2 ** Math.min(Math.max(Math.floor(Math.log2(most)), LEAST), MOST) : 1;
+  let max = 0;
+  for (const w of row) max = Math.max(max, Math.abs(w));
+  return max > 0 && max < Infinity
+    ? 2 ** Math.min(Math.max(Math.floor(Math.log2(max)), MIN_EXPONENT), MAX_EXPONENT)
+    : 1;
 }
 
-/** @param {InTensor} tensor @returns {InTensor} */
-function divided({ dims, read }) {
+/** The matrix with each row divided by its scale. @param {InTensor} tensor @returns {InTensor} */
+function dividedByScales({ dims, read }) {
   const cols = dims[1];
   return {
     dims,
     async read(row, rows) {
       const values = Float32Array.from(await read(row, rows));
       for (let r = 0; r < rows; r++) {
-        const own = values.subarray(r * cols, (r + 1) * cols);
-        const scale = scaleOf(own);
-        own.forEach((w, i) => {
-          own[i] = w / scale;
+        const rowValues = values.subarray(r * cols, (r + 1) * cols);
+        const scale = scaleOf(rowValues);
+        rowValues.forEach((w, i) => {
+          rowValues[i] = w / scale;
         });
       }
       return values;
@@ -33,14 +35,14 @@ function divided({ dims, read }) {
   };
 }
 
-/** Reads the matrix once more. @param {InTensor} tensor @returns {InTensor} */
-function scales({ dims: [height, cols], read }) {
+/** The scales of a matrix's rows, for which the matrix is read once more. @param {InTensor} tensor @returns {InTensor} */
+function scalesOf({ dims: [height, cols], read }) {
   return {
     dims: [height],
     async read() {
       const out = new Float32Array(height);
-      for (let row = 0; row < height; row += STEP) {
-        const n = Math.min(STEP, height - row);
+      for (let row = 0; row < height; row += ROWS_AT_ONCE) {
+        const n = Math.min(ROWS_AT_ONCE, height - row);
         const values = await read(row, n);
         for (let r = 0; r < n; r++) out[row + r] = scaleOf(values.subarray(r * cols, (r + 1) * cols));
       }
@@ -54,13 +56,13 @@ export function withRowScales(tensors) {
   return new Map(
     [...tensors].flatMap(([name, tensor]) => {
       const [, matrix] = /^(h\.\d+\.(?:attn|mlp)\.\w+(?:\.\w+)?)\.weight$/.exec(name) ?? [];
-      const whole =
+      const isUnscaled =
         !matrix || tensor.dims.length !== 2 || /\.(router|switch)$/.test(matrix) || tensors.has(`${matrix}.scale`);
-      return whole
+      return isUnscaled
         ? [[name, tensor]]
         : [
-            [name, divided(tensor)],
-            [`${matrix}.scale`, scales(tensor)],
+            [name, dividedByScales(tensor)],
+            [`${matrix}.scale`, scalesOf(tensor)],
           ];
     }),
   );

@@ -1,32 +1,32 @@
-/** Tensors made of another one's weights, read piece by piece as that one is. */
+/** Views of tensors: selections, transpositions and concatenations, read a few rows at a time like the tensors they are made of. */
 import { BqError } from '../../shared/errors.js';
 
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 /**
- * Some of its rows, in any order; of a vector some of its elements.
+ * Selected rows of a matrix, or elements of a vector, in any order.
  * @param {InTensor} tensor
- * @param {ArrayLike<number>} picked
+ * @param {ArrayLike<number>} indices
  * @returns {InTensor}
  */
-export function pick(tensor, picked) {
+export function pick(tensor, indices) {
   if (tensor.dims.length === 1)
     return {
-      dims: [picked.length],
+      dims: [indices.length],
       async read() {
         const all = await tensor.read(0, 1);
-        return Float32Array.from(picked, (i) => all[i]);
+        return Float32Array.from(indices, (i) => all[i]);
       },
     };
   const cols = tensor.dims[1];
   return {
-    dims: [picked.length, cols],
+    dims: [indices.length, cols],
     async read(row, rows) {
       const out = new Float32Array(rows * cols);
       for (let i = 0; i < rows;) {
-        const first = picked[row + i];
+        const first = indices[row + i];
         let n = 1;
-        while (i + n < rows && picked[row + i + n] === first + n) n++;
+        while (i + n < rows && indices[row + i + n] === first + n) n++;
         out.set(await tensor.read(first, n), i * cols);
         i += n;
       }
@@ -36,8 +36,8 @@ export function pick(tensor, picked) {
 }
 
 /**
- * Columns `from` on, `count` of them, as rows: what PyTorch keeps as (in, out) where others keep (out, in). The tensor is
- * held as f32 from its first piece to its last.
+ * `count` columns from `from` on as rows: the transposition of a matrix stored as (in, out). The whole tensor is held in memory
+ * as f32 from the first piece to the last.
  * @param {InTensor} tensor
  * @param {number} from
  * @param {number} count
@@ -62,7 +62,7 @@ export function columns(tensor, from, count) {
 }
 
 /**
- * Of each matrix of a tensor of three dimensions the rows `from` on, `count` of them.
+ * `count` rows from `from` on of each matrix of a three-dimensional tensor.
  * @param {InTensor} tensor @param {number} from @param {number} count @returns {InTensor}
  */
 export function within({ dims: [matrices, height, cols], read }, from, count) {
@@ -81,7 +81,7 @@ export function within({ dims: [matrices, height, cols], read }, from, count) {
   };
 }
 
-/** Vectors one after the other, as one. @param {InTensor[]} vectors @returns {InTensor} */
+/** The concatenation of vectors. @param {InTensor[]} vectors @returns {InTensor} */
 export function joined(vectors) {
   const size = vectors.reduce((sum, { dims }) => sum + dims[0], 0);
   return {
@@ -99,7 +99,7 @@ export function joined(vectors) {
 }
 
 /**
- * Matrices one after the other, as one tensor of three dimensions. SHAPE: they differ.
+ * Matrices of one shape as a three-dimensional tensor. Throws SHAPE if they differ.
  * @param {string} name @param {InTensor[]} matrices
  * @returns {InTensor}
  */
@@ -109,7 +109,7 @@ export function stacked(name, matrices) {
   if (other >= 0)
     throw new BqError(
       'SHAPE',
-      `part ${other} of "${name}" is ${matrices[other].dims.join(' × ')}, the first is ${height} × ${cols}`,
+      `part ${other} of "${name}" is ${matrices[other].dims.join(' × ')}; expected ${height} × ${cols} like part 0`,
     );
   return {
     dims: [matrices.length, height, cols],
@@ -126,7 +126,13 @@ export function stacked(name, matrices) {
   };
 }
 
-/** The same plus one. @param {InTensor} tensor @returns {InTensor} */
+/** All weights as one vector, in row-major order. @param {InTensor} tensor @returns {InTensor} */
+export function flat({ dims, read }) {
+  const size = dims.reduce((product, dim) => product * dim, 1);
+  return { dims: [size], read: () => read(0, size / dims[dims.length - 1]) };
+}
+
+/** The tensor with 1 added to each weight. @param {InTensor} tensor @returns {InTensor} */
 export function plusOne(tensor) {
   return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => x + 1) };
 }

@@ -1,11 +1,11 @@
-/** Writes v1.0 files (docs/FORMAT.md §3): a directory of BQ4 tensors, then their blocks back to back. */
+/** Writes v1.0 files (docs/FORMAT.md §3): a directory of BQ4 tensors, then their blocks without gaps. */
 import { BqError } from '../../shared/errors.js';
 import { FLAT, typeNamed, weightBytes } from './weight-types.js';
 
 const encoder = new TextEncoder();
 
 /**
- * The block type of a v1 tensor: blocks of 32 where they divide the number of weights, else of 16, else none.
+ * The block type of a v1 tensor: blocks of 32 if that divides the number of weights, else of 16, else null.
  * @param {readonly number[]} dims
  * @returns {import('./weight-types.js').WeightType | null}
  */
@@ -18,24 +18,24 @@ export function v1Type(dims) {
  * @typedef {object} V1Tensor
  * @property {string} name
  * @property {readonly number[]} dims
- * @property {import('./weight-types.js').WeightType} [type]  bq4_16, bq4_32 or bq4_64; default: as v1Type says
- * @property {() => AsyncIterable<Uint8Array>} pieces  its blocks, layout FLAT, in pieces of any size
+ * @property {import('./weight-types.js').WeightType} [type]  bq4_16, bq4_32 or bq4_64; default: that of v1Type
+ * @property {() => AsyncIterable<Uint8Array>} pieces  its blocks in layout FLAT, in pieces of any size
  */
 
 /** @param {V1Tensor} tensor */
 function typeOf({ name, dims, type = v1Type(dims) ?? undefined }) {
   const weights = dims.reduce((a, b) => a * b, 1);
   if (!type)
-    throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights, which 16 does not divide`, {
-      hint: 'v1 stores it in the companion',
+    throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights; expected a multiple of 16`, {
+      hint: 'v1 stores it in the sidecar config',
     });
   if (weights % type.block)
-    throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights, which ${type.block} does not divide`);
+    throw new BqError('SHAPE', `tensor "${name}" has ${weights} weights; expected a multiple of ${type.block}`);
   return type;
 }
 
 /**
- * Writes the file and finishes the sink; on failure the sink is aborted. SHAPE: a length that 16 does not divide.
+ * Writes the file and finishes the sink; on failure the sink is aborted. Throws SHAPE for a length that 16 does not divide.
  * @param {import('../output.js').Sink} sink
  * @param {readonly V1Tensor[]} tensors
  * @param {{ onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} [options]
@@ -96,7 +96,10 @@ async function write(sink, tensors, { onBytes, signal }) {
       onBytes?.(position - start, offset - start);
     }
     if (position !== end)
-      throw new BqError('SHAPE', `tensor "${tensors[i].name}" gave ${position - end + bytes} bytes, not ${bytes}`);
+      throw new BqError(
+        'SHAPE',
+        `tensor "${tensors[i].name}" yielded ${position - end + bytes} bytes; expected ${bytes}`,
+      );
   }
   return { bytes: offset, dataBytes: offset - start };
 }

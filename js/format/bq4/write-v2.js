@@ -1,6 +1,6 @@
 /**
- * Writes v2 files (docs/FORMAT.md §2) front to back with bounded memory: sizes are known from the directory, so the
- * data goes to its final place first, hashed on the way, and the prefix, which carries the hashes, goes last.
+ * Writes v2 files (docs/FORMAT.md §2) in bounded memory. Sizes follow from the directory, so the data is written and hashed
+ * first, at its final offset; the prefix, which contains the hashes, is written last.
  */
 import { BqError } from '../../shared/errors.js';
 import { encodeConfig } from './config.js';
@@ -13,7 +13,7 @@ import { weightBytes } from './weight-types.js';
  * @property {import('./weight-types.js').WeightType} type
  * @property {number} layout
  * @property {readonly number[]} dims
- * @property {() => AsyncIterable<Uint8Array>} pieces  its bytes as the file has them, in pieces of any size
+ * @property {() => AsyncIterable<Uint8Array>} pieces  its encoded bytes, in pieces of any size
  */
 
 /**
@@ -32,26 +32,26 @@ import { weightBytes } from './weight-types.js';
 /**
  * @typedef {object} WriteOptions
  * @property {(bytes: Uint8Array) => bigint} hash  XXH64
- * @property {(bytes: Uint8Array) => Uint8Array} [sha256]  given: chunks are hashed with it, in place of XXH64
- * @property {Uint8Array | ((prefix: Uint8Array) => Uint8Array)} [fileId]  16 bytes, or what makes them of the prefix that has zeros in their place; default: random
+ * @property {(bytes: Uint8Array) => Uint8Array} [sha256]  if given, chunks are hashed with it instead of XXH64
+ * @property {Uint8Array | ((prefix: Uint8Array) => Uint8Array)} [fileId]  16 bytes, or a function of the prefix with zeros in their place; default: random
  * @property {(done: number, total: number) => void} [onBytes]  data written so far
  * @property {AbortSignal} [signal]
- * @property {import('../../convert/journal.js').Journal} [journal]  of a sink that keeps: the tensors it tells of are not asked for again
- * @property {number} [noteEvery]  bytes of data between two notes in it, at least; default 8 MiB
- * @property {(tensors: number) => any[]} [reports]  of the tensors from this one on that are whole
- * @property {(tensors: number, read: ReadKept) => Promise<void>} [onKept]  so many are there already, before another one is asked for
- * @property {(error: unknown) => boolean} [keeps]  what is whole stays for the next try after this error; default: nothing does
+ * @property {import('../../convert/journal.js').Journal} [journal]  makes the writer resumable: tensors that it records are not written again
+ * @property {number} [noteEvery]  least number of bytes between two records of the journal; default 8 MiB
+ * @property {(tensors: number) => any[]} [reports]  reports of the complete tensors from this one on
+ * @property {(tensors: number, read: ReadKept) => Promise<void>} [onKept]  called first with the number of tensors that the file already has
+ * @property {(error: unknown) => boolean} [keeps]  whether complete tensors are kept for the next attempt after this error; default: never
  */
 
-/** Bytes of a tensor that is whole. @typedef {(tensor: number, from: number, length: number) => Promise<Uint8Array>} ReadKept */
+/** Reads bytes of a complete tensor back. @typedef {(tensor: number, from: number, length: number) => Promise<Uint8Array>} ReadKept */
 
-/** (rows, columns) of a shape: one-dimensional tensors have one row. @param {readonly number[]} dims */
+/** Rows and columns of a shape; a vector has one row. @param {readonly number[]} dims */
 export function matrixOf(dims) {
   const cols = dims[dims.length - 1];
   return { rows: dims.slice(0, -1).reduce((a, b) => a * b, 1), cols };
 }
 
-/** Collects bytes into chunks, hashes and writes each. */
+/** Collects bytes into chunks; hashes and writes each chunk. */
 class ChunkWriter {
   #buffer = new Uint8Array(CHUNK);
   #filled = 0;
@@ -60,21 +60,21 @@ class ChunkWriter {
   /** @type {Uint8Array[]} */
   hashes = [];
 
-  /** @param {import('../output.js').Sink} sink @param {number} start  where the data begins @param {(bytes: Uint8Array) => Uint8Array} hash */
+  /** @param {import('../output.js').Sink} sink @param {number} start  file offset of the data @param {(bytes: Uint8Array) => Uint8Array} hash */
   constructor(sink, start, hash) {
     this.sink = sink;
     this.start = start;
     this.hash = hash;
   }
 
-  /** Of the bytes so far, the begun chunk's last. It is written, too, so that all of them can be read again. */
+  /** Hashes of all bytes so far; the last is that of the incomplete chunk. That is written, too, so that all bytes can be read back. */
   async mark() {
     const chunk = this.#buffer.subarray(0, this.#filled);
     await this.sink.write(this.start + this.position - this.#filled, chunk);
     return [...this.hashes, this.hash(chunk)];
   }
 
-  /** Goes on behind `position` bytes that the sink has, where they have these hashes. @param {number} position @param {Uint8Array[]} hashes */
+  /** Continues after `position` bytes of the sink if these have the given hashes; else returns false. @param {number} position @param {Uint8Array[]} hashes */
   async restore(position, hashes) {
     const chunks = Math.floor(position / CHUNK);
     for (let i = 0; i <= chunks; i++) {
@@ -145,18 +145,18 @@ export async function writeV2(sink, model, options) {
   }
 }
 
-/** @param {Uint8Array | null | undefined} tokenizer  tokens and merges lie at 32 and 36 of a TOKN payload */
+/** @param {Uint8Array | null | undefined} tokenizer  a TOKN payload, with the counts at bytes 32 and 36 */
 function tokenCounts(tokenizer) {
   if (!tokenizer) return {};
   const view = new DataView(tokenizer.buffer, tokenizer.byteOffset, tokenizer.length);
   return { tokens: view.getUint32(32, true), merges: view.getUint32(36, true) };
 }
 
-/** Restores what the journal's last mark tells of. @param {ChunkWriter} data @param {import('../../convert/journal.js').Journal} journal @returns {Promise<number>} tensors that are whole */
-async function goOn(data, { marks, restart }) {
+/** Restores the state of the journal's last mark. @param {ChunkWriter} data @param {import('../../convert/journal.js').Journal} journal @returns {Promise<number>} number of complete tensors */
+async function resume(data, { marks, restart }) {
   const last = marks.at(-1);
   if (!last) return 0;
-  // Each mark's last hash is that of a begun chunk.
+  // The last hash of each mark is that of an incomplete chunk; only the final mark's counts.
   const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map(
     (hex) => new Uint8Array(globalThis.Buffer.from(hex, 'hex')),
   );
@@ -167,7 +167,7 @@ async function goOn(data, { marks, restart }) {
   return last.tensors;
 }
 
-/** What the file will be, but for its weights. @param {OutModel} model @param {number} hashBytes  of a chunk */
+/** Everything of the file but its weights. @param {OutModel} model @param {number} hashBytes  size of a chunk's hash */
 function partsOf(model, hashBytes) {
   const { entries, dataBytes } = layOut(model.tensors);
   const planAt = (/** @type {number} */ start) => [
@@ -176,18 +176,18 @@ function partsOf(model, hashBytes) {
     ...section('NAME', model.name),
     ...section('TENS', encodeDirectory(entries.map((e) => ({ ...e, offset: e.offset + start }))), true),
   ];
-  const rest = [
+  const others = [
     ...section('TOKN', model.tokenizer),
     ...section('CHAT', model.chat),
     ...section('TMPL', model.template),
     ...section('CARD', model.card),
     ...section('ACTQ', model.activations),
   ];
-  const { prefixLength } = prefixSizes(planAt(0), rest, dataBytes, hashBytes);
-  return { entries, dataBytes, planAt, rest, prefixLength };
+  const { prefixLength } = prefixSizes(planAt(0), others, dataBytes, hashBytes);
+  return { entries, dataBytes, planAt, others, prefixLength };
 }
 
-/** Bytes in front of the data, which are hashed at once: what `hash` must take. @param {OutModel} model @param {boolean} sha256  whether chunks are hashed so */
+/** Length of the prefix, the largest block of bytes that `hash` is called with. @param {OutModel} model @param {boolean} sha256  whether chunks are hashed with SHA-256 */
 export const prefixLengthOf = (model, sha256) => partsOf(model, sha256 ? 32 : 8).prefixLength;
 
 /** @param {import('../output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
@@ -206,17 +206,18 @@ async function write(
     onKept,
   },
 ) {
-  const { entries, dataBytes, planAt, rest, prefixLength } = partsOf(model, sha256 ? 32 : 8);
+  const { entries, dataBytes, planAt, others, prefixLength } = partsOf(model, sha256 ? 32 : 8);
   const data = new ChunkWriter(
     sink,
     prefixLength,
     sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)),
   );
-  const kept = journal ? await goOn(data, journal) : 0;
+  const kept = journal ? await resume(data, journal) : 0;
   if (kept)
     await onKept?.(kept, async (tensor, from, length) => {
       const bytes = await sink.read?.(prefixLength + entries[tensor].offset + from, length);
-      if (bytes?.length !== length) throw new BqError('READ', `tensor "${entries[tensor].name}" can't be read again`);
+      if (bytes?.length !== length)
+        throw new BqError('READ', `tensor "${entries[tensor].name}" can't be read back from the unfinished file`);
       return bytes;
     });
   let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };
@@ -229,7 +230,7 @@ async function write(
       onBytes?.(data.position, dataBytes);
     }
     if (data.position !== offset + bytes)
-      throw new BqError('SHAPE', `tensor "${name}" gave ${data.position - offset} bytes, not ${bytes}`);
+      throw new BqError('SHAPE', `tensor "${name}" yielded ${data.position - offset} bytes; expected ${bytes}`);
     if (!journal || data.position - noted.position < noteEvery) continue;
     const hashes = (await data.mark()).slice(noted.hashes).map((h) => globalThis.Buffer.from(h).toString('hex'));
     await journal.note({
@@ -244,7 +245,7 @@ async function write(
   const prefixOf = (/** @type {Uint8Array} */ id) =>
     encodePrefix({
       plan: planAt(prefixLength),
-      rest,
+      others,
       dataBytes,
       hashes: data.hashes,
       hashBytes: sha256 ? 32 : 8,

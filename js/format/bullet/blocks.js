@@ -1,18 +1,18 @@
-/** What reader and writer of .bullet files share (docs/FORMAT.md, ".bullet"): hashes of names, and blocks. */
+/** Shared by the reader and the writer of .bullet files (docs/FORMAT.md, ".bullet"): hashes of names, and the encoding of blocks. */
 import { BqError } from '../../shared/errors.js';
 import { f16FromNumber, f16ToNumber } from '../bq4/half.js';
 
-/** Weights of a block, and its bytes: f16 scale, i8 zero point, a byte of padding, 32 nibbles. */
+/** Weights of a block, and its size: f16 scale, i8 zero point, a byte of padding, 32 nibbles. */
 export const BLOCK = 32;
 export const BLOCK_BYTES = 20;
-/** What the tokenizer and the tensors' data are aligned to. */
+/** Alignment of the tokenizer, and of the tensors' data. */
 export const PAGE = 4096;
 export const ALIGN = 32;
-/** Bytes of JSON, of the tokenizer. */
+/** Limits of the JSON and of the tokenizer, in bytes. */
 export const MAX_JSON = 1 << 20;
 export const MAX_TOKENIZER = 256 << 20;
 
-/** Bytes of a tensor's blocks. @param {readonly number[]} dims */
+/** Size of a tensor's blocks. @param {readonly number[]} dims */
 export const blocksBytes = (dims) => Math.ceil(dims.reduce((a, b) => a * b, 1) / BLOCK) * BLOCK_BYTES;
 
 /** FNV-1a, 64 bits. @param {string} name */
@@ -24,15 +24,15 @@ export function nameHash(name) {
 
 const { fround, trunc, abs, sign, max, min } = Math;
 
-/** Halves go away from zero, as C's roundf takes them. @param {number} x  an f32 */
+/** Rounds halves away from zero, like C's roundf. @param {number} x  an f32 */
 function roundAway(x) {
   const whole = trunc(x);
   return abs(x - whole) >= 0.5 ? whole + sign(x) : whole;
 }
 
 /**
- * The blocks of f32 weights; what is missing in the last one is 0. FORMAT: a weight that is not finite or too large for an f16 scale
- * (details.index).
+ * Encodes f32 weights; the last block is padded with zeros. Throws FORMAT for a weight that is not finite or too large for an f16
+ * scale (details.index).
  * @param {Float32Array} weights
  */
 export function encodeBlocks(weights) {
@@ -41,12 +41,12 @@ export function encodeBlocks(weights) {
   const padded = new Float32Array(BLOCK);
   for (let first = 0, at = 0; first < weights.length; first += BLOCK, at += BLOCK_BYTES) {
     padded.fill(0).set(weights.subarray(first, first + BLOCK));
-    const most = padded.reduce((m, w) => max(m, abs(w)), 0);
-    const bits = f16FromNumber(most && max(fround(most / 7), 2 ** -24));
+    const maxAbs = padded.reduce((m, w) => max(m, abs(w)), 0);
+    const bits = f16FromNumber(maxAbs && max(fround(maxAbs / 7), 2 ** -24));
     const scale = f16ToNumber(bits);
     if (!Number.isFinite(scale)) {
-      const odd = padded.findIndex((w) => !Number.isFinite(w));
-      const index = first + (odd < 0 ? padded.findIndex((w) => abs(w) === most) : odd);
+      const notFinite = padded.findIndex((w) => !Number.isFinite(w));
+      const index = first + (notFinite < 0 ? padded.findIndex((w) => abs(w) === maxAbs) : notFinite);
       throw new BqError('FORMAT', `weight ${index} is ${weights[index]}`, { details: { index } });
     }
     if (scale === 0) continue;
@@ -59,7 +59,7 @@ export function encodeBlocks(weights) {
   return bytes;
 }
 
-/** The weights of whole blocks. FORMAT: a scale that is not finite (details.index, of the block). @param {Uint8Array} bytes */
+/** Decodes whole blocks. Throws FORMAT for a scale that is not finite (details.index: the block). @param {Uint8Array} bytes */
 export function decodeBlocks(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const weights = new Float32Array((bytes.length / BLOCK_BYTES) * BLOCK);

@@ -1,4 +1,4 @@
-/** Writes .bullet v1.0 files (docs/FORMAT.md, ".bullet"): every tensor in blocks of 4 bits, with its name hashed. */
+/** Writes .bullet v1.0 files (docs/FORMAT.md, ".bullet"): every tensor in 4-bit blocks, with a hash instead of its name. */
 import { BqError } from '../../shared/errors.js';
 import { ALIGN, blocksBytes, decodeBlocks, encodeBlocks, MAX_JSON, MAX_TOKENIZER, nameHash, PAGE } from './blocks.js';
 import { rowsPerPiece } from '../bq4/encode-tensor.js';
@@ -13,8 +13,8 @@ import { matrixOf } from '../bq4/write-v2.js';
 /** @import { Sink } from '../output.js' */
 
 const MAX_DIM = 65535;
-/** Options that ask for what such a file can't hold. @type {(keyof ConvertOptions)[]} */
-const NOT_HERE = ['quant', 'embed', 'hash', 'v1', 'license', 'card', 'chat'];
+/** Options for which such files have no place. @type {(keyof ConvertOptions)[]} */
+const UNSUPPORTED_OPTIONS = ['quant', 'embed', 'hash', 'v1', 'license', 'card', 'chat'];
 
 const encoder = new TextEncoder();
 
@@ -22,16 +22,16 @@ const encoder = new TextEncoder();
 function checkSize({ slot: { name, dims } }) {
   const shape = `tensor "${name}" is ${dims.join(' × ')}`;
   if (dims.some((n) => n > MAX_DIM))
-    throw new BqError('SHAPE', `${shape}: a .bullet file holds dimensions up to ${MAX_DIM}`, {
+    throw new BqError('SHAPE', `${shape}; the limit of a dimension in .bullet files is ${MAX_DIM}`, {
       hint: 'write a .bq4 file',
     });
   if (blocksBytes(dims) >= 2 ** 32)
-    throw new BqError('SHAPE', `${shape}: a .bullet file holds tensors of less than 4 GiB`, {
+    throw new BqError('SHAPE', `${shape}; the limit of a tensor in .bullet files is 4 GiB`, {
       hint: 'write a .bq4 file',
     });
 }
 
-/** The tokenizer's part. @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer */
+/** The part of the file with the tokens. @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer */
 function encodeTokens(tokenizer) {
   const texts = (tokenizer?.tokens ?? []).map((token) => encoder.encode(listedText(token)));
   const bytes = new Uint8Array(texts.reduce((sum, text) => sum + 2 + text.length, 8));
@@ -41,13 +41,13 @@ function encodeTokens(tokenizer) {
   let at = 8;
   texts.forEach((text, id) => {
     if (text.length > 65535)
-      throw new BqError('SHAPE', `token ${id} has ${text.length} bytes: a .bullet file holds at most 65535`);
+      throw new BqError('SHAPE', `token ${id} has ${text.length} bytes; the limit of .bullet files is 65535`);
     view.setUint16(at, text.length, true);
     bytes.set(text, at + 2);
     at += 2 + text.length;
   });
   if (at > MAX_TOKENIZER)
-    throw new BqError('SHAPE', `the tokenizer takes ${at} bytes: a .bullet file holds at most ${MAX_TOKENIZER}`);
+    throw new BqError('SHAPE', `the tokenizer has ${at} bytes; the limit of .bullet files is ${MAX_TOKENIZER}`);
   return bytes;
 }
 
@@ -62,7 +62,7 @@ function encodeEntry({ slot: { name, dims } }) {
   return bytes;
 }
 
-/** Where everything lies behind so much JSON. @param {number} json  bytes @param {Uint8Array} tokens @param {Match[]} matches */
+/** Offsets of everything after the JSON. @param {number} json  bytes of the JSON @param {Uint8Array} tokens @param {Match[]} matches */
 function place(json, tokens, matches) {
   const tokenizer = alignUp(json + 4, PAGE);
   const tensors = tokenizer + tokens.length;
@@ -76,22 +76,26 @@ function place(json, tokens, matches) {
   return { offsets: { tokenizer, tensors, footer: at }, data };
 }
 
-/** The JSON with its own offsets: longer ones only push each other on, so that this ends. @param {object} head @param {Uint8Array} tokens @param {Match[]} matches */
+/** The JSON, which contains the offsets that its own length shifts. Offsets only grow from one round to the next, so the loop ends. @param {object} head @param {Uint8Array} tokens @param {Match[]} matches */
 function layOut(head, tokens, matches) {
   let offsets = { tokenizer: 0, tensors: 0, footer: 0 };
   for (;;) {
     const json = encoder.encode(JSON.stringify({ ...head, file_offsets: offsets }));
     const placed = place(json.length, tokens, matches);
     if (json.length > MAX_JSON)
-      throw new BqError('ARGUMENT', `the JSON takes ${json.length} bytes: a .bullet file holds at most ${MAX_JSON}`, {
-        hint: 'give it a shorter name',
-      });
+      throw new BqError(
+        'ARGUMENT',
+        `the JSON header has ${json.length} bytes; the limit of .bullet files is ${MAX_JSON}`,
+        {
+          hint: 'choose a shorter --name',
+        },
+      );
     if (JSON.stringify(placed.offsets) === JSON.stringify(offsets)) return { json, ...placed };
     offsets = placed.offsets;
   }
 }
 
-/** A tensor's blocks piece by piece, and what they did to it. @param {Match} match */
+/** A tensor's blocks, piece by piece, and its rounding errors. @param {Match} match */
 function blocksOf({ slot, tensor }) {
   const { rows, cols } = matrixOf(slot.dims);
   const step = rowsPerPiece(slot.dims);
@@ -114,7 +118,7 @@ function blocksOf({ slot, tensor }) {
   return { pieces, report };
 }
 
-/** @param {string} name @param {Float32Array} weights @param {number} first  index of the first */
+/** @param {string} name @param {Float32Array} weights @param {number} first  index of the first weight */
 function encodePiece(name, weights, first) {
   try {
     return encodeBlocks(weights);
@@ -171,22 +175,22 @@ async function write(sink, matches, { onProgress, signal }, { config: { arch, ..
 }
 
 /**
- * ARGUMENT, SHAPE, FORMAT, WRITE.
- * @param {string} output @param {Match[]} matches @param {unknown} _codec  of .bq4 files
+ * Writes the file. Throws ARGUMENT, SHAPE, FORMAT, WRITE.
+ * @param {string} output @param {Match[]} matches @param {unknown} _codec  unused; only .bq4 files need it
  * @param {ConvertOptions} options @param {Parameters<typeof write>[3]} facts
  */
 export async function convertBullet(output, matches, _codec, options, facts) {
-  const asked = NOT_HERE.find((name) => options[name]);
-  if (asked)
-    throw new BqError('ARGUMENT', `--${asked} is not for .bullet files, which have no place for it`, {
+  const unsupported = UNSUPPORTED_OPTIONS.find((name) => options[name]);
+  if (unsupported)
+    throw new BqError('ARGUMENT', `--${unsupported} is not supported for .bullet files`, {
       hint: 'write a .bq4 file',
     });
   matches.forEach(checkSize);
   const sink = await fileSink(output);
   try {
-    const made = await write(sink, matches, options, facts);
+    const result = await write(sink, matches, options, facts);
     await sink.finish();
-    return made;
+    return result;
   } finally {
     await sink.abort();
   }

@@ -1,13 +1,16 @@
-/** BLOOM, MPT and Falcon: attention that prefers what is near (ALiBi), or rotates. */
+/** BLOOM, MPT and Falcon: attention with linear biases (ALiBi), in Falcon's case rotary positions as an alternative. */
 import { pick, range } from '../bq4/tensor-views.js';
+import { GGUF_MODULES, GGUF_OUTER, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { expect, gptOf, headRows, QKV } from './shared.js';
 import { ropeOf } from './rope.js';
 
+/** @import { GgufFacts } from './gguf.js' */
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
 
 /** @type {Family} */
 export const bloom = {
+  arch: 'bloom',
   prefix: 'transformer.',
   layers: 'h.',
   outer: { word_embeddings: 'wte', word_embeddings_layernorm: 'ln_0', ln_f: 'ln_f', lm_head: 'lm_head' },
@@ -21,10 +24,9 @@ export const bloom = {
       QKV.map((name, i) => [name, pick(tensor, headRows(i, config))]),
   },
   config: (hf) => {
-    expect(!hf.apply_residual_connection_post_layernorm, 'what attention and MLP read is added, too');
+    expect(!hf.apply_residual_connection_post_layernorm, 'BLOOM with residuals taken after the norm');
     const [hidden, heads] = [hf.hidden_size ?? hf.n_embed, hf.n_head ?? hf.num_attention_heads];
     return {
-      arch: 'bloom',
       layers: hf.n_layer ?? hf.num_hidden_layers,
       hidden,
       heads,
@@ -37,10 +39,17 @@ export const bloom = {
       embed_norm: true,
     };
   },
+  gguf: {
+    bloom: {
+      outer: { ...GGUF_OUTER, token_embd_norm: 'ln_0' },
+      config: (facts) => ({ ...ggufLayerNorm(facts, 'gelu'), position: 'alibi', embed_norm: true }),
+    },
+  },
 };
 
 /** @type {Family} */
 export const mpt = {
+  arch: 'mpt',
   prefix: 'transformer.',
   layers: 'blocks.',
   outer: { wte: 'wte', norm_f: 'ln_f', lm_head: 'lm_head' },
@@ -54,14 +63,13 @@ export const mpt = {
   },
   config: (hf) => {
     const attention = hf.attn_config ?? {};
-    expect(attention.alibi !== false, 'positions are learned, without ALiBi');
-    expect(!attention.qk_ln, 'q and k are normed');
+    expect(attention.alibi !== false, 'MPT with learned positions, without ALiBi');
+    expect(!attention.qk_ln, 'MPT with norms of q and k');
     expect(
       (attention.attn_type ?? 'multihead_attention') === 'multihead_attention',
-      `its attention is "${attention.attn_type}"`,
+      `MPT with attention of type "${attention.attn_type}"`,
     );
     return {
-      arch: 'mpt',
       layers: hf.n_layers,
       hidden: hf.d_model,
       heads: hf.n_heads,
@@ -75,28 +83,46 @@ export const mpt = {
       attn_scale: attention.softmax_scale ?? 0,
     };
   },
+  gguf: {
+    mpt: {
+      config: (facts) => {
+        const maxBias = facts.get('attention.max_alibi_bias', 0);
+        expect(maxBias > 0, 'MPT with learned positions, without ALiBi');
+        return {
+          ...ggufLayerNorm(facts, 'gelu_erf'),
+          position: 'alibi',
+          alibi_max: maxBias,
+          qkv_clip: facts.get('attention.clamp_kqv', 0),
+        };
+      },
+    },
+  },
 };
 
-/** Of each KV head the rows of its queries, then its key, then its value. @type {Split} */
+/** Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value. @type {Split} */
 function falconRows(tensor, { heads, kv_heads: groups, head_dim: dim }) {
-  const each = heads / groups;
+  const queries = heads / groups;
   const rows = (/** @type {number} */ first, /** @type {number} */ n) =>
-    Array.from({ length: groups }, (_, g) => range((g * (each + 2) + first) * dim, n * dim)).flat();
+    Array.from({ length: groups }, (_, g) => range((g * (queries + 2) + first) * dim, n * dim)).flat();
   return [
-    ['attn.q', pick(tensor, rows(0, each))],
-    ['attn.k', pick(tensor, rows(each, 1))],
-    ['attn.v', pick(tensor, rows(each + 1, 1))],
+    ['attn.q', pick(tensor, rows(0, queries))],
+    ['attn.k', pick(tensor, rows(queries, 1))],
+    ['attn.v', pick(tensor, rows(queries + 1, 1))],
   ];
 }
 
-/** What the MLP reads. @param {Record<string, any>} hf */
+/** The input of the MLP: `block` of our configuration. @param {Record<string, any>} hf */
 function falconBlock(hf) {
   if (hf.new_decoder_architecture) return (hf.num_ln_in_parallel_attn ?? 2) === 2 ? 'parallel' : 'shared';
   return (hf.parallel_attn ?? true) ? 'shared' : 'sequential';
 }
 
-/** The first generation (7B, RW) has one norm, or none beside; the second (40B, 180B) two of its own. @type {Family} */
+/** Whether attention and MLP have a norm each (40B, 180B): then `attn_norm` is the MLP's. @param {GgufFacts} facts */
+const hasTwoNorms = ({ has }) => has('blk.0.attn_norm_2.weight');
+
+/** Models of the first generation (7B, RW) have one norm for attention and MLP or are sequential; the second (40B, 180B) has two. @type {Family} */
 export const falcon = {
+  arch: 'falcon',
   prefix: 'transformer.',
   layers: 'h.',
   outer: { word_embeddings: 'wte', ln_f: 'ln_f', lm_head: 'lm_head' },
@@ -116,7 +142,6 @@ export const falcon = {
     const groups =
       hf.new_decoder_architecture || !(hf.multi_query ?? true) ? (hf.num_kv_heads ?? hf.n_head_kv ?? heads) : 1;
     return {
-      arch: 'falcon',
       layers: hf.num_hidden_layers ?? hf.n_layer,
       hidden: hf.hidden_size,
       heads,
@@ -126,10 +151,20 @@ export const falcon = {
       vocab: hf.vocab_size,
       context: hf.max_position_embeddings ?? 2048,
       ...ropeOf(hf, headDim),
-      // Slopes are added before the scores are scaled.
+      // Falcon adds the biases before it scales the scores.
       ...(hf.alibi && { position: 'alibi', alibi_scale: headDim ** -0.5 }),
       ...gptOf(hf, hf.activation ?? 'gelu'),
       block: falconBlock(hf),
     };
+  },
+  gguf: {
+    falcon: {
+      modules: (facts) =>
+        hasTwoNorms(facts) ? { ...GGUF_MODULES, attn_norm: 'ln2', attn_norm_2: 'ln1' } : GGUF_MODULES,
+      config: (facts) => ({
+        ...ggufRotaryLayerNorm(facts, 'gelu_erf'),
+        block: hasTwoNorms(facts) ? 'parallel' : 'shared',
+      }),
+    },
   },
 };

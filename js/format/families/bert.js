@@ -1,10 +1,69 @@
-/** Encoders. */
-import { activationOf, expect } from './shared.js';
+/** BERT and the encoders after it: bidirectional attention, norms after the residual sum, hidden states in place of logits. */
+import { pick, range } from '../bq4/tensor-views.js';
+import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
+import { activationOf, expect, parts, QKV } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('./gguf.js').GgufRow} GgufRow */
+/** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
-/** An encoder: norms after the sum, every token sees all, hidden states instead of logits. @type {Family} */
+/** What all of them have in common. */
+const ENCODER = {
+  norm: 'layer',
+  norm_place: 'after_sum',
+  position: 'learned',
+  gated: false,
+  bidirectional: true,
+  embed_norm: true,
+  no_head: true,
+};
+
+/** @param {Record<string, any>} hf */
+function bertConfig(hf) {
+  expect(
+    (hf.position_embedding_type ?? 'absolute') === 'absolute',
+    `BERT with position embeddings of type "${hf.position_embedding_type}"`,
+  );
+  expect(!hf.is_decoder && !hf.add_cross_attention, 'BERT as a decoder');
+  return {
+    ...ENCODER,
+    layers: hf.num_hidden_layers,
+    hidden: hf.hidden_size,
+    heads: hf.num_attention_heads,
+    ffn: hf.intermediate_size,
+    vocab: hf.vocab_size,
+    context: hf.max_position_embeddings,
+    norm_eps: hf.layer_norm_eps ?? 1e-12,
+    activation: activationOf(hf.hidden_act ?? 'gelu'),
+    token_types: hf.type_vocab_size ?? 2,
+  };
+}
+
+/** @param {GgufFacts} facts */
+const ggufEncoder = (facts) => ({
+  ...ENCODER,
+  tied: false,
+  token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
+});
+
+/** RoBERTa, XLM-RoBERTa, CamemBERT and DistilBERT are "bert" there, too. @type {GgufRow} */
+const bertGguf = {
+  arch: 'other',
+  outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
+  modules: () => ({
+    ...GGUF_ATTENTION,
+    attn_output_norm: 'ln1_post',
+    ffn_up: 'mlp.up',
+    ffn_down: 'mlp.down',
+    layer_output_norm: 'ln2_post',
+  }),
+  unread: /^(cls|cls\.output|cls\.norm)\./,
+  config: (facts) => ({ ...ggufLayerNorm(facts, 'gelu_erf'), ...ggufEncoder(facts) }),
+};
+
+/** @type {Family} */
 export const bert = {
+  arch: 'bert',
   prefix: 'bert.',
   layers: 'encoder.layer.',
   outer: {
@@ -24,30 +83,126 @@ export const bert = {
     'output.LayerNorm': 'ln2_post',
   },
   unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\./,
+  config: bertConfig,
+  gguf: { bert: bertGguf },
+};
+
+/**
+ * Rows of RoBERTa's position table before that of position 0: positions are counted from pad_token_id + 1
+ * (`create_position_ids_from_input_ids` of transformers), and pad_token_id is 1 in every published model.
+ */
+const PADDING_ROWS = 2;
+
+/** RoBERTa, XLM-RoBERTa and CamemBERT: BERT whose positions begin after those of the padding. @type {Family} */
+export const roberta = {
+  ...bert,
+  prefix: 'roberta.',
+  unread: /(^|\.)embeddings\.(position|token_type)_ids$|^(roberta\.)?pooler\.|^lm_head\.|^classifier\./,
   config: (hf) => {
-    expect(
-      (hf.position_embedding_type ?? 'absolute') === 'absolute',
-      `positions are embedded the "${hf.position_embedding_type}" way`,
-    );
-    expect(!hf.is_decoder && !hf.add_cross_attention, 'it is a decoder');
+    expect((hf.pad_token_id ?? 1) === PADDING_ROWS - 1, `RoBERTa with pad_token_id ${hf.pad_token_id}`);
+    return { ...bertConfig(hf), context: hf.max_position_embeddings - PADDING_ROWS };
+  },
+  change: (name, tensor) =>
+    name === 'wpe.weight' ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS)) : tensor,
+};
+
+/** DistilBERT: BERT without token types, with other names. @type {Family} */
+export const distilbert = {
+  ...bert,
+  prefix: 'distilbert.',
+  layers: 'transformer.layer.',
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.position_embeddings': 'wpe',
+    'embeddings.LayerNorm': 'ln_0',
+  },
+  modules: {
+    'attention.q_lin': 'attn.q',
+    'attention.k_lin': 'attn.k',
+    'attention.v_lin': 'attn.v',
+    'attention.out_lin': 'attn.o',
+    sa_layer_norm: 'ln1_post',
+    'ffn.lin1': 'mlp.up',
+    'ffn.lin2': 'mlp.down',
+    output_layer_norm: 'ln2_post',
+  },
+  unread: /(^|\.)embeddings\.position_ids$|^vocab_|^(pre_)?classifier\.|^qa_outputs\./,
+  config: (hf) => ({
+    ...ENCODER,
+    layers: hf.n_layers,
+    hidden: hf.dim,
+    heads: hf.n_heads,
+    ffn: hf.hidden_dim,
+    vocab: hf.vocab_size,
+    context: hf.max_position_embeddings ?? 512,
+    norm_eps: 1e-12,
+    activation: activationOf(hf.activation ?? 'gelu'),
+    token_types: 0,
+  }),
+};
+
+/** Keys of nomic-embed-text's config.json that change what is computed, with the supported values. */
+const NOMIC_SUPPORTED = {
+  activation_function: 'swiglu',
+  rotary_emb_fraction: 1,
+  rotary_emb_interleaved: false,
+  prenorm: false,
+  parallel_block: false,
+  use_rms_norm: false,
+  causal: false,
+};
+
+/** nomic-embed-text 1 and 1.5: BERT with rotary positions and a gated MLP, under the names of the published files. @type {Family} */
+export const nomicBert = {
+  arch: 'bert',
+  prefix: 'bert.',
+  layers: 'encoder.layers.',
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.token_type_embeddings': 'wtt',
+    emb_ln: 'ln_0',
+  },
+  modules: {
+    'attn.Wqkv': parts(QKV, ({ hidden }) => [hidden, hidden, hidden]),
+    'attn.out_proj': 'attn.o',
+    norm1: 'ln1_post',
+    norm2: 'ln2_post',
+    'mlp.fc11': 'mlp.up',
+    'mlp.fc12': 'mlp.gate',
+    'mlp.fc2': 'mlp.down',
+  },
+  unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\.|\.rotary_emb\.inv_freq$/,
+  config: (hf) => {
+    for (const [key, supported] of Object.entries(NOMIC_SUPPORTED))
+      expect((hf[key] ?? supported) === supported, `nomic-embed-text with ${key} ${JSON.stringify(hf[key])}`);
+    const positions = hf.n_positions ?? hf.max_position_embeddings ?? 2048;
     return {
-      arch: 'bert',
-      layers: hf.num_hidden_layers,
-      hidden: hf.hidden_size,
-      heads: hf.num_attention_heads,
-      ffn: hf.intermediate_size,
+      ...ENCODER,
+      position: 'rope',
+      rope_theta: hf.rotary_emb_base ?? hf.rope_parameters?.rope_theta ?? 1000,
+      layers: hf.n_layer ?? hf.num_hidden_layers,
+      hidden: hf.n_embd ?? hf.hidden_size,
+      heads: hf.n_head ?? hf.num_attention_heads,
+      ffn: hf.n_inner ?? hf.intermediate_size,
       vocab: hf.vocab_size,
-      context: hf.max_position_embeddings,
-      norm: 'layer',
-      norm_eps: hf.layer_norm_eps ?? 1e-12,
-      norm_place: 'after_sum',
-      position: 'learned',
-      activation: activationOf(hf.hidden_act ?? 'gelu'),
-      gated: false,
-      bidirectional: true,
-      embed_norm: true,
+      // Longer texts would need the scaled positions of rotary_scaling_factor.
+      context: Math.min(positions, hf.max_trained_positions ?? positions),
+      norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? 1e-12,
+      activation: 'silu',
+      gated: true,
       token_types: hf.type_vocab_size ?? 2,
-      no_head: true,
     };
+  },
+  gguf: {
+    'nomic-bert': {
+      ...bertGguf,
+      modules: (facts) => ({ .../** @type {Required<GgufRow>} */ (bertGguf).modules(facts), ffn_gate: 'mlp.gate' }),
+      config: (facts) => ({
+        ...ggufRotaryLayerNorm(facts, 'silu'),
+        ...ggufEncoder(facts),
+        position: 'rope',
+        gated: true,
+      }),
+    },
   },
 };

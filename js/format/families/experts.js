@@ -1,28 +1,29 @@
-/** Families whose tokens go through some MLPs of many: a checkpoint has a tensor for each, we have all in one. */
-import { numbersOf } from './layers.js';
-import { granite, llama, mistral, qwen2, qwen3 } from './llama.js';
-import { LLAMA_MODULES, listedWindow } from './shared.js';
+/** Mixture-of-experts families. Most checkpoints have a tensor for each expert; a .bq4 file has one tensor with all of them. */
 import { within } from '../bq4/tensor-views.js';
+import { GGUF_EXPERT_MODULES, GGUF_HEAD_NORMS, ggufExperts, ggufRms } from './gguf.js';
+import { numbersOf } from './layers.js';
+import { granite, graniteGguf, llama, mistral, qwen2, qwen3 } from './llama.js';
+import { LLAMA_MODULES, listedWindow } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** "#" stands for an expert's number. */
-const EXPERTS = {
+/** Modules by their names; "#" stands for the number of an expert. */
+const EXPERT_MODULES = {
   'mlp.gate': 'mlp.router',
   'mlp.experts.#.gate_proj': 'mlp.experts.gate',
   'mlp.experts.#.up_proj': 'mlp.experts.up',
   'mlp.experts.#.down_proj': 'mlp.experts.down',
 };
 
-/** Which layers have one MLP instead: those that are listed, and all but every so many-th. @param {Record<string, any>} hf */
+/** Layers with a dense MLP instead of experts: those listed, and those whose number (from 1) the step does not divide. @param {Record<string, any>} hf */
 function denseOf(hf) {
   const listed = new Set(hf.mlp_only_layers);
   const step = hf.decoder_sparse_step ?? 1;
   return numbersOf(hf.num_hidden_layers).filter((i) => listed.has(i) || (i + 1) % step !== 0);
 }
 
-/** @param {Record<string, any>} hf @param {Record<string, any>} [more]  that they have */
-function expertsOf(hf, more) {
+/** @param {Record<string, any>} hf @param {Record<string, any>} [extra]  keys that are added if any layer has experts */
+function expertsOf(hf, extra) {
   const dense = denseOf(hf);
   if (dense.length === hf.num_hidden_layers) return {};
   return {
@@ -30,13 +31,14 @@ function expertsOf(hf, more) {
     experts_used: hf.num_experts_per_tok,
     expert_ffn: hf.moe_intermediate_size ?? hf.intermediate_size,
     ...(dense.length && { dense_layers: dense }),
-    ...more,
+    ...extra,
   };
 }
 
-/** @type {Family} */
+/** In GGUF files an architecture "llama" with experts (llama.js). @type {Family} */
 export const mixtral = {
   ...mistral,
+  arch: 'mixtral',
   modules: {
     ...LLAMA_MODULES,
     'block_sparse_moe.gate': 'mlp.router',
@@ -44,15 +46,16 @@ export const mixtral = {
     'block_sparse_moe.experts.#.w3': 'mlp.experts.up',
     'block_sparse_moe.experts.#.w2': 'mlp.experts.down',
   },
-  config: (hf) => ({ ...mistral.config(hf), arch: 'mixtral', ...expertsOf(hf, { experts_sum: true }) }),
+  config: (hf) => ({ ...mistral.config(hf), ...expertsOf(hf, { experts_sum: true }) }),
 };
 
-/** One more expert for all tokens, which each switches on as far as it likes. @type {Family} */
+/** A shared expert sees all tokens; a switch scales its output for each token. @type {Family} */
 export const qwen2moe = {
   ...qwen2,
+  arch: 'qwen2moe',
   modules: {
     ...LLAMA_MODULES,
-    ...EXPERTS,
+    ...EXPERT_MODULES,
     'mlp.shared_expert_gate': 'mlp.shared.switch',
     'mlp.shared_expert.gate_proj': 'mlp.shared.gate',
     'mlp.shared_expert.up_proj': 'mlp.shared.up',
@@ -60,32 +63,53 @@ export const qwen2moe = {
   },
   config: (hf) => ({
     ...llama.config(hf),
-    arch: 'qwen2moe',
-    // Every other one of the first layers.
+    // Every other one of the first layers has a window.
     ...(hf.use_sliding_window && listedWindow(hf, (i) => i % 2 === 0 && i < (hf.max_window_layers ?? 28))),
     ...expertsOf(hf, {
       shared_ffn: hf.shared_expert_intermediate_size,
       experts_sum: hf.norm_topk_prob ?? false,
     }),
   }),
+  gguf: {
+    qwen2moe: {
+      modules: () => GGUF_EXPERT_MODULES,
+      config: (facts) => ({
+        ...ggufRms(facts),
+        ...ggufExperts(facts, false),
+        shared_ffn: facts.dims('blk.0.ffn_down_shexp.weight')[1],
+      }),
+    },
+  },
 };
 
 /** @type {Family} */
 export const qwen3moe = {
   ...qwen3,
-  modules: { ...LLAMA_MODULES, ...EXPERTS, 'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm' },
+  arch: 'qwen3moe',
+  modules: {
+    ...LLAMA_MODULES,
+    ...EXPERT_MODULES,
+    'self_attn.q_norm': 'attn.q_norm',
+    'self_attn.k_norm': 'attn.k_norm',
+  },
   config: (hf) => ({
     ...llama.config(hf),
-    arch: 'qwen3moe',
     qk_norm: 'heads',
     ...(hf.use_sliding_window && listedWindow({ ...hf, layer_types: null }, () => true)),
     ...expertsOf(hf, { experts_sum: hf.norm_topk_prob ?? false }),
   }),
+  gguf: {
+    qwen3moe: {
+      modules: () => ({ ...GGUF_EXPERT_MODULES, ...GGUF_HEAD_NORMS }),
+      config: (facts) => ({ ...ggufRms(facts), qk_norm: 'heads', ...ggufExperts(facts, true) }),
+    },
+  },
 };
 
-/** All experts are in one tensor, gate and up of each one after the other. @type {Family} */
+/** The checkpoint has all experts in one tensor, with gate and up of each one after the other. @type {Family} */
 export const granitemoe = {
   ...granite,
+  arch: 'other',
   modules: {
     ...LLAMA_MODULES,
     'block_sparse_moe.router.layer': 'mlp.router',
@@ -95,5 +119,12 @@ export const granitemoe = {
     ],
     'block_sparse_moe.output_linear': 'mlp.experts.down',
   },
-  config: (hf) => ({ ...granite.config(hf), arch: 'other', ...expertsOf(hf, { experts_sum: true }) }),
+  config: (hf) => ({ ...granite.config(hf), ...expertsOf(hf, { experts_sum: true }) }),
+  gguf: {
+    granitemoe: {
+      ...graniteGguf,
+      modules: () => GGUF_EXPERT_MODULES,
+      config: (facts) => ({ ...graniteGguf.config(facts), ...ggufExperts(facts, true) }),
+    },
+  },
 };

@@ -1,25 +1,39 @@
-/** Gemma's three generations: norms of 1 + w, a scaled embedding; then norms around and softcaps; then norms of heads. */
+/** Gemma 1 (norms of 1 + w, a scaled embedding), Gemma 2 (also norms after attention and MLP, softcaps) and Gemma 3 (norms of heads). */
 import { plusOne } from '../bq4/tensor-views.js';
+import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufWindow } from './gguf.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf, windowOf } from './shared.js';
 
+/** @import { GgufFacts } from './gguf.js' */
 /** @typedef {import('./shared.js').Family} Family */
 
-/** The first files say "gelu" and mean the other form. @param {Record<string, any>} hf */
+/** The first config.json files say "gelu" but mean its tanh form. @param {Record<string, any>} hf */
 const activation = (hf) =>
   activationOf(
     hf.hidden_activation ?? (hf.hidden_act === 'gelu' ? 'gelu_pytorch_tanh' : hf.hidden_act) ?? 'gelu_pytorch_tanh',
   );
 
+/** Norms in GGUF files are 1 + w already. @param {GgufFacts} facts */
+function ggufGemma(facts) {
+  const config = ggufRms(facts, 'gelu');
+  return { ...config, embed_scale: config.hidden ** 0.5 };
+}
+
+/** The largest model of a generation, recognized by its number of layers, scales scores by hidden / heads instead of the head's size. @param {Record<string, any>} config @param {number} layers */
+const ggufScale = (config, layers) =>
+  (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
+
+const GGUF_POST_NORM_MODULES = { ...GGUF_MODULES, post_attention_norm: 'ln1_post', post_ffw_norm: 'ln2_post' };
+
 /** @type {Family} */
 export const gemma = {
   ...LLAMA_NAMES,
+  arch: 'gemma',
   modules: LLAMA_MODULES,
   defaults: { head_dim: 256, max_position_embeddings: 8192 },
   change: (name, tensor) => (/(^|\.)(ln\w+|[qk]_norm)\.weight$/.test(name) ? plusOne(tensor) : tensor),
   config: (hf) => {
-    expect(!hf.use_bidirectional_attention, 'tokens see those after them');
+    expect(!hf.use_bidirectional_attention, 'Gemma with bidirectional attention');
     return {
-      arch: 'gemma',
       ...sizesOf(hf),
       norm: 'rms',
       norm_eps: hf.rms_norm_eps ?? 1e-6,
@@ -29,11 +43,13 @@ export const gemma = {
       embed_scale: hf.hidden_size ** 0.5,
     };
   },
+  gguf: { gemma: { config: ggufGemma } },
 };
 
 /** @type {Family} */
 export const gemma2 = {
   ...gemma,
+  arch: 'gemma2',
   modules: {
     ...LLAMA_MODULES,
     post_attention_layernorm: 'ln1_post',
@@ -49,20 +65,37 @@ export const gemma2 = {
   },
   config: (hf) => ({
     ...gemma.config(hf),
-    arch: 'gemma2',
     ...windowOf(hf, 2),
     norm_place: 'around',
     attn_scale: (hf.query_pre_attn_scalar ?? 256) ** -0.5,
     attn_softcap: hf.attn_logit_softcapping ?? 0,
     logit_softcap: hf.final_logit_softcapping ?? 0,
   }),
+  gguf: {
+    gemma2: {
+      modules: () => GGUF_POST_NORM_MODULES,
+      config: (facts) => {
+        const config = ggufGemma(facts);
+        return {
+          ...config,
+          window: facts.get('attention.sliding_window', 4096),
+          global_every: 2,
+          norm_place: 'around',
+          attn_scale: ggufScale(config, 46),
+          attn_softcap: facts.get('attn_logit_softcapping', 50),
+          logit_softcap: facts.get('final_logit_softcapping', 30),
+        };
+      },
+    },
+  },
 };
 
-/** Local layers have a rotation of their own, which is never scaled. @type {Family} */
+/** Layers with a window have a rotary base of their own, which is never scaled. @type {Family} */
 export const gemma3 = {
   ...gemma2,
+  arch: 'gemma3',
   modules: { ...gemma2.modules, 'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm' },
-  // The public files of this family say little more than what differs between its sizes.
+  // The published config.json files omit everything that is the same for most sizes.
   defaults: {
     vocab_size: 262208,
     hidden_size: 2304,
@@ -77,14 +110,33 @@ export const gemma3 = {
   },
   config: (hf) => {
     const local = hf.rope_parameters?.sliding_attention ?? {};
-    expect(['default', undefined].includes(local.rope_type ?? local.type), 'positions of local layers are scaled');
+    expect(
+      ['default', undefined].includes(local.rope_type ?? local.type),
+      'Gemma 3 with scaled positions of local layers',
+    );
     return {
       ...gemma2.config(hf),
       ...sizesOf(hf, 1e6),
-      arch: 'gemma3',
       ...windowOf(hf, hf.sliding_window_pattern ?? 6),
       qk_norm: 'heads',
       local_theta: hf.rope_local_base_freq ?? local.rope_theta ?? 10000,
     };
+  },
+  gguf: {
+    gemma3: {
+      modules: () => ({ ...GGUF_POST_NORM_MODULES, ...GGUF_HEAD_NORMS }),
+      config: (facts) => {
+        const config = ggufGemma(facts);
+        return {
+          ...config,
+          ...ggufWindow(facts, 6),
+          norm_place: 'around',
+          qk_norm: 'heads',
+          attn_scale: ggufScale(config, 62),
+          local_theta: facts.get('rope.freq_base_swa', 10000),
+          logit_softcap: facts.get('final_logit_softcapping', 0),
+        };
+      },
+    },
   },
 };

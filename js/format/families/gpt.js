@@ -1,24 +1,34 @@
-/** GPT-2, StarCoder and GPT-NeoX: q, k and v in one tensor, each in its own order. */
+/** GPT-2, StarCoder and GPT-NeoX. Most have q, k and v in one tensor, in an order of rows that differs between families. */
 import { columns, pick, range } from '../bq4/tensor-views.js';
+import { GGUF_OUTER, ggufLayerNorm, ggufRotaryLayerNorm, ggufWindow } from './gguf.js';
 import { expect, gptOf, headRows, parts, QKV, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
 
-/** (in, out) as (out, in). @param {string} name @returns {Split} */
-const turned = (name) => (tensor) => [[name, tensor.dims.length === 1 ? tensor : columns(tensor, 0, tensor.dims[1])]];
+/** A matrix that is stored as (in, out). @param {string} name @returns {Split} */
+const transposed = (name) => (tensor) => [
+  [name, tensor.dims.length === 1 ? tensor : columns(tensor, 0, tensor.dims[1])],
+];
+
+/** GPT-2's layout in GGUF files; StarCoder's is the same. @type {import('./gguf.js').GgufRow} */
+const gpt2Gguf = {
+  outer: { ...GGUF_OUTER, position_embd: 'wpe' },
+  config: (facts) => ({ ...ggufLayerNorm(facts, 'gelu'), position: 'learned' }),
+};
 
 /** @type {Family} */
 export const gpt2 = {
+  arch: 'gpt2',
   prefix: 'transformer.',
   layers: 'h.',
   outer: { wte: 'wte', wpe: 'wpe', ln_f: 'ln_f', lm_head: 'lm_head' },
   modules: {
     ln_1: 'ln1',
     ln_2: 'ln2',
-    'attn.c_proj': turned('attn.o'),
-    'mlp.c_fc': turned('mlp.up'),
-    'mlp.c_proj': turned('mlp.down'),
+    'attn.c_proj': transposed('attn.o'),
+    'mlp.c_fc': transposed('mlp.up'),
+    'mlp.c_proj': transposed('mlp.down'),
     'attn.c_attn': (tensor, { hidden }) =>
       QKV.map((name, i) => [
         name,
@@ -29,10 +39,9 @@ export const gpt2 = {
   config: (hf) => {
     expect(
       !hf.scale_attn_by_inverse_layer_idx && !hf.add_cross_attention,
-      'attention is scaled by the layer, or looks at another model',
+      'GPT-2 with attention scaled by the layer, or with cross-attention',
     );
     return {
-      arch: 'gpt2',
       layers: hf.n_layer,
       hidden: hf.n_embd,
       heads: hf.n_head,
@@ -44,11 +53,13 @@ export const gpt2 = {
       ...(hf.scale_attn_weights === false && { attn_scale: 1 }),
     };
   },
+  gguf: { gpt2: gpt2Gguf },
 };
 
-/** StarCoder, SantaCoder: GPT-2 with one key and value for all heads; matrices are (out, in). @type {Family} */
+/** StarCoder, SantaCoder: GPT-2 with multi-query attention; matrices are stored as (out, in). @type {Family} */
 export const bigcode = {
   ...gpt2,
+  arch: 'starcoder',
   modules: {
     ln_1: 'ln1',
     ln_2: 'ln2',
@@ -58,13 +69,15 @@ export const bigcode = {
     'attn.c_attn': parts(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => (n * c.hidden) / c.heads)),
   },
   config: (hf) => {
-    expect(hf.multi_query ?? true, 'each head has a key and a value of its own');
-    return { ...gpt2.config({ activation_function: 'gelu_pytorch_tanh', ...hf }), arch: 'starcoder', kv_heads: 1 };
+    expect(hf.multi_query ?? true, 'GPT-BigCode without multi-query attention');
+    return { ...gpt2.config({ activation_function: 'gelu_pytorch_tanh', ...hf }), kv_heads: 1 };
   },
+  gguf: { starcoder: gpt2Gguf },
 };
 
 /** @type {Family} */
 export const starcoder2 = {
+  arch: 'starcoder2',
   prefix: 'model.',
   layers: 'layers.',
   outer: { embed_tokens: 'wte', norm: 'ln_f', lm_head: 'lm_head' },
@@ -79,15 +92,18 @@ export const starcoder2 = {
     'mlp.c_proj': 'mlp.down',
   },
   config: (hf) => ({
-    arch: 'starcoder2',
     ...sizesOf(hf),
     ...windowOf(hf, 0),
     ...gptOf(hf, hf.hidden_act ?? 'gelu_pytorch_tanh'),
   }),
+  gguf: {
+    starcoder2: { config: (facts) => ({ ...ggufRotaryLayerNorm(facts, 'gelu'), ...ggufWindow(facts) }) },
+  },
 };
 
 /** @type {Family} */
 export const neox = {
+  arch: 'neox',
   prefix: 'gpt_neox.',
   layers: 'layers.',
   outer: { embed_in: 'wte', final_layer_norm: 'ln_f', embed_out: 'lm_head', lm_head: 'lm_head' },
@@ -101,9 +117,16 @@ export const neox = {
   },
   unread: /\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)$/,
   config: (hf) => ({
-    arch: 'neox',
     ...sizesOf(hf),
     ...gptOf(hf, hf.hidden_act ?? 'gelu', false),
     block: hf.use_parallel_residual === false ? 'sequential' : 'parallel',
   }),
+  gguf: {
+    gptneox: {
+      config: (facts) => ({
+        ...ggufRotaryLayerNorm(facts, 'gelu_erf'),
+        block: facts.get('use_parallel_residual', true) ? 'parallel' : 'sequential',
+      }),
+    },
+  },
 };

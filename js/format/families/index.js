@@ -1,14 +1,16 @@
 /**
- * The families of models in Hugging Face's layout that can be converted: a row each, by model_type. A family says what its
- * config.json means in ours (docs/FORMAT.md, "CONF keys") and what its tensors are called in ours ("TENS"). What is
- * computed is known by the engine from the configuration; to add a family made of what it computes already is to add a row.
+ * The supported families of models. A family is one row (a Family, shared.js), in one file of this folder: how a config.json of Hugging
+ * Face maps to our configuration (docs/FORMAT.md, "CONF keys"), how its tensors map to canonical names ("TENS"), and the same for
+ * GGUF files. The engine computes what the configuration says, so a new family of known parts needs only its row, its model_type in
+ * FAMILIES and a fixture.
  */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
-import { bert } from './bert.js';
+import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
+import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import {
   ernie,
@@ -25,12 +27,13 @@ import {
   qwen3,
   smollm3,
 } from './llama.js';
+import { lfm2 } from './lfm2.js';
 import { phi, phi3, stablelm } from './phi.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
 
-/** By model_type. @type {Record<string, Family>} */
+/** Families by the model_type of config.json. @type {Record<string, Family>} */
 export const FAMILIES = {
   llama,
   mistral,
@@ -44,9 +47,10 @@ export const FAMILIES = {
   ernie4_5: ernie,
   exaone,
   internlm2,
+  lfm2,
   minicpm,
   ministral3,
-  // Without pictures these are Qwen 2 and 3; older files say what the text is without a part of its own.
+  // Vision models without pictures are Qwen 2 and 3; older files have no text_config.
   qwen2_vl: qwen2,
   qwen2_vl_text: qwen2,
   qwen2_5_vl: qwen2,
@@ -66,14 +70,43 @@ export const FAMILIES = {
   bloom,
   mpt,
   bert,
+  roberta,
+  'xlm-roberta': roberta,
+  camembert: roberta,
+  distilbert,
+  nomic_bert: nomicBert,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,
 };
 
 /**
- * The family of a config.json, and what that says with defaults. Of a model that sees or hears too, its language model is
- * meant. UNSUPPORTED.
+ * A row for GGUF files with all defaults filled in. `archs`: values of our `arch` that models of such files may have, by which
+ * adapters are matched with models.
+ * @typedef {Required<Omit<import('./gguf.js').GgufRow, 'unread'>> & { unread?: RegExp, archs: Set<string> }} GgufArchitecture
+ */
+
+/** Rows for GGUF files by general.architecture; rows of families that share a name (a family spread into another) are the same. @type {Record<string, GgufArchitecture>} */
+export const GGUF_ARCHITECTURES = {};
+for (const { arch, gguf = {} } of Object.values(FAMILIES))
+  for (const [name, row] of Object.entries(gguf)) {
+    GGUF_ARCHITECTURES[name] ??= {
+      arch,
+      ropePairs: 'half',
+      outer: GGUF_OUTER,
+      modules: () => GGUF_MODULES,
+      archs: new Set(row.arch ? [row.arch] : []),
+      ...row,
+    };
+    GGUF_ARCHITECTURES[name].archs.add(arch);
+  }
+
+/** The model_type of a family by our `arch`. @param {string} arch */
+export const modelTypeOf = (arch) => Object.keys(FAMILIES).find((type) => FAMILIES[type].arch === arch) ?? arch;
+
+/**
+ * The family of a config.json, and the config.json with the family's defaults. For multimodal models these are those of the language
+ * model. Throws UNSUPPORTED.
  * @param {Record<string, any>} hf
  * @returns {{ family: Family, hf: Record<string, any> }}
  */
@@ -85,8 +118,8 @@ export function familyOf(hf) {
       : hf;
   const type = text.model_type;
   if (typeof type !== 'string' || !Object.hasOwn(FAMILIES, type))
-    throw new BqError('UNSUPPORTED', `config.json says model_type ${shown(type)}`, {
-      hint: `convert reads ${Object.keys(FAMILIES).join(', ')} and our own "bq4"`,
+    throw new BqError('UNSUPPORTED', `config.json has the unsupported model_type ${shown(type)}`, {
+      hint: `expected one of ${Object.keys(FAMILIES).join(', ')}, or "bq4"`,
     });
   return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...text } };
 }

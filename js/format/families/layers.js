@@ -1,13 +1,13 @@
-/** What differs from layer to layer, as configurations and GGUF files list it, in our keys. */
+/** Converts lists with an entry for each layer, as config.json and GGUF files have them, to keys of our configuration. */
 import { BqError } from '../../shared/errors.js';
 
-const MOST_LAYERS = 1024;
+const MAX_LAYERS = 1024;
 
 /**
- * Some layers of a model: by a period, which readers from before there were lists know too, where they follow one.
- * @param {boolean[]} which  of all layers
- * @param {string} every  the key of the period
- * @param {string} list   the key of the list
+ * A subset of the layers: as a period if the subset has one (older readers know no lists), else as a list of numbers.
+ * @param {boolean[]} which  for each layer whether it belongs to the subset
+ * @param {string} every  key of the period
+ * @param {string} list   key of the list
  * @returns {Record<string, number | number[]>}
  */
 export function someLayers(which, every, list) {
@@ -16,7 +16,7 @@ export function someLayers(which, every, list) {
   return fits ? { [every]: period } : { [list]: which.flatMap((is, i) => (is ? [i] : [])) };
 }
 
-/** A list with something about each layer; null: there is none. FORMAT. @param {unknown} list @param {number} layers @param {string} name @returns {any[] | null} */
+/** A list that has an entry for each layer, as an array; null if it is missing or empty. Throws FORMAT for another length. @param {unknown} list @param {number} layers @param {string} name @returns {any[] | null} */
 export function eachLayer(list, layers, name) {
   const values = ArrayBuffer.isView(list) ? Array.from(/** @type {Uint8Array} */ (list)) : (list ?? []);
   if (Array.isArray(values) && !values.length) return null;
@@ -25,9 +25,9 @@ export function eachLayer(list, layers, name) {
   return values;
 }
 
-/** The numbers of layers. FORMAT: there are more than can be. @param {unknown} layers */
+/** [0, 1, … layers - 1]. Throws FORMAT for an invalid number of layers. @param {unknown} layers */
 export function numbersOf(layers) {
-  if (typeof layers !== 'number' || !(layers >= 1 && layers <= MOST_LAYERS))
-    throw new BqError('FORMAT', `there are ${layers} layers`, { hint: `1 to ${MOST_LAYERS}` });
+  if (typeof layers !== 'number' || !(layers >= 1 && layers <= MAX_LAYERS))
+    throw new BqError('FORMAT', `the model has ${layers} layers`, { hint: `expected 1 to ${MAX_LAYERS}` });
   return Array.from({ length: layers }, (_, i) => i);
 }

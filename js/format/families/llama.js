@@ -1,16 +1,40 @@
-/** LLaMA and the families that are LLaMA with something added. */
+/** LLaMA, and the dense families that are LLaMA with a few changes. */
+import { pick, range } from '../bq4/tensor-views.js';
+import {
+  GGUF_ATTENTION,
+  GGUF_EXPERT_MODULES,
+  GGUF_HEAD_NORMS,
+  GGUF_MODULES,
+  ggufExperts,
+  ggufRms,
+  ggufWindow,
+  hasExperts,
+} from './gguf.js';
 import { eachLayer, someLayers } from './layers.js';
 import { LLAMA_MODULES, LLAMA_NAMES, QKV, activationOf, listedWindow, sizesOf, windowOf } from './shared.js';
-import { pick, range } from '../bq4/tensor-views.js';
 
 /** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('./gguf.js').GgufRow} GgufRow */
+
+/**
+ * The row of "llama". llama.cpp's converter reorders rows of q and k so that pairs of rotary positions are adjacent; files with
+ * experts are Mixtral.
+ * @type {GgufRow}
+ */
+const llamaGguf = {
+  ropePairs: 'adjacent',
+  modules: (facts) => (hasExperts(facts) ? GGUF_EXPERT_MODULES : GGUF_MODULES),
+  unread: /\.(rope_freqs|attn_rot_embd)\.weight$/,
+  config: (facts) =>
+    hasExperts(facts) ? { ...ggufRms(facts), arch: 'mixtral', ...ggufExperts(facts, true) } : ggufRms(facts),
+};
 
 /** @type {Family} */
 export const llama = {
   ...LLAMA_NAMES,
+  arch: 'llama',
   modules: LLAMA_MODULES,
   config: (hf) => ({
-    arch: 'llama',
     ...sizesOf(hf),
     norm: 'rms',
     norm_eps: hf.rms_norm_eps ?? 1e-6,
@@ -18,24 +42,26 @@ export const llama = {
     gated: true,
     tied: hf.tie_word_embeddings ?? false,
   }),
+  gguf: { llama: llamaGguf },
 };
 
-/** All layers see a window, in the first versions. @type {Family} */
+/** The first versions have a sliding window in all layers. GGUF files call it "llama". @type {Family} */
 export const mistral = {
   ...llama,
-  config: (hf) => ({ ...llama.config(hf), arch: 'mistral', ...windowOf(hf, 0) }),
+  arch: 'mistral',
+  config: (hf) => ({ ...llama.config(hf), ...windowOf(hf, 0) }),
 };
 
-/** Layers without positions among the others. @type {Family} */
+/** Some layers have no positions. @type {Family} */
 export const smollm3 = {
   ...llama,
+  arch: 'smollm3',
   defaults: { tie_word_embeddings: true, rope_theta: 2e6 },
   config: (hf) => {
     const every = hf.no_rope_layer_interval ?? 4;
     const rotated = eachLayer(hf.no_rope_layers, hf.num_hidden_layers, 'no_rope_layers');
     return {
       ...llama.config(hf),
-      arch: 'smollm3',
       ...(rotated
         ? someLayers(
             rotated.map((on) => !on),
@@ -46,42 +72,67 @@ export const smollm3 = {
       ...(hf.use_sliding_window && listedWindow(hf, (i) => !(rotated?.[i] ?? (i + 1) % every))),
     };
   },
+  gguf: { smollm3: { ...llamaGguf, config: (facts) => ({ ...ggufRms(facts), unrotated_every: 4 }) } },
 };
 
-/** Layers from max_window_layers on see a window, where they are told to. @param {Record<string, any>} hf */
+/** With use_sliding_window, layers from max_window_layers on have a window. @param {Record<string, any>} hf */
 const qwenWindow = (hf) => (hf.use_sliding_window ? listedWindow(hf, (i) => i >= (hf.max_window_layers ?? 28)) : {});
 
-/** Biases of q, k and v, which need no word of the configuration. @type {Family} */
+/** q, k and v have biases, which the tensors' names tell. Vision models without pictures are the same. @type {Family} */
 export const qwen2 = {
   ...llama,
+  arch: 'qwen2',
   unread: /\.rotary_emb\.inv_freq$|^visual\./,
-  config: (hf) => ({ ...llama.config(hf), arch: 'qwen2', ...qwenWindow(hf) }),
+  config: (hf) => ({ ...llama.config(hf), ...qwenWindow(hf) }),
+  gguf: { qwen2: { config: ggufRms }, qwen2vl: { config: ggufRms } },
 };
 
-/** Each head of q and k is normed. @type {Family} */
+/** @type {GgufRow} */
+const qwen3Gguf = {
+  modules: () => ({ ...GGUF_MODULES, ...GGUF_HEAD_NORMS }),
+  config: (facts) => ({ ...ggufRms(facts), qk_norm: 'heads' }),
+};
+
+/** Each head of q and k has an RMS norm. @type {Family} */
 export const qwen3 = {
   ...llama,
+  arch: 'qwen3',
   modules: { ...LLAMA_MODULES, 'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm' },
   defaults: { head_dim: 128 },
-  config: (hf) => ({ ...llama.config(hf), arch: 'qwen3', qk_norm: 'heads', ...qwenWindow(hf) }),
+  config: (hf) => ({ ...llama.config(hf), qk_norm: 'heads', ...qwenWindow(hf) }),
+  gguf: { qwen3: qwen3Gguf, qwen3vl: qwen3Gguf },
 };
 
-/** Factors of the embedding, the scores, what layers add and the logits. @type {Family} */
+/** @type {GgufRow} */
+export const graniteGguf = {
+  ...llamaGguf,
+  config: (facts) => ({
+    ...ggufRms(facts),
+    embed_scale: facts.get('embedding_scale', 1),
+    attn_scale: facts.get('attention.scale', 0),
+    residual_scale: facts.get('residual_scale', 1),
+    logit_scale: 1 / facts.get('logit_scale', 1),
+  }),
+};
+
+/** Scales of the embedding, the attention scores, the residual branches and the logits. @type {Family} */
 export const granite = {
   ...llama,
+  arch: 'granite',
   config: (hf) => ({
     ...llama.config(hf),
-    arch: 'granite',
     embed_scale: hf.embedding_multiplier ?? 1,
     attn_scale: hf.attention_multiplier ?? 1,
     residual_scale: hf.residual_multiplier ?? 1,
     logit_scale: 1 / (hf.logits_scaling ?? 1),
   }),
+  gguf: { granite: graniteGguf },
 };
 
-/** Norms of what attention and MLP give, and of all of q and of k. @type {Family} */
+/** Norms after attention and MLP, and of all of q and of k. OLMo 3 in GGUF files is "olmo2" with windows. @type {Family} */
 export const olmo2 = {
   ...LLAMA_NAMES,
+  arch: 'olmo2',
   modules: {
     ...LLAMA_MODULES,
     post_attention_layernorm: 'ln1_post',
@@ -89,10 +140,30 @@ export const olmo2 = {
     'self_attn.q_norm': 'attn.q_norm',
     'self_attn.k_norm': 'attn.k_norm',
   },
-  config: (hf) => ({ ...llama.config(hf), arch: 'olmo2', norm_place: 'after', qk_norm: 'rows' }),
+  config: (hf) => ({ ...llama.config(hf), norm_place: 'after', qk_norm: 'rows' }),
+  gguf: {
+    olmo2: {
+      modules: () => ({
+        ...GGUF_ATTENTION,
+        ...GGUF_HEAD_NORMS,
+        post_attention_norm: 'ln1_post',
+        ffn_gate: 'mlp.gate',
+        ffn_up: 'mlp.up',
+        ffn_down: 'mlp.down',
+        post_ffw_norm: 'ln2_post',
+      }),
+      config: (facts) => {
+        const config = { ...ggufRms(facts), norm_place: 'after', qk_norm: 'rows' };
+        const windows = ggufWindow(facts, 4);
+        // Only layers with global attention have scaled positions.
+        const theta = facts.get('rope.freq_base_swa', config.rope_theta);
+        return 'window' in windows ? { ...config, ...windows, local_theta: theta } : config;
+      },
+    },
+  },
 };
 
-/** The same with windows in three of four layers; only the others have scaled positions. @type {Family} */
+/** OLMo 2 with windows in three of four layers; only layers with global attention have scaled positions. @type {Family} */
 export const olmo3 = {
   ...olmo2,
   config: (hf) => {
@@ -103,15 +174,18 @@ export const olmo3 = {
   },
 };
 
-/** Neighbours are the pairs that rotate. @type {Family} */
+/** Pairs of rotary positions are adjacent in Hugging Face's files, too. @type {Family} */
 export const ernie = {
   ...llama,
+  arch: 'other',
   defaults: { tie_word_embeddings: true, head_dim: 128, rope_theta: 500000 },
-  config: (hf) => ({ ...llama.config(hf), arch: 'other', rope_pairs: 'adjacent' }),
+  config: (hf) => ({ ...llama.config(hf), rope_pairs: 'adjacent' }),
+  gguf: { ernie4_5: { ...llamaGguf, arch: 'llama' } },
 };
 
-/** @type {Family} */
+/** LLaMA with other names of tensors; GGUF files have it as Qwen 2 without biases. @type {Family} */
 export const exaone = {
+  arch: 'llama',
   prefix: 'transformer.',
   layers: 'h.',
   outer: { wte: 'wte', ln_f: 'ln_f', lm_head: 'lm_head' },
@@ -134,10 +208,11 @@ export const exaone = {
       rms_norm_eps: hf.layer_norm_epsilon ?? 1e-5,
       hidden_act: hf.activation_function,
     }),
+  gguf: { exaone: { arch: 'qwen2', config: ggufRms } },
 };
 
-/** Queries of a group of heads, then its key and its value, group by group. @type {import('./shared.js').Split} */
-const grouped = (tensor, { heads, kv_heads: groups, head_dim: dim }) => {
+/** Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value. @type {import('./shared.js').Split} */
+const splitByGroups = (tensor, { heads, kv_heads: groups, head_dim: dim }) => {
   const group = heads / groups + 2;
   /** @param {number} from @param {number} count  heads of each group */
   const rows = (from, count) =>
@@ -155,34 +230,61 @@ export const internlm2 = {
   outer: { tok_embeddings: 'wte', norm: 'ln_f', output: 'lm_head' },
   modules: {
     attention_norm: 'ln1',
-    'attention.wqkv': grouped,
+    'attention.wqkv': splitByGroups,
     'attention.wo': 'attn.o',
     ffn_norm: 'ln2',
     'feed_forward.w1': 'mlp.gate',
     'feed_forward.w3': 'mlp.up',
     'feed_forward.w2': 'mlp.down',
   },
+  gguf: { internlm2: llamaGguf },
 };
 
-/** Granite's factors, of sizes. @type {Family} */
+/** Scales like Granite's, which follow from sizes. @type {Family} */
 export const minicpm = {
   ...llama,
+  arch: 'other',
   defaults: { tie_word_embeddings: true, scale_emb: 1, dim_model_base: 1, scale_depth: 1 },
   config: (hf) => ({
     ...llama.config(hf),
-    arch: 'other',
     embed_scale: hf.scale_emb,
     residual_scale: hf.scale_depth / hf.num_hidden_layers ** 0.5,
     logit_scale: hf.dim_model_base / hf.hidden_size,
   }),
+  gguf: {
+    minicpm: {
+      ...llamaGguf,
+      // Older files lack the scales: these are the values of the published models.
+      config: (facts) => {
+        const config = ggufRms(facts);
+        return {
+          ...config,
+          embed_scale: facts.get('embedding_scale', 12),
+          residual_scale: facts.get('residual_scale', 1.4 / config.layers ** 0.5),
+          logit_scale: 1 / facts.get('logit_scale', config.hidden / 256),
+        };
+      },
+    },
+  },
 };
 
-/** Scores grow beyond the positions that it was made for, where it does not go here. @type {Family} */
+/** Attention scores are scaled by position beyond the context of pretraining, which the engine does not compute: the context ends there. @type {Family} */
 export const ministral3 = {
   ...llama,
   config: (hf) => {
     const { original_max_position_embeddings: original, llama_4_scaling_beta: beta } = hf.rope_parameters ?? {};
     const config = llama.config(hf);
     return beta && original ? { ...config, context: Math.min(config.context, original) } : config;
+  },
+  gguf: {
+    mistral3: {
+      ...llamaGguf,
+      config: (facts) => {
+        const config = llamaGguf.config(facts);
+        const isScaled = facts.get('attention.temperature_scale', 0) !== 0;
+        const original = facts.get('rope.scaling.original_context_length', config.context);
+        return isScaled ? { ...config, context: Math.min(config.context, original) } : config;
+      },
+    },
   },
 };

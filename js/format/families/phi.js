@@ -1,10 +1,12 @@
-/** Phi-2 and StableLM, whose MLP may read what attention reads; Phi-3, LLaMA with fused tensors. */
+/** Phi-2 and StableLM, whose MLP may share the norm of attention, and Phi-3, which is LLaMA with fused tensors. */
+import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufRotaryLayerNorm, ggufWindow } from './gguf.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, gptOf, parts, QKV, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
 /** Phi-1, 1.5 and 2. @type {Family} */
 export const phi = {
+  arch: 'phi',
   prefix: 'model.',
   layers: 'layers.',
   outer: { embed_tokens: 'wte', final_layernorm: 'ln_f', lm_head: 'lm_head' },
@@ -22,17 +24,18 @@ export const phi = {
   unread: /\.rotary_emb\.inv_freq$/,
   defaults: { partial_rotary_factor: 0.5 },
   config: (hf) => ({
-    arch: 'phi',
     ...sizesOf(hf),
     ...gptOf(hf, hf.hidden_act ?? 'gelu_new', false),
     block: 'shared',
     ...(hf.qk_layernorm && { qk_norm: 'heads' }),
   }),
+  gguf: { phi2: { config: (facts) => ({ ...ggufRotaryLayerNorm(facts, 'gelu'), block: 'shared' }) } },
 };
 
 /** @type {Family} */
 export const phi3 = {
   ...LLAMA_NAMES,
+  arch: 'phi3',
   modules: {
     input_layernorm: 'ln1',
     post_attention_layernorm: 'ln2',
@@ -42,7 +45,6 @@ export const phi3 = {
     'mlp.gate_up_proj': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
   },
   config: (hf) => ({
-    arch: 'phi3',
     ...sizesOf(hf),
     norm: 'rms',
     norm_eps: hf.rms_norm_eps ?? 1e-5,
@@ -51,11 +53,19 @@ export const phi3 = {
     tied: hf.tie_word_embeddings ?? false,
     ...windowOf(hf, 0),
   }),
+  gguf: {
+    phi3: {
+      // ffn_up has gate and up in one tensor.
+      modules: () => ({ ...GGUF_MODULES, ffn_up: 'mlp.gate_up' }),
+      config: (facts) => ({ ...ggufRms(facts), ...ggufWindow(facts) }),
+    },
+  },
 };
 
-/** Norms of heads have weights for each, a tensor per head. @type {Family} */
+/** Each head has norm weights of its own, a tensor for each. @type {Family} */
 export const stablelm = {
   ...LLAMA_NAMES,
+  arch: 'stablelm',
   modules: {
     ...LLAMA_MODULES,
     'self_attn.q_layernorm.norms': 'attn.q_norm',
@@ -63,7 +73,6 @@ export const stablelm = {
   },
   defaults: { partial_rotary_factor: 0.25 },
   config: (hf) => ({
-    arch: 'stablelm',
     ...sizesOf(hf),
     norm: 'layer',
     norm_eps: hf.layer_norm_eps ?? 1e-5,
@@ -73,4 +82,15 @@ export const stablelm = {
     ...(hf.use_parallel_residual && { block: 'shared' }),
     ...(hf.qk_layernorm && { qk_norm: 'each' }),
   }),
+  gguf: {
+    stablelm: {
+      modules: () => ({ ...GGUF_MODULES, ...GGUF_HEAD_NORMS }),
+      config: (facts) => ({
+        ...ggufRotaryLayerNorm(facts, 'silu'),
+        gated: true,
+        ...(!facts.has('blk.0.ffn_norm.weight') && { block: 'shared' }),
+        ...(facts.has('blk.0.attn_q_norm.weight') && { qk_norm: 'each' }),
+      }),
+    },
+  },
 };

@@ -1,23 +1,23 @@
 /**
- * Rotary positions that are scaled to reach further: what each way makes of the angles, as divisors of them (the tensors
- * rope.factors and rope.long_factors) and one factor of cosine and sine. Sources: the configurations of Hugging Face and of
- * GGUF files, both as a Scaling.
+ * Scaled rotary positions (RoPE scaling: linear, llama3, YaRN, LongRoPE). Every method is expressed as divisors of the angles (the
+ * tensors rope.factors and rope.long_factors) and one factor of cosine and sine (rope_scale). Configurations of Hugging Face and
+ * metadata of GGUF files are both converted to a Scaling first.
  */
 import { BqError } from '../../shared/errors.js';
 
 /**
  * @typedef {object} Scaling
- * @property {string} kind
- * @property {number} factor          how much further
- * @property {number} original        positions before scaling
- * @property {number} [attention]     factor of cosine and sine; default: what the way says
+ * @property {string} kind            one of KINDS
+ * @property {number} factor          ratio of the scaled to the original context
+ * @property {number} original        context before scaling, in tokens
+ * @property {number} [attention]     factor of cosine and sine; default: that of the method
  * @property {number} [low]           llama3: wavelengths longer than original / low are divided
  * @property {number} [high]          llama3: those shorter than original / high stay
- * @property {number} [betaFast]      yarn: turns within `original` from which on an angle stays
- * @property {number} [betaSlow]      yarn: turns up to which it is divided
+ * @property {number} [betaFast]      yarn: angles with at least so many rotations within `original` are not divided
+ * @property {number} [betaSlow]      yarn: angles with at most so many are divided by `factor`
  * @property {number} [mscale]        yarn
  * @property {number} [mscaleAllDim]  yarn
- * @property {boolean} [truncate]     yarn: the borders between are whole numbers; default true
+ * @property {boolean} [truncate]     yarn: rounds the two limits to whole dimensions; default true
  * @property {number[]} [short]       longrope: divisors for up to `original` positions
  * @property {number[]} [long]        longrope: for more
  */
@@ -25,8 +25,8 @@ import { BqError } from '../../shared/errors.js';
 /** @param {number} dim @param {(i: number) => number} divisor @returns {Float32Array} */
 const table = (dim, divisor) => Float32Array.from({ length: dim / 2 }, (_, i) => divisor(i));
 
-/** Some of both: 1 stays, 0 is divided. @param {number} stays @param {number} factor */
-const blend = (stays, factor) => 1 / ((1 - stays) / factor + stays);
+/** Interpolates between an unchanged angle (share 1) and a divided one (share 0). @param {number} share @param {number} factor */
+const blend = (share, factor) => 1 / ((1 - share) / factor + share);
 
 /** @param {Scaling} s @param {number} theta @param {number} dim */
 function llama3(s, theta, dim) {
@@ -54,7 +54,7 @@ function yarn(s, theta, dim) {
 /** @param {number} factor @param {number} [m] */
 const yarnScale = (factor, m = 1) => (factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1);
 
-/** Of cosine and sine. @param {Scaling} s */
+/** The factor of cosine and sine. @param {Scaling} s */
 function attentionOf({ kind, factor, original, attention, mscale, mscaleAllDim }) {
   if (attention !== undefined) return attention;
   if (kind === 'yarn')
@@ -63,32 +63,32 @@ function attentionOf({ kind, factor, original, attention, mscale, mscaleAllDim }
   return 1;
 }
 
-/** @param {number[] | undefined} list @param {number} dim @param {string} what */
-function listed(list, dim, what) {
+/** The divisors that a configuration lists. Throws FORMAT. @param {number[] | undefined} list @param {number} dim @param {string} what */
+function listedFactors(list, dim, what) {
   if (!Array.isArray(list) || list.length !== dim / 2)
-    throw new BqError('FORMAT', `${what} has ${list?.length ?? 'no'} numbers, not ${dim / 2}`, {
-      hint: 'one for each pair that is rotated',
+    throw new BqError('FORMAT', `${what} has ${list?.length ?? 'no'} numbers; expected ${dim / 2}`, {
+      hint: 'one for each rotated pair',
     });
   return Float32Array.from(list);
 }
 
-/** Numbers of a head that may be rotated: a table has half as many. */
-const WIDEST = 65536;
-/** Ways that change nothing up to the context that the model was made for: it goes no further here; or of text without pictures. */
-const PLAIN = ['default', 'none', 'dynamic', 'mrope'];
-const KINDS = [...PLAIN, 'linear', 'llama3', 'yarn', 'longrope'];
+/** Limit of the rotated dimensions of a head; a table has half as many entries. */
+const MAX_ROTATED = 65536;
+/** Methods without effect within the original context, to which the engine is limited, or on text without pictures. */
+const UNSCALED = ['default', 'none', 'dynamic', 'mrope'];
+const KINDS = [...UNSCALED, 'linear', 'llama3', 'yarn', 'longrope'];
 
 /**
- * Keys of the configuration that scaling adds. UNSUPPORTED.
+ * Keys that scaling adds to our configuration. Throws UNSUPPORTED.
  * @param {Scaling} s
  * @returns {Record<string, number>}
  */
 export function scalingConfig(s) {
   if (!KINDS.includes(s.kind))
-    throw new BqError('UNSUPPORTED', `positions are scaled the "${s.kind}" way`, {
-      hint: `computed are ${KINDS.join(', ')}`,
+    throw new BqError('UNSUPPORTED', `unsupported RoPE scaling "${s.kind}"`, {
+      hint: `expected one of ${KINDS.join(', ')}`,
     });
-  const attention = PLAIN.includes(s.kind) ? 1 : attentionOf(s);
+  const attention = UNSCALED.includes(s.kind) ? 1 : attentionOf(s);
   return {
     ...(attention !== 1 && { rope_scale: attention }),
     ...(s.kind === 'longrope' && { rope_original: s.original }),
@@ -96,14 +96,15 @@ export function scalingConfig(s) {
 }
 
 /**
- * Tensors that scaling adds, by name. FORMAT.
+ * Tensors that scaling adds, by canonical name. Throws FORMAT.
  * @param {Scaling} s
  * @param {number} theta
- * @param {number} dim  that are rotated
+ * @param {number} dim  rotated dimensions of a head
  * @returns {Record<string, Float32Array>}
  */
 export function scalingTables(s, theta, dim) {
-  if (dim > WIDEST) throw new BqError('FORMAT', `${dim} numbers of a head are rotated`, { hint: `at most ${WIDEST}` });
+  if (dim > MAX_ROTATED)
+    throw new BqError('FORMAT', `${dim} dimensions of a head are rotated; the limit is ${MAX_ROTATED}`);
   switch (s.kind) {
     case 'linear':
       return s.factor === 1 ? {} : { 'rope.factors': table(dim, () => s.factor) };
@@ -113,15 +114,15 @@ export function scalingTables(s, theta, dim) {
       return { 'rope.factors': yarn(s, theta, dim) };
     case 'longrope':
       return {
-        'rope.factors': listed(s.short, dim, 'short_factor'),
-        'rope.long_factors': listed(s.long, dim, 'long_factor'),
+        'rope.factors': listedFactors(s.short, dim, 'short_factor'),
+        'rope.long_factors': listedFactors(s.long, dim, 'long_factor'),
       };
     default:
       return {};
   }
 }
 
-/** Positions of a config.json: plain, or scaled. @param {Record<string, any>} hf */
+/** The RoPE parameters of a config.json in all versions of transformers. @param {Record<string, any>} hf */
 function positionsOf(hf) {
   const nested = hf.rope_parameters?.full_attention;
   return { ...(nested ?? hf.rope_parameters), ...hf.rope_scaling };
@@ -150,7 +151,7 @@ function scalingOf(hf) {
   };
 }
 
-/** Rotary positions in our keys. @param {Record<string, any>} hf @param {number} headDim @param {number} [theta]  by default */
+/** Rotary positions of a config.json as keys of our configuration. @param {Record<string, any>} hf @param {number} headDim @param {number} [theta]  default base */
 export function ropeOf(hf, headDim, theta = 10000) {
   const p = positionsOf(hf);
   const part = p.partial_rotary_factor ?? hf.partial_rotary_factor ?? hf.rotary_pct ?? 1;
@@ -162,7 +163,7 @@ export function ropeOf(hf, headDim, theta = 10000) {
   };
 }
 
-/** Tables that a model of this config.json needs beside its tensors. FORMAT. @param {Record<string, any>} hf @param {Record<string, any>} config  ours */
+/** Tensors that a model needs beside those of its checkpoint. Throws FORMAT. @param {Record<string, any>} hf @param {Record<string, any>} config  ours */
 export function ropeTables(hf, config) {
   const rotated = config.rope_dim !== undefined && [undefined, 'rope', 0].includes(config.position);
   return rotated ? scalingTables(scalingOf(hf), config.rope_theta, config.rope_dim) : {};

@@ -1,4 +1,4 @@
-/** What families have in common (index.js): the kinds of a row, sizes, activations, windows, and LLaMA's names. */
+/** The type of a family's row, and what rows share: sizes, activations, windows, split tensors, and LLaMA's names of tensors. */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { pick, range } from '../bq4/tensor-views.js';
@@ -8,20 +8,22 @@ import { ropeOf } from './rope.js';
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 /**
- * Of a module with several tensors in one: our modules with theirs.
+ * Splits a fused tensor into our modules.
  * @typedef {(tensor: InTensor, config: Record<string, any>) => [string, InTensor][]} Split
  */
 
 /**
  * @typedef {object} Family
- * @property {(hf: Record<string, any>) => Record<string, any>} config
- * @property {Record<string, any>} [defaults]  keys of config.json that files of this family leave out
- * @property {string} prefix   that names may begin with
- * @property {string} layers   what stands before a layer's number
- * @property {Record<string, string>} outer  modules outside of the layers
- * @property {Record<string, string | Split>} modules  of a layer
- * @property {RegExp} [unread]  names of tables that are computed, not learned
- * @property {(name: string, tensor: InTensor) => InTensor} [change]  of any tensor, by our name
+ * @property {string} arch  CONF's `arch`: a name of shared/names.js, or "other"
+ * @property {(hf: Record<string, any>) => Record<string, any>} config  our configuration of a config.json, without arch
+ * @property {Record<string, any>} [defaults]  values of keys that config.json files of this family omit
+ * @property {string} prefix   optional prefix of tensors' names
+ * @property {string} layers   what precedes the number of a layer in names
+ * @property {Record<string, string>} outer  canonical names of the modules outside of the layers
+ * @property {Record<string, string | Split>} modules  canonical names of a layer's modules
+ * @property {RegExp} [unread]  names of tensors that are not needed, such as computed tables
+ * @property {(name: string, tensor: InTensor) => InTensor} [change]  applied to each tensor, by canonical name
+ * @property {Record<string, import('./gguf.js').GgufRow>} [gguf]  rows for GGUF files of this family by general.architecture
  */
 
 /** @type {Record<string, string>} */
@@ -39,28 +41,30 @@ const ACTIVATIONS = {
 export function activationOf(name) {
   const activation = Object.hasOwn(ACTIVATIONS, name) && ACTIVATIONS[name];
   if (!activation)
-    throw new BqError('UNSUPPORTED', `the activation is ${shown(name)}`, {
-      hint: `one of ${Object.keys(ACTIVATIONS).join(', ')}`,
+    throw new BqError('UNSUPPORTED', `unsupported activation ${shown(name)}`, {
+      hint: `expected one of ${Object.keys(ACTIVATIONS).join(', ')}`,
     });
   return activation;
 }
 
-/** @param {boolean} fine @param {string} what */
-export function expect(fine, what) {
-  if (!fine) throw new BqError('UNSUPPORTED', what, { hint: 'this variant is not computed so far' });
+/** @param {boolean} supported @param {string} what  the unsupported variant that was found */
+export function expect(supported, what) {
+  if (!supported)
+    throw new BqError('UNSUPPORTED', what, { hint: 'this variant of the architecture is not supported yet' });
 }
 
-const KINDS = ['full_attention', 'sliding_attention'];
+/** Values of layer_types: global attention, sliding window. */
+const ATTENTION_TYPES = ['full_attention', 'sliding_attention'];
 
-/** Which layers see a window only, where config.json lists them; null: it doesn't. @param {Record<string, any>} hf */
+/** For each layer whether it has global attention, if config.json lists that; else null. @param {Record<string, any>} hf */
 function globalOf(hf) {
   const kinds = eachLayer(hf.layer_types, hf.num_hidden_layers, 'layer_types');
-  const odd = kinds?.find((kind) => !KINDS.includes(kind));
-  expect(!odd, `layers are of type "${odd}"`);
+  const unsupported = kinds?.find((kind) => !ATTENTION_TYPES.includes(kind));
+  expect(!unsupported, `layers of type "${unsupported}"`);
   return kinds && kinds.map((kind) => kind === 'full_attention');
 }
 
-/** Which layers see a window only: every so many-th one sees all. @param {Record<string, any>} hf @param {number} every  by default; 0: none does */
+/** Layers with sliding-window attention. @param {Record<string, any>} hf @param {number} every  default: every layer whose number (from 1) it divides has global attention; 0: none has */
 export function windowOf(hf, every) {
   const window = hf.sliding_window ?? 0;
   const global = globalOf(hf);
@@ -68,13 +72,13 @@ export function windowOf(hf, every) {
   return { window, ...(global ? someLayers(global, 'global_every', 'global_layers') : { global_every: every }) };
 }
 
-/** The same of families that say which layers see a window, where config.json doesn't list them. @param {Record<string, any>} hf @param {(layer: number) => boolean} local */
-export function listedWindow(hf, local) {
-  const kinds = numbersOf(hf.num_hidden_layers).map((i) => KINDS[Number(local(i))]);
+/** The same with another default: `isLocal` tells which layers have a window if config.json doesn't list them. @param {Record<string, any>} hf @param {(layer: number) => boolean} isLocal */
+export function listedWindow(hf, isLocal) {
+  const kinds = numbersOf(hf.num_hidden_layers).map((i) => ATTENTION_TYPES[Number(isLocal(i))]);
   return windowOf({ ...hf, layer_types: hf.layer_types?.length ? hf.layer_types : kinds }, 0);
 }
 
-/** What most families call these. @param {Record<string, any>} hf @param {number} [theta]  of the rotation, by default */
+/** The sizes that most families name alike. @param {Record<string, any>} hf @param {number} [theta]  default base of rotary positions */
 export function sizesOf(hf, theta) {
   const headDim = hf.head_dim ?? hf.hidden_size / hf.num_attention_heads;
   return {
@@ -91,8 +95,8 @@ export function sizesOf(hf, theta) {
 }
 
 /**
- * What GPT-2 and those after it have alike: norms by mean and size, an MLP without gates, the embedding as head.
- * @param {Record<string, any>} hf @param {string} activation @param {boolean} [tied]  by default
+ * What GPT-like families share: layer norms, an MLP without gates, usually a tied LM head.
+ * @param {Record<string, any>} hf @param {string} activation @param {boolean} [tied]  default
  */
 export const gptOf = (hf, activation, tied = true) => ({
   norm: 'layer',
@@ -102,14 +106,14 @@ export const gptOf = (hf, activation, tied = true) => ({
   tied: hf.tie_word_embeddings ?? tied,
 });
 
-/** Rows of q, k or v in a tensor that has these head by head. @param {number} which @param {Record<string, any>} config */
+/** Rows of q (0), k (1) or v (2) in a fused tensor that has these three for each head. @param {number} which @param {Record<string, any>} config */
 export function headRows(which, { heads, head_dim: dim }) {
   return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();
 }
 
 export const QKV = ['attn.q', 'attn.k', 'attn.v'];
 
-/** Rows one after the other, in parts of these sizes. @param {string[]} names @param {(config: Record<string, any>) => number[]} sizes @returns {Split} */
+/** Splits a tensor into consecutive parts with these numbers of rows. @param {string[]} names @param {(config: Record<string, any>) => number[]} sizes @returns {Split} */
 export const parts = (names, sizes) => (tensor, config) => {
   let from = 0;
   return sizes(config).map((size, i) => [names[i], pick(tensor, range((from += size) - size, size))]);

@@ -1,42 +1,44 @@
 /**
- * The header of a GGUF file (versions 2 and 3): metadata and the list of tensors. It is read as far as it goes, a part of
- * the file after the other; no length in it is believed before it was compared with what is left of the file.
+ * Reads the header of a GGUF file (versions 2 and 3): metadata and the list of tensors. The file is read in growing pieces until the
+ * header ends. Every length is compared with the bytes that remain in the file before anything is allocated for it.
  */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
-import { Texts } from './texts.js';
+import { StringList } from './string-list.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 
-/** No header is longer: 262,144 tokens and half a million merges take 20 MB. */
-const MAX_HEADER = 256 << 20;
+/** Limit of the header in bytes: 262,144 tokens and half a million merges take 20 MB. */
+const MAX_HEADER_BYTES = 256 << 20;
+/** Numbers of value types. */
 const [STRING, ARRAY] = [8, 9];
-/** Bytes of a value by its type's number; 0: a string or an array. */
-const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
-/** The least that an entry takes: key, type and a byte; name, dimensions, type and offset. */
-const [LEAST_PAIR, LEAST_TENSOR] = [13, 25];
+/** Bytes of a value by the number of its type; 0: a string or an array. */
+const VALUE_BYTES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
+/** Least bytes of a metadata pair (key, type, value), and of a tensor's entry (name, dimensions, type, offset). */
+const [MIN_PAIR_BYTES, MIN_TENSOR_BYTES] = [13, 25];
 const MAX_DIMS = 4;
-const MAX_NAME = 65535;
-const FIRST_TEXTS = 4096;
+const MAX_NAME_BYTES = 65535;
+/** Strings of a list for which memory is allocated at first, however many the file declares. */
+const FIRST_STRINGS = 4096;
 
 /**
  * @typedef {object} GgufTensor
  * @property {string} name
- * @property {number[]} dims  rows first, as ours
- * @property {number} type    GGUF's number of it
- * @property {number} offset  in the file
- * @property {number} at      where the header tells of it
+ * @property {number[]} dims  rows first (GGUF stores columns first)
+ * @property {number} type    GGUF's number of the type
+ * @property {number} offset  byte offset of its data in the file
+ * @property {number} at      byte offset of its entry in the header
  */
 
 /**
  * @typedef {object} GgufHeader
  * @property {number} version
- * @property {Record<string, any>} metadata  arrays of numbers are typed arrays, but those of 8 bytes; of texts, Texts
+ * @property {Record<string, any>} metadata  numbers of up to 4 bytes come as typed arrays, 8-byte numbers as arrays, strings as a StringList
  * @property {GgufTensor[]} tensors  in the header's order
  * @property {number} alignment
- * @property {Uint8Array} read  the first bytes of the file, as many as were read
- * @property {number} end  where the header ends
- * @property {number} dataStart  where tensors may lie
+ * @property {Uint8Array} read  the beginning of the file, as far as it was read
+ * @property {number} end  length of the header
+ * @property {number} dataStart  first offset at which tensors may lie
  */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -44,11 +46,11 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** @param {Uint8Array} bytes */
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 
-/** Reads values where it stands, and more of the file when it must. */
+/** Reads values one after the other, and more of the file when they are not in memory yet. */
 class Cursor {
   at = 0;
 
-  /** @param {ByteSource} file @param {Uint8Array} head  its first bytes @param {AbortSignal} [signal] */
+  /** @param {ByteSource} file @param {Uint8Array} head  the beginning of the file @param {AbortSignal} [signal] */
   constructor(file, head, signal) {
     this.file = file;
     this.signal = signal;
@@ -56,9 +58,9 @@ class Cursor {
     this.view = viewOf(head);
   }
 
-  /** Bytes of the file that a header may reach to. */
+  /** Largest offset that the header may reach. */
   get #limit() {
-    return this.file.size < 0 ? MAX_HEADER : Math.min(this.file.size, MAX_HEADER);
+    return this.file.size < 0 ? MAX_HEADER_BYTES : Math.min(this.file.size, MAX_HEADER_BYTES);
   }
 
   /** @param {string} what @param {number} [at] */
@@ -69,23 +71,23 @@ class Cursor {
     });
   }
 
-  /** Bytes that may still come. */
-  get left() {
+  /** Bytes that may still be read. */
+  get remaining() {
     return this.#limit - this.at;
   }
 
-  /** Checks that `count` things of `size` bytes can be there. FORMAT. @param {number} count @param {number} size @param {string} what */
-  room(count, size, what) {
-    if (count * size > this.left)
-      throw this.malformed(`${count} ${what} are announced where ${this.left} bytes are left`);
+  /** Throws FORMAT unless `count` items of at least `size` bytes fit in the rest of the file. @param {number} count @param {number} size @param {string} what */
+  checkCount(count, size, what) {
+    if (count * size > this.remaining)
+      throw this.malformed(`header declares ${count} ${what} but only ${this.remaining} bytes remain`);
   }
 
-  /** Makes `n` bytes be there. TRUNCATED. @param {number} n */
+  /** Reads on until the next `n` bytes are in memory. Throws TRUNCATED. @param {number} n */
   async need(n) {
     const end = this.at + n;
     if (end <= this.bytes.length) return;
     const { length } = this.bytes;
-    if (end > MAX_HEADER) throw this.malformed(`its header does not end within ${MAX_HEADER} bytes`);
+    if (end > MAX_HEADER_BYTES) throw this.malformed(`header exceeds ${MAX_HEADER_BYTES} bytes`);
     const more = await readRange(
       this.file,
       length,
@@ -108,23 +110,23 @@ class Cursor {
     return this.at - n;
   }
   async u32() {
-    const at = await this.take(4); // before `view`, which it may replace
+    const at = await this.take(4); // first, as it may replace `view`
     return this.view.getUint32(at, true);
   }
 
-  /** A length or an offset. FORMAT: none that a file could have. */
+  /** A length or an offset. Throws FORMAT beyond 2^53. */
   async u64() {
     const at = await this.take(8);
     const value = this.view.getBigUint64(at, true);
-    if (value > 2n ** 53n) throw this.malformed(`the number ${value} is beyond any file`, at);
+    if (value > 2n ** 53n) throw this.malformed(`${value} is not a possible length or offset`, at);
     return Number(value);
   }
 
-  /** @param {number} [most] */
-  async text(most = Infinity) {
+  /** @param {number} [maxBytes] */
+  async text(maxBytes = Infinity) {
     const length = await this.u64();
-    if (length > most) throw this.malformed(`a name has ${length} bytes, more than ${most}`, this.at - 8);
-    this.room(length, 1, 'bytes of text');
+    if (length > maxBytes) throw this.malformed(`a name has ${length} bytes; the limit is ${maxBytes}`, this.at - 8);
+    this.checkCount(length, 1, 'bytes of text');
     const from = await this.take(length);
     return decoder.decode(this.bytes.subarray(from, from + length));
   }
@@ -158,38 +160,38 @@ function scalarAt(view, at, type) {
   }
 }
 
-/** Of numbers: memory of their own, at most as large as what was read. */
-const LISTS = [Uint8Array, Int8Array, Uint16Array, Int16Array, Uint32Array, Int32Array, Float32Array];
+/** Typed arrays by the number of the value type. */
+const ARRAY_TYPES = [Uint8Array, Int8Array, Uint16Array, Int16Array, Uint32Array, Int32Array, Float32Array];
 
 /** @param {Cursor} c */
 async function arrayAt(c) {
   const type = await c.u32();
   const count = await c.u64();
-  if (type === ARRAY || type >= SIZES.length)
+  if (type === ARRAY || type >= VALUE_BYTES.length)
     throw c.malformed(
-      type === ARRAY ? 'it nests arrays' : `an array has elements of the unknown type ${type}`,
+      type === ARRAY ? 'an array contains arrays' : `an array has elements of the unknown type ${type}`,
       c.at - 12,
     );
   if (type === STRING) return stringsAt(c, count);
-  const size = SIZES[type];
-  c.room(count, size, 'elements');
+  const size = VALUE_BYTES[type];
+  c.checkCount(count, size, 'elements');
   const from = await c.take(count * size);
-  if (type < LISTS.length) {
-    const list = new LISTS[type](count);
+  if (type < ARRAY_TYPES.length) {
+    const list = new ARRAY_TYPES[type](count);
     new Uint8Array(list.buffer).set(c.bytes.subarray(from, c.at));
     return list;
   }
   return Array.from({ length: count }, (_, i) => scalarAt(c.view, from + i * size, type));
 }
 
-/** Room grows with what is there, not with what is announced. @param {Cursor} c @param {number} count */
+/** Memory grows with the strings that were read, not with the declared number. @param {Cursor} c @param {number} count */
 async function stringsAt(c, count) {
-  c.room(count, 8, 'texts');
-  let starts = new Uint32Array(Math.min(count, FIRST_TEXTS));
+  c.checkCount(count, 8, 'strings');
+  let starts = new Uint32Array(Math.min(count, FIRST_STRINGS));
   let ends = new Uint32Array(starts.length);
   for (let i = 0; i < count;) {
     if (i === starts.length) [starts, ends] = [starts, ends].map((list) => grown(list, Math.min(2 * i, count)));
-    // What is there is read without a pause: this is most of a header.
+    // Strings that are in memory are read without awaiting: they are most of a header.
     const { bytes, view } = c;
     let at = c.at;
     for (; i < starts.length && at + 8 <= bytes.length; i++) {
@@ -202,11 +204,11 @@ async function stringsAt(c, count) {
     c.at = at;
     if (i === starts.length) continue;
     const length = await c.u64();
-    c.room(length, 1, 'bytes of text');
+    c.checkCount(length, 1, 'bytes of text');
     await c.need(length);
     c.at -= 8;
   }
-  return new Texts(c.bytes, starts, ends);
+  return new StringList(c.bytes, starts, ends);
 }
 
 /** @param {Uint32Array} list @param {number} length */
@@ -218,63 +220,63 @@ function grown(list, length) {
 
 /** @param {Cursor} c @param {number} count */
 async function readMetadata(c, count) {
-  c.room(count, LEAST_PAIR, 'pairs of metadata');
+  c.checkCount(count, MIN_PAIR_BYTES, 'metadata pairs');
   /** @type {Record<string, any>} */
   const metadata = Object.create(null);
-  for (let left = count; left > 0; left--) {
+  for (let i = 0; i < count; i++) {
     const from = c.at;
-    const key = await c.text(MAX_NAME);
-    if (key in metadata) throw c.malformed(`the metadata has "${key}" twice`, from);
+    const key = await c.text(MAX_NAME_BYTES);
+    if (key in metadata) throw c.malformed(`metadata key "${key}" appears twice`, from);
     const type = await c.u32();
-    if (type >= SIZES.length) throw c.malformed(`"${key}" is of the unknown type ${type}`, c.at - 4);
+    if (type >= VALUE_BYTES.length) throw c.malformed(`metadata value "${key}" has the unknown type ${type}`, c.at - 4);
     if (type === STRING) metadata[key] = await c.text();
     else if (type === ARRAY) metadata[key] = await arrayAt(c);
     else {
-      const at = await c.take(SIZES[type]);
+      const at = await c.take(VALUE_BYTES[type]);
       metadata[key] = scalarAt(c.view, at, type);
     }
   }
   return metadata;
 }
 
-/** Offsets are still those within the data. @param {Cursor} c @param {number} count @returns {Promise<GgufTensor[]>} */
+/** The tensors, with offsets relative to the data. @param {Cursor} c @param {number} count @returns {Promise<GgufTensor[]>} */
 async function readTensors(c, count) {
-  c.room(count, LEAST_TENSOR, 'tensors');
+  c.checkCount(count, MIN_TENSOR_BYTES, 'tensors');
   const names = new Set();
   const tensors = [];
   while (tensors.length < count) {
     const at = c.at;
-    const name = await c.text(MAX_NAME);
-    if (names.has(name)) throw c.malformed(`tensor "${name}" is there twice`, at);
+    const name = await c.text(MAX_NAME_BYTES);
+    if (names.has(name)) throw c.malformed(`tensor "${name}" appears twice`, at);
     names.add(name);
     const n = await c.u32();
     if (n < 1 || n > MAX_DIMS)
-      throw c.malformed(`tensor "${name}" has ${n} dimensions, not 1 to ${MAX_DIMS}`, c.at - 4);
+      throw c.malformed(`tensor "${name}" has ${n} dimensions; expected 1 to ${MAX_DIMS}`, c.at - 4);
     const dims = [];
     while (dims.length < n) dims.unshift(await c.u64());
     if (!dims.every((dim) => dim > 0 && dim < 2 ** 32))
-      throw c.malformed(`tensor "${name}" is ${dims.join(' × ')}`, at);
+      throw c.malformed(`tensor "${name}" has the invalid shape ${dims.join(' × ')}`, at);
     tensors.push({ name, dims, type: await c.u32(), offset: await c.u64(), at });
   }
   return tensors;
 }
 
-/** UNSUPPORTED, FORMAT. @param {Cursor} c */
+/** Throws UNSUPPORTED, FORMAT. @param {Cursor} c */
 async function readVersion(c) {
-  await c.take(4); // GGUF
+  await c.take(4); // the magic "GGUF"
   const version = await c.u32();
   if (version === 2 || version === 3) return version;
-  const other = version === 1 ? 'version 1' : version > 0xffff ? 'big-endian' : `version ${version}`;
-  throw new BqError('UNSUPPORTED', `${c.file.name} is a GGUF file, ${other}`, {
+  const label = version === 1 ? 'version 1' : version > 0xffff ? 'big-endian' : `version ${version}`;
+  throw new BqError('UNSUPPORTED', `${c.file.name} is a GGUF file of an unsupported kind: ${label}`, {
     offset: 4,
-    hint: 'versions 2 and 3, little-endian, are read',
+    hint: 'expected version 2 or 3, little-endian',
   });
 }
 
 /**
- * FORMAT, TRUNCATED, UNSUPPORTED, and what the source throws.
+ * Throws FORMAT, TRUNCATED, UNSUPPORTED, and errors of the source.
  * @param {ByteSource} file
- * @param {Uint8Array} head  its first bytes
+ * @param {Uint8Array} head  the beginning of the file
  * @param {AbortSignal} [signal]
  * @returns {Promise<GgufHeader>}
  */
@@ -286,11 +288,14 @@ export async function readHeader(file, head, signal) {
   const tensors = await readTensors(c, counts[0]);
   const alignment = metadata['general.alignment'] ?? 32;
   if (!Number.isInteger(alignment) || alignment < 8 || alignment > 65536 || alignment & (alignment - 1))
-    throw c.malformed(`its alignment is ${alignment}, not a power of two from 8 to 65536`, 0);
+    throw c.malformed(`general.alignment is ${alignment}; expected a power of two from 8 to 65536`, 0);
   const dataStart = Math.ceil(c.at / alignment) * alignment;
   for (const tensor of tensors) {
     if (tensor.offset % alignment)
-      throw c.malformed(`tensor "${tensor.name}" lies at ${tensor.offset}, no multiple of ${alignment}`, tensor.at);
+      throw c.malformed(
+        `tensor "${tensor.name}" has the offset ${tensor.offset}, which is not a multiple of ${alignment}`,
+        tensor.at,
+      );
     tensor.offset += dataStart;
   }
   return { version, metadata, tensors, alignment, read: c.bytes, end: c.at, dataStart };

@@ -1,8 +1,8 @@
-/** Blocks of IQ3_S as blocks of Q6_K: the same values, since both have an f16 of 256 weights, whole factors and whole weights. */
+/** Converts blocks of IQ3_S to blocks of Q6_K with the same values: both have an f16 scale of 256 weights, integer factors and integer weights. */
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
 
-/** The format's 512 rows of four weights, of 3 bits each from the lowest on: 0 is 1, 1 is 3, … 7 is 15. */
-const BOOK = fromBase64(
+/** The format's codebook: 512 rows of four weights. A weight takes 3 bits, from the lowest on: 0 stands for 1, 1 for 3, … 7 for 15. */
+const PACKED_CODEBOOK = fromBase64(
   [
     'ABAAAlAAB4AACaAADOAAEBABFbABICACJXACKbACMCADOcADPwAEQSAERIAESdAEUDAFV5AFXUAGcVAHegAIgVAIh4AIi+AIkVAJmMAJolAKp5',
     'AKq4ALuzAMydAM0CAN2bAN3kAO6KAO95AP/QAQC/EQEUERGgESI5ESOCEURAEVUmEVWxEWZXEWdrEXhpEYi5EZqpEbwCEcxAEd0mEd24Ee7AEg',
@@ -16,30 +16,32 @@ const BOOK = fromBase64(
     '7pmJ7qwq7t3b7uAV/wCw/xKC/1Yi/4mQ/8',
   ].join(''),
 );
-const [FROM, TO] = [110, 210];
+/** Bytes of a block of IQ3_S and of Q6_K. */
+const [IQ3S_BYTES, Q6K_BYTES] = [110, 210];
 
-/** Row by row. @returns {Uint8Array} */
-function weightsOfBook() {
+/** The weights of the codebook, row by row. @returns {Uint8Array} */
+function unpackCodebook() {
   const out = new Uint8Array(2048);
   for (let i = 0; i < 2048; i++) {
     const [byte, bit] = [(3 * i) >> 3, (3 * i) & 7];
-    out[i] = 2 * (((BOOK[byte] | (BOOK[byte + 1] << 8)) >> bit) & 7) + 1;
+    out[i] = 2 * (((PACKED_CODEBOOK[byte] | (PACKED_CODEBOOK[byte + 1] << 8)) >> bit) & 7) + 1;
   }
   return out;
 }
 /** @type {Uint8Array | undefined} */
-let book;
+let codebook;
 
 /**
- * f16 scale, 64 bytes of places in the book, 8 of their ninth bits, 32 of signs, 4 of factors (nibbles f, of which 2 f + 1 counts, of 32 weights each).
- * @param {Uint8Array} blocks  whole ones
+ * A block of IQ3_S: f16 scale, 64 bytes of row numbers in the codebook, 8 bytes of their ninth bits, 32 of signs, 4 of factors (nibbles
+ * f for 32 weights each, which stand for 2 f + 1).
+ * @param {Uint8Array} blocks  whole blocks
  */
 export function q6kOfIq3s(blocks) {
-  book ??= weightsOfBook();
-  const count = blocks.length / FROM;
-  const out = new Uint8Array(count * TO);
+  codebook ??= unpackCodebook();
+  const count = blocks.length / IQ3S_BYTES;
+  const out = new Uint8Array(count * Q6K_BYTES);
   for (let b = 0; b < count; b++) {
-    const [from, to] = [b * FROM, b * TO];
+    const [from, to] = [b * IQ3S_BYTES, b * Q6K_BYTES];
     for (let run = 0; run < 8; run++) {
       const [low, high] = [to + (run >> 2) * 64 + (run & 1) * 32, to + 128 + (run >> 2) * 32];
       const [nibble, pair] = [(run & 2) * 2, (run & 3) * 2];
@@ -47,7 +49,7 @@ export function q6kOfIq3s(blocks) {
       for (let i = 0; i < 32; i++) {
         const place = (i >> 2) + 8 * run;
         const row = blocks[from + 2 + place] | (((ninth >> (i >> 2)) & 1) << 8);
-        const weight = book[4 * row + (i & 3)];
+        const weight = codebook[4 * row + (i & 3)];
         const sign = (blocks[from + 74 + 4 * run + (i >> 3)] >> (i & 7)) & 1;
         const q = sign ? 32 - weight : 32 + weight;
         out[low + i] |= (q & 15) << nibble;

@@ -1,27 +1,27 @@
 /**
- * Where the tensors of a foreign file lie when they are as the engine computes with them: tiles, aligned, in the order in which
- * they are needed. That is the file which the cache keeps, and of which weights can be paged (docs/FORMAT.md §4).
+ * Lays out the tensors of a GGUF file as the engine computes with them: tiled, aligned, in the order of execution. The result is the
+ * repacked file that the cache stores and from which weights can be paged (docs/FORMAT.md §4).
  */
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../bq4/weight-types.js';
 import { matrixOf } from '../bq4/write-v2.js';
-import { storedType, toldType } from './types.js';
+import { engineTypeId, typeWithId } from './types.js';
 
 /** @import { ListedTensor } from '../bq4/manifest.js' */
 
 const ALIGN = 64;
 
 /**
- * A tensor as it is stored, in few words: what the cache keeps of it.
- * @typedef {[name: string, dims: readonly number[], stored: number, run: number, from: number]} Kept
+ * A tensor of the GGUF file as the cache records it, in JSON: ids of the stored type and of the type to compute with, byte offset in the GGUF file.
+ * @typedef {[name: string, dims: readonly number[], storedId: number, runId: number, from: number]} StoredTensor
  */
 
 /**
- * @typedef {ListedTensor & { from: number, stored: import('../bq4/weight-types.js').WeightType, storedBytes: number, unit: number, storedUnit: number, rows: number, cols: number }} Placed
- *   `from`, `stored`, `storedBytes`: in the foreign file; `unit` bytes of ours are made of `storedUnit` of theirs: 8 rows, or a
- *   byte where nothing changes
+ * @typedef {ListedTensor & { from: number, stored: import('../bq4/weight-types.js').WeightType, storedBytes: number, unit: number, storedUnit: number, rows: number, cols: number }} PlacedTensor
+ *   A tensor of the repacked file. `from`, `stored`, `storedBytes`: offset, type and size in the GGUF file. Repacking makes `unit` bytes
+ *   of `storedUnit` stored bytes: those of 8 rows, or 1 of 1 for tensors that are copied.
  */
 
-/** When a tensor is needed: before the layers, in layer n, behind them. @param {string} name */
+/** Sort key of execution: -1 before the layers, the number of the layer, Infinity after the layers. @param {string} name */
 function stageOf(name) {
   const layer = /^h\.(\d+)\./.exec(name)?.[1];
   if (layer !== undefined) return Number(layer);
@@ -29,13 +29,13 @@ function stageOf(name) {
 }
 
 /**
- * In the order in which a model needs them; within a layer as they lie in the file, so that they come in one piece.
+ * The tensors in the order of execution; within a layer in the order of the file, so that few requests fetch them.
  * @param {readonly ListedTensor[]} tensors
- * @param {(stored: number) => number} runType  by ids of the engine
- * @param {boolean} asStored  as they lie in the file, all of them
- * @returns {Kept[]}
+ * @param {(stored: number) => number} runType  the engine's id of the type to compute with, by the id of the stored type
+ * @param {boolean} asStored  whether to keep the order of the file
+ * @returns {StoredTensor[]}
  */
-export function inOrder(tensors, runType, asStored) {
+export function executionOrder(tensors, runType, asStored) {
   const stage = asStored ? () => 0 : stageOf;
   return [...tensors]
     .sort((a, b) => (stage(a.name) === stage(b.name) ? a.offset - b.offset : stage(a.name) - stage(b.name)))
@@ -43,17 +43,17 @@ export function inOrder(tensors, runType, asStored) {
       name,
       dims,
       type.id,
-      dims.length === 1 ? type.id : runType(toldType(type.id)),
+      dims.length === 1 ? type.id : runType(engineTypeId(type.id)),
       offset,
     ]);
 }
 
-/** @param {readonly Kept[]} kept @param {number} start  where the first may lie @returns {Placed[]} */
-export function place(kept, start) {
+/** Assigns offsets in the repacked file. @param {readonly StoredTensor[]} tensors @param {number} start  lowest offset @returns {PlacedTensor[]} */
+export function placeTensors(tensors, start) {
   let end = start;
-  return kept.map(([name, dims, storedId, runId, from]) => {
+  return tensors.map(([name, dims, storedId, runId, from]) => {
     const { rows, cols } = matrixOf(/** @type {number[]} */ (dims));
-    const [stored, type] = [storedType(storedId), TYPES[runId]];
+    const [stored, type] = [typeWithId(storedId), TYPES[runId]];
     const layout = dims.length === 1 ? ROWS : runLayout(type);
     const offset = Math.ceil(end / ALIGN) * ALIGN;
     const bytes = weightBytes(type, layout, rows, cols);
@@ -65,8 +65,8 @@ export function place(kept, start) {
   });
 }
 
-/** Where that file ends. @param {readonly Placed[]} tensors */
-export function endOf(tensors) {
+/** Length of the repacked file. @param {readonly PlacedTensor[]} tensors */
+export function endOfTensors(tensors) {
   const last = tensors[tensors.length - 1];
   return last.offset + last.bytes;
 }

@@ -1,4 +1,4 @@
-/** A GGUF file as the description of a model that runs (plan/manifest.js): what its tensors are, and where they lie. */
+/** Opens a GGUF file as a Description (bq4/manifest.js): its configuration, and the names, types and offsets of its tensors. */
 import { tokenizerFromGguf } from './tokenizer.js';
 import { ROWS, weightBytes } from '../bq4/weight-types.js';
 import { matrixOf } from '../bq4/write-v2.js';
@@ -6,33 +6,41 @@ import { BqError } from '../../shared/errors.js';
 import { readHeader } from './header.js';
 import { readRange } from '../../storage/sources/read.js';
 import { STRIDE } from '../../storage/sources/split.js';
-import { ARCHITECTURES, tablesOf } from './architectures.js';
-import { translated, typeName, typeOf } from './types.js';
+import { ggufTables } from '../families/gguf.js';
+import { GGUF_ARCHITECTURES } from '../families/index.js';
+import { conversionOf, typeName, typeOf } from './types.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
-/** @import { Architecture, GgufFacts } from './architectures.js' */
+/** @import { GgufFacts } from '../families/gguf.js' */
+/** @import { GgufArchitecture } from '../families/index.js' */
 /** @import { GgufHeader } from './header.js' */
 
-/** Characters of a message. */
-const LONGEST = 400;
-/** Bytes of a part that are read first. */
-const FIRST = 65536;
+/** Limit of a message in characters: names from the file may be as long as the file. */
+const MAX_MESSAGE = 400;
+/** Bytes read first of each further part of a file. */
+const FIRST_READ = 65536;
 
 /** @param {unknown} value */
 const textOf = (value) => (typeof value === 'string' ? value : '');
 
-/** The row of the file's architecture. UNSUPPORTED. @param {Record<string, any>} metadata @returns {Architecture} */
+/** The row of the file's architecture. Throws FORMAT, UNSUPPORTED. @param {Record<string, any>} metadata @returns {GgufArchitecture} */
 function architectureOf(metadata) {
   const name = metadata['general.architecture'];
   if (typeof name !== 'string')
-    throw new BqError('FORMAT', 'the GGUF file does not say which architecture it is of', {
-      hint: 'it may be no model: a tokenizer alone, an adapter, a part',
+    throw new BqError('FORMAT', 'the GGUF file has no general.architecture', {
+      hint: 'expected a model; this may be a vocabulary, an adapter or one part of a split file',
     });
-  if (!Object.hasOwn(ARCHITECTURES, name))
-    throw new BqError('UNSUPPORTED', `the GGUF file is of the architecture "${name}"`, {
-      hint: `${name === 'clip' ? 'this is what sees of a model (mmproj), its language model is another file; ' : ''}run are ${Object.keys(ARCHITECTURES).join(', ')}`,
+  if (!Object.hasOwn(GGUF_ARCHITECTURES, name))
+    throw new BqError('UNSUPPORTED', `the GGUF file has the unsupported architecture "${name}"`, {
+      hint: `${name === 'clip' ? 'this is the vision encoder of a model (mmproj); load the file of its language model; ' : ''}expected one of ${Object.keys(GGUF_ARCHITECTURES).join(', ')}`,
     });
-  return ARCHITECTURES[name];
+  return GGUF_ARCHITECTURES[name];
+}
+
+/** The configuration of a row. @param {GgufArchitecture} architecture @param {GgufFacts} facts @returns {Record<string, any>} */
+function configFrom({ arch, ropePairs, config }, facts) {
+  const values = config(facts);
+  return { arch, ...values, ...(values.rope_theta !== undefined && { rope_pairs: ropePairs }) };
 }
 
 /** @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @returns {GgufFacts} */
@@ -43,7 +51,7 @@ function factsOf({ metadata, tensors }) {
       const full = `${metadata['general.architecture']}.${key}`;
       const value = metadata[full] ?? otherwise;
       if (value === undefined)
-        throw new BqError('FORMAT', `the GGUF file lacks "${full}"`, {
+        throw new BqError('FORMAT', `the GGUF file has no metadata value "${full}"`, {
           hint: 'the GGUF file is incomplete: fetch it again or convert it anew',
         });
       return value;
@@ -60,47 +68,52 @@ function factsOf({ metadata, tensors }) {
   };
 }
 
-/** Our name of a tensor; null: nobody reads it. UNSUPPORTED. @param {Architecture} architecture @param {Record<string, string>} modules @param {{ name: string, at: number }} tensor */
-function ourName({ outer, unread }, modules, { name, at }) {
+/** Canonical name of a tensor; null if it is not needed. Throws UNSUPPORTED. @param {GgufArchitecture} architecture @param {Record<string, string>} modules @param {{ name: string, at: number }} tensor */
+function canonicalName({ outer, unread }, modules, { name, at }) {
   if (Object.hasOwn(outer, name)) return outer[name];
   const [, module, ending] = /^(.+)\.(weight|bias)$/.exec(name) ?? [];
   if (module && Object.hasOwn(outer, module)) return `${outer[module]}.${ending}`;
   const [, layer, part] = (module && /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(module)) || [];
   if (part && Object.hasOwn(modules, part)) return `h.${layer}.${modules[part]}.${ending}`;
   if (unread?.test(name)) return null;
-  throw new BqError(
-    'UNSUPPORTED',
-    `tensor "${name}" belongs to no model of this architecture that is computed so far`,
-    { offset: at, hint: 'this variant is not computed so far' },
-  );
+  throw new BqError('UNSUPPORTED', `unknown tensor "${name}" for this architecture`, {
+    offset: at,
+    hint: 'this variant of the architecture is not supported yet',
+  });
 }
 
-/** @param {GgufHeader} header @param {Architecture} architecture @param {GgufFacts} facts */
+/** @param {GgufHeader} header @param {GgufArchitecture} architecture @param {GgufFacts} facts */
 function listedTensors({ tensors }, architecture, facts) {
   const modules = architecture.modules(facts);
   return tensors.flatMap((tensor) => {
-    const name = ourName(architecture, modules, tensor);
+    const name = canonicalName(architecture, modules, tensor);
     if (!name) return [];
     const type = typeOf(tensor);
     const { rows, cols } = matrixOf(tensor.dims);
     if (cols % type.block)
-      throw new BqError('FORMAT', `tensor "${tensor.name}" has rows of ${cols}, no whole blocks of ${type.block}`, {
+      throw new BqError(
+        'FORMAT',
+        `tensor "${tensor.name}" has rows of ${cols} weights; expected a multiple of ${type.block}`,
+        {
+          offset: tensor.at,
+        },
+      );
+    // The switch of a shared expert is a vector in some files. Norms of each head and taps of
+    // convolutions have a row per head or channel; in .bq4 files they are one vector.
+    const shape = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims;
+    const dims = /(_norm|conv\.taps)\.weight$/.test(name) ? [rows * cols] : shape;
+    if (dims.length === 1 && conversionOf(type))
+      throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector of type ${typeName(tensor.type)}`, {
         offset: tensor.at,
-      });
-    // Norms with weights for each head are a row per head there, one vector here.
-    const row = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims; // a vector in some files
-    const dims = name.endsWith('_norm.weight') ? [rows * cols] : row;
-    if (dims.length === 1 && translated(type))
-      throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector, stored as ${typeName(tensor.type)}`, {
-        offset: tensor.at,
-        hint: 'vectors are read as F32, F16 and BF16',
+        hint: 'expected vectors as F32, F16 or BF16',
       });
     return [{ name, type, layout: ROWS, dims, offset: tensor.offset, bytes: weightBytes(type, ROWS, rows, cols) }];
   });
 }
 
 /**
- * The header of a file, or that of the first of several with the tensors of all. FORMAT: parts are missing.
+ * The header of a file. For a model that is split into several files: the header of the first with the tensors of all. Throws FORMAT
+ * if parts are missing or in another order.
  * @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
  */
 export async function readParts(file, head, signal) {
@@ -108,40 +121,41 @@ export async function readParts(file, head, signal) {
   const header = await readHeader(parts[0], head, signal);
   const count = header.metadata['split.count'] ?? 1;
   if (count > 1 && parts.length !== count)
-    throw new BqError('FORMAT', `${file.name} is one of ${count} parts of a model, ${parts.length} given`, {
-      hint: 'name the first (…-00001-of-0000N.gguf, the others beside it), or give all of them as a list',
+    throw new BqError('FORMAT', `${file.name} is one of ${count} parts of a model, but ${parts.length} were given`, {
+      hint: 'load the first part (…-00001-of-0000N.gguf) with the others in the same folder, or pass a list of all parts',
     });
   for (const [i, part] of parts.entries()) {
     if (!i) continue;
-    const first = await readRange(part, 0, FIRST, signal);
+    const first = await readRange(part, 0, FIRST_READ, signal);
     if (String.fromCharCode(...first.subarray(0, 4)) !== 'GGUF')
-      throw new BqError('NOT_A_MODEL', `${part.name} is no part of a GGUF file`, { offset: 0 });
+      throw new BqError('NOT_A_MODEL', `${part.name} is not a GGUF file; expected part ${i + 1} of ${parts.length}`, {
+        offset: 0,
+      });
     const { metadata, tensors } = await readHeader(part, first, signal);
     if (metadata['split.no'] !== undefined && metadata['split.no'] !== i)
-      throw new BqError('FORMAT', `${part.name} is part ${metadata['split.no'] + 1}, not ${i + 1}`, {
-        hint: 'give the parts in their order',
+      throw new BqError('FORMAT', `${part.name} is part ${metadata['split.no'] + 1}; expected part ${i + 1}`, {
+        hint: 'pass the parts in order',
       });
     header.tensors.push(...tensors.map((tensor) => ({ ...tensor, offset: tensor.offset + i * STRIDE })));
   }
   return header;
 }
 
-/** Our configuration alone. FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
-export const configOfGguf = ({ metadata, tensors }) => architectureOf(metadata).config(factsOf({ metadata, tensors }));
+/** The configuration alone. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
+export const configOfGguf = (header) => configFrom(architectureOf(header.metadata), factsOf(header));
 
 /**
- * Reads as much of the file's beginning as its header takes. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Opens a file, of which only the header is read. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
- * @param {Uint8Array} head  its first bytes
+ * @param {Uint8Array} head  the beginning of the file
  * @param {AbortSignal} [signal]
  */
 export async function openGguf(file, head, signal) {
   try {
     return await describe(file, head, signal);
   } catch (error) {
-    // What a file calls things may be as long as the file.
-    if (!(error instanceof BqError) || error.message.length <= LONGEST) throw error;
-    throw new BqError(error.code, `${error.message.slice(0, LONGEST)}…`, {
+    if (!(error instanceof BqError) || error.message.length <= MAX_MESSAGE) throw error;
+    throw new BqError(error.code, `${error.message.slice(0, MAX_MESSAGE)}…`, {
       offset: error.offset,
       hint: error.hint,
       details: error.details,
@@ -155,8 +169,8 @@ async function describe(file, head, signal) {
   const { metadata } = header;
   const architecture = architectureOf(metadata);
   const facts = factsOf(header);
-  const config = architecture.config(facts);
-  const tables = Object.entries(tablesOf(facts, config));
+  const config = configFrom(architecture, facts);
+  const tables = Object.entries(ggufTables(facts, config));
   return {
     header,
     config,

@@ -1,7 +1,7 @@
-/** The tokenizer in a GGUF file's metadata (versions 2 and 3). */
-import { Texts } from './texts.js';
+/** Reads the tokenizer from the metadata of a GGUF file (keys tokenizer.ggml.*). */
+import { StringList } from './string-list.js';
 import { byteOf } from '../../text/tokenizers/bytes.js';
-import { mergesOf, writeAsIs, writeLetters, writePiece } from './tokenizer-texts.js';
+import { mergesOf, writeAsIs, writeLetters, writePiece } from './token-strings.js';
 import {
   FLAG,
   KIND,
@@ -17,21 +17,21 @@ import { bertParts, charsmapPart, composed, spacedParts, spacesPart } from '../.
 import { EXPRESSIONS, PATTERNS, patternNamed } from '../../text/tokenizers/patterns.js';
 import { bertStages, longestWord } from '../../text/tokenizers/wordpiece.js';
 
-/** @import { Writer } from './tokenizer-texts.js' */
+/** @import { Writer } from './token-strings.js' */
 /** @typedef {import('../../text/tokenizers/section.js').Tokenizer} Tokenizer */
 /** @typedef {import('../../text/tokenizers/section.js').Packed} Packed */
 
-const MODELS =
-  'run are "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece), "gemma4"';
-/** Texts of tokens, not written as words, that end a turn or a file, where the metadata doesn't name them. */
-const ENDS = new Set(
+const SUPPORTED_MODELS =
+  'expected "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece) or "gemma4"';
+/** StringList of tokens, not written as words, that end a turn or a file, where the metadata doesn't name them. */
+const END_TOKENS = new Set(
   (
     '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|end_of_text|> <|return|> <|call|> <end_of_turn> <end_of_utterance> ' +
     '<EOT> _<EOT> [EOT] [EOS] <turn|> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
   ).split(' '),
 );
-/** How texts were split before files said it, where the architecture tells. @type {Record<string, string>} */
-const SPLITS = {
+/** Pre-tokenizers by architecture, for older files without tokenizer.ggml.pre. @type {Record<string, string>} */
+const DEFAULT_PRE_TOKENIZERS = {
   qwen2: 'qwen2',
   qwen2moe: 'qwen2',
   falcon: 'falcon',
@@ -43,14 +43,14 @@ const SPLITS = {
   stablelm: 'stablelm2',
 };
 
-/** What a kind of tokenizer makes of its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
+/** The properties of a kind of tokenizer, from its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
 
 /**
- * Ids that hold where the metadata names none, or one that isn't there: as llama.cpp has them, but that a byte-level
- * vocabulary's (both 11) need be control tokens, for other than there they are words of most vocabularies.
+ * Ids of special tokens that the metadata omits or that don't exist, as in llama.cpp. Exception: the defaults of byte-level
+ * vocabularies (both 11) count only if they are control tokens, as in most vocabularies they are ordinary words.
  * @type {Record<string, Record<string, number>>}
  */
-const DEFAULTS = {
+const DEFAULT_IDS = {
   llama: { bos: 1, eos: 2, unknown: 0 },
   t5: { eos: 1, unknown: 2, padding: 0 },
   bert: { bos: 101, eos: 102, unknown: 100, padding: 0 },
@@ -59,12 +59,14 @@ const DEFAULTS = {
 
 /** @param {(key: string) => any} get @param {string} architecture @returns {Kind} */
 function byteLevel(get, architecture) {
-  const name = get('pre') ?? (Object.hasOwn(SPLITS, architecture) ? SPLITS[architecture] : 'gpt-2');
+  const name =
+    get('pre') ??
+    (Object.hasOwn(DEFAULT_PRE_TOKENIZERS, architecture) ? DEFAULT_PRE_TOKENIZERS[architecture] : 'gpt-2');
   const pattern = patternNamed(name);
   if (!pattern)
     throw unsupported(
-      `the GGUF file splits text as "${name}"`,
-      `run are ${PATTERNS.flatMap(({ names }) => names).join(', ')}`,
+      `the GGUF file has the unsupported pre-tokenizer "${name}"`,
+      `expected one of ${PATTERNS.flatMap(({ names }) => names).join(', ')}`,
     );
   const { split, nfc, whole, bos } = pattern;
   const stages = () => (pattern.stages ?? EXPRESSIONS[/** @type {string} */ (split)]).map((source) => stage(source));
@@ -101,7 +103,7 @@ function unigram(get) {
   };
 }
 
-/** Its tokens are written with ▁ where a word begins. @param {(key: string) => any} get @returns {Kind} */
+/** In GGUF files WordPiece tokens have ▁ at the beginning of a word. @param {(key: string) => any} get @returns {Kind} */
 function wordpiece(get) {
   const lower = get('normalizer.lowercase') ?? true;
   const accents = get('normalizer.strip_accents') ?? lower;
@@ -134,9 +136,10 @@ const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpi
 export function tokenizerFromGguf(metadata) {
   const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`];
   const texts = get('tokens');
-  if (!(texts instanceof Texts)) throw malformed('the GGUF file has no tokens');
+  if (!(texts instanceof StringList)) throw malformed('the GGUF file has no list of strings tokenizer.ggml.tokens');
   const model = get('model');
-  if (!Object.hasOwn(KINDS, model)) throw unsupported(`the GGUF file's tokenizer is "${model}"`, MODELS);
+  if (!Object.hasOwn(KINDS, model))
+    throw unsupported(`the GGUF file has the unsupported tokenizer "${model}"`, SUPPORTED_MODELS);
   const {
     write,
     bos: addsBos = false,
@@ -149,17 +152,19 @@ export function tokenizerFromGguf(metadata) {
   /** @type {ArrayLike<number> | undefined} */
   const scores = kind.kind === KIND.spm || kind.kind === KIND.unigram ? get('scores') : undefined;
   if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length))
-    throw malformed('tokens, types and scores differ in number');
+    throw malformed(
+      `${texts.length} tokens, ${types?.length ?? 'no'} types and ${scores?.length ?? 'no'} scores: expected the same number of each`,
+    );
   const vocabulary = packedTokens(texts, types, scores, write);
   const { kinds } = vocabulary;
-  const otherwise = (/** @type {string} */ name) => {
-    const own = DEFAULTS[model]?.[name];
-    return model === 'gpt2' && kinds[own] !== TOKEN.control ? undefined : own;
+  const defaultId = (/** @type {string} */ name) => {
+    const value = DEFAULT_IDS[model]?.[name];
+    return model === 'gpt2' && kinds[value] !== TOKEN.control ? undefined : value;
   };
-  // Some files name tokens that they don't have.
+  // Some files name ids that don't exist.
   const id = (/** @type {string[]} */ ...names) =>
-    [...names.map((name) => get(`${name}_token_id`)), ...names.map(otherwise)].find(
-      (one) => one >= 0 && one < texts.length,
+    [...names.map((name) => get(`${name}_token_id`)), ...names.map(defaultId)].find(
+      (value) => value >= 0 && value < texts.length,
     ) ?? NONE;
   const [bos, eos] =
     model === 'bert' ? [id('cls', 'bos'), id('seperator', 'separator', 'eos')] : [id('bos'), id('eos')];
@@ -167,16 +172,17 @@ export function tokenizerFromGguf(metadata) {
     id('eos'),
     id('eot'),
     id('eom'),
-    ...Array.from(kinds.keys()).filter((i) => marks(kinds[i]) && ENDS.has(texts.at(i))),
+    ...Array.from(kinds.keys()).filter((i) => isSpecial(kinds[i]) && END_TOKENS.has(texts.at(i))),
   ];
-  const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ otherwise) =>
-    (get(key) ?? otherwise) ? bit : 0;
+  const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ defaultValue) =>
+    (get(key) ?? defaultValue) ? bit : 0;
   const fallback = kinds.includes(TOKEN.byte) ? FLAG.byteFallback : 0;
   const lines = get('merges') ?? [];
   if (kind.kind === KIND.bpe && get('merges') === undefined)
-    throw malformed('the GGUF file has no merges (tokenizer.ggml.merges), without which its words can not be encoded');
-  // An empty list may be one of numbers.
-  if (!(lines instanceof Texts) && lines.length !== 0) throw malformed('its merges are no list of texts');
+    throw malformed('the GGUF file has no tokenizer.ggml.merges, which encoding needs');
+  // An empty list may have any type.
+  if (!(lines instanceof StringList) && lines.length !== 0)
+    throw malformed('tokenizer.ggml.merges is not a list of strings');
   const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
   const packed = { ...vocabulary, merges };
   const parts = [...(kind.parts ?? []), ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : [])];
@@ -191,7 +197,7 @@ export function tokenizerFromGguf(metadata) {
     bos,
     eos,
     pad: id('padding'),
-    // Bytes without a token are left out, by the originals too.
+    // Like the original tokenizers, byte-level ones omit bytes that have no token.
     unk: model === 'gpt2' ? NONE : id('unknown'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
     get tokens() {
@@ -204,28 +210,28 @@ export function tokenizerFromGguf(metadata) {
   };
 }
 
-/** Ids of tokens that are looked for in texts and have a space. @param {Omit<Packed, 'merges'>} vocabulary */
+/** Ids of added tokens that contain a space. @param {Omit<Packed, 'merges'>} vocabulary */
 const spacedOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
 
-/** Whether a token is a mark that people don't write. @param {number} kind */
-const marks = (kind) => kind === TOKEN.control || kind === TOKEN.user;
+/** Whether a token is a control or added token. @param {number} kind */
+const isSpecial = (kind) => kind === TOKEN.control || kind === TOKEN.user;
 
 /**
- * @param {Texts} texts
- * @param {ArrayLike<number> | undefined} types  1 and up
+ * @param {StringList} texts
+ * @param {ArrayLike<number> | undefined} types  GGUF's token types, from 1
  * @param {ArrayLike<number> | undefined} scores
- * @param {Writer} write  normal tokens
+ * @param {Writer} write  decodes normal tokens
  * @returns {Omit<Packed, 'merges'>}
  */
 function packedTokens(texts, types, scores, write) {
   const count = texts.length;
-  // None stands for more than it is written with.
+  // No token stands for more bytes than its string has.
   const text = new Uint8Array(texts.ends.reduce((sum, end, i) => sum + end - texts.starts[i], 0));
   const [ends, kinds] = [new Uint32Array(count), new Uint8Array(count)];
   for (let i = 0, end = 0; i < count; i++) {
     const kind = types ? types[i] - 1 : TOKEN.normal;
-    if (!(kind >= TOKEN.normal && kind <= TOKEN.byte)) throw malformed(`token ${i} has the unknown kind ${kind}`);
+    if (!(kind >= TOKEN.normal && kind <= TOKEN.byte)) throw malformed(`token ${i} has the unknown type ${types?.[i]}`);
     const byte = kind === TOKEN.byte ? byteOf(texts.at(i)) : undefined;
     const special = kind !== TOKEN.normal && write === writeLetters;
     if (byte === undefined) end = (special ? writeAsIs : write)(texts, i, text, end);

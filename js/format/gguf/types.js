@@ -1,88 +1,105 @@
 /**
- * Weight types by GGUF's numbers. Those that the engine has (convert/weights.js) are read, and those that become one of these as they
- * are read; the others are refused by name.
+ * The weight types of GGUF files, one row each. A type is readable if the engine has a type of the same name (bq4/weight-types.js), or
+ * if its row has a conversion to one; tensors of all other types are refused by name. To support another type is to add it to the
+ * engine, or a conversion to its row here.
  */
-import { TYPES } from '../bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
+import { TYPES } from '../bq4/weight-types.js';
 import { q6kOfIq3s } from './iq3s.js';
 
 /** @import { WeightType } from '../bq4/weight-types.js' */
 
-/** @type {Record<number, string>} */
-const NAMES = {
-  0: 'f32',
-  1: 'f16',
-  2: 'q4_0',
-  3: 'q4_1',
-  6: 'q5_0',
-  7: 'q5_1',
-  8: 'q8_0',
-  9: 'q8_1',
-  10: 'q2_k',
-  11: 'q3_k',
-  12: 'q4_k',
-  13: 'q5_k',
-  14: 'q6_k',
-  15: 'q8_k',
-  16: 'iq2_xxs',
-  17: 'iq2_xs',
-  18: 'iq3_xxs',
-  19: 'iq1_s',
-  20: 'iq4_nl',
-  21: 'iq3_s',
-  22: 'iq2_s',
-  23: 'iq4_xs',
-  24: 'i8',
-  25: 'i16',
-  26: 'i32',
-  27: 'i64',
-  28: 'f64',
-  29: 'iq1_m',
-  30: 'bf16',
-  34: 'tq1_0',
-  35: 'tq2_0',
-  39: 'mxfp4',
-  40: 'nvfp4',
-};
+/** How blocks are converted as they are read: bytes of a block, name of the engine's type with the same weights per block, and the function for whole blocks. @typedef {{ blockBytes: number, to: string, convert: (blocks: Uint8Array) => Uint8Array }} Conversion */
 
-/** What GGUF calls a type. @param {number} number */
-export const typeName = (number) => (NAMES[number] ?? `type ${number}`).toUpperCase();
+/** ggml's number and name of each type. @type {[number: number, name: string, conversion?: Conversion][]} */
+const TABLE = [
+  [0, 'f32'],
+  [1, 'f16'],
+  [2, 'q4_0'],
+  [3, 'q4_1'],
+  [6, 'q5_0'],
+  [7, 'q5_1'],
+  [8, 'q8_0'],
+  [9, 'q8_1'],
+  [10, 'q2_k'],
+  [11, 'q3_k'],
+  [12, 'q4_k'],
+  [13, 'q5_k'],
+  [14, 'q6_k'],
+  [15, 'q8_k'],
+  [16, 'iq2_xxs'],
+  [17, 'iq2_xs'],
+  [18, 'iq3_xxs'],
+  [19, 'iq1_s'],
+  [20, 'iq4_nl'],
+  [21, 'iq3_s', { blockBytes: 110, to: 'q6_k', convert: q6kOfIq3s }],
+  [22, 'iq2_s'],
+  [23, 'iq4_xs'],
+  [24, 'i8'],
+  [25, 'i16'],
+  [26, 'i32'],
+  [27, 'i64'],
+  [28, 'f64'],
+  [29, 'iq1_m'],
+  [30, 'bf16'],
+  [34, 'tq1_0'],
+  [35, 'tq2_0'],
+  [39, 'mxfp4'],
+  [40, 'nvfp4'],
+];
 
-/** A type that the engine has not: its blocks become those of another one. @typedef {WeightType & { becomes: WeightType, translate: (blocks: Uint8Array) => Uint8Array }} Translated */
-/** Ids from here on are no engine's. */
-const BEYOND = 1000;
-const Q6_K = /** @type {WeightType} */ (TYPES.find(({ name }) => name === 'q6_k'));
-/** @type {Translated[]} */
-const TRANSLATED = [{ ...Q6_K, id: BEYOND + 21, name: 'iq3_s', blockBytes: 110, becomes: Q6_K, translate: q6kOfIq3s }];
-/** All that are read, and those that have a place in files of ours. */
-export const ALL = [...TYPES, ...TRANSLATED];
+/** A type without an engine type of its own: `convert` makes blocks of `engineType` of its blocks. @typedef {WeightType & { engineType: WeightType, convert: Conversion['convert'] }} ConvertedType */
 
-/** Ours, where there is one. @param {number} number @returns {WeightType | undefined} */
-export const knownType = (number) => ALL.find((type) => type.name === NAMES[number]);
+/** Ids of converted types are their numbers in GGUF plus this: larger than those of all engine types. */
+const FIRST_CONVERTED_ID = 1000;
 
-/** By the id that knownType's types have. @param {number} id @returns {WeightType} */
-export const storedType = (id) => /** @type {WeightType} */ (ALL.find((type) => type.id === id));
+/** @param {string} name */
+const engineTypeNamed = (name) => TYPES.find((type) => type.name === name);
 
-/** What a type becomes as it is read. @param {WeightType} type @returns {Translated | undefined} */
-export const translated = ({ id }) => TRANSLATED.find((type) => type.id === id);
+/** Readable types by GGUF's number. @type {Map<number, WeightType | ConvertedType>} */
+const READABLE = new Map();
+for (const [number, name, conversion] of TABLE) {
+  const engineType = engineTypeNamed(conversion?.to ?? name);
+  if (!engineType) continue;
+  const { blockBytes, convert } = conversion ?? {};
+  const converted = { ...engineType, id: FIRST_CONVERTED_ID + number, name, blockBytes, engineType, convert };
+  READABLE.set(number, conversion ? /** @type {ConvertedType} */ (converted) : engineType);
+}
+const NAMES = new Map(TABLE.map(([number, name]) => [number, name]));
+const CONVERTED = [...READABLE.values()].filter((type) => 'convert' in type);
 
-/** The type that the engine is told, of an id. @param {number} id */
-export const toldType = (id) => TRANSLATED.find((type) => type.id === id)?.becomes.id ?? id;
+/** The engine's types and those that are converted to one of them. */
+export const ALL_TYPES = [...TYPES, ...CONVERTED];
 
-/** The types that can be read, as GGUF calls them. */
-export const readable = () => Object.keys(NAMES).map(Number).filter(knownType).map(typeName);
+/** GGUF's name of a type. @param {number} number */
+export const typeName = (number) => (NAMES.get(number) ?? `type ${number}`).toUpperCase();
+
+/** The type with a number of GGUF; undefined if it can't be read. @param {number} number */
+export const typeNumbered = (number) => READABLE.get(number);
+
+/** A readable type by its id. @param {number} id @returns {WeightType} */
+export const typeWithId = (id) => /** @type {WeightType} */ (ALL_TYPES.find((type) => type.id === id));
+
+/** The conversion of a type; undefined if the engine reads the type itself. @param {{ id: number }} type @returns {ConvertedType | undefined} */
+export const conversionOf = ({ id }) => CONVERTED.find((type) => type.id === id);
+
+/** Id of the engine's type for a type. @param {number} id */
+export const engineTypeId = (id) => conversionOf({ id })?.engineType.id ?? id;
+
+/** GGUF's names of the types that can be read. */
+export const readableTypes = () => [...READABLE.keys()].map(typeName);
 
 /**
- * The type of a tensor. UNSUPPORTED.
+ * The type of a tensor. Throws UNSUPPORTED.
  * @param {{ name: string, type: number, at: number }} tensor
  * @returns {WeightType}
  */
 export function typeOf({ name, type, at }) {
-  const found = knownType(type);
-  if (!found)
-    throw new BqError('UNSUPPORTED', `tensor "${name}" is stored as ${typeName(type)}`, {
+  const readable = typeNumbered(type);
+  if (!readable)
+    throw new BqError('UNSUPPORTED', `tensor "${name}" has the unsupported type ${typeName(type)}`, {
       offset: at,
-      hint: `read are ${readable().join(', ')}`,
+      hint: `expected one of ${readableTypes().join(', ')}`,
     });
-  return found;
+  return readable;
 }

@@ -1,25 +1,19 @@
-/** Adapters as GGUF files, which llama.cpp makes of PEFT's. */
-import { floatRows } from '../checkpoint-tensors.js';
+/** Reads LoRA adapters in GGUF files, as llama.cpp's convert_lora_to_gguf.py writes them. */
+import { DTYPES, floatRows } from '../checkpoint-tensors.js';
 import { pick, range } from '../bq4/tensor-views.js';
-import { ARCHITECTURES } from '../gguf/architectures.js';
+import { GGUF_ARCHITECTURES } from '../families/index.js';
 import { typeName } from '../gguf/types.js';
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
 import { readHeader } from '../gguf/header.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 /** @import { GgufTensor } from '../gguf/header.js' */
 /** @import { Adapter, Pair } from './index.js' */
 
-/** Our `arch` of models that GGUF calls otherwise. @type {Record<string, string[]>} */
-const OURS = { llama: ['llama', 'mistral', 'mixtral'], phi2: ['phi'], gptneox: ['neox'] };
-/** Whose rows of q and k lie so that pairs of rotary positions are neighbours. */
-const ADJACENT = ['llama', 'smollm3', 'granite'];
-/** By GGUF's numbers. @type {Record<number, string>} */
-const FLOATS = { 0: 'F32', 1: 'F16', 30: 'BF16' };
-const BYTES = { F32: 4, F16: 2, BF16: 2 };
 const HALF = /^(.+)\.weight\.lora_([ab])$/;
 
-/** Modules of several of ours, and their rows. @type {Record<string, (config: Record<string, any>) => [string, number][]>} */
+/** Fused modules: the canonical modules in them, and the number of rows of each. @type {Record<string, (config: Record<string, any>) => [string, number][]>} */
 const FUSED = {
   'attn.qkv': (c) => [
     ['attn.q', c.heads * c.head_dim],
@@ -32,46 +26,50 @@ const FUSED = {
   ],
 };
 
-/** UNSUPPORTED, SHAPE. @param {Record<string, any>} metadata @param {Record<string, any>} config  of the model */
+/** Checks that the file is an adapter for this model and returns its row. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Record<string, any>} metadata @param {Record<string, any>} config  of the model */
 function checkKind(metadata, config) {
   const [kind, type, arch] = ['general.type', 'adapter.type', 'general.architecture'].map((key) => metadata[key]);
   if (kind !== 'adapter')
-    throw new BqError('FORMAT', 'the GGUF file is no adapter', { hint: 'load a model with load()' });
-  if (type !== 'lora') throw new BqError('UNSUPPORTED', `the GGUF file is an adapter of type "${type}", not "lora"`);
-  if (typeof arch !== 'string' || !Object.hasOwn(ARCHITECTURES, arch) || !(OURS[arch] ?? [arch]).includes(config.arch))
+    throw new BqError('FORMAT', `the GGUF file is not an adapter: general.type is ${shown(kind)}`, {
+      hint: 'load a model with load()',
+    });
+  if (type !== 'lora')
+    throw new BqError('UNSUPPORTED', `the GGUF file is an adapter of type ${shown(type)}; expected "lora"`);
+  const architecture = Object.hasOwn(GGUF_ARCHITECTURES, arch ?? '') ? GGUF_ARCHITECTURES[arch] : null;
+  if (!architecture?.archs.has(config.arch))
     throw new BqError(
       'SHAPE',
-      `the adapter is for models of the architecture "${arch}", this one is of "${config.arch}"`,
+      `the adapter is for models of the architecture ${shown(arch)}; this model is of "${config.arch}"`,
     );
   if (metadata['adapter.alora.invocation_tokens'])
-    throw new BqError('UNSUPPORTED', 'the adapter begins to work at certain tokens (aLoRA)');
-  return arch;
+    throw new BqError('UNSUPPORTED', 'the adapter is activated by certain tokens (aLoRA)');
+  return architecture;
 }
 
-/** FORMAT, TRUNCATED, UNSUPPORTED. @param {ByteSource} file @param {GgufTensor} tensor */
+/** Throws TRUNCATED, UNSUPPORTED. @param {ByteSource} file @param {GgufTensor} tensor */
 function floatsOf(file, { name, dims, type, offset, at }) {
-  const dtype = /** @type {keyof typeof BYTES | undefined} */ (FLOATS[type]);
-  if (!dtype)
-    throw new BqError('UNSUPPORTED', `tensor "${name}" is stored as ${typeName(type)}`, {
+  const dtype = typeName(type);
+  if (!Object.hasOwn(DTYPES, dtype))
+    throw new BqError('UNSUPPORTED', `tensor "${name}" of the adapter has the unsupported type ${dtype}`, {
       offset: at,
-      hint: 'of adapters F32, F16 and BF16 are read',
+      hint: `expected one of ${Object.keys(DTYPES).join(', ')}`,
     });
-  const end = offset + dims.reduce((product, dim) => product * dim, BYTES[dtype]);
+  const end = offset + dims.reduce((product, dim) => product * dim, DTYPES[dtype]);
   if (file.size >= 0 && end > file.size)
-    throw new BqError('TRUNCATED', `tensor "${name}" would end at ${end}, ${file.name} has ${file.size} bytes`, {
+    throw new BqError('TRUNCATED', `tensor "${name}" ends at byte ${end}, but ${file.name} has ${file.size} bytes`, {
       offset: at,
     });
   return floatRows(file, offset, dtype, dims);
 }
 
-/** @param {ByteSource} file @param {GgufTensor[]} tensors @returns {{ module: string, a: GgufTensor, b: GgufTensor }[]} */
+/** The two factors of each module. @param {ByteSource} file @param {GgufTensor[]} tensors @returns {{ module: string, a: GgufTensor, b: GgufTensor }[]} */
 function halvesOf(file, tensors) {
   /** @type {Map<string, { a?: GgufTensor, b?: GgufTensor }>} */
   const modules = new Map();
   for (const tensor of tensors) {
     const [, module, half] = HALF.exec(tensor.name) ?? [];
     if (!module || tensor.dims.length !== 2)
-      throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" of ${file.name} is no half of a LoRA`, {
+      throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" of ${file.name} is not a LoRA matrix A or B`, {
         offset: tensor.at,
       });
     modules.set(module, { ...modules.get(module), [half]: tensor });
@@ -83,20 +81,20 @@ function halvesOf(file, tensors) {
 }
 
 /**
- * FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
- * @param {Uint8Array} head  its first bytes
+ * @param {Uint8Array} head  the beginning of the file
  * @param {Record<string, any>} config  of the model
  * @param {AbortSignal} [signal]
  * @returns {Promise<Adapter>}
  */
 export async function readGguf(file, head, config, signal) {
   const { metadata, tensors } = await readHeader(file, head, signal);
-  const arch = checkKind(metadata, config);
+  const architecture = checkKind(metadata, config);
   const alpha = metadata['adapter.lora.alpha'];
   if (typeof alpha !== 'number') throw new BqError('FORMAT', 'the GGUF adapter has no "adapter.lora.alpha"');
   const experts = config.experts ?? 0;
-  const modules = ARCHITECTURES[arch].modules({
+  const modules = architecture.modules({
     get: (key, otherwise) => (key === 'expert_count' ? experts : otherwise),
     has: () => false,
     dims: () => [],
@@ -105,16 +103,19 @@ export async function readGguf(file, head, config, signal) {
     const { module: theirs } = halves;
     const [, layer, part] = /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(theirs) ?? [];
     if (!part || !Object.hasOwn(modules, part))
-      throw new BqError('UNSUPPORTED', `the adapter changes "${theirs}"; adapters of such tensors are not computed`, {
+      throw new BqError('UNSUPPORTED', `the adapter changes "${theirs}", which is not supported`, {
         offset: halves.a.at,
       });
     const [a, b] = [floatsOf(file, halves.a), floatsOf(file, halves.b)];
-    // As llama.cpp does: without alpha nothing is scaled.
+    // As in llama.cpp, an alpha of 0 means a scale of 1.
     const scale = alpha ? alpha / b.dims[1] : 1;
     const fused = Object.hasOwn(FUSED, modules[part]) ? FUSED[modules[part]](config) : null;
     let from = 0;
     if (fused && b.dims[0] !== fused.reduce((sum, [, rows]) => sum + rows, 0))
-      throw new BqError('SHAPE', `the adapter's "${theirs}" has ${b.dims[0]} rows, other than the model's`);
+      throw new BqError(
+        'SHAPE',
+        `the adapter's "${theirs}" has ${b.dims[0]} rows; the model has ${fused.reduce((sum, [, rows]) => sum + rows, 0)}`,
+      );
     return (fused ?? [[modules[part], b.dims[0]]]).map(
       ([name, rows]) =>
         /** @type {Pair} */ ({
@@ -126,5 +127,5 @@ export async function readGguf(file, head, config, signal) {
         }),
     );
   });
-  return { format: 'gguf', pairs: ADJACENT.includes(arch) ? 'adjacent' : 'half', list };
+  return { format: 'gguf', pairs: architecture.ropePairs, list };
 }

@@ -1,4 +1,5 @@
-/** Adapters as PEFT saves them: adapter_model.safetensors, with adapter_config.json beside it. */
+/** Reads LoRA adapters of PEFT: adapter_model.safetensors, with adapter_config.json beside it. */
+import { modelTypeOf } from '../families/index.js';
 import { canonicalTensors } from '../families/names.js';
 import { readSafetensors } from '../safetensors.js';
 import { BqError } from '../../shared/errors.js';
@@ -9,16 +10,8 @@ import { transposed } from './rows.js';
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @import { Adapter, Pair } from './index.js' */
 
-/** What Hugging Face calls the family of our `arch`, where that is another name. @type {Record<string, string>} */
-const FAMILIES = {
-  gemma3: 'gemma3_text',
-  starcoder: 'gpt_bigcode',
-  neox: 'gpt_neox',
-  qwen2moe: 'qwen2_moe',
-  qwen3moe: 'qwen3_moe',
-};
-/** Settings by which an adapter is more, or other, than a product of two matrices. */
-const OTHERS = [
+/** Settings with which an adapter is more than a product of two matrices. */
+const UNSUPPORTED_SETTINGS = [
   'lora_bias',
   'modules_to_save',
   'layer_replication',
@@ -26,10 +19,10 @@ const OTHERS = [
   'alora_invocation_tokens',
   'target_parameters',
 ];
-/** And ways of training that are no plain LoRA, those that are still to come included. */
-const VARIANT = /^use_(?!rslora$)|_config$/;
-/** Ways to begin with that change the model's own weights, too. */
-const CHANGED = /^(pissa|olora|corda|loftq)/;
+/** Settings of LoRA variants (use_dora, …_config), including future ones. */
+const VARIANT_SETTING = /^use_(?!rslora$)|_config$/;
+/** Initializations that change the model's own weights, too. */
+const CHANGES_MODEL = /^(pissa|olora|corda|loftq)/;
 const PREFIX = 'base_model.model.';
 const HALF = /^(.+)\.lora_([AB])\.weight$/;
 
@@ -40,53 +33,57 @@ const isSet = (value) =>
   value !== false &&
   !(typeof value === 'object' && !Object.keys(value).length);
 
-/** UNSUPPORTED, FORMAT. @param {Record<string, any>} settings  adapter_config.json */
+/** Throws UNSUPPORTED. @param {Record<string, any>} settings  adapter_config.json */
 function checkSettings(settings) {
   const refuse = (/** @type {string} */ what) =>
-    new BqError('UNSUPPORTED', `adapter_config.json says ${what}`, {
-      hint: 'plain LoRA is computed: merge the adapter into its model and convert that',
+    new BqError('UNSUPPORTED', `adapter_config.json has the unsupported setting ${what}`, {
+      hint: 'only plain LoRA is supported: merge the adapter into its model and convert that',
     });
   if (settings?.peft_type !== 'LORA') throw refuse(`peft_type ${shown(settings?.peft_type, 40)}`);
   for (const [name, value] of Object.entries(settings))
-    if ((OTHERS.includes(name) || VARIANT.test(name)) && isSet(value)) throw refuse(`"${name}"`);
+    if ((UNSUPPORTED_SETTINGS.includes(name) || VARIANT_SETTING.test(name)) && isSet(value)) throw refuse(`"${name}"`);
   if (isSet(settings.bias) && settings.bias !== 'none') throw refuse(`bias ${shown(settings.bias, 40)}`);
   const { init_lora_weights: start } = settings;
-  if (typeof start === 'string' && CHANGED.test(start))
-    throw refuse(`init_lora_weights ${shown(start, 40)}: its model has other weights`);
+  if (typeof start === 'string' && CHANGES_MODEL.test(start))
+    throw refuse(`init_lora_weights ${shown(start, 40)}, which changes the model's weights`);
 }
 
 /**
- * A number of the settings for a module: by a pattern that its name ends with, else by the key itself. FORMAT, UNSUPPORTED.
+ * A number from the settings for a module: that of a pattern which the module's name ends with, else that of `key`. Throws FORMAT,
+ * UNSUPPORTED.
  * @param {Record<string, any>} settings @param {string} patterns @param {string} key @param {string} module
  */
 function numberFor(settings, patterns, key, module) {
-  let found = settings[key];
+  let number = settings[key];
   for (const [pattern, value] of Object.entries(settings[patterns] ?? {})) {
     if (!/^[\w.]+$/.test(pattern))
       throw new BqError(
         'UNSUPPORTED',
-        `"${patterns}" of adapter_config.json has the expression "${pattern.slice(0, 60)}"`,
+        `"${patterns}" of adapter_config.json has the regular expression "${pattern.slice(0, 60)}"`,
         {
-          hint: 'names of modules are read',
+          hint: 'expected names of modules',
         },
       );
     if (module === pattern || module.endsWith(`.${pattern}`)) {
-      found = value;
+      number = value;
       break;
     }
   }
-  if (typeof found === 'number' && found > 0) return found;
-  throw new BqError('FORMAT', `adapter_config.json has no proper "${key}" for "${module}"`);
+  if (typeof number === 'number' && number > 0) return number;
+  throw new BqError(
+    'FORMAT',
+    `"${key}" of adapter_config.json is ${shown(number)} for "${module}"; expected a number above 0`,
+  );
 }
 
-/** The halves of each module. UNSUPPORTED: other tensors; SHAPE: one half alone. @param {Map<string, InTensor | null>} tensors */
+/** The two factors of each module. Throws UNSUPPORTED for other tensors, SHAPE for a missing factor. @param {Map<string, InTensor | null>} tensors */
 function halvesOf(tensors) {
   /** @type {Map<string, { A?: InTensor, B?: InTensor }>} */
   const modules = new Map();
   for (const [name, tensor] of tensors) {
     const [, module, half] = HALF.exec(name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name) ?? [];
     if (!module || !tensor || tensor.dims.length !== 2)
-      throw new BqError('UNSUPPORTED', `tensor "${name}" is no half of a plain LoRA`, {
+      throw new BqError('UNSUPPORTED', `tensor "${name}" is not a plain LoRA matrix A or B`, {
         hint: 'merge the adapter into its model and convert that',
       });
     modules.set(module, { ...modules.get(module), [half]: tensor });
@@ -98,7 +95,7 @@ function halvesOf(tensors) {
 }
 
 /**
- * FORMAT, UNSUPPORTED, SHAPE.
+ * Throws FORMAT, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
  * @param {Record<string, any>} settings  adapter_config.json
  * @param {Record<string, any>} config  of the model
@@ -107,12 +104,12 @@ function halvesOf(tensors) {
 export async function readPeft(file, settings, config) {
   const { tensors } = await readSafetensors(file);
   checkSettings(settings);
-  const hf = { model_type: FAMILIES[config.arch] ?? config.arch };
+  const hf = { model_type: modelTypeOf(config.arch) };
   const list = halvesOf(tensors).flatMap(({ module, a, b }) => {
     const rank = numberFor(settings, 'rank_pattern', 'r', module);
     const alpha = numberFor(settings, 'alpha_pattern', 'lora_alpha', module);
     if (a.dims[0] !== rank)
-      throw new BqError('SHAPE', `"${module}.lora_A.weight" has rank ${a.dims[0]}, adapter_config.json says ${rank}`);
+      throw new BqError('SHAPE', `"${module}.lora_A.weight" has rank ${a.dims[0]}; adapter_config.json says ${rank}`);
     const scale = alpha / (settings.use_rslora ? Math.sqrt(rank) : rank);
     const rows = settings.fan_in_fan_out ? transposed(b) : b;
     return canonicalTensors(hf, config, `${module}.weight`, rows).map(

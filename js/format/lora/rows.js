@@ -1,13 +1,13 @@
-/** Rows of adapters in the order of the model's. */
+/** Reorders rows of adapters to match those of the model. */
 import { pick } from '../bq4/tensor-views.js';
 
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 
 /**
- * Rows of q or k, head by head, whose pairs of rotary positions lie otherwise: "half" apart, or "adjacent".
- * @param {InTensor} b @param {Record<string, any>} config  of the model @param {string} pairs  how they lie in `b`
+ * Converts rows of q or k between the two orders of rotary pairs: "half" (row i with row i + half) and "adjacent".
+ * @param {InTensor} b @param {Record<string, any>} config  of the model @param {string} pairs  the order in `b`
  */
-export function turned(b, { head_dim: dim, rope_dim: rotated }, pairs) {
+export function reorderRopePairs(b, { head_dim: dim, rope_dim: rotated }, pairs) {
   const half = rotated / 2;
   return pick(
     b,
@@ -19,7 +19,7 @@ export function turned(b, { head_dim: dim, rope_dim: rotated }, pairs) {
   );
 }
 
-/** Columns as rows. @param {InTensor} b @returns {InTensor} */
+/** The transposed matrix. @param {InTensor} b @returns {InTensor} */
 export const transposed = (b) => ({
   dims: [b.dims[1], b.dims[0]],
   async read(row, rows) {

@@ -1,6 +1,6 @@
 /**
- * Weights as QSF keeps them (docs/FORMAT.md §6): blocks of 64, each row of a matrix padded to whole blocks. All is computed in
- * f32 from the scale and minimum that are stored; the twin in tests/py/qsf_reference.py gives the same bytes.
+ * Encodes and decodes weights of QSF files (docs/FORMAT.md §6): blocks of 64 weights, each row of a matrix padded to whole blocks.
+ * Codes are computed in f32 from the stored scale and minimum; tests/py/qsf_reference.py is an independent implementation with the same bytes.
  */
 import { BqError } from '../../shared/errors.js';
 import { f16FromNumber, f16ToNumber } from '../bq4/half.js';
@@ -8,10 +8,10 @@ import { typeNamed } from '../bq4/weight-types.js';
 
 /**
  * @typedef {object} Kind
- * @property {number} id          in files
+ * @property {number} id          number in files
  * @property {string} name
- * @property {number} blockBytes  of 64 weights; 0: f16 without blocks
- * @property {number} bits
+ * @property {number} blockBytes  bytes of a block; 0: f16 without blocks
+ * @property {number} bits        per weight
  */
 
 const BLOCK = 64;
@@ -33,12 +33,12 @@ export const f16 = KINDS[5];
 /** @param {number} id @returns {Kind | undefined} */
 export const kindOf = (id) => KINDS.find((kind) => kind.id === id);
 
-/** ARGUMENT. @param {string} name  with or without the _64 that it has in v2 files @returns {Kind} */
+/** Throws ARGUMENT. @param {string} name  with or without the suffix _64 of the type's name in .bq4 files @returns {Kind} */
 export function kindNamed(name) {
   const kind = KINDS.find((k) => k.name === name || (k !== f16 && `${k.name}_64` === name));
   if (!kind)
-    throw new BqError('ARGUMENT', `"${name}" is no type of .qsf files`, {
-      hint: `one of ${KINDS.map((k) => k.name).join(', ')}`,
+    throw new BqError('ARGUMENT', `unknown type "${name}" of .qsf files`, {
+      hint: `expected one of ${KINDS.map((k) => k.name).join(', ')}`,
     });
   return kind;
 }
@@ -46,10 +46,10 @@ export function kindNamed(name) {
 /** @param {Kind} kind @param {number} cols */
 export const rowBytes = (kind, cols) => (kind === f16 ? 2 * cols : Math.ceil(cols / BLOCK) * kind.blockBytes);
 
-/** Rounded halves away from zero. @param {number} x  not negative */
+/** Rounds halves up. @param {number} x  not negative */
 const round = (x) => Math.floor(x + 0.5);
 
-/** `bits` of weight i, the first in the lowest bits. @param {Uint8Array} bytes @param {number} at @param {number} i @param {number} bits */
+/** The code of weight i; codes are packed from the lowest bit on. @param {Uint8Array} bytes @param {number} at @param {number} i @param {number} bits */
 function codeAt(bytes, at, i, bits) {
   const bit = i * bits;
   const low = at + (bit >> 3);
@@ -80,7 +80,7 @@ function decodeBlock(kind, view, at, out, to, count) {
 }
 
 /**
- * FORMAT: a scale or an f16 that is not finite.
+ * Decodes rows to f32. Throws FORMAT for a scale, minimum or f16 weight that is not finite.
  * @param {Kind} kind @param {Uint8Array} bytes @param {number} rows @param {number} cols
  * @returns {Float32Array}
  */
@@ -90,8 +90,8 @@ export function decodeRows(kind, bytes, rows, cols) {
   const bad = (/** @type {number} */ i) => new BqError('FORMAT', `the scale or value of weight ${i} is not finite`);
   if (kind === f16) {
     for (let i = 0; i < out.length; i++) out[i] = f16ToNumber(view.getUint16(2 * i, true));
-    const wrong = out.findIndex((w) => !Number.isFinite(w));
-    if (wrong >= 0) throw bad(wrong);
+    const notFinite = out.findIndex((w) => !Number.isFinite(w));
+    if (notFinite >= 0) throw bad(notFinite);
     return out;
   }
   for (let row = 0, at = 0; row < rows; row++)
@@ -100,36 +100,36 @@ export function decodeRows(kind, bytes, rows, cols) {
   return out;
 }
 
-/** Types of ours with the same values. @type {Record<string, string>} */
-const OURS = { q2s: 'bq2_64', q2a: 'bq2a_64', q3a: 'bq3a_64', tern: 'bqt_64' };
+/** Types of .bq4 files that can represent the same values. @type {Record<string, string>} */
+const BQ4_TYPES = { q2s: 'bq2_64', q2a: 'bq2a_64', q3a: 'bq3a_64', tern: 'bqt_64' };
 
-/** The type of ours whose blocks can have these values, if any. @param {Kind} kind */
-export const oursOf = ({ name }) => (Object.hasOwn(OURS, name) ? typeNamed(OURS[name]) : undefined);
+/** The .bq4 type to which blocks can be converted without loss; undefined if there is none. @param {Kind} kind */
+export const bq4TypeOf = ({ name }) => (Object.hasOwn(BQ4_TYPES, name) ? typeNamed(BQ4_TYPES[name]) : undefined);
 
-/** What a weight is kept as in our blocks. @param {Kind} kind @param {Uint8Array} bytes @param {number} at @param {number} i */
-function keptAt(kind, bytes, at, i) {
+/** The code of weight i in the .bq4 type. @param {Kind} kind @param {Uint8Array} bytes @param {number} at @param {number} i */
+function bq4CodeAt(kind, bytes, at, i) {
   if (kind !== TERNARY) return codeAt(bytes, at + 4, i, kind.bits);
   return codeAt(bytes, at + 10, i, 1) ? 1 : codeAt(bytes, at + 2, i, 1) ? 0 : 2;
 }
 
 /**
- * Blocks as those of `oursOf`, with the same values: of q2s the scale is half, which below 2^-13 may be rounded.
+ * Converts blocks to the type of bq4TypeOf. For q2s the scale is halved, which may round it below 2^-13.
  * @param {Kind} kind @param {Uint8Array} bytes
  */
-export function toOurs(kind, bytes) {
-  const { blockBytes } = /** @type {import('../bq4/weight-types.js').WeightType} */ (oursOf(kind));
+export function toBq4Blocks(kind, bytes) {
+  const { blockBytes } = /** @type {import('../bq4/weight-types.js').WeightType} */ (bq4TypeOf(kind));
   const weights = kind.bits === 3 ? 24 : 16;
   const out = new Uint8Array((bytes.length / kind.blockBytes) * blockBytes);
   for (let at = 0, to = 0; at < bytes.length; at += kind.blockBytes, to += blockBytes) {
     for (let k = 0; k < BLOCK; k++) {
-      // Where docs/FORMAT.md puts small weights: groups of 4 bytes, the upper half of 32 above the lower one.
+      // Order of small weights in docs/FORMAT.md: groups of 4 bytes, the upper 16 of 32 weights in the higher bits.
       const [run, j, high] = [to + (k >> 5) * (weights / 2) + (k & 3), (k & 15) >> 2, (k >> 4) & 1];
-      const kept = keptAt(kind, bytes, at, k);
-      if (kind.bits !== 3) out[run + 4 * (j >> 1)] |= kept << (4 * (j & 1) + 2 * high);
-      else if (j < 3) out[run + 4 * j] |= kept << (3 * high);
+      const code = bq4CodeAt(kind, bytes, at, k);
+      if (kind.bits !== 3) out[run + 4 * (j >> 1)] |= code << (4 * (j & 1) + 2 * high);
+      else if (j < 3) out[run + 4 * j] |= code << (3 * high);
       else {
-        out[run + 4 * high] |= (kept & 3) << 6;
-        out[run + 8] |= (kept >> 2) << (6 + high);
+        out[run + 4 * high] |= (code & 3) << 6;
+        out[run + 8] |= (code >> 2) << (6 + high);
       }
     }
     const numbers = bytes.subarray(at, at + 4);
@@ -141,7 +141,7 @@ export function toOurs(kind, bytes) {
   return out;
 }
 
-/** Scale, and minimum where there is one, as they are stored. @param {Kind} kind @param {Float32Array} w */
+/** The scale and, for kinds with one, the minimum, as f16 bits. @param {Kind} kind @param {Float32Array} w */
 function scaleOf(kind, w) {
   let [min, max, sum] = [Infinity, -Infinity, 0];
   for (const x of w) {
@@ -154,10 +154,10 @@ function scaleOf(kind, w) {
   return { scale: f16FromNumber(fround(max - min) / (2 ** kind.bits - 1)), min: f16FromNumber(min) };
 }
 
-/** The place of a weight among the levels -1.5, -0.5, 0.5, 1.5. @param {number} x  over the scale */
+/** Index of the nearest of the levels -1.5, -0.5, 0.5, 1.5. @param {number} x  the weight divided by the scale */
 const levelOf = (x) => (x < -1 ? 0 : x < 0 ? 1 : x < 1 ? 2 : 3);
 
-/** @param {Kind} kind @param {Float32Array} w  at most 64 @param {Uint8Array} bytes  zeros @param {number} at @returns {boolean} it can be held */
+/** @param {Kind} kind @param {Float32Array} w  at most 64 @param {Uint8Array} bytes  zeros @param {number} at @returns {boolean} false: its scale or minimum exceeds f16 */
 function encodeBlock(kind, w, bytes, at) {
   const stored = scaleOf(kind, w);
   const [scale, min] = [f16ToNumber(stored.scale), f16ToNumber(stored.min)];
@@ -165,26 +165,26 @@ function encodeBlock(kind, w, bytes, at) {
   const put16 = (/** @type {number} */ where, /** @type {number} */ h) => bytes.set([h & 255, h >> 8], where);
   put16(at, stored.scale);
   if (kind === TERNARY) {
-    const least = fround(fround(0.3) * scale);
+    const threshold = fround(fround(0.3) * scale);
     for (let i = 0; i < BLOCK; i++) {
-      const zero = i >= w.length || Math.abs(w[i]) < least;
+      const zero = i >= w.length || Math.abs(w[i]) < threshold;
       setCode(bytes, at + 10, i, 1, Number(zero));
       setCode(bytes, at + 2, i, 1, Number(!zero && w[i] < 0));
     }
     return true;
   }
   put16(at + 2, stored.min);
-  const most = 2 ** kind.bits - 1;
+  const maxCode = 2 ** kind.bits - 1;
   const code = (/** @type {number} */ x) =>
     kind === SYMMETRIC
       ? levelOf(fround(x / scale))
-      : Math.min(most, round(Math.max(0, fround(fround(x - min) / scale))));
-  // Where the scale is 0 all codes are.
+      : Math.min(maxCode, round(Math.max(0, fround(fround(x - min) / scale))));
+  // With a scale of 0 all codes stay 0.
   if (scale) w.forEach((x, i) => setCode(bytes, at + 4, i, kind.bits, code(x)));
   return true;
 }
 
-/** What can't be held. @param {string} name @param {number} index @param {number} value @param {Kind} kind */
+/** Throws FORMAT for a weight that the kind can't represent. @param {string} name @param {number} index @param {number} value @param {Kind} kind */
 function refuse(name, index, value, kind) {
   throw new BqError('FORMAT', `tensor "${name}", weight ${index} is ${value}: ${kind.name} can't hold it`, {
     hint: 'the checkpoint is damaged, or its weights are too large for f16',
@@ -193,14 +193,14 @@ function refuse(name, index, value, kind) {
 }
 
 /**
- * FORMAT: a weight that is not finite, or too large.
+ * Encodes rows. Throws FORMAT for a weight that is not finite or too large.
  * @param {string} name @param {Kind} kind @param {Float32Array} values @param {number} rows @param {number} cols
  * @param {number} [first]  index of the first weight, for errors
  * @returns {Uint8Array}
  */
 export function encodeRows(name, kind, values, rows, cols, first = 0) {
-  const wrong = values.findIndex((w) => !Number.isFinite(w));
-  if (wrong >= 0) refuse(name, first + wrong, values[wrong], kind);
+  const notFinite = values.findIndex((w) => !Number.isFinite(w));
+  if (notFinite >= 0) refuse(name, first + notFinite, values[notFinite], kind);
   const bytes = new Uint8Array(rows * rowBytes(kind, cols));
   if (kind === f16) {
     const view = new DataView(bytes.buffer);

@@ -1,18 +1,18 @@
-/** How the layers of a QSF file may be compressed: LZ4 blocks, and ZSTD by Node's own zlib where it has it. */
+/** Compression of the layers of QSF files: LZ4 blocks, and ZSTD if Node's zlib supports it. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
 import { packLz4, unpackLz4 } from './lz4.js';
 
-/** By number in files; LZ4-HC differs in the encoder only. */
+/** Names by number in files. LZ4-HC is another encoder of the same format. */
 const METHODS = ['none', 'lz4', 'lz4-hc', 'zstd'];
-/** What can be asked for. */
-const WRITTEN = ['none', 'lz4', 'zstd'];
+/** Names that the option --compress accepts. */
+const WRITABLE = ['none', 'lz4', 'zstd'];
 
-/** ARGUMENT. @param {string} name @returns {number} */
+/** Throws ARGUMENT. @param {string} name @returns {number} */
 export function methodNamed(name) {
-  if (!WRITTEN.includes(name))
-    throw new BqError('ARGUMENT', `"${name}" is no compression of .qsf files`, {
-      hint: `one of ${WRITTEN.join(', ')}`,
+  if (!WRITABLE.includes(name))
+    throw new BqError('ARGUMENT', `unknown compression "${name}" of .qsf files`, {
+      hint: `expected one of ${WRITABLE.join(', ')}`,
     });
   return METHODS.indexOf(name);
 }
@@ -20,24 +20,24 @@ export function methodNamed(name) {
 /** @param {number} method */
 export const methodName = (method) => METHODS[method];
 
-/** UNSUPPORTED. @returns {any} */
+/** Throws UNSUPPORTED. @returns {any} */
 function zlibWithZstd() {
   const zlib = nodeModule('zlib');
   if (!zlib.zstdCompressSync)
-    throw new BqError('UNSUPPORTED', `Node ${globalThis.process.version} has no ZSTD`, {
+    throw new BqError('UNSUPPORTED', `Node ${globalThis.process.version} does not support ZSTD`, {
       hint: 'use Node 22.15 or later, or LZ4',
     });
   return zlib;
 }
 
-/** UNSUPPORTED. @param {number} method @param {Uint8Array} bytes @returns {Uint8Array} */
+/** Compresses. Throws UNSUPPORTED. @param {number} method @param {Uint8Array} bytes @returns {Uint8Array} */
 export function pack(method, bytes) {
   if (METHODS[method] === 'none') return bytes;
   return METHODS[method] === 'zstd' ? zlibWithZstd().zstdCompressSync(bytes) : packLz4(bytes);
 }
 
 /**
- * Exactly `size` bytes; none more is ever made. FORMAT, UNSUPPORTED.
+ * Decompresses to exactly `size` bytes, and never allocates more. Throws FORMAT, UNSUPPORTED.
  * @param {number} method @param {Uint8Array} bytes @param {number} size
  * @returns {Uint8Array}
  */
@@ -50,10 +50,10 @@ export function unpack(method, bytes, size) {
   } catch (cause) {
     throw new BqError(
       'FORMAT',
-      `the ZSTD data is damaged, or more than ${size} bytes: ${/** @type {Error} */ (cause).message}`,
+      `the ZSTD data is damaged or longer than ${size} bytes: ${/** @type {Error} */ (cause).message}`,
       { cause },
     );
   }
-  if (out.length !== size) throw new BqError('FORMAT', `the ZSTD data has ${out.length} bytes, not ${size}`);
+  if (out.length !== size) throw new BqError('FORMAT', `the ZSTD data has ${out.length} bytes; expected ${size}`);
   return out;
 }

@@ -1,4 +1,4 @@
-/** The header and the layer index of QSF files (docs/FORMAT.md §6), and the configuration that they say. */
+/** The header and the layer index of QSF files (docs/FORMAT.md §6), and the configuration they imply. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
 import { kindOf } from './blocks.js';
@@ -6,21 +6,22 @@ import { methodName } from './compression.js';
 
 export const HEADER_BYTES = 128;
 export const ENTRY_BYTES = 32;
-/** No id. */
+/** Value of a token id that is absent. */
 export const NONE = 0xffffffff;
 const CRC_AT = 96;
 const VERSION = 1;
 
-/** Of the file, and ours of the same. Phi's is that of Phi-3: how much of a head the older ones rotate is not said. */
-const ARCHES = ['GPT-2', 'LLaMA', 'Mistral', 'Phi', 'custom'];
-const OURS = ['gpt2', 'llama', 'mistral', 'phi3', 'other'];
+/** Names of the architectures by number in files, and our `arch` of each. Phi means Phi-3: the header can't express the partial rotation of older ones. */
+const ARCHITECTURES = ['GPT-2', 'LLaMA', 'Mistral', 'Phi', 'custom'];
+const ARCHS = ['gpt2', 'llama', 'mistral', 'phi3', 'other'];
 const ACTIVATIONS = ['gelu', 'silu', 'relu'];
 const NORMS = ['layer', 'rms'];
 const POSITIONS = ['learned', 'rope', 'alibi'];
+/** Default type of a file whose layers have different types. */
 const MIXED = 5;
 
 /**
- * @typedef {object} Header  numbers as the file has them, but that 0 of kvHeads and headDim is resolved
+ * @typedef {object} Header  numbers of the file, with the default 0 of kvHeads and headDim resolved
  * @property {number} arch
  * @property {number} layers
  * @property {number} hidden
@@ -35,16 +36,16 @@ const MIXED = 5;
  * @property {number} norm
  * @property {number} position
  * @property {number} theta
- * @property {number} index      offsets
- * @property {number} embedding
- * @property {number} final
+ * @property {number} index      byte offset of the layer index
+ * @property {number} embedding  byte offset of the embedding
+ * @property {number} final      byte offset of the final norm
  * @property {number} bos
  * @property {number} eos
  * @property {number} pad
- * @property {number} fileSize   low 32 bits
+ * @property {number} fileSize   low 32 bits of the file's length
  */
 
-/** Fields of four bytes by their offset. @type {[keyof Header, number][]} */
+/** Fields of four bytes with their offsets. @type {[keyof Header, number][]} */
 const WORDS = [
   ['arch', 12],
   ['layers', 16],
@@ -74,12 +75,12 @@ const OFFSETS = [
   ['final', 72],
 ];
 
-/** @param {Uint8Array} bytes @param {number} [before]  the CRC of what comes before @returns {number} */
+/** @param {Uint8Array} bytes @param {number} [before]  CRC of the bytes before @returns {number} */
 export const crc32 = (bytes, before = 0) => nodeModule('zlib').crc32(bytes, before);
 
 /** @param {string} name @param {Header} h @param {number} size  of the file */
 function check(name, h, size) {
-  const known = (
+  const checkChoice = (
     /** @type {string[]} */ list,
     /** @type {number} */ value,
     /** @type {string} */ what,
@@ -89,41 +90,47 @@ function check(name, h, size) {
       throw new BqError(
         'UNSUPPORTED',
         `${name}: unknown ${what} ${value}, expected one of ${list.map((text, i) => `${i} ${text}`).join(', ')}`,
-        { offset, hint: 'it was written by a later version' },
+        { offset, hint: 'it may have been written by a newer version' },
       );
   };
-  known(ARCHES, h.arch, 'architecture', 12);
-  known(ACTIVATIONS, h.activation, 'activation', 49);
-  known(NORMS, h.norm, 'norm', 50);
-  known(POSITIONS, h.position, 'position', 51);
+  checkChoice(ARCHITECTURES, h.arch, 'architecture', 12);
+  checkChoice(ACTIVATIONS, h.activation, 'activation', 49);
+  checkChoice(NORMS, h.norm, 'norm', 50);
+  checkChoice(POSITIONS, h.position, 'position', 51);
   if (h.quant !== MIXED && (h.quant > MIXED || !kindOf(h.quant)))
-    throw new BqError('UNSUPPORTED', `${name}: default type ${h.quant} is unknown`, { offset: 48 });
+    throw new BqError('UNSUPPORTED', `${name}: unknown default type ${h.quant}`, { offset: 48 });
   const zero = WORDS.slice(1, 9).find(([key]) => h[key] === 0);
-  if (zero) throw new BqError('FORMAT', `${name}: its header says 0 of "${zero[0]}"`, { offset: zero[1] });
+  if (zero) throw new BqError('FORMAT', `${name}: "${zero[0]}" in its header is 0`, { offset: zero[1] });
   if (!Number.isInteger(h.headDim) || h.heads % h.kvHeads)
-    throw new BqError('FORMAT', `${name}: ${h.heads} heads, ${h.kvHeads} of keys, of ${h.hidden} values don't fit`, {
-      offset: 24,
-    });
+    throw new BqError(
+      'FORMAT',
+      `${name}: ${h.heads} heads, ${h.kvHeads} KV heads and a hidden size of ${h.hidden} are inconsistent`,
+      {
+        offset: 24,
+      },
+    );
   if (h.position === 1 && !(h.theta > 0 && Number.isFinite(h.theta)))
-    throw new BqError('FORMAT', `${name}: the base of its rotation is ${h.theta}`, { offset: 52 });
+    throw new BqError('FORMAT', `${name}: the base of its rotary positions is ${h.theta}; expected a number above 0`, {
+      offset: 52,
+    });
   if (h.fileSize !== size % 2 ** 32)
     throw new BqError(
       size < h.fileSize ? 'TRUNCATED' : 'FORMAT',
-      `${name} has ${size} bytes; its header says ${h.fileSize}`,
+      `${name} has ${size} bytes; its header declares ${h.fileSize}`,
       { offset: Math.min(size, h.fileSize) },
     );
   const outside = OFFSETS.find(([key]) => h[key] < HEADER_BYTES || h[key] >= size);
   if (outside)
-    throw new BqError('FORMAT', `${name}: its "${outside[0]}" lies outside, at ${h[outside[0]]}`, {
+    throw new BqError('FORMAT', `${name}: the offset of its "${outside[0]}", ${h[outside[0]]}, is outside the file`, {
       offset: outside[1],
     });
   if (h.layers * ENTRY_BYTES > size - h.index)
-    throw new BqError('FORMAT', `${name}: an index of ${h.layers} layers ends behind the file`, { offset: 16 });
+    throw new BqError('FORMAT', `${name}: its index of ${h.layers} layers exceeds the file`, { offset: 16 });
 }
 
 /**
- * NOT_A_MODEL, TRUNCATED, FORMAT, UNSUPPORTED.
- * @param {string} name @param {Uint8Array} bytes  the first 128 @param {number} size  of the file
+ * Throws NOT_A_MODEL, TRUNCATED, FORMAT, UNSUPPORTED.
+ * @param {string} name @param {Uint8Array} bytes  the first 128 bytes @param {number} size  of the file
  * @returns {Header}
  */
 export function readHeader(name, bytes, size) {
@@ -131,20 +138,20 @@ export function readHeader(name, bytes, size) {
   if (String.fromCharCode(...bytes.subarray(0, 4)) !== 'QSF1')
     throw new BqError('NOT_A_MODEL', `${name} does not begin like a .qsf file`, { offset: 0 });
   if (bytes.length < HEADER_BYTES)
-    throw new BqError('TRUNCATED', `${name} ends in its header`, { offset: bytes.length });
+    throw new BqError('TRUNCATED', `${name} ends within its header`, { offset: bytes.length });
   const u32 = (/** @type {number} */ at) => view.getUint32(at, true);
   if (u32(4) !== VERSION)
-    throw new BqError('UNSUPPORTED', `${name} has version ${u32(4)} of QSF, not ${VERSION}`, { offset: 4 });
+    throw new BqError('UNSUPPORTED', `${name} has QSF version ${u32(4)}; expected ${VERSION}`, { offset: 4 });
   if (u32(8) !== HEADER_BYTES)
-    throw new BqError('FORMAT', `${name}: its header has ${u32(8)} bytes, not ${HEADER_BYTES}`, { offset: 8 });
+    throw new BqError('FORMAT', `${name}: its header has ${u32(8)} bytes; expected ${HEADER_BYTES}`, { offset: 8 });
   if (u32(CRC_AT) !== crc32(bytes.subarray(0, CRC_AT)))
     throw new BqError('FORMAT', `${name}: its header is damaged (CRC-32)`, {
       offset: CRC_AT,
       hint: 'fetch the file again',
     });
-  const filled = bytes.subarray(CRC_AT + 4, HEADER_BYTES).findIndex((byte) => byte !== 0);
-  if (filled >= 0)
-    throw new BqError('FORMAT', `${name}: its header is not zero where it is to be`, { offset: CRC_AT + 4 + filled });
+  const nonZero = bytes.subarray(CRC_AT + 4, HEADER_BYTES).findIndex((byte) => byte !== 0);
+  if (nonZero >= 0)
+    throw new BqError('FORMAT', `${name}: reserved bytes of its header are not zero`, { offset: CRC_AT + 4 + nonZero });
   const h = /** @type {Header} */ ({
     ...Object.fromEntries([
       ...WORDS.map(([key, at]) => [key, u32(at)]),
@@ -174,33 +181,33 @@ export function encodeHeader(h) {
   return bytes;
 }
 
-/** @typedef {{ offset: number, stored: number, size: number, quant: number, method: number, tensors: number, crc: number }} Layer  stored and size: bytes packed and not */
+/** @typedef {{ offset: number, stored: number, size: number, quant: number, method: number, tensors: number, crc: number }} Layer  stored, size: bytes in the file and decompressed */
 
-/** FORMAT, UNSUPPORTED. @param {string} name @param {Uint8Array} bytes @param {number} at  where they lie @param {number} size  of the file @returns {Layer[]} */
+/** Throws FORMAT, UNSUPPORTED. @param {string} name @param {Uint8Array} bytes @param {number} at  their offset in the file @param {number} size  of the file @returns {Layer[]} */
 export function readIndex(name, bytes, at, size) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   return Array.from({ length: bytes.length / ENTRY_BYTES }, (_, n) => {
-    const here = n * ENTRY_BYTES;
+    const entry = n * ENTRY_BYTES;
     const layer = {
-      offset: Number(view.getBigUint64(here, true)),
-      stored: view.getUint32(here + 8, true),
-      size: view.getUint32(here + 12, true),
-      quant: bytes[here + 16],
-      method: bytes[here + 17],
-      tensors: view.getUint16(here + 18, true),
-      crc: view.getUint32(here + 20, true),
+      offset: Number(view.getBigUint64(entry, true)),
+      stored: view.getUint32(entry + 8, true),
+      size: view.getUint32(entry + 12, true),
+      quant: bytes[entry + 16],
+      method: bytes[entry + 17],
+      tensors: view.getUint16(entry + 18, true),
+      crc: view.getUint32(entry + 20, true),
     };
-    const where = { offset: at + here };
+    const where = { offset: at + entry };
     if (!methodName(layer.method))
-      throw new BqError('UNSUPPORTED', `${name}: layer ${n} has compression ${layer.method}, which is unknown`, where);
+      throw new BqError('UNSUPPORTED', `${name}: layer ${n} has the unknown compression ${layer.method}`, where);
     if (!kindOf(layer.quant))
-      throw new BqError('UNSUPPORTED', `${name}: layer ${n} has type ${layer.quant}, which is unknown`, where);
+      throw new BqError('UNSUPPORTED', `${name}: layer ${n} has the unknown type ${layer.quant}`, where);
     if (layer.offset < HEADER_BYTES || !(layer.stored <= size - layer.offset))
-      throw new BqError('FORMAT', `${name}: layer ${n} ends behind the file`, where);
+      throw new BqError('FORMAT', `${name}: layer ${n} exceeds the file`, where);
     if (layer.method === 0 && layer.stored !== layer.size)
       throw new BqError(
         'FORMAT',
-        `${name}: layer ${n} is not compressed, but would have ${layer.size} bytes of ${layer.stored}`,
+        `${name}: layer ${n} is not compressed, but declares ${layer.size} bytes for ${layer.stored}`,
         where,
       );
     return layer;
@@ -212,27 +219,27 @@ export function encodeIndex(layers) {
   const bytes = new Uint8Array(layers.length * ENTRY_BYTES);
   const view = new DataView(bytes.buffer);
   layers.forEach(({ offset, stored, size, quant, method, tensors, crc }, n) => {
-    const here = n * ENTRY_BYTES;
-    view.setBigUint64(here, BigInt(offset), true);
-    view.setUint32(here + 8, stored, true);
-    view.setUint32(here + 12, size, true);
-    bytes.set([quant, method], here + 16);
-    view.setUint16(here + 18, tensors, true);
-    view.setUint32(here + 20, crc, true);
-    view.setFloat32(here + 24, 1, true); // importance: all the same
+    const entry = n * ENTRY_BYTES;
+    view.setBigUint64(entry, BigInt(offset), true);
+    view.setUint32(entry + 8, stored, true);
+    view.setUint32(entry + 12, size, true);
+    bytes.set([quant, method], entry + 16);
+    view.setUint16(entry + 18, tensors, true);
+    view.setUint32(entry + 20, crc, true);
+    view.setFloat32(entry + 24, 1, true); // importance: equal for all layers
   });
   return bytes;
 }
 
-/** UNSUPPORTED. @param {string} name @param {Header} h @param {{ gated: boolean, tied: boolean }} seen  in the tensors @returns {Record<string, any>} */
+/** Our configuration. Throws UNSUPPORTED. @param {string} name @param {Header} h @param {{ gated: boolean, tied: boolean }} tensors  properties that follow from the tensors @returns {Record<string, any>} */
 export function configOf(name, h, { gated, tied }) {
-  if (OURS[h.arch] === 'phi3' && !(gated && NORMS[h.norm] === 'rms'))
-    throw new BqError('UNSUPPORTED', `${name} is a Phi model before Phi-3`, {
+  if (ARCHS[h.arch] === 'phi3' && !(gated && NORMS[h.norm] === 'rms'))
+    throw new BqError('UNSUPPORTED', `${name} is a Phi model older than Phi-3`, {
       offset: 12,
-      hint: 'the file does not say how much of a head is rotated: convert the original model',
+      hint: 'its header lacks the rotated share of a head: convert the original model',
     });
   return {
-    arch: OURS[h.arch],
+    arch: ARCHS[h.arch],
     layers: h.layers,
     hidden: h.hidden,
     heads: h.heads,
@@ -251,10 +258,10 @@ export function configOf(name, h, { gated, tied }) {
   };
 }
 
-/** The number of one of our architectures in .qsf files: custom where these have no number for it. @param {string} arch */
-export const archNumber = (arch) => (OURS.includes(arch) ? OURS.indexOf(arch) : OURS.indexOf('other'));
+/** The number of an architecture in .qsf files: that of "custom" if they have none for it. @param {string} arch */
+export const archNumber = (arch) => (ARCHS.includes(arch) ? ARCHS.indexOf(arch) : ARCHS.indexOf('other'));
 
-/** Our choices as the header numbers them; -1: it has none. @param {{ norm: number, position: number, activation: number }} config  as completed */
+/** The header's numbers of choices; -1: it has no number for this one. @param {{ norm: number, position: number, activation: number }} config  with defaults filled in */
 export const choicesOf = ({ norm, position, activation }) => ({
   norm: NORMS.indexOf(['rms', 'layer'][norm]),
   position: POSITIONS.indexOf(['rope', 'learned', 'alibi'][position]),

@@ -1,14 +1,15 @@
-/** What lies where in a QSF file, for reader and writer. */
+/** Constants of the layout of QSF files (docs/FORMAT.md §6), shared by reader and writer. */
 
+/** Bytes of a tensor's header. */
 export const TENSOR_HEADER = 16;
-/** Quant byte of a tensor: the layer's own. */
+/** Type byte of a tensor that has its layer's default type. */
 export const AS_LAYER = 0xff;
-/** Flag in place of a head. */
+/** Flag that replaces the LM head of tied models. */
 export const TIED = 0xff;
-/** Vectors of a chunk; so many or fewer are not cut. */
+/** Vectors per chunk of a table; tables with at most so many are not divided. */
 export const CHUNK = 50000;
 
-/** Our names by type of tensor. @type {Record<number, string>} */
+/** Canonical names of matrices by the number of their type. @type {Record<number, string>} */
 export const MATRICES = {
   0: 'attn.q',
   1: 'attn.k',
@@ -24,7 +25,7 @@ export const NORM_TYPES = { 7: 'ln1', 8: 'ln2' };
 export const BIASES = { 9: 'attn.q', 10: 'attn.k', 11: 'attn.v', 12: 'attn.o' };
 export const FFN_BIASES = 13;
 
-/** What the biases of type 13 are, one after the other, and how many of each. @param {boolean} gated @param {number} ffn @param {number} hidden @returns {[string, number][]} */
+/** The biases in a tensor of type 13, in order, with the length of each. @param {boolean} gated @param {number} ffn @param {number} hidden @returns {[string, number][]} */
 export const ffnParts = (gated, ffn, hidden) => [
   ...(gated ? [/** @type {[string, number]} */ (['mlp.gate', ffn])] : []),
   ['mlp.up', ffn],

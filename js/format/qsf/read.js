@@ -1,8 +1,8 @@
-/** Reads QSF1 files (docs/FORMAT.md §6). Every length, offset and CRC-32 is checked before it is used; layers are unpacked one at a time. */
+/** Reads QSF1 files (docs/FORMAT.md §6). Every length, offset and CRC-32 is checked before use; layers are decompressed one at a time. */
 import { BqError } from '../../shared/errors.js';
 import { openBytes } from '../../storage/sources/bytes.js';
 import { readRange } from '../../storage/sources/read.js';
-import { decodeRows, f16, kindOf, oursOf, rowBytes, toOurs } from './blocks.js';
+import { decodeRows, f16, kindOf, bq4TypeOf, rowBytes, toBq4Blocks } from './blocks.js';
 import { unpack } from './compression.js';
 import { configOf, crc32, ENTRY_BYTES, HEADER_BYTES, NONE, readHeader, readIndex } from './header.js';
 import { BIASES, CHUNK, FFN_BIASES, ffnParts, MATRICES, NORM_TYPES, TENSOR_HEADER, TIED } from './layout.js';
@@ -13,16 +13,18 @@ import { pick, range } from '../bq4/tensor-views.js';
 /** @import { Header, Layer } from './header.js' */
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 
-/** A layer that unpacks to more is not believed. */
-const MOST = 2 ** 30;
+/** Limit of a decompressed layer in bytes. */
+const MAX_LAYER_BYTES = 2 ** 30;
 
-/** Bytes of the file, or of a layer. @typedef {(from: number, to: number) => Promise<Uint8Array>} Read */
+/** Reads bytes of the file, or of a decompressed layer. @typedef {(from: number, to: number) => Promise<Uint8Array>} Read */
 
-/** Of a source, all of them or TRUNCATED. @param {ByteSource} file @param {string} name @returns {Read} */
+/** Reads ranges of a source completely; throws TRUNCATED. @param {ByteSource} file @param {string} name @returns {Read} */
 const readerOf = (file, name) => async (from, to) => {
   const bytes = await readRange(file, from, to);
   if (bytes.length !== to - from)
-    throw new BqError('TRUNCATED', `${name} ends before byte ${to}`, { offset: from + bytes.length });
+    throw new BqError('TRUNCATED', `${name} ends after ${from + bytes.length} bytes; expected at least ${to}`, {
+      offset: from + bytes.length,
+    });
   return bytes;
 };
 
@@ -32,46 +34,49 @@ const wordsOf = (bytes) =>
     new DataView(bytes.buffer, bytes.byteOffset).getUint32(4 * i, true),
   );
 
-/** Rows of blocks that begin at an offset. @param {Read} read @param {string} name @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['read']} */
+/** Reads rows of blocks that begin at offset `at`. @param {Read} read @param {string} name @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['read']} */
 const rowsAt = (read, name, kind, at, cols) => async (row, rows) => {
   const bytes = rowBytes(kind, cols);
   const stored = await read(at + row * bytes, at + (row + rows) * bytes);
   try {
     return decodeRows(kind, stored, rows, cols);
   } catch (cause) {
-    throw new BqError('FORMAT', `${name}, from row ${row} on: ${/** @type {Error} */ (cause).message}`, {
+    throw new BqError('FORMAT', `${name}, rows from ${row} on: ${/** @type {Error} */ (cause).message}`, {
       cause,
       offset: at + row * bytes,
     });
   }
 };
 
-/** The same as blocks of ours, where there are such. @param {Read} read @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['stored']} */
+/** The rows as blocks of a .bq4 type; undefined if there is no such type. @param {Read} read @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['stored']} */
 function storedAt(read, kind, at, cols) {
-  const [type, bytes] = [oursOf(kind), rowBytes(kind, cols)];
+  const [type, bytes] = [bq4TypeOf(kind), rowBytes(kind, cols)];
   return (
-    type && { type, read: async (row, rows) => toOurs(kind, await read(at + row * bytes, at + (row + rows) * bytes)) }
+    type && {
+      type,
+      read: async (row, rows) => toBq4Blocks(kind, await read(at + row * bytes, at + (row + rows) * bytes)),
+    }
   );
 }
 
 /**
- * Vectors: of the embedding, of positions, of the head. More than 50,000 lie in chunks, each behind its length.
+ * A table of vectors: embedding, positions or LM head. More than 50,000 vectors are divided into chunks, vectorBytes preceded by its length.
  * @param {Read} read @param {string} name @param {number} at @param {number} vectors @param {number} dim  as the header says
  * @returns {Promise<{ tensor: InTensor, end: number }>}
  */
 async function section(read, name, at, vectors, dim) {
   const [quant, stored, count, width] = wordsOf(await read(at, at + 16));
   const kind = kindOf(quant);
-  if (!kind) throw new BqError('UNSUPPORTED', `${name} has type ${quant}, which is unknown`, { offset: at });
+  if (!kind) throw new BqError('UNSUPPORTED', `${name} has the unknown type ${quant}`, { offset: at });
   if (count !== vectors || width !== dim)
-    throw new BqError('SHAPE', `${name} is ${count} × ${width}, not ${vectors} × ${dim} as the header says`, {
+    throw new BqError('SHAPE', `${name} is ${count} × ${width}; the header implies ${vectors} × ${dim}`, {
       offset: at + 8,
     });
-  const each = rowBytes(kind, dim);
+  const vectorBytes = rowBytes(kind, dim);
   const start = at + 16;
   if (vectors <= CHUNK) {
-    if (stored !== vectors * each)
-      throw new BqError('FORMAT', `${name} has ${stored} bytes, not ${vectors * each}`, { offset: at + 4 });
+    if (stored !== vectors * vectorBytes)
+      throw new BqError('FORMAT', `${name} has ${stored} bytes; expected ${vectors * vectorBytes}`, { offset: at + 4 });
     if (stored) await read(start + stored - 1, start + stored);
     return {
       tensor: { type: kind.name, dims: [vectors, dim], read: rowsAt(read, name, kind, start, dim) },
@@ -80,20 +85,26 @@ async function section(read, name, at, vectors, dim) {
   }
   /** @type {InTensor['read'][]} */
   const chunks = [];
-  let here = start;
+  let offset = start;
   for (let first = 0; first < vectors; first += CHUNK) {
-    const [bytes] = wordsOf(await read(here, here + 4));
+    const [bytes] = wordsOf(await read(offset, offset + 4));
     const rows = Math.min(CHUNK, vectors - first);
-    if (bytes !== rows * each)
-      throw new BqError('FORMAT', `${name}: a chunk of ${rows} vectors has ${bytes} bytes, not ${rows * each}`, {
-        offset: here,
-      });
-    chunks.push(rowsAt(read, name, kind, here + 4, dim));
-    here += 4 + bytes;
+    if (bytes !== rows * vectorBytes)
+      throw new BqError(
+        'FORMAT',
+        `${name}: a chunk of ${rows} vectors has ${bytes} bytes; expected ${rows * vectorBytes}`,
+        {
+          offset: offset,
+        },
+      );
+    chunks.push(rowsAt(read, name, kind, offset + 4, dim));
+    offset += 4 + bytes;
   }
-  if (here - start !== stored)
-    throw new BqError('FORMAT', `${name} has ${stored} bytes, its chunks ${here - start}`, { offset: at + 4 });
-  await read(here - 1, here);
+  if (offset - start !== stored)
+    throw new BqError('FORMAT', `${name} declares ${stored} bytes, but its chunks have ${offset - start}`, {
+      offset: at + 4,
+    });
+  await read(offset - 1, offset);
   const parts = async (/** @type {number} */ row, /** @type {number} */ rows) => {
     const out = new Float32Array(rows * dim);
     for (let i = 0; i < rows;) {
@@ -104,11 +115,11 @@ async function section(read, name, at, vectors, dim) {
     }
     return out;
   };
-  return { tensor: { type: kind.name, dims: [vectors, dim], read: parts }, end: here };
+  return { tensor: { type: kind.name, dims: [vectors, dim], read: parts }, end: offset };
 }
 
-/** Bytes that a layer of this model has at most: all tensors, as f16. @param {Header} h */
-function mostOf({ hidden, heads, kvHeads, headDim, ffn }) {
+/** Upper bound of a layer's size: all tensors as f16. @param {Header} h */
+function maxLayerBytes({ hidden, heads, kvHeads, headDim, ffn }) {
   const matrix = (/** @type {number} */ rows, /** @type {number} */ cols) => rows * (2 * cols + 36);
   const [q, kv] = [heads * headDim, kvHeads * headDim];
   return (
@@ -122,26 +133,26 @@ function mostOf({ hidden, heads, kvHeads, headDim, ffn }) {
   );
 }
 
-/** Of a layer, unpacked; of the packed ones the latest is kept. */
+/** Access to the decompressed layers; the latest one is cached. */
 class Layers {
   /** @type {{ n: number, read: Promise<Read> } | null} */
   #latest = null;
 
-  /** @param {ByteSource} file @param {Layer[]} index @param {number} most  bytes of a layer */
-  constructor(file, index, most) {
+  /** @param {ByteSource} file @param {Layer[]} index @param {number} maxBytes  upper bound of a layer's size */
+  constructor(file, index, maxBytes) {
     this.file = file;
     this.index = index;
-    this.most = Math.min(most, MOST);
+    this.maxBytes = Math.min(maxBytes, MAX_LAYER_BYTES);
   }
 
-  /** FORMAT: its CRC-32 is another. @param {number} n */
+  /** Checks size and CRC-32. Throws FORMAT, TRUNCATED. @param {number} n */
   async check(n) {
     const { offset, stored, size, crc } = this.index[n];
     const name = `${this.file.name}, layer ${n}`;
-    if (size > this.most)
+    if (size > this.maxBytes)
       throw new BqError(
         'FORMAT',
-        `${name} would unpack to ${size} bytes; a layer of this model has at most ${this.most}`,
+        `${name} declares ${size} decompressed bytes; the limit for this model is ${this.maxBytes}`,
         { offset },
       );
     let [found, length] = [0, 0];
@@ -186,20 +197,19 @@ async function layerTensors(layers, n, h) {
   const found = new Map();
   let at = 0;
   for (let i = 0; i < count; i++) {
-    if (size - at < TENSOR_HEADER) throw new BqError('FORMAT', `${name} ends in the header of tensor ${i}`);
+    if (size - at < TENSOR_HEADER) throw new BqError('FORMAT', `${name} ends within the header of tensor ${i}`);
     const head = await read(at, at + TENSOR_HEADER);
     const [type, rows, cols] = wordsOf(head.slice(0, 12));
     const kind = kindOf(head[12] === 0xff ? quant : head[12]);
     const bad = (/** @type {'FORMAT' | 'UNSUPPORTED'} */ code, /** @type {string} */ what) =>
-      new BqError(code, `${name}: tensor ${i}, of type ${type}, ${what}`);
-    if (type > FFN_BIASES) throw bad('UNSUPPORTED', 'is of none that is known');
-    if (!kind) throw bad('UNSUPPORTED', `has blocks of kind ${head[12]}, which is unknown`);
-    if (head[13] || head[14] || head[15]) throw bad('UNSUPPORTED', 'has something in its reserved bytes');
-    if (found.has(type)) throw bad('FORMAT', 'is there twice');
+      new BqError(code, `${name}: tensor ${i} of type ${type} ${what}`);
+    if (type > FFN_BIASES) throw bad('UNSUPPORTED', 'has an unknown type');
+    if (!kind) throw bad('UNSUPPORTED', `has blocks of the unknown kind ${head[12]}`);
+    if (head[13] || head[14] || head[15]) throw bad('UNSUPPORTED', 'has reserved bytes that are not zero');
+    if (found.has(type)) throw bad('FORMAT', 'appears twice');
     at += TENSOR_HEADER;
     const bytes = rows * rowBytes(kind, cols);
-    if (!rows || !cols || !(bytes <= size - at))
-      throw bad('FORMAT', `is ${rows} × ${cols}, which does not fit into its layer`);
+    if (!rows || !cols || !(bytes <= size - at)) throw bad('FORMAT', `is ${rows} × ${cols}, which exceeds its layer`);
     found.set(type, {
       type: kind.name,
       dims: [rows, cols],
@@ -210,27 +220,28 @@ async function layerTensors(layers, n, h) {
   }
   if (at !== size)
     throw new BqError('FORMAT', `${name} has ${size - at} bytes that belong to no tensor`, {
-      hint: 'weights that are kept as outliers are not read',
+      hint: 'outlier weights are not supported',
     });
   return [...found].flatMap(([type, tensor]) =>
-    named(type, tensor, found.has(4), h, name).map(
+    canonicalTensors(type, tensor, found.has(4), h, name).map(
       ([part, t]) => /** @type {[string, InTensor]} */ ([`h.${n}.${part}`, t]),
     ),
   );
 }
 
-/** SHAPE. @param {number} type @param {InTensor} tensor @param {boolean} gated @param {Header} h @param {string} layer @returns {[string, InTensor][]} */
-function named(type, tensor, gated, h, layer) {
+/** Canonical names of a tensor, or of the vectors in it. Throws SHAPE. @param {number} type @param {InTensor} tensor @param {boolean} gated @param {Header} h @param {string} layer @returns {[string, InTensor][]} */
+function canonicalTensors(type, tensor, gated, h, layer) {
   if (MATRICES[type]) return [[`${MATRICES[type]}.weight`, tensor]];
   const [rows, cols] = tensor.dims;
   const norm = NORM_TYPES[type];
-  if (rows > (norm ? 2 : 1)) throw new BqError('SHAPE', `${layer}: a tensor of type ${type} has ${rows} rows`);
+  if (rows > (norm ? 2 : 1))
+    throw new BqError('SHAPE', `${layer}: a tensor of type ${type} has ${rows} rows; the limit is ${norm ? 2 : 1}`);
   const rowOf = (/** @type {number} */ row) => ({ type: tensor.type, dims: [cols], read: () => tensor.read(row, 1) });
   if (norm) return ['weight', 'bias'].slice(0, rows).map((part, row) => [`${norm}.${part}`, rowOf(row)]);
   if (BIASES[type]) return [[`${BIASES[type]}.bias`, rowOf(0)]];
   const parts = ffnParts(gated, h.ffn, h.hidden);
   const sum = parts.reduce((total, [, size]) => total + size, 0);
-  if (cols !== sum) throw new BqError('SHAPE', `${layer}: the biases of its MLP are ${cols}, not ${sum}`);
+  if (cols !== sum) throw new BqError('SHAPE', `${layer}: its MLP has ${cols} biases; expected ${sum}`);
   let from = 0;
   return parts.map(([part, size]) => [
     `${part}.bias`,
@@ -239,7 +250,7 @@ function named(type, tensor, gated, h, layer) {
 }
 
 /**
- * FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
  * @returns {Promise<{ config: Record<string, any>, tensors: Map<string, InTensor>, ends: number[] }>}
  */
@@ -254,9 +265,9 @@ export async function readQsf(file) {
   if (h.position === 0)
     tensors.set(
       'wpe.weight',
-      (await section(read, `${file.name}: the table of positions`, embedding.end, h.context, h.hidden)).tensor,
+      (await section(read, `${file.name}: the position embedding`, embedding.end, h.context, h.hidden)).tensor,
     );
-  const layers = new Layers(file, index, mostOf(h));
+  const layers = new Layers(file, index, maxLayerBytes(h));
   for (let n = 0; n < h.layers; n++)
     for (const [name, tensor] of await layerTensors(layers, n, h)) tensors.set(name, tensor);
   const parts = h.norm === 0 ? ['weight', 'bias'] : ['weight'];
@@ -270,9 +281,14 @@ export async function readQsf(file) {
   const end = h.final + parts.length * 2 * h.hidden;
   const [flag] = await read(end, end + 1);
   if (flag !== TIED && flag !== 0)
-    throw new BqError('FORMAT', `${file.name}: the flag before the head is ${flag}, not 255 or 0`, { offset: end });
+    throw new BqError('FORMAT', `${file.name}: the flag before the LM head is ${flag}; expected 255 or 0`, {
+      offset: end,
+    });
   if (flag === 0)
-    tensors.set('lm_head.weight', (await section(read, `${file.name}: the head`, end + 1, h.vocab, h.hidden)).tensor);
+    tensors.set(
+      'lm_head.weight',
+      (await section(read, `${file.name}: the LM head`, end + 1, h.vocab, h.hidden)).tensor,
+    );
   const config = configOf(file.name, h, { gated: tensors.has('h.0.mlp.gate.weight'), tied: flag === TIED });
   return { config, tensors, ends: h.eos === NONE ? [] : [h.eos] };
 }

@@ -1,4 +1,4 @@
-/** Writes QSF1 files (docs/FORMAT.md §6), a layer at a time. What the header can't say of a model is refused, not dropped. */
+/** Writes QSF1 files (docs/FORMAT.md §6), one layer at a time. Models that the header can't describe are refused. */
 import { BqError } from '../../shared/errors.js';
 import { completeConfig } from '../bq4/config.js';
 import { rowsPerPiece } from '../bq4/encode-tensor.js';
@@ -27,56 +27,57 @@ import { matrixOf } from '../bq4/write-v2.js';
 /** @import { TensorReport } from '../conversion-report.js' */
 /** @import { Sink } from '../output.js' */
 
-/** Options of other files. */
-const NOT_HERE = ['hash', 'v1', 'license', 'card', 'chat'];
-/** Keys that say nothing of what is computed, or that the tensors say. */
-const UNSAID = ['arch', 'rope_pairs', 'text_tokens', 'pooling', 'normalize'];
+/** Options for which such files have no place. */
+const UNSUPPORTED_OPTIONS = ['hash', 'v1', 'license', 'card', 'chat'];
+/** Keys of the configuration that the header needs not express: they change nothing, or follow from the tensors. */
+const IGNORED_KEYS = ['arch', 'rope_pairs', 'text_tokens', 'pooling', 'normalize'];
 
 /** @typedef {{ quant?: string, embed?: string, compress?: string, signal?: AbortSignal, onProgress?: (done: number, total: number) => void, [other: string]: any }} QsfOptions */
 
-/** Kinds of block and compression that were asked for. ARGUMENT. @param {QsfOptions} options */
+/** The requested kinds of blocks and compression. Throws ARGUMENT. @param {QsfOptions} options */
 export function qsfChoices({ quant = 'q4a', embed = 'q4a', compress = 'none', ...others }) {
-  const wrong = NOT_HERE.find((key) => others[key]);
-  if (wrong) throw new BqError('ARGUMENT', `--${wrong} is not for .qsf files`, { hint: 'they have no room for it' });
+  const unsupported = UNSUPPORTED_OPTIONS.find((key) => others[key]);
+  if (unsupported)
+    throw new BqError('ARGUMENT', `--${unsupported} is not supported for .qsf files`, { hint: 'write a .bq4 file' });
   return { quant: kindNamed(quant), embed: kindNamed(embed), method: methodNamed(compress) };
 }
 
-/** Rows of q or k whose pairs are adjacent, with the first of each pair before all the second ones. @param {InTensor} tensor @param {number} headDim */
+/** Reorders rows of q or k from adjacent rotary pairs to halves. @param {InTensor} tensor @param {number} headDim */
 function withHalves(tensor, headDim) {
   const half = headDim / 2;
-  const from = (/** @type {number} */ row) => {
+  const sourceRow = (/** @type {number} */ row) => {
     const i = row % headDim;
     return row - i + (i < half ? 2 * i : 2 * (i - half) + 1);
   };
   return pick(
     tensor,
-    Array.from({ length: tensor.dims[0] }, (_, row) => from(row)),
+    Array.from({ length: tensor.dims[0] }, (_, row) => sourceRow(row)),
   );
 }
 
-/** UNSUPPORTED: what reading it back would not say. @param {Header} h @param {Record<string, any>} config  as completed */
-function expectSaid(h, config) {
-  const none = /** @type {const} */ (['norm', 'position', 'activation']).find((key) => h[key] < 0);
-  if (none)
-    throw new BqError('UNSUPPORTED', `a .qsf file has no number for this model's "${none}"`, {
+/** Throws UNSUPPORTED if the header does not reproduce the configuration. @param {Header} h @param {Record<string, any>} config  with defaults filled in */
+function checkExpressible(h, config) {
+  const missing = /** @type {const} */ (['norm', 'position', 'activation']).find((key) => h[key] < 0);
+  if (missing)
+    throw new BqError('UNSUPPORTED', `a .qsf file has no number for this model's "${missing}"`, {
       hint: 'write a .bq4 file',
     });
   const back = completeConfig(configOf('the file', h, { gated: !!config.gated, tied: !!config.tied }));
   const lost = Object.keys(config).find(
     (key) =>
-      !UNSAID.includes(key) &&
+      !IGNORED_KEYS.includes(key) &&
       (Array.isArray(config[key]) || Math.fround(config[key]) !== Math.fround(back[key] ?? 0)) &&
       !(key.startsWith('rope') && h.position !== 1),
   );
   if (lost)
-    throw new BqError('UNSUPPORTED', `a .qsf file can't say that "${lost}" is ${config[lost]}`, {
+    throw new BqError('UNSUPPORTED', `a .qsf file can't express that "${lost}" is ${config[lost]}`, {
       hint: 'write a .bq4 file',
     });
 }
 
-/** One model on its way into a file. */
+/** The state of writing one model. */
 class Writer {
-  /** Tensors not written so far. @type {Map<string, InTensor>} */
+  /** Tensors that are not written yet. @type {Map<string, InTensor>} */
   tensors;
   /** @type {TensorReport[]} */
   reports = [];
@@ -99,14 +100,14 @@ class Writer {
     this.position += bytes.length;
   }
 
-  /** It, no longer to be written; null: there is none. @param {string} name */
+  /** Takes a tensor out of those to be written; null if there is none of this name. @param {string} name */
   take(name) {
     const tensor = this.tensors.get(name) ?? null;
     this.tensors.delete(name);
     return tensor;
   }
 
-  /** A tensor's bytes, in pieces of whole rows; at the end its report is made. @param {string} name @param {InTensor} tensor @param {Kind} kind */
+  /** A tensor's bytes in pieces of whole rows; afterwards its report is added. @param {string} name @param {InTensor} tensor @param {Kind} kind */
   async *encoded(name, tensor, kind) {
     const { rows, cols } = matrixOf(tensor.dims);
     const step = rowsPerPiece(tensor.dims);
@@ -127,26 +128,26 @@ class Writer {
   /** @param {string} name @param {InTensor} tensor @param {Kind} kind */
   async section(name, tensor, kind) {
     const [vectors, dim] = tensor.dims;
-    const each = rowBytes(kind, dim);
+    const vectorBytes = rowBytes(kind, dim);
     const chunks = vectors > CHUNK ? Math.ceil(vectors / CHUNK) : 0;
-    const stored = vectors * each + 4 * chunks;
+    const stored = vectors * vectorBytes + 4 * chunks;
     if (stored >= 2 ** 32)
-      throw new BqError('UNSUPPORTED', `tensor "${name}" would have ${stored} bytes, which a .qsf file can't count`);
+      throw new BqError('UNSUPPORTED', `tensor "${name}" has ${stored} bytes; the limit of .qsf files is 4 GiB`);
     await this.put(words(kind.id, stored, vectors, dim));
-    const head = async (/** @type {number} */ row) => this.put(words(Math.min(CHUNK, vectors - row) * each));
+    const head = async (/** @type {number} */ row) => this.put(words(Math.min(CHUNK, vectors - row) * vectorBytes));
     let row = 0;
     for await (const bytes of this.encoded(name, tensor, kind)) {
       for (let at = 0; at < bytes.length;) {
         if (chunks && row % CHUNK === 0) await head(row);
-        const rows = Math.min((bytes.length - at) / each, chunks ? CHUNK - (row % CHUNK) : Infinity);
-        await this.put(bytes.subarray(at, at + rows * each));
-        at += rows * each;
+        const rows = Math.min((bytes.length - at) / vectorBytes, chunks ? CHUNK - (row % CHUNK) : Infinity);
+        await this.put(bytes.subarray(at, at + rows * vectorBytes));
+        at += rows * vectorBytes;
         row += rows;
       }
     }
   }
 
-  /** The bytes of layer n before they are packed. @param {number} n @param {Header} h @param {boolean} gated @param {Kind} kind */
+  /** The uncompressed bytes of layer n. @param {number} n @param {Header} h @param {boolean} gated @param {Kind} kind */
   async layer(n, h, gated, kind) {
     /** @type {Uint8Array[]} */
     const parts = [];
@@ -172,14 +173,14 @@ class Writer {
     }
     for (const [type, module] of Object.entries({ ...NORM_TYPES, ...BIASES })) {
       const norm = Number(type) in NORM_TYPES;
-      const found = (norm ? ['weight', 'bias'] : ['bias']).flatMap((part) => {
+      const present = (norm ? ['weight', 'bias'] : ['bias']).flatMap((part) => {
         const name = `h.${n}.${module}.${part}`;
         const tensor = this.take(name);
         return tensor ? [{ name, tensor }] : [];
       });
-      if (!found.length) continue;
-      begin(Number(type), found.length, found[0].tensor.dims[0], f16.id);
-      for (const { name, tensor } of found) await vector(name, tensor);
+      if (!present.length) continue;
+      begin(Number(type), present.length, present[0].tensor.dims[0], f16.id);
+      for (const { name, tensor } of present) await vector(name, tensor);
     }
     const biases = ffnParts(gated, h.ffn, h.hidden).map(([module, size]) => ({
       name: `h.${n}.${module}.bias`,
@@ -209,7 +210,7 @@ function words(...values) {
   return new Uint8Array(view.buffer);
 }
 
-/** @param {Record<string, number>} c  completed @param {string} arch @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer @param {number} quant @returns {Header} */
+/** @param {Record<string, number>} c  with defaults filled in @param {string} arch @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer @param {number} quant @returns {Header} */
 const headerOf = (c, arch, tokenizer, quant) => ({
   arch: archNumber(arch),
   layers: c.layers,
@@ -233,7 +234,7 @@ const headerOf = (c, arch, tokenizer, quant) => ({
 });
 
 /**
- * Writes the file and finishes the sink; on failure the sink is aborted. ARGUMENT, UNSUPPORTED, FORMAT, WRITE.
+ * Writes the file and finishes the sink; on failure the sink is aborted. Throws ARGUMENT, UNSUPPORTED, FORMAT, WRITE.
  * @param {Sink} sink
  * @param {Match[]} matches  in execution order
  * @param {QsfOptions} options
@@ -245,13 +246,13 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
     const { quant, embed, method } = qsfChoices(options);
     const c = completeConfig(config);
     const h = headerOf(c, config.arch, tokenizer, quant === f16 ? 5 : quant.id);
-    expectSaid(h, c);
-    const turn = c.rope_pairs === 1 && c.position === 0;
-    const turned = matches.map(({ slot, tensor }) => ({
+    checkExpressible(h, c);
+    const isReordered = c.rope_pairs === 1 && c.position === 0;
+    const reordered = matches.map(({ slot, tensor }) => ({
       slot,
-      tensor: turn && /attn\.[qk]\.(weight|bias)$/.test(slot.name) ? withHalves(tensor, c.head_dim) : tensor,
+      tensor: isReordered && /attn\.[qk]\.(weight|bias)$/.test(slot.name) ? withHalves(tensor, c.head_dim) : tensor,
     }));
-    const writer = new Writer(sink, turned, options);
+    const writer = new Writer(sink, reordered, options);
     const start = HEADER_BYTES + ENTRY_BYTES * c.layers;
     writer.position = start;
     h.embedding = writer.position;
@@ -264,7 +265,7 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
       const { bytes, tensors } = await writer.layer(n, h, !!c.gated, quant);
       const stored = pack(method, bytes);
       if (bytes.length >= 2 ** 32 || stored.length >= 2 ** 32)
-        throw new BqError('UNSUPPORTED', `layer ${n} has ${bytes.length} bytes, which a .qsf file can't count`);
+        throw new BqError('UNSUPPORTED', `layer ${n} has ${bytes.length} bytes; the limit of .qsf files is 4 GiB`);
       index.push({
         offset: writer.position,
         stored: stored.length,
@@ -278,9 +279,11 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
     }
     h.final = writer.position;
     await writeEnd(writer, h, embed);
-    const left = writer.tensors.keys().next().value;
-    if (left)
-      throw new BqError('UNSUPPORTED', `tensor "${left}" has no place in a .qsf file`, { hint: 'write a .bq4 file' });
+    const unwritten = writer.tensors.keys().next().value;
+    if (unwritten)
+      throw new BqError('UNSUPPORTED', `tensor "${unwritten}" has no place in a .qsf file`, {
+        hint: 'write a .bq4 file',
+      });
     h.fileSize = writer.position % 2 ** 32;
     await sink.write(0, encodeHeader(h));
     await sink.write(HEADER_BYTES, encodeIndex(index));
@@ -296,7 +299,7 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
   }
 }
 
-/** The final norm, and the head or the flag of a tied one. @param {Writer} writer @param {Header} h @param {Kind} embed */
+/** The final norm, and the LM head or the flag of a tied one. @param {Writer} writer @param {Header} h @param {Kind} embed */
 async function writeEnd(writer, h, embed) {
   for (const part of h.norm === 0 ? ['weight', 'bias'] : ['weight']) {
     const vector = writer.take(`ln_f.${part}`);

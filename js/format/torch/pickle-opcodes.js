@@ -1,10 +1,10 @@
-/** The instructions of pickles (pickle.js), protocols 0 to 5, as steps of the machine. */
+/** The opcodes of pickle protocols 0 to 5, as functions on the machine of pickle.js. */
 
 /** @import { Machine } from './pickle.js' */
 
 /** Python's tuple: a frozen array. @param {any[]} items */
 const tuple = (items) => Object.freeze(items);
-/** Where a MARK lies on the stack. */
+/** Stands for a MARK on the stack. */
 export const MARK = Symbol('mark');
 
 /** @param {Machine} m @param {any} value */
@@ -20,24 +20,26 @@ function pushDict(m, pairs) {
   m.setItems(map, pairs);
   push(m, map);
 }
-/** A whole number or a switch, as text. @param {Machine} m @param {string} line */
+/** An integer or a boolean in text form. @param {Machine} m @param {string} line */
 function textInteger(m, line) {
   if (line === '00') return false;
   if (line === '01') return true;
   const digits = line.replace(/L$/, '');
-  if (!/^[+-]?\d{1,40}$/.test(digits)) throw m.damaged(`expected a number, found ${JSON.stringify(line.slice(0, 40))}`);
+  if (!/^[+-]?\d{1,40}$/.test(digits))
+    throw m.damaged(`expected an integer, found ${JSON.stringify(line.slice(0, 40))}`);
   return Number(digits);
 }
 /** 'text' or "text" without escapes. @param {Machine} m @param {string} line */
 function quoted(m, line) {
-  if (!/^(['"])[^\\]*\1$/.test(line)) throw m.damaged('a text in quotes has no quotes, or has escapes');
+  if (!/^(['"])[^\\]*\1$/.test(line))
+    throw m.damaged(`expected a quoted string without escapes, found ${JSON.stringify(line.slice(0, 40))}`);
   return line.slice(1, -1);
 }
 
-/** What each instruction does, by its byte; those that are missing are refused. @type {((m: Machine) => void)[]} */
+/** Implementations of opcodes by byte; other opcodes are refused. @type {((m: Machine) => void)[]} */
 export const STEPS = [];
 /** @type {Record<string, (m: Machine) => void>} */
-const LETTERS = {
+const PROTOCOL_0_AND_1 = {
   '(': (m) => push(m, MARK),
   0: (m) => void m.pop(),
   1: (m) => void m.marked(),
@@ -100,9 +102,9 @@ const LETTERS = {
   B: (m) => push(m, m.bytesOf(m.size(4))),
   C: (m) => push(m, m.bytesOf(m.size(1))),
 };
-for (const [letter, step] of Object.entries(LETTERS)) STEPS[letter.charCodeAt(0)] = step;
-/** Protocols 2 to 5. @type {Record<number, (m: Machine) => void>} */
-const LATER = {
+for (const [letter, step] of Object.entries(PROTOCOL_0_AND_1)) STEPS[letter.charCodeAt(0)] = step;
+/** @type {Record<number, (m: Machine) => void>} */
+const PROTOCOL_2_TO_5 = {
   0x80: (m) => {
     const protocol = m.size(1);
     if (protocol > 5) throw m.refused(`protocol ${protocol}`);
@@ -131,7 +133,7 @@ const LATER = {
     m.global(m.pop(), name);
   },
   0x94: (m) => m.put(m.memo.size),
-  0x95: (m) => void m.take(8), // a frame: nothing but a hint
+  0x95: (m) => void m.take(8), // FRAME: only a hint for readers
   0x96: (m) => push(m, m.bytesOf(m.size(8))),
 };
-for (const [byte, step] of Object.entries(LATER)) STEPS[Number(byte)] = step;
+for (const [byte, step] of Object.entries(PROTOCOL_2_TO_5)) STEPS[Number(byte)] = step;

@@ -1,35 +1,35 @@
 /**
- * Pickles, read without executing what they say. A pickle is a program for a stack machine; GLOBAL names any function of any
- * Python module and REDUCE calls it. Here a name is looked up in one closed table of stand-ins, the caller's; every other is
- * refused by its name, before anything is done with it. Work and memory are bounded by the pickle's length and by MAX_WORK.
+ * Reads Python pickles without executing code. A pickle is a program for a stack machine in which GLOBAL names any function of any
+ * Python module and REDUCE calls it. Here names are looked up in a closed table of stand-ins given by the caller; all other names are
+ * refused before anything is done with them. Work and memory are bounded by the pickle's length and by MAX_WORK.
  */
 import { BqError } from '../../shared/errors.js';
 import { MARK, STEPS } from './pickle-opcodes.js';
 
 /**
- * What a name may stand for. A call that does more than a bounded amount of work spends it from the machine's budget first.
+ * The replacement of a Python name. A call with more than a constant amount of work must call machine.spend() first.
  * @typedef {{ call?: (args: any[], machine: Machine) => any, state?: (object: any, state: any) => void, value?: any }} StandIn
  */
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Of one pickle, in instructions: torch.save writes some 35 for each tensor, and large checkpoints are split into files of some
- * thousand. An object costs more than its instruction, so that the same bound holds its memory.
+ * Limit of the work for one pickle, in opcodes: torch.save writes about 35 for each tensor, and large checkpoints are split into files of
+ * about a thousand tensors. Objects cost more than one opcode, so that the limit bounds memory, too.
  */
 const MAX_WORK = 4_000_000;
-/** Of a dict, and of bytes (a view), in instructions: both take some 150 bytes of memory. */
+/** Cost of a dict or a bytes object, each of which takes about 150 bytes of memory. */
 const OBJECT_WORK = 16;
-/** Bytes of a text: a name. */
-const MAX_TEXT = 1 << 20;
-/** How deep dicts may hold each other, how many entries they may have together, and how many characters the names of those. */
+/** Limit of a string in bytes. */
+const MAX_STRING = 1 << 20;
+/** Limits of walk(): nesting of dicts, number of entries, characters of all names. */
 const MAX_DEPTH = 64;
 const MAX_ENTRIES = 200_000;
-const MAX_NAMES = 16 << 20;
-/** Bytes of a whole number: larger ones are no sizes. */
+const MAX_NAME_CHARACTERS = 16 << 20;
+/** Limit of an integer in bytes. */
 const MAX_INTEGER = 32;
 
-/** What a GLOBAL left on the stack. */
+/** A GLOBAL on the stack. */
 class Name {
   /** @param {string} name @param {StandIn} standIn */
   constructor(name, standIn) {
@@ -67,28 +67,24 @@ export class Machine {
 
   /** @param {string} what */
   refused(what) {
-    return new BqError(
-      'UNSUPPORTED',
-      `${this.file}: the pickle asks for ${what}, which is not on the list of harmless names`,
-      {
-        offset: this.at,
-        hint: 'it was not executed; do not trust this file. A checkpoint of tensors only (torch.save(model.state_dict(), path)) or safetensors is read',
-      },
-    );
+    return new BqError('UNSUPPORTED', `${this.file}: the pickle uses ${what}, which is not on the list of safe names`, {
+      offset: this.at,
+      hint: 'nothing was executed; do not trust this file. Expected a checkpoint of tensors alone (torch.save(model.state_dict(), path)) or safetensors',
+    });
   }
 
-  /** FORMAT beyond MAX_WORK. @param {number} work */
+  /** Throws FORMAT beyond MAX_WORK. @param {number} work */
   spend(work) {
-    if ((this.work += work) > MAX_WORK) throw this.damaged(`it takes more than ${MAX_WORK} steps to read`);
+    if ((this.work += work) > MAX_WORK) throw this.damaged(`reading it takes more than ${MAX_WORK} steps`);
   }
 
-  /** A dict that is empty. @returns {Map<any, any>} */
+  /** An empty dict. @returns {Map<any, any>} */
   dict() {
     this.spend(OBJECT_WORK);
     return new Map();
   }
 
-  /** Bytes as a value. @param {number} n */
+  /** A bytes object. @param {number} n */
   bytesOf(n) {
     this.spend(OBJECT_WORK);
     return this.take(n);
@@ -97,7 +93,7 @@ export class Machine {
   /** @param {number} n @returns {Uint8Array} */
   take(n) {
     if (!(n >= 0 && n <= this.bytes.length - this.at))
-      throw this.damaged(`${n} bytes are announced, ${this.bytes.length - this.at} are left`);
+      throw this.damaged(`it declares ${n} bytes but only ${this.bytes.length - this.at} remain`);
     return this.bytes.subarray(this.at, (this.at += n));
   }
 
@@ -109,7 +105,7 @@ export class Machine {
 
   line() {
     const end = this.bytes.indexOf(10, this.at);
-    if (end < 0) throw this.damaged('a line has no end');
+    if (end < 0) throw this.damaged('a line is not terminated');
     const text = this.take(end - this.at);
     this.at++;
     return this.text(text);
@@ -117,7 +113,7 @@ export class Machine {
 
   /** @param {number} n */
   latin1(n) {
-    if (n > MAX_TEXT) throw this.damaged(`a text has ${n} bytes`);
+    if (n > MAX_STRING) throw this.damaged(`a string has ${n} bytes; the limit is ${MAX_STRING}`);
     let text = '';
     for (const byte of this.take(n)) text += String.fromCharCode(byte);
     return text;
@@ -125,11 +121,11 @@ export class Machine {
 
   /** @param {Uint8Array} bytes */
   text(bytes) {
-    if (bytes.length > MAX_TEXT) throw this.damaged(`a text has ${bytes.length} bytes`);
+    if (bytes.length > MAX_STRING) throw this.damaged(`a string has ${bytes.length} bytes; the limit is ${MAX_STRING}`);
     try {
       return decoder.decode(bytes);
     } catch {
-      throw this.damaged('a text is not UTF-8');
+      throw this.damaged('a string is not valid UTF-8');
     }
   }
 
@@ -143,7 +139,7 @@ export class Machine {
     return this.stack.at(-1);
   }
 
-  /** What lies above the last mark. @returns {any[]} */
+  /** Pops the items above the last mark, and the mark. @returns {any[]} */
   marked() {
     const mark = this.stack.lastIndexOf(MARK);
     if (mark < 0) throw this.damaged('a mark is missing');
@@ -152,9 +148,10 @@ export class Machine {
     return items;
   }
 
-  /** FORMAT. @param {number} index  of the memo */
+  /** Throws FORMAT. @param {number} index  of the memo */
   checkIndex(index) {
-    if (!Number.isSafeInteger(index) || index < 0) throw this.damaged('the number of a memo is not a whole number');
+    if (!Number.isSafeInteger(index) || index < 0)
+      throw this.damaged(`the memo index ${index} is not a non-negative integer`);
   }
 
   /** @param {number} index */
@@ -172,7 +169,7 @@ export class Machine {
 
   /** @param {number} n  bytes */
   integer(n) {
-    if (n > MAX_INTEGER) throw this.damaged(`an integer has ${n} bytes`);
+    if (n > MAX_INTEGER) throw this.damaged(`an integer has ${n} bytes; the limit is ${MAX_INTEGER}`);
     let value = 0n;
     for (const byte of this.take(n).toReversed()) value = (value << 8n) | BigInt(byte);
     value = n ? BigInt.asIntN(8 * n, value) : 0n;
@@ -181,40 +178,41 @@ export class Machine {
 
   /** @param {unknown} module @param {unknown} name */
   global(module, name) {
-    if (typeof module !== 'string' || typeof name !== 'string') throw this.damaged('a name is not a text');
+    if (typeof module !== 'string' || typeof name !== 'string') throw this.damaged('a global name is not a string');
     const full = `${module}.${name}`;
     const standIn = Object.hasOwn(this.names, full) ? this.names[full] : null;
     if (!standIn) throw this.refused(full.slice(0, 200));
     this.stack.push(new Name(full, standIn));
   }
 
-  /** Of a stand-in alone. @param {any} callee @param {any} args */
+  /** Calls a stand-in. @param {any} callee @param {any} args */
   call(callee, args) {
-    if (!(callee instanceof Name) || !Array.isArray(args)) throw this.damaged('it calls what is not a function');
+    if (!(callee instanceof Name) || !Array.isArray(args))
+      throw this.damaged('it calls a value that is not a function');
     if (!callee.standIn.call) throw this.refused(`a call of ${callee.name}`);
     this.stack.push(callee.standIn.call(args, this));
   }
 
   /** @param {any} map @param {any[]} pairs */
   setItems(map, pairs) {
-    if (!(map instanceof Map)) throw this.damaged('it sets items of what is not a dict');
+    if (!(map instanceof Map)) throw this.damaged('it sets items of a value that is not a dict');
     if (pairs.length % 2) throw this.damaged('a dict has a key without a value');
     for (let i = 0; i < pairs.length; i += 2) map.set(pairs[i], pairs[i + 1]);
   }
 
   /** @param {any} list @param {any[]} items */
   append(list, items) {
-    if (!Array.isArray(list) || Object.isFrozen(list)) throw this.damaged('it appends to what is not a list');
+    if (!Array.isArray(list) || Object.isFrozen(list)) throw this.damaged('it appends to a value that is not a list');
     for (const item of items) list.push(item);
   }
 
   build() {
     const state = this.pop();
     const object = this.top();
-    const found = object?.standIn ?? null;
+    const standIn = object?.standIn ?? null;
     if (object instanceof Map) return void (state instanceof Map || state === null || Array.isArray(state)); // attributes of an OrderedDict, as _metadata
-    if (!found?.state) throw this.refused(`the state of ${object instanceof Name ? object.name : 'an object'}`);
-    found.state(object, state);
+    if (!standIn?.state) throw this.refused(`the state of ${object instanceof Name ? object.name : 'an object'}`);
+    standIn.state(object, state);
   }
 
   /** @returns {any} */
@@ -224,7 +222,7 @@ export class Machine {
       const op = this.take(1)[0];
       if (op === 0x2e) return this.pop(); // STOP
       const step = STEPS[op];
-      if (!step) throw this.refused(`instruction 0x${op.toString(16).padStart(2, '0')}`);
+      if (!step) throw this.refused(`opcode 0x${op.toString(16).padStart(2, '0')}`);
       step(this);
     }
   }
@@ -234,11 +232,12 @@ export class Machine {
  * @typedef {object} Options
  * @property {string} file  for messages
  * @property {Record<string, StandIn>} names  by "module.name"
- * @property {(id: any) => any} persistent  what a reference to something outside of the pickle stands for
+ * @property {(id: any) => any} persistent  resolves a reference to an object outside of the pickle
  */
 
 /**
- * The value of one pickle, and where it ends. Dicts are Maps, tuples frozen arrays. FORMAT, UNSUPPORTED: a name that is not on the list.
+ * The value of one pickle, and its end. Dicts become Maps, tuples frozen arrays. Throws FORMAT; UNSUPPORTED for a name that is not in the
+ * table.
  * @param {Uint8Array} bytes @param {number} at @param {Options} options
  * @returns {{ value: any, end: number }}
  */
@@ -249,21 +248,21 @@ export function unpickle(bytes, at, options) {
 }
 
 /**
- * Names in nested dicts, joined by dots; lists are not entered. One dict may lie in several others, so the bound counts what is
- * visited. FORMAT.
- * @param {any} value @param {(name: string, value: any) => void} found
+ * Visits the values in nested dicts with their keys joined by dots; lists are not entered. A dict may be contained in several others, so
+ * the limits count visits. Throws FORMAT.
+ * @param {any} value @param {(name: string, value: any) => void} visit
  */
-export function walk(value, found) {
+export function walk(value, visit) {
   let [entries, characters] = [0, 0];
   const enter = (/** @type {any} */ inner, /** @type {string} */ name, /** @type {number} */ depth) => {
     characters += name.length;
-    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES || characters > MAX_NAMES)
+    if (depth > MAX_DEPTH || ++entries > MAX_ENTRIES || characters > MAX_NAME_CHARACTERS)
       throw new BqError(
         'FORMAT',
-        `the dicts of the pickle have more than ${MAX_ENTRIES} entries, ${MAX_NAMES} characters of names or ${MAX_DEPTH} levels`,
+        `the dicts of the pickle have more than ${MAX_ENTRIES} entries, ${MAX_NAME_CHARACTERS} characters of names or ${MAX_DEPTH} levels`,
         { hint: 'save the checkpoint again, best as safetensors' },
       );
-    if (!(inner instanceof Map)) return void found(name, inner);
+    if (!(inner instanceof Map)) return void visit(name, inner);
     for (const [key, next] of inner) if (typeof key === 'string') enter(next, name ? `${name}.${key}` : key, depth + 1);
   };
   enter(value, '', 0);

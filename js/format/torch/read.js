@@ -1,6 +1,6 @@
 /**
- * PyTorch checkpoints: zip archives (torch.save since 1.6), the stream of pickles before that, and plain pickles that hold
- * torch's. Tensors stay in the file; the pickle says only where they lie.
+ * Reads PyTorch checkpoints: zip archives (torch.save since 1.6) and streams of pickles (before 1.6). Tensors stay in the file; the pickle
+ * only tells their offsets.
  */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
@@ -12,7 +12,7 @@ import { entryStart, readZip } from './zip.js';
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @import { Machine, StandIn } from './pickle.js' */
 
-/** torch's storages: dtype as in safetensors, bytes of an element. @type {Record<string, [string, number]>} */
+/** Storage classes of torch: dtype (as in safetensors) and bytes of an element. @type {Record<string, [string, number]>} */
 const STORAGES = {
   FloatStorage: ['F32', 4],
   DoubleStorage: ['F64', 8],
@@ -26,17 +26,17 @@ const STORAGES = {
   BoolStorage: ['BOOL', 1],
 };
 const MAX_DIMS = 8;
-/** No pickle beside the tensors is longer. */
-const MAX_PICKLE = 16 << 20;
-/** What torch.save wrote first before 1.6. */
-const LEGACY = 0x1950a86a20f9469cfc6cn;
+/** Limit of a pickle without its tensors, in bytes. */
+const MAX_PICKLE_BYTES = 16 << 20;
+/** The first value in files of torch.save before 1.6. */
+const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 
 /** @param {unknown} value @returns {value is number} */
 const isCount = (value) => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0;
 
-/** Elements of one type, somewhere in a file. */
+/** An array of elements of one type in the file. */
 class Storage {
-  /** -1: nobody has said so far. */
+  /** Byte offset in the file; -1 until it is known. */
   offset = -1;
 
   /** @param {string} kind @param {number} count */
@@ -49,7 +49,7 @@ class Storage {
   }
 }
 
-/** A part of a storage. */
+/** A view of a storage. */
 class Tensor {
   /** @param {Storage} storage @param {number} start @param {number[]} dims @param {number[]} strides  in elements */
   constructor(storage, start, dims, strides) {
@@ -64,12 +64,12 @@ class Tensor {
 const malformed = (file, what) =>
   new BqError('FORMAT', `${file}: ${what}`, { hint: 'save the checkpoint again, best as safetensors' });
 
-/** torch._utils._rebuild_tensor_v2, without torch. @param {string} file @param {any[]} args */
+/** Stand-in for torch._utils._rebuild_tensor_v2. @param {string} file @param {any[]} args */
 function rebuildTensor(file, [storage, start, dims, strides]) {
-  if (!(storage instanceof Storage) || !isCount(start)) throw malformed(file, 'a tensor has no storage');
+  if (!(storage instanceof Storage) || !isCount(start)) throw malformed(file, 'a tensor has no valid storage');
   const sizes = (/** @type {unknown} */ v) => Array.isArray(v) && v.length <= MAX_DIMS && v.every(isCount);
   if (!sizes(dims) || !sizes(strides) || dims.length !== strides.length)
-    throw malformed(file, 'a tensor has no shape, or no strides that fit it');
+    throw malformed(file, 'a tensor has no valid shape and strides');
   const count = dims.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
   const last = count
     ? start +
@@ -79,11 +79,11 @@ function rebuildTensor(file, [storage, start, dims, strides]) {
       )
     : -1;
   if (last >= storage.count || count > storage.count)
-    throw malformed(file, `a tensor of ${dims.join(' × ')} reaches element ${last} of a storage of ${storage.count}`);
+    throw malformed(file, `a tensor of ${dims.join(' × ')} reaches element ${last} of a storage with ${storage.count}`);
   return new Tensor(storage, start, [...dims], [...strides]);
 }
 
-/** Of no arguments, or of a list of pairs. @param {unknown} pairs @param {Machine} machine */
+/** Stand-in for OrderedDict() and OrderedDict(pairs). @param {unknown} pairs @param {Machine} machine */
 function orderedDict(pairs, machine) {
   const dict = machine.dict();
   if (!Array.isArray(pairs)) return dict;
@@ -94,7 +94,7 @@ function orderedDict(pairs, machine) {
   return dict;
 }
 
-/** Everything that a pickle may name. @param {string} file @returns {Record<string, StandIn>} */
+/** All names that a pickle may use. @param {string} file @returns {Record<string, StandIn>} */
 function namesFor(file) {
   const first = (/** @type {any[]} */ [value]) => value;
   return {
@@ -115,29 +115,31 @@ function storageId(file, id) {
   const [what, kind, key, , count] = Array.isArray(id) ? id : [];
   const name = kind?.standIn?.value;
   if (what !== 'storage' || !Object.hasOwn(STORAGES, name ?? '') || typeof key !== 'string' || !isCount(count))
-    throw malformed(file, 'the pickle refers to something that is no storage');
+    throw malformed(file, 'the pickle has a persistent reference that is not a storage');
   return { kind: /** @type {string} */ (name), key, count };
 }
 
-/** Storages by key, each of one kind and size. @param {string} file @param {Map<string, Storage>} storages */
+/** Resolves references to storages; references with the same key must agree. @param {string} file @param {Map<string, Storage>} storages */
 const storageOf = (file, storages) => (/** @type {any} */ id) => {
   const { kind, key, count } = storageId(file, id);
-  const known = storages.get(key) ?? new Storage(kind, count);
-  if (known.kind !== kind || known.count !== count)
-    throw malformed(file, `storage ${key} is used as two types or sizes`);
-  storages.set(key, known);
-  return known;
+  const storage = storages.get(key) ?? new Storage(kind, count);
+  if (storage.kind !== kind || storage.count !== count)
+    throw malformed(file, `storage ${key} is used with two types or sizes`);
+  storages.set(key, storage);
+  return storage;
 };
 
 /** @param {ByteSource} file */
 async function readArchive(file) {
   const entries = await readZip(file);
   const pickles = [...entries.values()].filter(({ name }) => /(^|\/)data\.pkl$/.test(name));
-  if (pickles.length !== 1) throw malformed(file.name, `the archive has ${pickles.length} entries called data.pkl`);
+  if (pickles.length !== 1)
+    throw malformed(file.name, `the archive has ${pickles.length} entries named data.pkl; expected 1`);
   const [pickle] = pickles;
   const root = pickle.name.slice(0, -'data.pkl'.length);
   const bytesOf = async (/** @type {import('./zip.js').Entry} */ entry) => {
-    if (entry.bytes > MAX_PICKLE) throw malformed(file.name, `"${entry.name}" has ${entry.bytes} bytes`);
+    if (entry.bytes > MAX_PICKLE_BYTES)
+      throw malformed(file.name, `"${entry.name}" has ${entry.bytes} bytes; the limit is ${MAX_PICKLE_BYTES}`);
     const start = await entryStart(file, entry);
     return readRange(file, start, start + entry.bytes);
   };
@@ -153,26 +155,26 @@ async function readArchive(file) {
   });
   for (const [key, storage] of storages) {
     const entry = entries.get(`${root}data/${key}`);
-    if (!entry) throw malformed(file.name, `the archive lacks data/${key}`);
+    if (!entry) throw malformed(file.name, `the archive has no entry data/${key}`);
     if (entry.bytes < storage.count * storage.itemBytes)
-      throw malformed(file.name, `storage ${key} announces ${storage.count} elements, ${entry.bytes} bytes are there`);
+      throw malformed(file.name, `storage ${key} declares ${storage.count} elements but has only ${entry.bytes} bytes`);
     storage.offset = await entryStart(file, entry);
   }
   return value;
 }
 
-/** Pickles one after the other: magic, protocol, system, object, keys; then per key a count and its elements. @param {ByteSource} file */
+/** Reads a stream of pickles: magic, protocol, system, object, keys; then for each key a count and the elements. @param {ByteSource} file */
 async function readStream(file) {
-  const head = await readRange(file, 0, Math.min(file.size, MAX_PICKLE));
+  const head = await readRange(file, 0, Math.min(file.size, MAX_PICKLE_BYTES));
   const plain = {
     file: file.name,
     names: namesFor(file.name),
     persistent: () => {
-      throw malformed(file.name, 'a plain pickle refers to a storage');
+      throw malformed(file.name, 'a plain pickle has a persistent reference');
     },
   };
   const magic = unpickle(head, 0, plain);
-  if (magic.value !== LEGACY) return magic.value;
+  if (magic.value !== LEGACY_MAGIC) return magic.value;
   const protocol = unpickle(head, magic.end, plain);
   const system = unpickle(head, protocol.end, plain);
   /** @type {Map<string, Storage>} */
@@ -184,13 +186,13 @@ async function readStream(file) {
     new Set(keys.value).size !== keys.value.length ||
     !keys.value.every((key) => storages.has(key))
   )
-    throw malformed(file.name, 'the list of storages does not fit');
+    throw malformed(file.name, 'the list of storages does not match the pickle');
   let at = keys.end;
   for (const key of keys.value) {
     const storage = /** @type {Storage} */ (storages.get(key));
     const count = await readRange(file, at, at + 8);
     if (count.length < 8 || new DataView(count.buffer).getBigInt64(0, true) !== BigInt(storage.count))
-      throw malformed(file.name, `storage ${key} has another size than announced`);
+      throw malformed(file.name, `storage ${key} has another size than the pickle declares`);
     storage.offset = at + 8;
     at = storage.offset + storage.count * storage.itemBytes;
     if (at > file.size)
@@ -202,22 +204,22 @@ async function readStream(file) {
   return object.value;
 }
 
-/** Its rows, wherever they lie. @param {ByteSource} file @param {Tensor} tensor @returns {InTensor | null} null: it holds integers */
+/** The rows of a tensor; null for tensors of integers. @param {ByteSource} file @param {Tensor} tensor @returns {InTensor | null} */
 function rowsOf(file, { storage, start, dims, strides }) {
   if (!/^B?F\d/.test(storage.dtype)) return null;
   const at = storage.offset + start * storage.itemBytes;
   let step = 1;
-  const straight = dims.toReversed().every((n, i) => {
+  const isContiguous = dims.toReversed().every((n, i) => {
     const fits = n === 1 || strides[dims.length - 1 - i] === step;
     step *= n;
     return fits;
   });
   const type = storage.dtype;
-  if (straight) return { ...floatRows(file, at, type, dims.length ? dims : [1]), at, type };
+  if (isContiguous) return { ...floatRows(file, at, type, dims.length ? dims : [1]), at, type };
   return { ...strided(file, at, type, storage.itemBytes, dims, strides), type };
 }
 
-/** Read as a whole at its first piece: what is turned or cut is small, or of one matrix. @param {ByteSource} file @param {number} at @param {string} dtype @param {number} itemBytes @param {number[]} dims @param {number[]} strides @returns {InTensor} */
+/** A tensor with other strides (transposed or sliced). The span of the storage that it covers is read as a whole for each piece. @param {ByteSource} file @param {number} at @param {string} dtype @param {number} itemBytes @param {number[]} dims @param {number[]} strides @returns {InTensor} */
 function strided(file, at, dtype, itemBytes, dims, strides) {
   const span = 1 + dims.reduce((sum, n, i) => sum + (n - 1) * strides[i], 0);
   const flat = floatRows(file, at, dtype, [span]);
@@ -230,9 +232,9 @@ function strided(file, at, dtype, itemBytes, dims, strides) {
       const out = new Float32Array(rows * cols);
       for (let r = 0; r < rows; r++) {
         let from = 0;
-        for (let d = outer.length - 1, rest = row + r; d >= 0; d--) {
-          from += (rest % outer[d]) * strides[d];
-          rest = Math.floor(rest / outer[d]);
+        for (let d = outer.length - 1, index = row + r; d >= 0; d--) {
+          from += (index % outer[d]) * strides[d];
+          index = Math.floor(index / outer[d]);
         }
         for (let c = 0; c < cols; c++) out[r * cols + c] = values[from + c * strides[dims.length - 1]];
       }
@@ -241,13 +243,13 @@ function strided(file, at, dtype, itemBytes, dims, strides) {
   };
 }
 
-/** What people wrap a state dict in. */
-const WRAPPERS = ['state_dict', 'model_state_dict', 'model', 'module'];
+/** Keys under which training scripts store the state dict. */
+const WRAPPER_KEYS = ['state_dict', 'model_state_dict', 'model', 'module'];
 
 /** @param {any} value */
 function stateDict(value) {
-  for (let i = 0; i < WRAPPERS.length && value instanceof Map; i++) {
-    const wrapper = WRAPPERS.find((name) => value.get(name) instanceof Map);
+  for (let i = 0; i < WRAPPER_KEYS.length && value instanceof Map; i++) {
+    const wrapper = WRAPPER_KEYS.find((name) => value.get(name) instanceof Map);
     if (!wrapper) break;
     value = value.get(wrapper);
   }
@@ -255,8 +257,8 @@ function stateDict(value) {
 }
 
 /**
- * Its tensors by name; those of integers come as null. `value`: all that the pickle holds. FORMAT, TRUNCATED, UNSUPPORTED: a name that is
- * not on the list of harmless ones.
+ * The tensors by name, null for those of integers. `value`: the whole object in the pickle. Throws FORMAT, TRUNCATED, NOT_A_MODEL;
+ * UNSUPPORTED for a name that is not on the list of safe ones.
  * @param {ByteSource} file
  * @returns {Promise<{ tensors: Map<string, InTensor | null>, value: any }>}
  */
@@ -270,8 +272,8 @@ export async function readTorch(file) {
     if (inner instanceof Tensor) tensors.set(name.replace(/^(_orig_mod\.|module\.)+/, ''), rowsOf(file, inner));
   });
   if (!tensors.size)
-    throw new BqError('NOT_A_MODEL', `${file.name} holds no dict of tensors`, {
-      hint: 'torch.save(model.state_dict(), path) writes one',
+    throw new BqError('NOT_A_MODEL', `${file.name} contains no dict of tensors`, {
+      hint: 'expected a file of torch.save(model.state_dict(), path)',
     });
   return { tensors, value };
 }

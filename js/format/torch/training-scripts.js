@@ -1,4 +1,4 @@
-/** Checkpoints of training scripts that tell their own configuration: llama2.c's and nanoGPT's `model_args`. */
+/** Reads PyTorch checkpoints of training scripts that contain their configuration (`model_args`): llama2.c and nanoGPT. */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { pick, range } from '../bq4/tensor-views.js';
@@ -9,10 +9,10 @@ import { readTorch } from './read.js';
 
 /**
  * @typedef {object} Script
- * @property {string} sign      a tensor that others haven't
- * @property {RegExp} layer     number and module
- * @property {Record<string, string>} names  ours by theirs
- * @property {RegExp} unread    tables that are computed
+ * @property {string} sign      name of a tensor that identifies the script
+ * @property {RegExp} layer     matches names of layers' tensors: number, module
+ * @property {Record<string, string>} names  canonical names of modules
+ * @property {RegExp} unread    names of computed tables
  * @property {(args: Map<string, any>, dims: (name: string) => number[]) => Record<string, any>} config
  */
 
@@ -82,26 +82,26 @@ const nanogpt = {
   }),
 };
 
-/** Ours of one of theirs. @param {Script} script @param {string} name @param {InTensor} tensor @returns {[string, InTensor][]} */
+/** Canonical names of a tensor, or of the parts of a fused one. @param {Script} script @param {string} name @param {InTensor} tensor @returns {[string, InTensor][]} */
 function renamed(script, name, tensor) {
   const [, stem, part] = /^(.+)\.(weight|bias)$/.exec(name) ?? [];
   const [, layer, module] = (stem && script.layer.exec(stem)) || [];
   const key = module ?? stem;
   if (!key || !Object.hasOwn(script.names, key))
-    throw new BqError('UNSUPPORTED', `tensor "${name}" has no place in a .bq4 file`, {
-      hint: 'it would be ignored: is this a model of another family?',
+    throw new BqError('UNSUPPORTED', `unknown tensor "${name}"`, {
+      hint: 'this may be a model of another family: put its config.json beside it',
     });
-  const ours = `${layer === undefined ? '' : `h.${layer}.`}${script.names[key]}`;
-  if (!ours.endsWith('attn.qkv')) return [[`${ours}.${part}`, tensor]];
+  const canonical = `${layer === undefined ? '' : `h.${layer}.`}${script.names[key]}`;
+  if (!canonical.endsWith('attn.qkv')) return [[`${canonical}.${part}`, tensor]];
   const third = tensor.dims[0] / 3;
   return ['q', 'k', 'v'].map((letter, i) => [
-    `${ours.slice(0, -3)}${letter}.${part}`,
+    `${canonical.slice(0, -3)}${letter}.${part}`,
     pick(tensor, range(i * third, third)),
   ]);
 }
 
 /**
- * FORMAT, UNSUPPORTED, NOT_A_MODEL, TRUNCATED.
+ * Throws FORMAT, UNSUPPORTED, NOT_A_MODEL, TRUNCATED, SHAPE.
  * @param {ByteSource} file
  */
 export async function readTorchModel(file) {
@@ -109,7 +109,7 @@ export async function readTorchModel(file) {
   const script = [llama2c, nanogpt].find(({ sign }) => tensors.has(sign));
   const args = value instanceof Map ? value.get('model_args') : null;
   if (!script || !(args instanceof Map))
-    throw new BqError('NOT_A_MODEL', `${file.name} does not tell its configuration`, {
+    throw new BqError('NOT_A_MODEL', `${file.name} does not contain its configuration`, {
       hint: 'put the config.json of its model beside it',
     });
   const dims = (/** @type {string} */ name) => {
@@ -120,16 +120,16 @@ export async function readTorchModel(file) {
   const nested = [...args].find(([, item]) => typeof item === 'object' && item !== null);
   if (nested)
     throw new BqError('FORMAT', `model_args of ${file.name} has ${shown(nested[1])} for ${shown(nested[0])}`, {
-      hint: 'expected numbers, texts and switches; or put the config.json of its model beside it',
+      hint: 'expected numbers, strings and booleans; or put the config.json of its model beside it',
     });
   const config = script.config(args, dims);
-  const ours = new Map(
+  const canonical = new Map(
     [...tensors].flatMap(([name, tensor]) =>
       !tensor || script.unread.test(name) ? [] : renamed(script, name, tensor),
     ),
   );
   const [head, embedding] = [tensors.get('output.weight') ?? tensors.get('lm_head.weight'), tensors.get(script.sign)];
   const tied = !head || (head.at !== undefined && head.at === embedding?.at);
-  if (tied) ours.delete('lm_head.weight');
-  return { config: { ...config, tied }, tensors: ours };
+  if (tied) canonical.delete('lm_head.weight');
+  return { config: { ...config, tied }, tensors: canonical };
 }

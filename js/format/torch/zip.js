@@ -1,17 +1,18 @@
-/** The directory of a zip archive whose entries are stored, not compressed: what torch.save writes. Any length of it is checked. */
+/** Reads the central directory of zip archives with uncompressed entries, as torch.save writes them. All lengths are checked. */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 
-/** Where an entry's bytes lie. @typedef {{ name: string, header: number, bytes: number }} Entry */
+/** An entry: `header` is the offset of its local header. @typedef {{ name: string, header: number, bytes: number }} Entry */
 
+/** Signatures of the end record, its 64-bit form and that one's locator, of a directory entry, and of a local header. */
 const [END, END64, LOCATOR64, ENTRY, LOCAL] = [0x06054b50, 0x06064b50, 0x07064b50, 0x02014b50, 0x04034b50];
 const END_BYTES = 22;
 const ENTRY_BYTES = 46;
-/** A comment is no longer. */
-const LONGEST_END = END_BYTES + 65535;
-const MAX_DIRECTORY = 64 << 20;
+/** Bytes of the end record with the longest comment. */
+const MAX_END_BYTES = END_BYTES + 65535;
+const MAX_DIRECTORY_BYTES = 64 << 20;
 const decoder = new TextDecoder();
 
 /** @param {Uint8Array} bytes */
@@ -21,25 +22,26 @@ const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.len
 const damaged = (file, what, offset) =>
   new BqError('FORMAT', `${file.name}: the zip archive is damaged: ${what}`, { offset, hint: 'fetch the file again' });
 
-/** Entries, size and offset of the directory. @param {ByteSource} file */
+/** Number of entries, size and offset of the central directory. @param {ByteSource} file */
 async function findDirectory(file) {
-  const start = Math.max(0, file.size - LONGEST_END);
+  const start = Math.max(0, file.size - MAX_END_BYTES);
   const tail = await readRange(file, start, file.size);
   const view = viewOf(tail);
   let at = tail.length - END_BYTES;
   while (at >= 0 && view.getUint32(at, true) !== END) at--;
-  if (at < 0) throw damaged(file, 'it has no directory', file.size);
-  const small = {
+  if (at < 0) throw damaged(file, 'it has no central directory', file.size);
+  const record = {
     entries: view.getUint16(at + 10, true),
     bytes: view.getUint32(at + 12, true),
     offset: view.getUint32(at + 16, true),
   };
-  if (at < 20 || view.getUint32(at - 20, true) !== LOCATOR64) return small;
-  const record = Number(view.getBigUint64(at - 12, true));
-  if (record > file.size - 56) throw damaged(file, 'its 64-bit directory lies outside', start + at);
-  const end64 = viewOf(await readRange(file, record, record + 56));
+  if (at < 20 || view.getUint32(at - 20, true) !== LOCATOR64) return record;
+  const offset64 = Number(view.getBigUint64(at - 12, true));
+  if (offset64 > file.size - 56)
+    throw damaged(file, 'the offset of its 64-bit end record is outside the file', start + at);
+  const end64 = viewOf(await readRange(file, offset64, offset64 + 56));
   if (end64.byteLength < 56 || end64.getUint32(0, true) !== END64)
-    throw damaged(file, 'expected the end of a 64-bit directory', record);
+    throw damaged(file, 'its 64-bit end record has a bad signature', offset64);
   return {
     entries: Number(end64.getBigUint64(32, true)),
     bytes: Number(end64.getBigUint64(40, true)),
@@ -47,7 +49,7 @@ async function findDirectory(file) {
   };
 }
 
-/** Sizes of 64 bits, which take the place of those that are all ones. @param {DataView} view @param {number} at @param {number} end @param {number[]} values */
+/** Replaces values of 0xffffffff by the 64-bit values of the extra field. @param {DataView} view @param {number} at @param {number} end @param {number[]} values */
 function widen(view, at, end, values) {
   while (at + 4 <= end) {
     const [id, length] = [view.getUint16(at, true), view.getUint16(at + 2, true)];
@@ -64,14 +66,14 @@ function widen(view, at, end, values) {
 }
 
 /**
- * By name. FORMAT. UNSUPPORTED: an entry that is compressed.
+ * The entries by name. Throws FORMAT; UNSUPPORTED for a compressed entry.
  * @param {ByteSource} file
  * @returns {Promise<Map<string, Entry>>}
  */
 export async function readZip(file) {
   const { entries, bytes, offset } = await findDirectory(file);
-  if (!(offset + bytes <= file.size) || bytes > MAX_DIRECTORY || entries * ENTRY_BYTES > bytes)
-    throw damaged(file, `its directory would have ${entries} entries in ${bytes} bytes`, offset);
+  if (!(offset + bytes <= file.size) || bytes > MAX_DIRECTORY_BYTES || entries * ENTRY_BYTES > bytes)
+    throw damaged(file, `its central directory declares ${entries} entries in ${bytes} bytes`, offset);
   const directory = await readRange(file, offset, offset + bytes);
   const view = viewOf(directory);
   /** @type {Map<string, Entry>} */
@@ -79,11 +81,11 @@ export async function readZip(file) {
   let at = 0;
   for (let i = 0; i < entries; i++) {
     if (at + ENTRY_BYTES > directory.length || view.getUint32(at, true) !== ENTRY)
-      throw damaged(file, `expected entry ${i} of its directory`, offset + at);
+      throw damaged(file, `central directory entry ${i} has a bad signature`, offset + at);
     const [method, nameBytes, extraBytes, commentBytes] = [10, 28, 30, 32].map((o) => view.getUint16(at + o, true));
     const extra = at + ENTRY_BYTES + nameBytes;
     if (extra + extraBytes + commentBytes > directory.length)
-      throw damaged(file, `entry ${i} of its directory is cut short`, offset + at);
+      throw damaged(file, `central directory entry ${i} is cut short`, offset + at);
     const name = decoder.decode(directory.subarray(at + ENTRY_BYTES, extra));
     const [size, packed, header] = widen(view, extra, extra + extraBytes, [
       view.getUint32(at + 24, true),
@@ -93,23 +95,23 @@ export async function readZip(file) {
     if (method !== 0 || (view.getUint16(at + 8, true) & 1) !== 0)
       throw new BqError('UNSUPPORTED', `${file.name}: "${name}" in the zip archive is compressed or encrypted`, {
         offset: offset + at,
-        hint: 'torch.save compresses nothing; save the checkpoint again',
+        hint: 'expected an archive of torch.save, which compresses nothing: save the checkpoint again',
       });
     if (size !== packed || !(header + 30 + size <= offset))
-      throw damaged(file, `"${name}" would have ${size} bytes`, offset + at);
-    if (found.has(name)) throw damaged(file, `"${name}" is there twice`, offset + at);
+      throw damaged(file, `entry "${name}" declares ${size} bytes, which exceed the archive`, offset + at);
+    if (found.has(name)) throw damaged(file, `entry "${name}" appears twice`, offset + at);
     found.set(name, { name, header, bytes: size });
     at = extra + extraBytes + commentBytes;
   }
   return found;
 }
 
-/** Where its bytes begin: name and extra field of the header in front of them may differ from the directory's. @param {ByteSource} file @param {Entry} entry */
+/** Offset of an entry's bytes. Name and extra field of the local header may be longer than in the directory. @param {ByteSource} file @param {Entry} entry */
 export async function entryStart(file, entry) {
   const head = viewOf(await readRange(file, entry.header, entry.header + 30));
   if (head.byteLength < 30 || head.getUint32(0, true) !== LOCAL)
-    throw damaged(file, `"${entry.name}" has no header`, entry.header);
+    throw damaged(file, `entry "${entry.name}" has no local header`, entry.header);
   const start = entry.header + 30 + head.getUint16(26, true) + head.getUint16(28, true);
-  if (start + entry.bytes > file.size) throw damaged(file, `"${entry.name}" ends behind the file`, entry.header);
+  if (start + entry.bytes > file.size) throw damaged(file, `entry "${entry.name}" exceeds the file`, entry.header);
   return start;
 }

@@ -1,10 +1,10 @@
 /** The engine's side of a port: calls are looked up in the table, and what they make is kept until it is closed. */
 import { BqError, packError, unpackError } from '../../shared/errors.js';
-import { PASSED_ON } from '../../shared/events.js';
+import { FORWARDED_EVENTS } from '../../shared/events.js';
 import { CREDITS, listen, PROTOCOL } from '../../shared/protocol.js';
 import { OPTIONS } from '../../shared/options.js';
 import { overrideTimeouts } from '../../shared/timeouts.js';
-import { spawned, workersFrom } from '../../shared/workers.js';
+import { delegateWorkers, handleSpawned } from '../../shared/workers.js';
 import { TABLE } from './methods.js';
 
 /** @import { Engine } from '../../shared/types.js' */
@@ -67,12 +67,12 @@ export function serve(port, root) {
         hint: 'empty the cache and load the page again',
       });
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
-    if (hosts) workersFrom(port);
+    if (hosts) delegateWorkers(port);
     overrideTimeouts(timeouts);
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
-    for (const type of PASSED_ON) engine.events.addEventListener(type, tell);
+    for (const type of FORWARDED_EVENTS) engine.events.addEventListener(type, tell);
     if (store) nodes.set('store', { kind: 'store', object: store, parent: 0 });
     return { info, store: store && { backend: store.backend, reason: store.reason } };
   }
@@ -103,7 +103,7 @@ export function serve(port, root) {
   /** @param {Engine} [engine] */
   async function end(engine) {
     over = true;
-    for (const type of PASSED_ON) nodes.get(0)?.object.events.removeEventListener(type, tell);
+    for (const type of FORWARDED_EVENTS) nodes.get(0)?.object.events.removeEventListener(type, tell);
     const models = [...nodes.values()].filter(({ kind }) => kind === 'model');
     nodes.clear();
     for (const call of calls.values()) {
@@ -181,7 +181,7 @@ export function serve(port, root) {
   listen(
     port,
     async (request) => {
-      if (request.spawned) return spawned(request);
+      if (request.spawned) return handleSpawned(request);
       if (request.ping) return port.postMessage({ pong: true });
       const known = calls.get(request.id);
       if (request.abort) {

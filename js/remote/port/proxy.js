@@ -1,6 +1,6 @@
 /** The page's side of an engine behind a port: an object for each of the engine's, made from the table. */
 import { conversing } from '../../api/openai/model-mixin.js';
-import { asyncDispose, gate } from '../../shared/async.js';
+import { asyncDispose, deferred } from '../../shared/async.js';
 import { BqError, packError, unpackError } from '../../shared/errors.js';
 import { emit, Events } from '../../shared/events.js';
 import { Generation } from '../../shared/generation.js';
@@ -27,7 +27,7 @@ const MOST_SILENT = 3;
 export class Connection {
   #port;
   #last = 0;
-  /** Calls under way. @type {Map<number, Hears & import('../../shared/async.js').Gate<any>>} */
+  /** Calls under way. @type {Map<number, Hears & import('../../shared/async.js').Deferred<any>>} */
   #calls = new Map();
   /** Why no call can succeed any more. @type {Error | null} */
   #dead = null;
@@ -116,7 +116,7 @@ export class Connection {
         { cause },
       );
     }
-    const made = gate();
+    const made = deferred();
     this.#calls.set(id, { ...hears, ...made });
     if (this.watched) this.watch();
     let stop = () => {};
@@ -203,7 +203,7 @@ function ask({ connection, on, method, row }, given) {
   const { args, options, signal, onProgress } = checkCall(row, given);
   const { makes } = row;
   if (!makes) return connection.begin({ on, method, args, options }, { signal, onProgress }).end;
-  const made = gate();
+  const made = deferred();
   const onMade = (/** @type {any} */ told) =>
     made.resolve(remote(connection, makes, told.on, told.info && { info: told.info, loaded: end }));
   const { end } = connection.begin({ on, method, args, options }, { signal, onProgress, onMade });
@@ -215,7 +215,7 @@ function ask({ connection, on, method, row }, given) {
  * @param {Call} call
  * @param {ReturnType<typeof checkCall>} checked
  * @param {(result: Result) => void} end
- * @param {import('../../shared/pause-gate.js').Hold} hold
+ * @param {import('../../shared/pause-gate.js').PauseGate} hold
  * @returns {AsyncGenerator<Part, void>}
  */
 async function* stream({ connection, on, method }, { args, options, signal, onProgress }, end, hold) {
@@ -234,7 +234,7 @@ async function* stream({ connection, on, method }, { args, options, signal, onPr
     wake();
   };
   const call = connection.begin({ on, method, args, options, flag }, { onProgress, onPart });
-  hold.lead((held) => connection.begin({ on, method: 'hold', args: [call.id, held] }).end.catch(() => {}));
+  hold.forwardTo((held) => connection.begin({ on, method: 'hold', args: [call.id, held] }).end.catch(() => {}));
   const settled = call.end
     .then((value) => (result = value))
     .finally(() => {

@@ -6,7 +6,7 @@
  * announces it, `{ join, leader, channel }` asks it for a channel of one's own, `{ ping }` and `{ pong }` show that it isn't frozen,
  * `{ left }` says that a tab is leader no more.
  */
-import { gate } from '../../shared/async.js';
+import { deferred } from '../../shared/async.js';
 import { Leader } from './leader.js';
 import { Way } from './broadcast-port.js';
 
@@ -39,7 +39,7 @@ export class Tab {
   #joins = 0;
   /** Ends the waiting for the lock. @type {AbortController | null} */
   #queue = null;
-  #gone = gate();
+  #gone = deferred();
   /** @type {any} */
   #timer = null;
   /** Looks in a row without an answer. */
@@ -68,7 +68,7 @@ export class Tab {
   /** Takes part from now on. */
   async enter() {
     // Before anybody is asked for anything: what is done for a tab lasts as long as its lock.
-    const held = gate();
+    const held = deferred();
     this.#locks
       .request(this.#lockOf(this.#id), () => {
         held.resolve(undefined);

@@ -1,7 +1,7 @@
 /** What the tab that leads does for all: one engine, a port of it for each tab, and an end to what belongs to tabs that are gone. */
 import { serve } from '../port/dispatch.js';
 import { PACES } from '../../shared/options.js';
-import { gate } from '../../shared/async.js';
+import { deferred } from '../../shared/async.js';
 import { Models } from './shared-models.js';
 import { Way } from './broadcast-port.js';
 
@@ -16,7 +16,7 @@ export class Leader {
   #models;
   /** By their ids. @type {Map<string, Served>} */
   #tabs = new Map();
-  #over = gate();
+  #over = deferred();
 
   /**
    * @param {() => Promise<Engine>} create @param {LockManager} locks

@@ -4,9 +4,9 @@
  */
 import { Connection } from '../port/proxy.js';
 import { TABLE } from '../port/methods.js';
-import { gate, unlessAborted } from '../../shared/async.js';
+import { deferred, unlessAborted } from '../../shared/async.js';
 import { BqError, unpackError } from '../../shared/errors.js';
-import { emit, Events, PASSED_ON } from '../../shared/events.js';
+import { emit, Events, FORWARDED_EVENTS } from '../../shared/events.js';
 import { PROTOCOL } from '../../shared/protocol.js';
 
 /** @import { Hears } from '../port/proxy.js' */
@@ -28,7 +28,7 @@ import { PROTOCOL } from '../../shared/protocol.js';
  * @property {boolean} held
  * @property {AbortController} life  of a generation: aborted when it is no longer wanted
  * @property {Thing | null} made     what came of it before its end
- * @property {import('../../shared/async.js').Gate<Made> | null} remade
+ * @property {import('../../shared/async.js').Deferred<Made> | null} remade
  */
 
 /**
@@ -108,7 +108,7 @@ export class Kept {
   #connection = null;
   /** One that has not answered yet. @type {Connection | null} */
   #opening = null;
-  #next = gate();
+  #next = deferred();
   /** @type {Map<number, Call>} */
   #calls = new Map();
   /** @type {Map<number | string, Thing>} */
@@ -140,7 +140,7 @@ export class Kept {
   async attach(port) {
     const connection = new Connection(port);
     this.#opening = connection;
-    for (const type of PASSED_ON)
+    for (const type of FORWARDED_EVENTS)
       connection.events.addEventListener(type, (event) => emit(this.events, type, /** @type {any} */ (event).detail));
     connection.events.addEventListener(
       'threads',
@@ -167,7 +167,7 @@ export class Kept {
   /** Whoever waits hears why there is no leader. @param {unknown} error */
   fail(error) {
     this.#next.reject(error);
-    this.#next = gate();
+    this.#next = deferred();
     if (this.opened) emit(this.events, 'died', { error });
   }
 
@@ -188,14 +188,14 @@ export class Kept {
   lost() {
     const connection = this.#connection ?? this.#opening;
     if (!connection) return;
-    if (this.#connection) this.#next = gate();
+    if (this.#connection) this.#next = deferred();
     this.#connection = this.#opening = null;
     for (const thing of this.#things.values()) thing.there = thing.recalled = null;
     for (const call of this.#calls.values()) {
       if (!call.made) continue;
       // The call itself makes it again.
       const { made } = call;
-      const remade = gate();
+      const remade = deferred();
       call.remade = remade;
       made.there = remade.promise;
       remade.promise.catch(() => {

@@ -165,10 +165,10 @@ class Shared {
     return new Generation((end, hold) => this.#parts(call, end, hold, signal));
   }
 
-  /** @param {() => Generation} call @param {(result: any) => void} end @param {import('../../shared/pause-gate.js').Hold} hold @param {AbortSignal} [signal] @returns {AsyncGenerator<Part, void>} */
+  /** @param {() => Generation} call @param {(result: any) => void} end @param {import('../../shared/pause-gate.js').PauseGate} hold @param {AbortSignal} [signal] @returns {AsyncGenerator<Part, void>} */
   async *#parts(call, end, hold, signal) {
     for (;;) {
-      const run = hold.through(call());
+      const run = hold.attachSource(call());
       const work = this.#begin();
       try {
         for await (const part of run) {

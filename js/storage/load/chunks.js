@@ -3,11 +3,11 @@
  * ahead. What lies between the network and the heap is in here, and it is bounded: MOST_LIVE chunks.
  */
 import { BqError } from '../../shared/errors.js';
-import { gate, follow } from '../../shared/async.js';
+import { deferred, follow } from '../../shared/async.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { CacheEntry } from '../../shared/types.js' */
-/** @import { Gate } from '../../shared/async.js' */
+/** @import { Deferred } from '../../shared/async.js' */
 
 /** As docs/FORMAT.md, HASH. */
 export const CHUNK = 1 << 20;
@@ -31,7 +31,7 @@ export class Chunks {
   #life;
   /** Ends the requests of the present run: until a pause, or another way of asking. */
   #run = new AbortController();
-  /** Chunks asked for, not yet taken; `there`: as they arrived. @type {Map<number, Gate<Chunk> & { there?: Uint8Array }>} */
+  /** Chunks asked for, not yet taken; `there`: as they arrived. @type {Map<number, Deferred<Chunk> & { there?: Uint8Array }>} */
   slots = new Map();
   /** The next chunk that nobody has been sent for. */
   #planned = 0;
@@ -151,8 +151,8 @@ export class Chunks {
   #slot(c) {
     const known = this.slots.get(c);
     if (known) return known;
-    /** @type {Gate<Chunk> & { there?: Uint8Array }} */
-    const slot = gate();
+    /** @type {Deferred<Chunk> & { there?: Uint8Array }} */
+    const slot = deferred();
     this.slots.set(c, slot);
     return slot;
   }

@@ -8,12 +8,12 @@ import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { sections, u64 } from '../../shared/sections.js';
 import { readFirst } from '../sources/read.js';
-import { follow, gate, Pace } from '../../shared/async.js';
+import { follow, deferred, Pace } from '../../shared/async.js';
 
 /** @import { Planned } from '../../engine/plan/plan.js' */
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { Cache, CacheEntry, LoadOptions } from '../../shared/types.js' */
-/** @import { Gate } from '../../shared/async.js' */
+/** @import { Deferred } from '../../shared/async.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
 /** Bytes of the header of a v2 file. */
@@ -29,10 +29,10 @@ export class Loading {
   #life;
   /** Where somebody wants to know. @type {import('./progress.js').Meter | null} */
   #meter = null;
-  /** Resolved, and replaced, whenever bytes have been verified. @type {Gate<void>} */
-  #gate = gate();
-  /** The model's handle, as soon as everything but the weights is there. @type {Gate<number>} */
-  #model = gate();
+  /** Resolved, and replaced, whenever bytes have been verified. @type {Deferred<void>} */
+  #gate = deferred();
+  /** The model's handle, as soon as everything but the weights is there. @type {Deferred<number>} */
+  #model = deferred();
   /** @type {Chunks | null} */
   #chunks = null;
   /** @type {CacheEntry | null} */
@@ -344,7 +344,7 @@ export class Loading {
   /** Tells those who wait that there is more. */
   #announce() {
     const before = this.#gate;
-    this.#gate = gate();
+    this.#gate = deferred();
     before.resolve();
   }
 }

@@ -9,12 +9,12 @@ import { listen } from '../../shared/protocol.js';
 import { openReader, readInto } from './reader.js';
 import { isNode } from '../../shared/node.js';
 import { structs } from '../../wasm/abi.js';
-import { gate, unlessAborted } from '../../shared/async.js';
+import { deferred, unlessAborted } from '../../shared/async.js';
 import { after, within } from '../../shared/timeouts.js';
 import { startWorker } from '../../shared/workers.js';
 
 /** @import { Reader } from './reader.js' */
-/** @import { Gate } from '../../shared/async.js' */
+/** @import { Deferred } from '../../shared/async.js' */
 /** @import { WorkerLike } from '../../shared/workers.js' */
 /** @import { Source } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
@@ -61,14 +61,14 @@ class ReadingWorker {
   #worker;
   /** Sources and reads so far. */
   #last = 0;
-  /** Sources that are open, and whoever waits for one to be closed. @type {Map<number, Gate<boolean>>} */
+  /** Sources that are open, and whoever waits for one to be closed. @type {Map<number, Deferred<boolean>>} */
   #open = new Map();
   /** @type {Map<number, Read>} */
   #pending = new Map();
   /** @type {Error | null} */
   #dead = null;
-  /** The worker is there, or won't be. @type {Gate<void>} */
-  #begun = gate();
+  /** The worker is there, or won't be. @type {Deferred<void>} */
+  #begun = deferred();
 
   /** @param {WorkerLike} worker */
   constructor(worker) {
@@ -118,7 +118,7 @@ class ReadingWorker {
   open(wasm, source) {
     if (this.#dead) throw this.#dead;
     const of = ++this.#last;
-    this.#open.set(of, gate());
+    this.#open.set(of, deferred());
     const { buffer } = wasm.memory;
     const shared = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
     this.#worker.postMessage({ of, source, shared });
@@ -138,7 +138,7 @@ class ReadingWorker {
   async #close(of) {
     const why = new BqError('CLOSED', 'the model was closed');
     for (const [id, read] of this.#pending) if (read.of === of) this.#take(id)?.reject(why);
-    const closed = /** @type {Gate<boolean>} */ (this.#open.get(of));
+    const closed = /** @type {Deferred<boolean>} */ (this.#open.get(of));
     if (!this.#dead) {
       // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
       this.#worker.postMessage({ of, close: true });
@@ -177,8 +177,8 @@ export class Pager {
    * don't take each other's. @type {Map<number, number>}
    */
   #line = new Map();
-  /** Resolved, and replaced, whenever something has changed. @type {Gate<void>} */
-  #gate = gate();
+  /** Resolved, and replaced, whenever something has changed. @type {Deferred<void>} */
+  #gate = deferred();
   /** Counts reads that begin. */
   #begun = 0;
   /** The last read that failed. @type {{ begun: number, error: unknown } | null} */
@@ -226,7 +226,7 @@ export class Pager {
 
   #wake() {
     const before = this.#gate;
-    this.#gate = gate();
+    this.#gate = deferred();
     before.resolve();
   }
 

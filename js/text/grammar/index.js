@@ -2,7 +2,7 @@
 import { ofRegex, ofTexts } from './dfa.js';
 import { refused } from './failure.js';
 import { onDemand } from '../../shared/errors.js';
-import { isNestedTooDeeply, MOST_NESTED } from '../../shared/nesting.js';
+import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { shown } from '../../shared/quote-value.js';
 import { Rules } from './ir.js';
 import { parseRegex } from './regex.js';
@@ -82,7 +82,7 @@ function schemaOf(format) {
  * @returns {Promise<Compiled>}
  */
 export async function compile(format) {
-  if (isNestedTooDeeply(format)) throw refused(`responseFormat is nested deeper than ${MOST_NESTED} levels`);
+  if (isNestedTooDeeply(format)) throw refused(`responseFormat is nested deeper than ${MAX_NESTING} levels`);
   const members = MEMBERS.get(format.type);
   if (!members)
     throw refused(

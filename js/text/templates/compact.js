@@ -1,10 +1,13 @@
-/** A conversation by the compact form of a template: roles before and after. See CHAT in docs/FORMAT.md. */
+/**
+ * Writes a conversation in a compact chat format, which has a text before and after the messages of each role (the section CHAT in
+ * docs/FORMAT.md).
+ */
 
 /** @import { ChatFormat, Message } from '../../shared/types.js' */
-/** Text of a prompt. @typedef {{ text: string, special: boolean, tokens?: number[] }} Piece  `special`: of the format, where special tokens are meant */
+/** A part of a prompt. `special`: it belongs to the format, so special tokens are read from it. @typedef {{ text: string, special: boolean, tokens?: number[] }} Piece */
 
 /**
- * The prompt for a reply, in pieces; null: the format has no such conversation.
+ * The prompt for a reply, in pieces; null: the format doesn't allow such a conversation.
  * @param {ChatFormat} format
  * @param {Pick<Message, 'role' | 'content' | 'tokens'>[]} messages
  * @returns {Piece[] | null}
@@ -17,7 +20,7 @@ export function compact({ roles, start = '', prompt = roles.assistant.before, tr
   let opened = false;
   for (const [i, { role, content, tokens }] of messages.entries()) {
     const turn = Object.hasOwn(roles, role) ? roles[role] : null;
-    // What begins the user's turn can begin no other.
+    // A system message that opens the user's turn must be the first, and the user's must follow.
     if (!turn || (turn.opens && i > 0) || (opened && role !== 'user')) return null;
     if (!opened) add(turn.before);
     opened = turn.opens === true;

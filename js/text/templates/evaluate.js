@@ -1,54 +1,54 @@
-/** Walks a parsed template: statements into text, expressions into values, with Jinja's scopes and Python's operators. */
-import { applyFilter, contains, escaped, test } from './filters.js';
-import { characterOf, lengthOf, method, percent, placeIn, textLength } from './methods.js';
+/** Evaluates the tree of a template: statements give text, expressions give values, with Jinja's scopes and Python's operators. */
+import { applyFilter, contains, escapeHtml, test } from './filters.js';
+import { characterOf, lengthOf, method, formatPercent, characterOffset, textLength } from './methods.js';
 import { arithmetic } from './numbers.js';
-import { concat, cut, isGiven, isSafe, isText, marked, plain } from './template-texts.js';
+import { concat, cut, hasCallerText, isSafe, isText, marked, plain } from './template-texts.js';
 import {
   Callable,
   charactersOf,
   compare,
-  defined,
+  requireDefined,
   Dict,
   elements,
   equal,
   Float,
-  found,
+  lookUp,
   isNumber,
-  joined,
+  joinTexts,
   keyOf,
   Lazy,
   Namespace,
-  needWhole,
+  requireInteger,
   numberOf,
-  shown,
+  toText,
   templateError,
-  truth,
+  isTrue,
   Tuple,
   typeOf,
   Undefined,
   View,
-  whole,
+  checkInteger,
 } from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** @typedef {import('./parse.js').Node} Node */
 /** @typedef {import('./methods.js').Args} Args */
 /** @typedef {string | import('./template-texts.js').Text} AnyText */
-/** What a statement may do to the loop around it. @typedef {'break' | 'continue' | undefined} Signal */
+/** How a statement ends its round of the loop around it. @typedef {'break' | 'continue' | undefined} Signal */
 
-/** Macros and loops that call themselves, inside each other, at most: far fewer than a stack has room for. */
-const DEEPEST = 100;
+/** Maximum number of calls of macros and recursive loops inside each other, far below what the stack has room for. */
+const MAX_DEPTH = 100;
 
-/** What beginning another round of a loop costs, in steps. */
-const ROUND = 10;
+/** Cost of one round of a loop, in steps (see Meter). */
+const ROUND_STEPS = 10;
 
-/** Names, looked up from the inside out. */
+/** A scope of names; unknown names are looked up in the scope around it. */
 class Scope {
   /** @type {Map<string, any>} */
   #names = new Map();
   #outer;
 
-  /** @param {Scope | null} outer @param {string[]} [missing]  names that are undefined here to begin with */
+  /** @param {Scope | null} outer @param {string[]} [missing]  names that begin as undefined here (scopes.js) */
   constructor(outer, missing = []) {
     this.#outer = outer;
     for (const name of missing) this.#names.set(name, new Undefined(`'${name}'`));
@@ -92,7 +92,7 @@ export class Evaluator {
     /** @type {AnyText[]} */
     const out = [];
     this.#statements(body, scope, out);
-    return this.#meter.text(concat(['', ...out]));
+    return this.#meter.countText(concat(['', ...out]));
   }
 
   /** @param {Node[]} body @param {Scope} scope @param {AnyText[]} out @returns {Signal} */
@@ -106,13 +106,13 @@ export class Evaluator {
 
   /** @param {AnyText[]} out @param {any} value @returns {undefined} */
   #print(out, value) {
-    out.push(this.#meter.text(shown(value, this.#meter)));
+    out.push(this.#meter.countText(toText(value, this.#meter)));
     return undefined;
   }
 
   /** @param {Node} node @param {Scope} scope @param {AnyText[]} out @returns {Signal} */
   #statement(node, scope, out) {
-    this.#meter.spend();
+    this.#meter.count();
     switch (node.type) {
       case 'Data':
         return this.#print(out, node.value);
@@ -126,7 +126,7 @@ export class Evaluator {
         return node.type;
       case 'If':
         for (const [condition, body] of node.branches)
-          if (truth(this.#value(condition, scope))) return this.#statements(body, scope, out);
+          if (isTrue(this.#value(condition, scope))) return this.#statements(body, scope, out);
         return this.#statements(node.otherwise, scope, out);
       case 'For':
         return this.#for(node, scope, out);
@@ -139,9 +139,10 @@ export class Evaluator {
           scope,
         );
       case 'FilterBlock': {
-        const made = this.#filtered(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope);
-        if (!isText(made)) throw templateError(`a filter block gives a ${typeOf(made)}, not a text`);
-        return this.#print(out, made);
+        const result = this.#filtered(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope);
+        if (!isText(result))
+          throw templateError(`expected a text from a filter block, found a value of type ${typeOf(result)}`);
+        return this.#print(out, result);
       }
       case 'With': {
         const inner = new Scope(scope, node.missing);
@@ -155,42 +156,42 @@ export class Evaluator {
         return void scope.set(node.name, this.#macro(node.name, node, scope));
       case 'CallBlock': {
         const { at, named } = this.#arguments(node.call.args, scope);
-        if (named.has('caller')) throw templateError('a call block whose call has an argument "caller"');
+        if (named.has('caller')) throw templateError('the call of a call block must not have an argument "caller"');
         named.set('caller', this.#macro('caller', node.macro, scope));
         return this.#print(out, this.#call(this.#value(node.call.callee, scope), { at, named }));
       }
       default:
-        throw templateError(`${node.type} where a statement belongs`);
+        throw templateError(`unexpected node ${node.type} among statements`);
     }
   }
 
-  /** @param {Node} node @param {Scope} outer @param {AnyText[]} out @param {any} [given]  what a loop that calls itself goes through @param {number} [depth] @returns {Signal} */
-  #for(node, outer, out, given = this.#value(node.iterable, outer), depth = 1) {
+  /** @param {Node} node @param {Scope} outer @param {AnyText[]} out @param {any} [iterable]  the argument, if the loop calls itself @param {number} [depth] @returns {Signal} */
+  #for(node, outer, out, iterable = this.#value(node.iterable, outer), depth = 1) {
     const { target, test: condition, recursive, body, otherwise } = node;
     const meter = this.#meter;
-    let items = elements(given, meter);
-    meter.items(items.length);
+    let items = elements(iterable, meter);
+    meter.countItems(items.length);
     if (condition) {
       items = items.filter((item) => {
         const scope = new Scope(outer);
         this.#assign(target, item, scope);
-        return truth(this.#value(condition, scope));
+        return isTrue(this.#value(condition, scope));
       });
     }
-    let changed = /** @type {any[] | null} */ (null);
+    let lastChanged = /** @type {any[] | null} */ (null);
     let completed = false;
-    const again = (/** @type {Args} */ { at, named }) => {
-      if (!recursive) throw templateError('a loop that is not recursive is called');
-      if (at.length !== 1 || named.size) throw templateError('a recursive loop takes one argument');
+    const callLoop = (/** @type {Args} */ { at, named }) => {
+      if (!recursive) throw templateError('only a loop that is marked as recursive can be called');
+      if (at.length !== 1 || named.size) throw templateError('loop() takes exactly one argument');
       return this.#deeper('loop', () => {
         /** @type {AnyText[]} */
         const inner = [];
         this.#for(node, outer, inner, at[0], depth + 1);
-        return meter.text(concat(['', ...inner]));
+        return meter.countText(concat(['', ...inner]));
       });
     };
     for (let i = 0; i < items.length; i++) {
-      meter.spend(ROUND);
+      meter.count(ROUND_STEPS);
       const scope = new Scope(outer, node.missing);
       const members = new Map(
         /** @type {[string, any][]} */ ([
@@ -208,80 +209,83 @@ export class Evaluator {
           [
             'cycle',
             new Callable('cycle', ({ at }) => {
-              if (!at.length) throw templateError('no items to cycle');
+              if (!at.length) throw templateError('loop.cycle() expects at least one value');
               return at[i % at.length];
             }),
           ],
           [
             'changed',
             new Callable('changed', ({ at }) => {
-              const before = changed;
-              changed = at;
+              const before = lastChanged;
+              lastChanged = at;
               return !before || !equal(before, at, meter);
             }),
           ],
         ]),
       );
-      scope.set('loop', new Callable('loop', again, members));
+      scope.set('loop', new Callable('loop', callLoop, members));
       this.#assign(target, items[i], scope);
       const signal = this.#statements(body, scope, out);
       completed ||= !signal;
       if (signal === 'break') break;
     }
-    // As in jinja2: a round that was left early counts for nothing.
+    // As in jinja2, `else` runs unless a round came to its end without break or continue.
     if (!completed) return this.#statements(otherwise, new Scope(outer, node.otherwiseMissing), out);
     return undefined;
   }
 
-  /** @template T @param {string} name @param {() => T} work @returns {T} */
-  #deeper(name, work) {
-    if (++this.#depth > DEEPEST) throw templateError(`macros ${DEEPEST} deep in each other ("${name}")`);
-    const made = work();
+  /** Runs a macro or recursive loop one level deeper. @template T @param {string} name @param {() => T} run @returns {T} */
+  #deeper(name, run) {
+    if (++this.#depth > MAX_DEPTH)
+      throw templateError(`macros and loops call each other more than ${MAX_DEPTH} levels deep (in "${name}")`);
+    const result = run();
     this.#depth--;
-    return made;
+    return result;
   }
 
   /** @param {Node} target @param {any} value @param {Scope} scope @returns {undefined} */
   #assign(target, value, scope) {
     if (target.type === 'Name') return void scope.set(target.name, value);
     if (target.type === 'Tuple') {
-      const items = elements(defined(value), this.#meter);
+      const items = elements(requireDefined(value), this.#meter);
       if (items.length !== target.items.length)
-        throw templateError(`${items.length} values for ${target.items.length} names`);
+        throw templateError(`can't assign ${items.length} values to ${target.items.length} names`);
       return target.items.forEach((/** @type {Node} */ name, /** @type {number} */ i) =>
         this.#assign(name, items[i], scope),
       );
     }
-    const holder = scope.get(target.name);
-    if (!(holder instanceof Namespace)) throw templateError('only a namespace can be given values');
-    return void holder.entries.set(target.member, value);
+    const namespace = scope.get(target.name);
+    if (!(namespace instanceof Namespace))
+      throw templateError(`can't assign to a member of "${target.name}": it is not a namespace`);
+    return void namespace.entries.set(target.member, value);
   }
 
-  /** @param {string} name @param {Node} node  parameters, body, and the names that it reads @param {Scope} outer */
+  /** @param {string} name @param {Node} node  its parameters, body, and the names that it reads @param {Scope} outer */
   #macro(name, { parameters, body, reads, missing }, outer) {
     return new Callable(name, ({ at, named }) =>
       this.#deeper(name, () => {
         const scope = new Scope(outer, missing);
-        const rest = new Dict(named);
+        /** Named arguments that no parameter has taken yet. */
+        const kwargs = new Dict(named);
         parameters.forEach((/** @type {Node} */ parameter, /** @type {number} */ i) => {
-          const own = i < at.length ? at[i] : rest.get(parameter.name);
-          if (rest.has(parameter.name) && i < at.length)
-            throw templateError(`the macro "${name}" was given its argument "${parameter.name}" twice`);
-          rest.delete(parameter.name);
-          if (own !== undefined) scope.set(parameter.name, own);
+          const argument = i < at.length ? at[i] : kwargs.get(parameter.name);
+          if (kwargs.has(parameter.name) && i < at.length)
+            throw templateError(`the macro "${name}" got two values for its argument "${parameter.name}"`);
+          kwargs.delete(parameter.name);
+          if (argument !== undefined) scope.set(parameter.name, argument);
           else if (parameter.value) scope.set(parameter.name, this.#value(parameter.value, scope));
           else scope.set(parameter.name, new Undefined(`parameter '${parameter.name}' was not provided: it`));
         });
         if (reads.has('caller')) {
-          scope.set('caller', rest.get('caller') ?? new Undefined('no caller: it'));
-          rest.delete('caller');
+          scope.set('caller', kwargs.get('caller') ?? new Undefined('no caller: it'));
+          kwargs.delete('caller');
         }
         if (at.length > parameters.length && !reads.has('varargs'))
           throw templateError(`the macro "${name}" takes at most ${parameters.length} arguments, found ${at.length}`);
-        if (rest.size && !reads.has('kwargs'))
-          throw templateError(`the macro "${name}" has no argument "${[...rest.keys()][0]}"`);
+        if (kwargs.size && !reads.has('kwargs'))
+          throw templateError(`the macro "${name}" has no argument "${[...kwargs.keys()][0]}"`);
         scope.set('varargs', Tuple.from(at.slice(parameters.length)));
-        scope.set('kwargs', rest);
+        scope.set('kwargs', kwargs);
         return this.#block(body, scope);
       }),
     );
@@ -291,19 +295,19 @@ export class Evaluator {
   #arguments(nodes, scope) {
     const at = [];
     const named = new Map();
-    const name = (/** @type {string} */ key, /** @type {any} */ value) => {
-      if (named.has(key)) throw templateError(`an argument "${key}" is given twice`);
+    const addNamed = (/** @type {string} */ key, /** @type {any} */ value) => {
+      if (named.has(key)) throw templateError(`the argument "${key}" has two values`);
       named.set(key, value);
     };
     for (const node of nodes) {
-      if (node.type === 'Named') name(node.name, this.#value(node.value, scope));
+      if (node.type === 'Named') addNamed(node.name, this.#value(node.value, scope));
       else if (node.type === 'SpreadNamed') {
-        const given = this.#value(node.value, scope);
-        if (!(given instanceof Map))
-          throw templateError(`a ${typeOf(defined(given))} where a dict of arguments belongs`);
-        for (const [key, value] of given) name(key, value);
+        const dict = this.#value(node.value, scope);
+        if (!(dict instanceof Map))
+          throw templateError(`expected a dict after **, found a value of type ${typeOf(requireDefined(dict))}`);
+        for (const [key, value] of dict) addNamed(key, value);
       } else if (node.type === 'Spread')
-        for (const value of elements(defined(this.#value(node.value, scope)), this.#meter)) at.push(value);
+        for (const value of elements(requireDefined(this.#value(node.value, scope)), this.#meter)) at.push(value);
       else at.push(this.#value(node, scope));
     }
     return { at, named };
@@ -311,21 +315,22 @@ export class Evaluator {
 
   /** @param {any} callee @param {Args} args */
   #call(callee, args) {
-    if (!(callee instanceof Callable)) throw templateError(`a ${typeOf(defined(callee))} can't be called`);
+    if (!(callee instanceof Callable))
+      throw templateError(`can't call a value of type ${typeOf(requireDefined(callee))}`);
     return callee.call(args);
   }
 
   /** @param {any} value @param {Node[]} filters @param {Scope} scope */
   #filtered(value, filters, scope) {
     return filters.reduce(
-      (made, { name, args }) => applyFilter(name, made, this.#arguments(args, scope), this.#host),
+      (result, { name, args }) => applyFilter(name, result, this.#arguments(args, scope), this.#host),
       value,
     );
   }
 
   /** @param {Node} node @param {Scope} scope @returns {any} */
   #value(node, scope) {
-    this.#meter.spend();
+    this.#meter.count();
     switch (node.type) {
       case 'Constant':
         return node.value;
@@ -341,12 +346,14 @@ export class Evaluator {
         const dict = new Dict();
         for (const [left, right] of node.entries) {
           const key = this.#value(left, scope);
-          this.#meter.scan(textLength(key));
-          if (isGiven(key)) dict.given = true;
+          this.#meter.countInput(textLength(key));
+          if (hasCallerText(key)) dict.hasCallerKeys = true;
           if (typeof key === 'boolean' || typeof key === 'number')
             for (const other of [Number(key), Boolean(key)])
               if (Number(key) === Number(other) && other !== key && dict.has(other))
-                throw templateError(`a dict with the keys ${other} and ${key}, which are one in Python`);
+                throw templateError(
+                  `a dict with the keys ${other} and ${key} is not supported: they are the same in Python`,
+                );
           dict.set(keyOf(key), this.#value(right, scope));
         }
         return dict;
@@ -362,22 +369,22 @@ export class Evaluator {
       case 'Test':
         return test(node.name, this.#value(node.value, scope), this.#arguments(node.args, scope), this.#meter);
       case 'Condition':
-        if (truth(this.#value(node.test, scope))) return this.#value(node.value, scope);
+        if (isTrue(this.#value(node.test, scope))) return this.#value(node.value, scope);
         return node.otherwise ? this.#value(node.otherwise, scope) : new Undefined('a condition without an else');
       case 'Not':
-        return !truth(this.#value(node.value, scope));
+        return !isTrue(this.#value(node.value, scope));
       case 'And': {
         const left = this.#value(node.left, scope);
-        return truth(left) ? this.#value(node.right, scope) : left;
+        return isTrue(left) ? this.#value(node.right, scope) : left;
       }
       case 'Or': {
         const left = this.#value(node.left, scope);
-        return truth(left) ? left : this.#value(node.right, scope);
+        return isTrue(left) ? left : this.#value(node.right, scope);
       }
       case 'Compare':
         return this.#comparison(node, scope);
       case 'Concat':
-        return joined(
+        return joinTexts(
           node.items.map((/** @type {Node} */ item) => this.#value(item, scope)),
           this.#meter,
         );
@@ -386,11 +393,11 @@ export class Evaluator {
       case 'Operation':
         return this.#operation(
           node.operator,
-          defined(this.#value(node.left, scope)),
-          defined(this.#value(node.right, scope)),
+          requireDefined(this.#value(node.left, scope)),
+          requireDefined(this.#value(node.right, scope)),
         );
       default:
-        throw templateError(`${node.type} where a value belongs`);
+        throw templateError(`unexpected node ${node.type} in an expression`);
     }
   }
 
@@ -400,39 +407,39 @@ export class Evaluator {
     if (key.type !== 'Slice') return this.#item(value, this.#value(key, scope), false);
     const [start, stop, step] = [key.start, key.stop, key.step].map((part) => {
       const bound = part ? this.#value(part, scope) : null;
-      return bound === null ? null : needWhole(bound);
+      return bound === null ? null : requireInteger(bound);
     });
     return this.#slice(value, start, stop, step ?? 1);
   }
 
-  /** `value.name` (a method before an entry), or `value[name]` (the other way round). @param {any} value @param {any} name @param {boolean} dot */
+  /** `value.name` (prefers a method to an entry), or `value[name]` (prefers an entry). @param {any} value @param {any} name @param {boolean} dot */
   #item(value, name, dot) {
-    defined(value);
-    const bind = () => {
-      const own = method(value, name);
-      return own && new Callable(plain(name), (args) => own(args, this.#meter));
+    requireDefined(value);
+    const bindMethod = () => {
+      const call = method(value, name);
+      return call && new Callable(plain(name), (args) => call(args, this.#meter));
     };
     if (dot) {
-      const own = bind();
-      if (own) return own;
+      const bound = bindMethod();
+      if (bound) return bound;
     }
     const missing = () =>
       new Undefined(
         `'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${isText(name) ? plain(name).slice(0, 100) : isNumber(name) ? numberOf(name) : typeOf(name)}: it`,
       );
     if (value instanceof Map) {
-      this.#meter.scan(textLength(name));
+      this.#meter.countInput(textLength(name));
       const entry =
         Array.isArray(name) || name instanceof Map || name instanceof Undefined || name instanceof Float
           ? undefined
-          : found(value, name);
+          : lookUp(value, name);
       if (entry !== undefined) return entry;
     } else if (value instanceof Namespace) {
       if (value.entries.has(plain(name))) return value.entries.get(plain(name));
     } else if (value instanceof Callable) {
       const member = value.members.get(plain(name));
       if (member !== undefined) return member;
-      if (!value.members.size) throw templateError(`the member "${plain(name)}" of a function is not supported`);
+      if (!value.members.size) throw templateError(`members of functions are not supported: "${plain(name)}"`);
     } else if (value instanceof Tuple && value.names?.has(plain(name))) return value.names.get(plain(name));
     else if (typeof name === 'number' || typeof name === 'boolean') {
       const i = Number(name);
@@ -442,7 +449,7 @@ export class Evaluator {
         return item === undefined ? missing() : item;
       }
     }
-    return (dot ? undefined : bind()) ?? missing();
+    return (dot ? undefined : bindMethod()) ?? missing();
   }
 
   /** @param {any} value @param {number | null} start @param {number | null} stop @param {number} step */
@@ -450,9 +457,9 @@ export class Evaluator {
     const meter = this.#meter;
     const list =
       Array.isArray(value) && !(value instanceof Lazy) && (!(value instanceof View) || value.kind === 'range');
-    if (!list && !isText(value)) throw templateError(`a ${typeOf(defined(value))} has no parts`);
-    if (isSafe(value)) throw templateError('a part of a text that is marked as safe, which is not supported');
-    if (!step) throw templateError('a slice in steps of nothing');
+    if (!list && !isText(value)) throw templateError(`can't slice a value of type ${typeOf(requireDefined(value))}`);
+    if (isSafe(value)) throw templateError('slices of safe texts are not supported');
+    if (!step) throw templateError('the step of a slice must not be 0');
     const n = isText(value) ? lengthOf(plain(value), meter) : value.length;
     const [low, high] = step > 0 ? [0, n] : [-1, n - 1];
     const place = (/** @type {number | null} */ at, /** @type {number} */ otherwise) =>
@@ -460,25 +467,27 @@ export class Evaluator {
     const [begin, end] = [place(start, step > 0 ? 0 : n - 1), place(stop, step > 0 ? n : -1)];
     if (isText(value) && step === 1) {
       if (end <= begin) return '';
-      return cut(value, placeIn(plain(value), begin, meter), placeIn(plain(value), end, meter));
+      return cut(value, characterOffset(plain(value), begin, meter), characterOffset(plain(value), end, meter));
     }
     const all = isText(value) ? charactersOf(value, meter) : value;
-    meter.items(Math.max(0, (end - begin) / step));
-    const made = [];
-    for (let i = begin; step > 0 ? i < end : i > end; i += step) made.push(all[i]);
-    if (isText(value)) return concat(['', ...made]);
-    if (value instanceof View) throw templateError('a part of a range, which is not supported: make it a list');
-    return value instanceof Tuple ? Tuple.from(made) : made;
+    meter.countItems(Math.max(0, (end - begin) / step));
+    const result = [];
+    for (let i = begin; step > 0 ? i < end : i > end; i += step) result.push(all[i]);
+    if (isText(value)) return concat(['', ...result]);
+    if (value instanceof View)
+      throw templateError('slices of a range are not supported: convert it by the filter list');
+    return value instanceof Tuple ? Tuple.from(result) : result;
   }
 
   /** @param {string} operator @param {any} value */
   #sign(operator, value) {
-    if (!isNumber(defined(value))) throw templateError(`${operator} of a ${typeOf(value)}`);
+    if (!isNumber(requireDefined(value)))
+      throw templateError(`expected a number after ${operator}, found a value of type ${typeOf(value)}`);
     const number = operator === '-' ? -numberOf(value) : numberOf(value);
     return value instanceof Float ? new Float(number) : number + 0;
   }
 
-  /** `a < b < c` is `a < b and b < c`. @param {Node} node @param {Scope} scope */
+  /** A chain of comparisons: `a < b < c` means `a < b and b < c`. @param {Node} node @param {Scope} scope */
   #comparison({ left, rest }, scope) {
     let a = this.#value(left, scope);
     for (const [operator, node] of rest) {
@@ -512,42 +521,42 @@ export class Evaluator {
     }
   }
 
-  /** Two texts; what is added to a safe one is escaped. @param {AnyText} a @param {AnyText} b */
+  /** Joins two texts; if one of them is safe, the other one is escaped. @param {AnyText} a @param {AnyText} b */
   #join(a, b) {
     const meter = this.#meter;
     const safe = isSafe(a) || isSafe(b);
-    meter.room(plain(a).length + plain(b).length);
-    const part = (/** @type {AnyText} */ text) => (safe && !isSafe(text) ? escaped(text, meter) : text);
-    const text = meter.text(concat([part(a), part(b)]));
+    meter.countOutput(plain(a).length + plain(b).length);
+    const part = (/** @type {AnyText} */ text) => (safe && !isSafe(text) ? escapeHtml(text, meter) : text);
+    const text = meter.countText(concat([part(a), part(b)]));
     return safe ? marked(text) : text;
   }
 
   /** @param {string} operator @param {any} a @param {any} b */
   #operation(operator, a, b) {
     const meter = this.#meter;
-    if (isNumber(a) && isNumber(b)) return arithmetic(operator, a, b, whole);
+    if (isNumber(a) && isNumber(b)) return arithmetic(operator, a, b, checkInteger);
     if (operator === '+' && isText(a) && isText(b)) return this.#join(a, b);
     const list = (/** @type {any} */ value) =>
       Array.isArray(value) && !(value instanceof Lazy) && !(value instanceof View);
     if (operator === '+' && list(a) && list(b) && typeOf(a) === typeOf(b)) {
-      meter.items(a.length + b.length);
+      meter.countItems(a.length + b.length);
       return a.concat(b);
     }
-    if (operator === '%' && isText(a) && !isSafe(a)) return percent(a, b, meter);
+    if (operator === '%' && isText(a) && !isSafe(a)) return formatPercent(a, b, meter);
     const count = (/** @type {any} */ value) => typeof value === 'number' || typeof value === 'boolean';
     const [many, times] = count(a) ? [b, Math.max(Number(a), 0)] : [a, count(b) ? Math.max(Number(b), 0) : NaN];
     if (operator === '*' && !Number.isNaN(times) && ((isText(many) && !isSafe(many)) || list(many))) {
       if (isText(many)) {
-        meter.room(plain(many).length * times);
-        if (!isGiven(many)) return plain(many).repeat(times);
-        meter.items(times);
+        meter.countOutput(plain(many).length * times);
+        if (!hasCallerText(many)) return plain(many).repeat(times);
+        meter.countItems(times);
         return concat(['', ...Array(times).fill(many)]);
       }
       const length = many.length * times;
-      meter.items(length);
+      meter.countItems(length);
       const repeated = Array.from({ length }, (_, i) => many[i % many.length]);
       return many instanceof Tuple ? Tuple.from(repeated) : repeated;
     }
-    throw templateError(`${typeOf(a)} ${operator} ${typeOf(b)}, which is not supported`);
+    throw templateError(`the operation ${typeOf(a)} ${operator} ${typeOf(b)} is not supported`);
   }
 }

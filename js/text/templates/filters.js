@@ -1,100 +1,103 @@
-/** Jinja's filters and tests, as its documentation has them. */
+/**
+ * Jinja's filters (`value | name`) and tests (`value is name`), after its documentation. Each has a signature (see bindArguments) and a
+ * function.
+ */
 import {
-  bound,
+  bindArguments,
   characterOf,
-  folding,
-  glued,
+  caseFolder,
+  joinWith,
   lengthOf,
   linesOf,
   method,
-  percent,
-  replaced,
-  sorted,
+  formatPercent,
+  replaceText,
+  sortItems,
   strip,
   textLength,
-  textOf,
-  wholeOf,
+  requireText,
+  toInteger,
 } from './methods.js';
-import { floatOf, rounded } from './numbers.js';
-import { placeOf } from './search.js';
-import { concat, given, isGiven, isSafe, isText, marked, plain } from './template-texts.js';
+import { floatOf, roundNumber } from './numbers.js';
+import { findFirst } from './search.js';
+import { concat, callerText, hasCallerText, isSafe, isText, marked, plain } from './template-texts.js';
 import {
   Callable,
   compare,
-  defined,
+  requireDefined,
   elements,
   entriesOf,
   equal,
   Float,
-  found,
-  fromTexts,
+  lookUp,
+  trackCallerText,
   isNumber,
   json,
   keyOf,
   Lazy,
-  needNumber,
-  needWhole,
+  requireNumber,
+  requireInteger,
   numberOf,
-  shown,
+  toText,
   str,
   templateError,
-  truth,
+  isTrue,
   Tuple,
   typeOf,
   Undefined,
   View,
-  whole,
+  checkInteger,
 } from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** @typedef {import('./methods.js').Args} Args */
-/** What a filter may ask of the evaluator. @typedef {{ meter: Meter, member: (value: any, name: any) => any }} Host */
+/** What the evaluator provides to filters. `member`: `value[name]`. @typedef {{ meter: Meter, member: (value: any, name: any) => any }} Host */
 /** @typedef {(value: any, values: any[], host: Host) => any} Filter */
 
-/** @param {any} value  an attribute's name, or a path of them @param {Host} host @returns {(item: any) => any} */
+/** A function that gets an attribute of an item. @param {any} value  its name, or a path of names with points between them @param {Host} host @returns {(item: any) => any} */
 function attribute(value, { member }) {
   const parts =
     typeof value === 'number'
       ? [value]
-      : textOf(value)
+      : requireText(value)
           .split('.')
           .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
   return (item) => parts.reduce(member, item);
 }
 
-/** By an attribute, or itself. @param {any} name @param {Host} host @returns {(item: any) => any} */
+/** A function that gets an attribute of an item, or the item itself if there is no name. @param {any} name @param {Host} host @returns {(item: any) => any} */
 const picker = (name, host) => (name == null ? (item) => item : attribute(name, host));
 
-/** @param {boolean} keep @param {boolean} byAttribute @returns {(value: any, args: Args, host: Host) => any} */
+/** The filters select, selectattr, reject and rejectattr. @param {boolean} keep  items that pass the test @param {boolean} byAttribute @returns {(value: any, args: Args, host: Host) => any} */
 const selecting =
   (keep, byAttribute) =>
   (value, { at, named }, host) => {
-    if (named.size) throw templateError('a filter that selects has no named arguments');
-    if (!truth(value)) return [];
-    if (byAttribute && !at.length) throw templateError('an attribute is missing');
+    if (named.size) throw templateError('select and reject take no named arguments');
+    if (!isTrue(value)) return [];
+    if (byAttribute && !at.length) throw templateError('selectattr and rejectattr expect the name of an attribute');
     const get = byAttribute ? attribute(at[0], host) : (/** @type {any} */ item) => item;
-    const [name, ...rest] = byAttribute ? at.slice(1) : at;
+    const [name, ...args] = byAttribute ? at.slice(1) : at;
     const passes = (/** @type {any} */ item) =>
-      name === undefined ? truth(item) : test(textOf(name), item, { at: rest, named }, host.meter);
+      name === undefined ? isTrue(item) : test(requireText(name), item, { at: args, named }, host.meter);
     return elements(value, host.meter).filter((item) => passes(get(item)) === keep);
   };
 
-/** The method of a text; a text marked as safe stays so. @param {string} name @returns {Filter} */
+/** A filter that calls a method of texts; a safe text stays safe. @param {string} name @returns {Filter} */
 const textMethod =
   (name) =>
   (value, _, { meter }) => {
-    const text = shown(value, meter);
+    const text = toText(value, meter);
     const call = /** @type {Function} */ (method(isSafe(text) ? marked(text, false) : text, name));
-    const made = call({ at: [], named: new Map() }, meter);
-    return isSafe(text) ? marked(made) : made;
+    const result = call({ at: [], named: new Map() }, meter);
+    return isSafe(text) ? marked(result) : result;
   };
 
-/** @param {(a: number) => boolean} wins @returns {Filter} */
+/** The filters max and min. @param {(order: number) => boolean} wins  whether an item replaces the one so far @returns {Filter} */
 const extreme =
   (wins) =>
   (value, [sensitive = false, by], host) => {
     const get = picker(by, host);
-    const fold = folding(truth(sensitive), host.meter);
+    const fold = caseFolder(isTrue(sensitive), host.meter);
     const all = elements(value, host.meter).map((item) => ({ item, key: fold(get(item)) }));
     if (!all.length) return new Undefined('no element');
     return all.reduce((a, b) => (wins(compare(b.key, a.key, host.meter)) ? b : a)).item;
@@ -108,24 +111,24 @@ function map(value, { at, named }, host) {
       if (name !== 'attribute' && name !== 'default') throw templateError(`map has no argument "${name}"`);
     const get = attribute(named.get('attribute'), host);
     return elements(value, host.meter).map((item) => {
-      const got = get(item);
-      return got instanceof Undefined && otherwise !== undefined && otherwise !== null ? otherwise : got;
+      const result = get(item);
+      return result instanceof Undefined && otherwise !== undefined && otherwise !== null ? otherwise : result;
     });
   }
-  const [name, ...rest] = at;
-  return elements(value, host.meter).map((item) => applyFilter(textOf(name), item, { at: rest, named }, host));
+  const [name, ...args] = at;
+  return elements(value, host.meter).map((item) => applyFilter(requireText(name), item, { at: args, named }, host));
 }
 
 /** @type {Filter} */
 function indent(value, [width = 4, first = false, blank = false], { meter }) {
-  if (isSafe(value)) throw templateError('indent of a text that is marked as safe, which is not supported');
-  const space = isText(width) ? width : (meter.room(needWhole(width)), ' '.repeat(Math.max(width, 0)));
-  // A line's end at the text's end begins another line.
-  const lines = linesOf(concat([textOf(value) && value, '\n']), false, meter);
-  meter.room(lines.length * plain(space).length);
+  if (isSafe(value)) throw templateError('indent of safe texts is not supported');
+  const space = isText(width) ? width : (meter.countOutput(requireInteger(width)), ' '.repeat(Math.max(width, 0)));
+  // A line break at the end of the text begins another line, which linesOf doesn't count.
+  const lines = linesOf(concat([requireText(value) && value, '\n']), false, meter);
+  meter.countOutput(lines.length * plain(space).length);
   const parts = lines.flatMap((line, i) => {
-    const indented = i > 0 && (truth(blank) || plain(line) !== '');
-    return [...(i ? ['\n'] : []), ...(indented || (!i && truth(first)) ? [space] : []), line];
+    const indented = i > 0 && (isTrue(blank) || plain(line) !== '');
+    return [...(i ? ['\n'] : []), ...(indented || (!i && isTrue(first)) ? [space] : []), line];
   });
   return concat(parts);
 }
@@ -135,26 +138,26 @@ function tojson(value, [ascii = false, wide = null, separators = null, sort = fa
   let space = null;
   if (isText(wide)) space = plain(wide);
   else if (wide !== null) {
-    meter.room(needWhole(wide));
-    if (wide < 0) throw templateError('a negative indent');
+    meter.countOutput(requireInteger(wide));
+    if (wide < 0) throw templateError(`the indent of tojson must not be negative, found ${wide}`);
     space = ' '.repeat(Number(wide));
   }
   const [item, key] =
-    separators === null ? [space === null ? ', ' : ',', ': '] : elements(separators, meter).map(textOf);
-  return json(value, { indent: space, item, key: textOf(key), sort: truth(sort), ascii: truth(ascii) }, meter);
+    separators === null ? [space === null ? ', ' : ',', ': '] : elements(separators, meter).map(requireText);
+  return json(value, { indent: space, item, key: requireText(key), sort: isTrue(sort), ascii: isTrue(ascii) }, meter);
 }
 
 /** @type {Filter} */
 function groupby(value, [name, otherwise, sensitive = false], host) {
   const attributeOf = attribute(name, host);
   const get = (/** @type {any} */ item) => {
-    const got = attributeOf(item);
-    return got instanceof Undefined && otherwise != null ? otherwise : got;
+    const result = attributeOf(item);
+    return result instanceof Undefined && otherwise != null ? otherwise : result;
   };
-  const fold = folding(truth(sensitive), host.meter);
+  const fold = caseFolder(isTrue(sensitive), host.meter);
   /** @type {[any, any[]][]} */
   const groups = [];
-  for (const item of sorted(elements(value, host.meter), host.meter, { by: get, sensitive: truth(sensitive) })) {
+  for (const item of sortItems(elements(value, host.meter), host.meter, { by: get, sensitive: isTrue(sensitive) })) {
     const last = groups.at(-1);
     if (last && equal(fold(last[0]), fold(get(item)), host.meter)) last[1].push(item);
     else groups.push([get(item), [item]]);
@@ -172,11 +175,11 @@ function groupby(value, [name, otherwise, sensitive = false], host) {
 /** @type {Filter} */
 function unique(value, [sensitive = false, by], host) {
   const get = picker(by, host);
-  const fold = folding(truth(sensitive), host.meter);
+  const fold = caseFolder(isTrue(sensitive), host.meter);
   const seen = new Set();
   return elements(value, host.meter).filter((item) => {
     const picked = plain(fold(get(item)));
-    host.meter.scan(textLength(picked));
+    host.meter.countInput(textLength(picked));
     const key = isNumber(picked) ? numberOf(picked) : keyOf(picked);
     return !seen.has(key) && seen.add(key);
   });
@@ -186,32 +189,32 @@ const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&
 /** @param {string} text */
 const entities = (text) => text.replace(/[&<>"']/g, (c) => ENTITIES[/** @type {keyof typeof ENTITIES} */ (c)]);
 
-/** With entities for what HTML takes for its own; a caller's text is one still. @param {string | import('./template-texts.js').Text} text @param {Meter} meter */
-export function escaped(text, meter) {
-  meter.items(plain(text).length);
-  const made = entities(plain(text));
-  return meter.text(isGiven(text) ? given(made) : made);
+/** A text with entities for HTML's special characters. If a part of it is a caller's, all of it is marked so. @param {string | import('./template-texts.js').Text} text @param {Meter} meter */
+export function escapeHtml(text, meter) {
+  meter.countItems(plain(text).length);
+  const result = entities(plain(text));
+  return meter.countText(hasCallerText(text) ? callerText(result) : result);
 }
 
 /** @type {Filter} */
-const escape = (value, _, { meter }) => (isSafe(value) ? value : marked(escaped(shown(value, meter), meter)));
+const escape = (value, _, { meter }) => (isSafe(value) ? value : marked(escapeHtml(toText(value, meter), meter)));
 /** @type {Filter} */
 const otherwise = (value, [other = '', boolean = false]) =>
-  value instanceof Undefined || (truth(boolean) && !truth(value)) ? other : value;
+  value instanceof Undefined || (isTrue(boolean) && !isTrue(value)) ? other : value;
 /** @type {Filter} */
 const length = (value, _, { meter }) => {
   if (value instanceof Undefined) return 0;
   if (isText(value)) return lengthOf(plain(value), meter);
   if (value instanceof Map) return value.size;
   if (Array.isArray(value) && !(value instanceof Lazy)) return value.length;
-  throw templateError(`a ${typeOf(value)} has no length`);
+  throw templateError(`a value of type ${typeOf(value)} has no length`);
 };
 
-/** Filters whose arguments are of their own. @type {Record<string, (value: any, args: Args, host: Host) => any>} */
-const OPEN = {
+/** Filters that take any arguments. @type {Record<string, (value: any, args: Args, host: Host) => any>} */
+const VARIADIC_FILTERS = {
   format: (value, { at, named }, { meter }) => {
-    if (at.length && named.size) throw templateError('a format with values by place and by name');
-    return percent(shown(value, meter), named.size ? named : Tuple.from(at), meter);
+    if (at.length && named.size) throw templateError('format takes either positional or named arguments, not both');
+    return formatPercent(toText(value, meter), named.size ? named : Tuple.from(at), meter);
   },
   map,
   reject: selecting(false, false),
@@ -222,25 +225,25 @@ const OPEN = {
 
 /** @type {Record<string, [signature: string, filter: Filter]>} */
 const FILTERS = {
-  abs: ['/', (value) => (value instanceof Float ? new Float(Math.abs(value.value)) : Math.abs(needNumber(value)))],
+  abs: ['/', (value) => (value instanceof Float ? new Float(Math.abs(value.value)) : Math.abs(requireNumber(value)))],
   attr: [
     '/ name',
     (value, [name], { member }) => {
-      if (value instanceof Map) throw templateError('attr of a dict, which is not supported');
+      if (value instanceof Map) throw templateError('attr of a dict is not supported');
       return member(value, name);
     },
   ],
   batch: [
     '/ linecount fill_with?',
     (value, [count, fill = null], { meter }) => {
-      const size = needWhole(count);
-      if (size < 1) throw templateError('a batch of less than one');
+      const size = requireInteger(count);
+      if (size < 1) throw templateError(`batch expects a size of at least 1, found ${size}`);
       const rows = [];
       const all = elements(value, meter);
-      meter.items(all.length + (8 * all.length) / size);
+      meter.countItems(all.length + (8 * all.length) / size);
       for (let i = 0; i < all.length; i += size) rows.push(all.slice(i, i + size));
       const last = rows.at(-1);
-      meter.items(fill !== null && last ? size : 0);
+      meter.countItems(fill !== null && last ? size : 0);
       if (fill !== null && last) while (last.length < size) last.push(fill);
       return rows;
     },
@@ -252,14 +255,15 @@ const FILTERS = {
   dictsort: [
     '/ case_sensitive? by? reverse?',
     (value, [sensitive = false, by = 'key', reverse = false], { meter }) => {
-      if (!(value instanceof Map)) throw templateError(`a ${typeOf(defined(value))} is no dict to be sorted`);
-      meter.items(16 * value.size);
-      const i = ['key', 'value'].indexOf(textOf(by));
-      if (i < 0) throw templateError(`dictsort by "${by}"`);
-      return sorted(entriesOf(value), meter, {
+      if (!(value instanceof Map))
+        throw templateError(`dictsort expects a dict, found a value of type ${typeOf(requireDefined(value))}`);
+      meter.countItems(16 * value.size);
+      const i = ['key', 'value'].indexOf(requireText(by));
+      if (i < 0) throw templateError(`dictsort expects by="key" or by="value", found "${by}"`);
+      return sortItems(entriesOf(value), meter, {
         by: (/** @type {any} */ pair) => pair[i],
-        sensitive: truth(sensitive),
-        reverse: truth(reverse),
+        sensitive: isTrue(sensitive),
+        reverse: isTrue(reverse),
       });
     },
   ],
@@ -277,40 +281,41 @@ const FILTERS = {
     '/ default?',
     (value, [other = new Float(0)], { meter }) => {
       if (isNumber(value)) return new Float(numberOf(value));
-      if (!isText(defined(value))) return other;
-      meter.items(plain(value).length);
-      const { known, value: number } = floatOf(plain(value));
-      return known ? new Float(number) : other;
+      if (!isText(requireDefined(value))) return other;
+      meter.countItems(plain(value).length);
+      const parsed = floatOf(plain(value));
+      return parsed.isNumber ? new Float(parsed.value) : other;
     },
   ],
-  forceescape: ['', (value, _, { meter }) => marked(escaped(marked(shown(value, meter), false), meter))],
+  forceescape: ['', (value, _, { meter }) => marked(escapeHtml(marked(toText(value, meter), false), meter))],
   groupby: ['/ attribute default? case_sensitive?', groupby],
   indent: ['/ width? first? blank?', indent],
   int: [
     '/ default? base?',
     (value, [other = 0, base = 10], { meter }) => {
-      if (needWhole(base) !== 10) throw templateError('numbers of another base than 10 are not supported');
-      return wholeOf(value, other, meter);
+      if (requireInteger(base) !== 10) throw templateError(`int with the base ${base} is not supported: only 10 is`);
+      return toInteger(value, other, meter);
     },
   ],
   items: [
     '',
     (value, _, { meter }) => {
       if (value instanceof Undefined) return [];
-      if (!(value instanceof Map)) throw templateError(`a ${typeOf(value)} has no items`);
-      meter.items(16 * value.size);
+      if (!(value instanceof Map)) throw templateError(`items expects a dict, found a value of type ${typeOf(value)}`);
+      meter.countItems(16 * value.size);
       return entriesOf(value);
     },
   ],
   join: [
     '/ d? attribute?',
     (value, [glue = '', by], host) =>
-      glued(elements(value, host.meter).map(picker(by, host)), marked(shown(glue, host.meter), false), host.meter),
+      joinWith(elements(value, host.meter).map(picker(by, host)), marked(toText(glue, host.meter), false), host.meter),
   ],
   last: [
     '',
     (value, _, { meter }) => {
-      if (value instanceof Lazy) throw templateError('a generator has no last element');
+      if (value instanceof Lazy)
+        throw templateError('last expects a list or a text, found a generator: use the filter list first');
       if (isText(value)) return characterOf(value, -1, meter) ?? new Undefined('no last element');
       const all = elements(value, meter);
       return all.length ? all.at(-1) : new Undefined('no last element');
@@ -324,72 +329,81 @@ const FILTERS = {
   replace: [
     '/ old new count?',
     (value, [from, to, most], { meter }) =>
-      replaced(shown(value, meter), shown(from, meter), marked(shown(to, meter), false), most ?? undefined, meter),
+      replaceText(
+        toText(value, meter),
+        toText(from, meter),
+        marked(toText(to, meter), false),
+        most ?? undefined,
+        meter,
+      ),
   ],
   reverse: [
     '',
     (value, _, { meter }) => {
       if (isText(value)) return concat(['', ...elements(value, meter).reverse()]);
       if (value instanceof Lazy || value instanceof Undefined)
-        throw templateError(`a ${typeOf(value)} can not be reversed`);
+        throw templateError(`can't reverse a value of type ${typeOf(value)}`);
       return [...elements(value, meter)].reverse();
     },
   ],
   round: [
     '/ precision? method?',
     (value, [precision = 0, how = 'common'], { meter }) => {
-      meter.spend(10);
-      const [x, digits, kind] = [needNumber(value), needWhole(precision), textOf(how)];
+      meter.count(10);
+      const [x, digits, kind] = [requireNumber(value), requireInteger(precision), requireText(how)];
       if (kind === 'common')
-        return value instanceof Float ? new Float(rounded(x, digits)) : whole(rounded(x, Math.min(digits, 0)));
-      if (kind !== 'ceil' && kind !== 'floor') throw templateError(`rounding by "${kind}"`);
-      if (Math.abs(digits) > 22) throw templateError(`rounding to ${digits} digits, which is not supported`);
-      // As Python has it, in floats; 10 ** -2 is one, too.
+        return value instanceof Float
+          ? new Float(roundNumber(x, digits))
+          : checkInteger(roundNumber(x, Math.min(digits, 0)));
+      if (kind !== 'ceil' && kind !== 'floor')
+        throw templateError(`round expects the method common, ceil or floor, found "${kind}"`);
+      if (Math.abs(digits) > 22)
+        throw templateError(`round with the precision ${digits} is not supported: at most 22 is`);
+      // Computed in floats, as in Python, where 10 ** -2 is a float, too.
       const scale = digits < 0 ? 1 / 10 ** -digits : 10 ** digits;
-      const made = Math[kind](x * scale);
-      return new Float((made + 0) / scale);
+      const result = Math[kind](x * scale);
+      return new Float((result + 0) / scale);
     },
   ],
-  safe: ['', (value, _, { meter }) => marked(shown(value, meter))],
+  safe: ['', (value, _, { meter }) => marked(toText(value, meter))],
   sort: [
     '/ reverse? case_sensitive? attribute?',
     (value, [reverse = false, sensitive = false, by], host) => {
-      if (isText(by) && plain(by).includes(','))
-        throw templateError('sorting by several attributes, which is not supported');
-      return sorted(elements(value, host.meter), host.meter, {
+      if (isText(by) && plain(by).includes(',')) throw templateError('sort by several attributes is not supported');
+      return sortItems(elements(value, host.meter), host.meter, {
         by: picker(by, host),
-        sensitive: truth(sensitive),
-        reverse: truth(reverse),
+        sensitive: isTrue(sensitive),
+        reverse: isTrue(reverse),
       });
     },
   ],
-  string: ['', (value, _, { meter }) => shown(value, meter)],
+  string: ['', (value, _, { meter }) => toText(value, meter)],
   sum: [
     '/ attribute? start?',
     (value, [by, start = 0], host) => {
       const all = [start, ...elements(value, host.meter).map(picker(by, host))];
-      const sum = all.reduce((a, b) => a + needNumber(b), 0);
-      return all.some((item) => item instanceof Float) ? new Float(sum) : whole(sum);
+      const sum = all.reduce((a, b) => a + requireNumber(b), 0);
+      return all.some((item) => item instanceof Float) ? new Float(sum) : checkInteger(sum);
     },
   ],
   title: [
     '',
     (value, _, { meter }) => {
-      if (isSafe(value)) throw templateError('title of a text that is marked as safe, which is not supported');
-      const text = shown(value, meter);
-      meter.items(plain(text).length);
-      const made = plain(text).replace(/[^-\s({[<]+/g, (/** @type {string} */ word) => {
+      if (isSafe(value)) throw templateError('title of safe texts is not supported');
+      const text = toText(value, meter);
+      meter.countItems(plain(text).length);
+      const result = plain(text).replace(/[^-\s({[<]+/g, (/** @type {string} */ word) => {
         const first = String.fromCodePoint(/** @type {number} */ (word.codePointAt(0)));
         return first.toUpperCase() + word.slice(first.length).toLowerCase();
       });
-      return isGiven(text) ? given(made) : made;
+      return hasCallerText(text) ? callerText(result) : result;
     },
   ],
   tojson: ['/ ensure_ascii? indent? separators? sort_keys?', tojson],
   trim: [
     '/ chars?',
     (value, [chars], { meter }) => {
-      const text = shown(value, meter);
+      const text = toText(value, meter);
       return marked(strip(text, chars, meter), isSafe(text));
     },
   ],
@@ -399,9 +413,9 @@ const FILTERS = {
     '',
     (value, _, { meter }) => {
       if (!isText(value) && !isNumber(value) && !(value instanceof Undefined))
-        throw templateError(`urlencode of a ${typeOf(value)}, which is not supported`);
+        throw templateError(`urlencode of a value of type ${typeOf(value)} is not supported`);
       const text = str(value, meter);
-      meter.items(text.length);
+      meter.countItems(text.length);
       return encodeURIComponent(text)
         .replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
         .replaceAll('%2F', '/');
@@ -411,7 +425,7 @@ const FILTERS = {
     '',
     (value, _, { meter }) => {
       const text = str(value, meter);
-      meter.items(text.length);
+      meter.countItems(text.length);
       return (text.match(/[\p{L}\p{N}_]+/gu) ?? []).length;
     },
   ],
@@ -423,45 +437,48 @@ const firstOf = (value) =>
     ? null
     : new Undefined('no first element');
 
-/** Of these Python gives a generator. */
+/** Filters whose result is a generator in Python. */
 const LAZY = new Set(['batch', 'items', 'map', 'reject', 'rejectattr', 'reverse', 'select', 'selectattr', 'unique']);
-/** Of texts marked as safe these give others; what else does isn't supported. */
-const OF_SAFE = new Set(
+/** Filters that are supported for safe texts. */
+const FOR_SAFE_TEXTS = new Set(
   'capitalize count d default e escape first forceescape length list lower safe string tojson trim upper int float wordcount urlencode reverse'.split(
     ' ',
   ),
 );
 
-const KNOWN = [
+/** Filters and tests of jinja2 that are not supported: using them is an error. */
+const [UNSUPPORTED_FILTERS, UNSUPPORTED_TESTS] = [
   'center filesizeformat pprint random slice striptags truncate urlize wordwrap xmlattr',
   'filter test',
 ].map((names) => names.split(' '));
-/** Whether jinja2 has such a filter: what isn't supported is refused where it is used. @param {string} name */
-export const isFilter = (name) => Object.hasOwn(FILTERS, name) || Object.hasOwn(OPEN, name) || KNOWN[0].includes(name);
-/** @param {string} name */
+/** Whether jinja2 has such a filter. @param {string} name */
+export const isFilter = (name) =>
+  Object.hasOwn(FILTERS, name) || Object.hasOwn(VARIADIC_FILTERS, name) || UNSUPPORTED_FILTERS.includes(name);
+/** Whether jinja2 has such a test. @param {string} name */
 export const isTest = (name) =>
-  Object.hasOwn(TESTS, name) || Object.hasOwn(OTHER_NAMES, name) || KNOWN[1].includes(name);
+  Object.hasOwn(TESTS, name) || Object.hasOwn(TEST_ALIASES, name) || UNSUPPORTED_TESTS.includes(name);
 
-/** @param {string} name @param {any} value @param {Args} args @param {Host} host @returns {any} */
+/** The result of a filter. @param {string} name @param {any} value @param {Args} args @param {Host} host @returns {any} */
 export function applyFilter(name, value, args, host) {
   const { meter } = host;
-  meter.spend();
-  if (isSafe(value) && !OF_SAFE.has(name))
-    throw templateError(`the filter "${name}" of a text that is marked as safe is not supported`);
+  meter.count();
+  if (isSafe(value) && !FOR_SAFE_TEXTS.has(name))
+    throw templateError(`the filter "${name}" is not supported for safe texts`);
   /** @type {() => any} */
-  let work;
-  if (Object.hasOwn(OPEN, name)) work = () => OPEN[name](value, args, host);
+  let run;
+  if (Object.hasOwn(VARIADIC_FILTERS, name)) run = () => VARIADIC_FILTERS[name](value, args, host);
   else {
-    if (!Object.hasOwn(FILTERS, name)) throw templateError(`a filter "${name}" that is not known`);
+    if (!Object.hasOwn(FILTERS, name))
+      throw templateError(isFilter(name) ? `the filter "${name}" is not supported` : `unknown filter "${name}"`);
     const [signature, filter] = FILTERS[name];
-    const values = bound(`the filter "${name}"`, args, signature);
-    work = () => filter(value, values, host);
+    const values = bindArguments(`the filter "${name}"`, args, signature);
+    run = () => filter(value, values, host);
   }
-  const made = fromTexts(meter, work);
-  if (isText(made)) return meter.text(made);
-  if (!Array.isArray(made)) return made;
-  meter.items(made.length);
-  return LAZY.has(name) ? Lazy.from(made) : made;
+  const result = trackCallerText(meter, run);
+  if (isText(result)) return meter.countText(result);
+  if (!Array.isArray(result)) return result;
+  meter.countItems(result.length);
+  return LAZY.has(name) ? Lazy.from(result) : result;
 }
 
 /** @param {any} value */
@@ -478,20 +495,20 @@ const TESTS = {
   divisibleby: [
     '/ num',
     (value, [by]) => {
-      if (needNumber(by) === 0) throw templateError('a division by zero');
-      return needNumber(value) % numberOf(by) === 0;
+      if (requireNumber(by) === 0) throw templateError('division by zero');
+      return requireNumber(value) % numberOf(by) === 0;
     },
   ],
   eq: ['other', (value, [other], meter) => equal(value, other, meter)],
   escaped: ['', (value) => isSafe(value)],
-  even: ['', (value) => needNumber(value) % 2 === 0],
+  even: ['', (value) => requireNumber(value) % 2 === 0],
   false: ['', (value) => value === false],
   filter: [
     '',
     (value) => {
-      const name = textOf(value);
-      if (Object.hasOwn(FILTERS, name) || Object.hasOwn(OPEN, name)) return true;
-      throw templateError(`whether there is a filter "${name}" is not known`);
+      const name = requireText(value);
+      if (Object.hasOwn(FILTERS, name) || Object.hasOwn(VARIADIC_FILTERS, name)) return true;
+      throw templateError(`the test "filter" is not supported for "${name}"`);
     },
   ],
   float: ['', (value) => value instanceof Float],
@@ -510,13 +527,13 @@ const TESTS = {
   ne: ['other', (value, [other], meter) => !equal(value, other, meter)],
   none: ['', (value) => value === null],
   number: ['', isNumber],
-  odd: ['', (value) => Math.abs(needNumber(value) % 2) === 1],
+  odd: ['', (value) => Math.abs(requireNumber(value) % 2) === 1],
   sameas: [
     '/ other',
     (value, [other]) => {
       if (value === null || other === null || typeof value === 'boolean' || typeof other === 'boolean')
         return value === other;
-      throw templateError('sameas of other values than booleans and none is not supported');
+      throw templateError('the test "sameas" is supported for booleans and none only');
     },
   ],
   sequence: [
@@ -534,7 +551,7 @@ const TESTS = {
 /** @type {Args} */
 const NO_ARGS = { at: [], named: new Map() };
 /** @type {Record<string, string>} */
-const OTHER_NAMES = {
+const TEST_ALIASES = {
   '==': 'eq',
   equalto: 'eq',
   '!=': 'ne',
@@ -546,20 +563,21 @@ const OTHER_NAMES = {
   '>=': 'ge',
 };
 
-/** @param {string} name @param {any} value @param {Args} args @param {Meter} meter @returns {boolean} */
+/** Whether a value passes a test. @param {string} name @param {any} value @param {Args} args @param {Meter} meter @returns {boolean} */
 export function test(name, value, args, meter) {
-  const own = Object.hasOwn(OTHER_NAMES, name) ? OTHER_NAMES[name] : name;
-  if (!Object.hasOwn(TESTS, own)) throw templateError(`a test "${name}" that is not known`);
-  meter.spend();
-  const [signature, passes] = TESTS[own];
-  return passes(value, bound(`the test "${name}"`, args, signature), meter);
+  const key = Object.hasOwn(TEST_ALIASES, name) ? TEST_ALIASES[name] : name;
+  if (!Object.hasOwn(TESTS, key))
+    throw templateError(isTest(name) ? `the test "${name}" is not supported` : `unknown test "${name}"`);
+  meter.count();
+  const [signature, passes] = TESTS[key];
+  return passes(value, bindArguments(`the test "${name}"`, args, signature), meter);
 }
 
 /** `value in all`. @param {any} all @param {any} value @param {Meter} meter @returns {boolean} */
 export function contains(all, value, meter) {
-  if (isText(all)) return placeOf(plain(all), textOf(value), meter) >= 0;
-  meter.scan(textLength(value));
-  if (all instanceof Map) return all.has(keyOf(value)) || found(all, value) !== undefined;
+  if (isText(all)) return findFirst(plain(all), requireText(value), meter) >= 0;
+  meter.countInput(textLength(value));
+  if (all instanceof Map) return all.has(keyOf(value)) || lookUp(all, value) !== undefined;
   if (all instanceof Lazy) {
     while (all.length) if (equal(all.shift(), value, meter)) return true;
     return false;

@@ -1,14 +1,17 @@
-/** Renders a model's own chat template as Python's jinja2 does with transformers' settings. */
+/**
+ * Renders a model's chat template as Python's jinja2 does with the settings of transformers. The template is parsed (lexer.js, parse.js)
+ * and its tree evaluated (evaluate.js) with values of Python's types (values.js), their methods (methods.js), and filters (filters.js).
+ */
 import { BqError } from '../../shared/errors.js';
 import { Evaluator } from './evaluate.js';
 import { parseTemplate } from './parse.js';
 import { plain } from './template-texts.js';
-import { Callable, Dict, elements, fromJson, Meter, Namespace, needWhole, str, templateError, View } from './values.js';
+import { Callable, Dict, elements, fromJson, Meter, Namespace, str, templateError, typeOf, View } from './values.js';
 
-/** Longest template, in characters; the longest in use have 30,000. */
-const LONGEST = 2 ** 18;
-/** Longest range, as jinja2's sandbox has it. */
-const LONGEST_RANGE = 100_000;
+/** Maximum length of a template, in characters; the longest in use have 30,000. */
+const MAX_TEMPLATE_LENGTH = 2 ** 18;
+/** Maximum length of a range, that of jinja2's sandbox. */
+const MAX_RANGE = 100_000;
 
 const MONTHS = [
   'January',
@@ -26,7 +29,7 @@ const MONTHS = [
 ];
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** Python's `strftime` in English, as far as templates use it. @param {string} format @param {Date} date */
+/** Python's `strftime` in English, with the directives that templates use. @param {string} format @param {Date} date */
 function strftime(format, date) {
   const two = (/** @type {number} */ n) => String(n).padStart(2, '0');
   const hour = date.getHours() % 12 || 12;
@@ -53,45 +56,48 @@ function strftime(format, date) {
     '%': '%',
   };
   return format.replace(/%(-?)([A-Za-z%])/g, (all, bare, letter) => {
-    if (parts[letter] === undefined) throw templateError(`a date's "${all}"`);
+    if (parts[letter] === undefined) throw templateError(`strftime_now(): "${all}" is not supported`);
     return bare ? parts[letter].replace(/^0+(?=.)/, '') : parts[letter];
   });
 }
 
 /** @typedef {import('./methods.js').Args} Args */
 
-/** What `dict` and `namespace` are made of. @param {Args} args @param {Meter} meter */
+/** The dict of `dict()` and `namespace()`. @param {Args} args @param {Meter} meter */
 function dictOf({ at, named }, meter) {
-  if (at.length > 1) throw templateError('a dict of several values');
+  if (at.length > 1) throw templateError(`dict() takes at most 1 argument, found ${at.length}`);
   const dict = new Dict();
   const [from] = at;
-  if (from instanceof Dict) dict.given = from.given;
+  if (from instanceof Dict) dict.hasCallerKeys = from.hasCallerKeys;
   else if (from !== undefined && !(from instanceof Map))
-    throw templateError('dict() of a value that is not a dict, which is not supported');
-  meter.items(8 * (from?.size ?? 0));
+    throw templateError(`dict() expects a dict, found a value of type ${typeOf(from)}`);
+  meter.countItems(8 * (from?.size ?? 0));
   for (const [key, value] of [...(from ?? []), ...named]) dict.set(key, value);
   return dict;
 }
 
-/** @param {Meter} meter @param {Date} now @returns {Record<string, (args: Args) => any>} */
+/** The functions that a template can call. @param {Meter} meter @param {Date} now @returns {Record<string, (args: Args) => any>} */
 const functions = (meter, now) => ({
   raise_exception({ at: [message] }) {
     throw templateError(str(message, meter));
   },
   strftime_now: ({ at: [format] }) => strftime(str(format, meter), now),
   range({ at, named }) {
-    if (!at.length || at.length > 3 || named.size) throw templateError('a range takes one to three whole numbers');
-    const numbers = at.map(needWhole);
+    if (!at.length || at.length > 3 || named.size || !at.every(isInteger))
+      throw templateError('range() expects one to three integers');
+    const numbers = at.map(Number);
     const [start, stop, step] = at.length === 1 ? [0, numbers[0], 1] : [numbers[0], numbers[1], numbers[2] ?? 1];
-    if (!step) throw templateError('a range in steps of nothing');
+    if (!step) throw templateError('the step of range() must not be 0');
     const length = Math.max(0, Math.ceil((stop - start) / step));
-    if (length > LONGEST_RANGE) throw templateError(`a range of ${length.toLocaleString('en')} numbers`);
-    meter.items(length);
-    const shown = `range(${start}, ${stop}${step === 1 ? '' : `, ${step}`})`;
+    if (length > MAX_RANGE)
+      throw templateError(
+        `range() with ${length.toLocaleString('en')} numbers; at most ${MAX_RANGE.toLocaleString('en')} are allowed`,
+      );
+    meter.countItems(length);
     return View.make(
       Array.from({ length }, (_, i) => start + i * step),
       'range',
-      shown,
+      `range(${start}, ${stop}${step === 1 ? '' : `, ${step}`})`,
     );
   },
   dict: (args) => dictOf(args, meter),
@@ -101,7 +107,7 @@ const functions = (meter, now) => ({
     return new Callable('joiner', () => (used ? text : ((used = true), '')));
   },
   cycler({ at }) {
-    if (!at.length) throw templateError('at least one item has to be provided to a cycler');
+    if (!at.length) throw templateError('cycler() expects at least one value');
     let i = 0;
     const members = new Map([
       ['next', new Callable('next', () => at[i++ % at.length])],
@@ -117,8 +123,11 @@ const functions = (meter, now) => ({
   },
 });
 
-/** @param {string} what @param {() => any} work  whatever goes wrong in it is a template's fault */
-function guarded(what, work) {
+/** Integers and, as in Python, booleans. @param {any} value */
+const isInteger = (value) => typeof value === 'number' || typeof value === 'boolean';
+
+/** Runs a function; all its errors become TEMPLATE. @param {string} what  begins their messages @param {() => any} work */
+function withTemplateErrors(what, work) {
   try {
     return work();
   } catch (error) {
@@ -131,28 +140,31 @@ function guarded(what, work) {
 }
 
 /**
- * A template, ready to be rendered. TEMPLATE: it can't be parsed; of rendering: it refuses the messages, needs what is
- * missing, goes on without end.
+ * Parses a template and returns the function that renders it. TEMPLATE: it can't be parsed; when it is rendered: it refuses the messages,
+ * needs a value that is missing, or doesn't end.
  * @param {string} source
- * @returns {(own: Record<string, any>, given: Record<string, any>, now?: Date) => string | import('./template-texts.js').Text}
- *   `own`, `given`: plain values by name, as of JSON; texts of those given are marked as such in what comes of it
+ * @returns {(trusted: Record<string, any>, fromCaller: Record<string, any>, now?: Date) => string | import('./template-texts.js').Text}
+ *   both take JSON values by name; texts of `fromCaller` are marked in the result
  */
 export function prepare(source) {
-  if (source.length > LONGEST) throw templateError(`it has ${source.length.toLocaleString('en')} characters`);
-  const program = guarded('it can not be parsed', () => parseTemplate(source));
-  return (own, given, now = new Date()) =>
-    guarded('it can not be rendered', () => {
+  if (source.length > MAX_TEMPLATE_LENGTH)
+    throw templateError(
+      `it has ${source.length.toLocaleString('en')} characters; at most ${MAX_TEMPLATE_LENGTH.toLocaleString('en')} are allowed`,
+    );
+  const program = withTemplateErrors("it can't be parsed", () => parseTemplate(source));
+  return (trusted, fromCaller, now = new Date()) =>
+    withTemplateErrors("it can't be rendered", () => {
       const meter = new Meter();
       /** @type {Map<string, any>} */
       const names = new Map();
       for (const [name, call] of Object.entries(functions(meter, now))) names.set(name, new Callable(name, call));
-      for (const [name, value] of Object.entries(given)) names.set(name, fromJson(value, false));
-      for (const [name, value] of Object.entries(own)) names.set(name, fromJson(value, true));
+      for (const [name, value] of Object.entries(fromCaller)) names.set(name, fromJson(value, false));
+      for (const [name, value] of Object.entries(trusted)) names.set(name, fromJson(value, true));
       return new Evaluator(meter).run(program, names);
     });
 }
 
-/** The same where nothing is told apart. @param {string} source @returns {(context: Record<string, any>, now?: Date) => string} */
+/** Like `prepare`, for rendering where no text needs to be marked. @param {string} source @returns {(context: Record<string, any>, now?: Date) => string} */
 export function compile(source) {
   const render = prepare(source);
   return (context, now) => plain(render(context, {}, now));

@@ -1,13 +1,13 @@
 /**
- * Compact forms of the chat formats that many models share: by name, for who asks for one, and by a fingerprint of the
- * template, so that a model with one of these needs no template engine.
+ * The chat formats that many models share, in compact form: by name, and by a fingerprint of the chat template, so that a model with one
+ * of these templates needs no template engine.
  */
 
 /** @import { ChatFormat } from '../../shared/types.js' */
 
 /** @param {string} before @param {string} after */
 const turn = (before, after) => ({ before, after });
-/** @param {(role: string) => string} before @param {string} after @param {string} [reply]  what the model's role is called */
+/** @param {(role: string) => string} before @param {string} after @param {string} [reply]  name of the model's role */
 const roles = (before, after, reply = 'assistant') => ({
   system: turn(before('system'), after),
   user: turn(before('user'), after),
@@ -21,7 +21,7 @@ const [DATES, GEMMA] = [
   roles((role) => `<start_of_turn>${role}\n`, '<end_of_turn>\n', 'model'),
 ];
 
-/** @param {string} system  what stands where no message of that role is */
+/** ChatML with a default system message. @param {string} system */
 const chatml = (system) => ({
   roles: CHATML,
   start: `<|im_start|>system\n${system}<|im_end|>\n`,
@@ -65,10 +65,10 @@ const FORMATS = {
 };
 
 /**
- * Templates by fingerprint, as they were published with models on Hugging Face. Those of four are in no file that tests can fetch:
- * chatml with teknium/OpenHermes-2.5-Mistral-7B, llama-2 with meta-llama/Llama-2-7b-chat-hf, mistral with
- * mistralai/Mistral-7B-Instruct-v0.2, zephyr with HuggingFaceH4/zephyr-7b-beta and TinyLlama-1.1B-Chat. The others are derived
- * again, by tests/js/templates.long.mjs (smollm2, llama-3) and tests/js/templates.test.mjs.
+ * Names of formats by the fingerprint of their templates, as they were published with models on Hugging Face. Tests can't fetch four of
+ * the templates: chatml from teknium/OpenHermes-2.5-Mistral-7B, llama-2 from meta-llama/Llama-2-7b-chat-hf, mistral from
+ * mistralai/Mistral-7B-Instruct-v0.2, zephyr from HuggingFaceH4/zephyr-7b-beta and TinyLlama-1.1B-Chat. The others are checked by
+ * tests/js/templates.long.mjs (smollm2, llama-3) and tests/js/templates.test.mjs.
  * @type {Record<string, keyof typeof FORMATS>}
  */
 const TEMPLATES = {
@@ -90,7 +90,7 @@ export const FORMAT_NAMES = Object.keys(FORMATS);
 /** @param {string} name @returns {ChatFormat | null} */
 export const formatNamed = (name) => (Object.hasOwn(FORMATS, name) ? FORMATS[name] : null);
 
-/** @param {string} template */
+/** A short hash of a template, with its length. @param {string} template */
 export function fingerprint(template) {
   const text = template.trim();
   let [a, b] = [0xdeadbeef, 0x41c6ce57];
@@ -101,8 +101,8 @@ export function fingerprint(template) {
   return `${(a >>> 0).toString(36)}-${(b >>> 0).toString(36)}-${text.length}`;
 }
 
-/** The name of a known template's family; '': it isn't known. @param {string} template */
+/** The name of a template's format; '': it is none of these. @param {string} template */
 export const knownName = (template) => TEMPLATES[fingerprint(template)] ?? '';
 
-/** The compact form of a template that is known. @param {string} template @returns {ChatFormat | null} */
+/** The compact form of a template; null: it is none of these. @param {string} template @returns {ChatFormat | null} */
 export const knownFormat = (template) => formatNamed(knownName(template));

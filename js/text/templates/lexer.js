@@ -1,11 +1,11 @@
 /**
- * A template's text as tokens, by the rules of jinja2's lexer with trim_blocks and lstrip_blocks, as transformers sets
- * them. Expressions of the same form are matched once per place, so that the work grows with the text.
+ * Splits a template into tokens by the rules of jinja2's lexer with trim_blocks and lstrip_blocks, the settings of transformers. The
+ * expressions match at one position only (flag y), so that the work is linear in the text.
  */
 import { templateError } from './values.js';
 
 /** @typedef {'data' | 'variable_begin' | 'variable_end' | 'block_begin' | 'block_end' | 'name' | 'string' | 'integer' | 'float' | 'operator' | 'eof'} TokenType */
-/** `line`: where it is, for messages. @typedef {{ type: TokenType, value: any, line: number }} Token */
+/** `line`: its line number, for messages. @typedef {{ type: TokenType, value: any, line: number }} Token */
 
 /** Python's white space. */
 const SPACE = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
@@ -40,7 +40,7 @@ const ESCAPES = /** @type {Record<string, string>} */ ({
   v: '\v',
 });
 
-/** What a string literal stands for: Python's `unicode-escape`. @param {string} body @param {number} line */
+/** The text of a string literal, with the escapes of Python's `unicode-escape`. @param {string} body @param {number} line */
 function unescaped(body, line) {
   return body.replace(/\\(x.{0,2}|u.{0,4}|U.{0,8}|[0-7]{1,3}|[^])/gs, (whole, /** @type {string} */ escape) => {
     const kind = escape[0];
@@ -49,8 +49,7 @@ function unescaped(body, line) {
     if (digits) {
       const hex = escape.slice(1);
       const code = hex.length === digits && /^[\da-f]+$/i.test(hex) ? parseInt(hex, 16) : Infinity;
-      if (code > 0x10ffff)
-        throw syntax(`the escape ${JSON.stringify(whole)} has no ${digits} hexadecimal digits`, line);
+      if (code > 0x10ffff) throw syntax(`the escape ${JSON.stringify(whole)} needs ${digits} hexadecimal digits`, line);
       return String.fromCodePoint(code);
     }
     if (kind === 'N') throw syntax('\\N{…} in a string is not supported: write the character itself', line);
@@ -58,10 +57,10 @@ function unescaped(body, line) {
   });
 }
 
-/** @param {string} message @param {number} line */
-export const syntax = (message, line) => templateError(`it can not be parsed: line ${line}: ${message}`);
+/** A syntax error. @param {string} message @param {number} line */
+export const syntax = (message, line) => templateError(`it can't be parsed: line ${line}: ${message}`);
 
-/** @param {string} text @param {boolean} all  up to what is no white space; else as far as a line begins @param {boolean} lineBegins  the text begins a line */
+/** The text without white space at its end. @param {string} text @param {boolean} all  all of it; else only if it is the indentation of a line @param {boolean} lineBegins  whether the text is at the beginning of a line */
 function stripped(text, all, lineBegins) {
   let end = text.length;
   if (all) {
@@ -74,9 +73,9 @@ function stripped(text, all, lineBegins) {
   return end === line ? text.slice(0, line) : text;
 }
 
-/** @param {string} given @returns {Token[]} */
-export function tokenize(given) {
-  const source = given.replace(/\r\n?/g, '\n').replace(/\n$/, '');
+/** @param {string} template @returns {Token[]} */
+export function tokenize(template) {
+  const source = template.replace(/\r\n?/g, '\n').replace(/\n$/, '');
   /** @type {Token[]} */
   const tokens = [];
   let [at, line, lineBegins] = [0, 1, true];
@@ -93,7 +92,7 @@ export function tokenize(given) {
     return pattern.exec(source);
   };
 
-  /** Text up to what begins with `open`, whose sign says what goes of the text. @param {number} open @param {boolean} variable @param {string} [sign] */
+  /** Adds the text before the tag at `open`. The tag's sign (`{%-`, `{%+`) says which white space is removed. @param {number} open @param {boolean} variable @param {string} [sign] */
   const putData = (open, variable, sign = source[open + 2]) => {
     const text = source.slice(at, open);
     const kept =
@@ -105,7 +104,7 @@ export function tokenize(given) {
     if (kept) put('data', kept);
   };
 
-  /** Where the next tag begins; -1: nowhere. */
+  /** Offset of the next tag; -1: there is none. */
   const nextTag = () => {
     for (let i = source.indexOf('{', at); i >= 0; i = source.indexOf('{', i + 1))
       if ('%{#'.includes(source[i + 1] || ' ')) return i;
@@ -132,7 +131,7 @@ export function tokenize(given) {
       if (found) put('float', Number(found[0].replaceAll('_', '')));
       else if ((found = match(INTEGER))) put('integer', found[0].replaceAll('_', ''));
       else if ((found = match(NAME))) {
-        if (!/^[\p{L}_]/u.test(found[0])) throw syntax(`${JSON.stringify(found[0])} is no name`, line);
+        if (!/^[\p{L}_]/u.test(found[0])) throw syntax(`expected a name, found ${JSON.stringify(found[0])}`, line);
         put('name', found[0]);
       } else if ((found = match(STRING))) put('string', unescaped(found[0].slice(1, -1), line));
       else if ((found = match(OPERATOR))) {
@@ -158,8 +157,8 @@ export function tokenize(given) {
     if (raw) {
       take(at + raw[0].length);
       const end = match(END_RAW);
-      if (!end && at === source.length) break; // as jinja2 has it
-      if (!end) throw syntax('a {% raw %} without {% endraw %}', line);
+      if (!end && at === source.length) break; // jinja2 accepts this
+      if (!end) throw syntax('{% raw %} has no {% endraw %}', line);
       putData(end.index, false, end[1]);
       take(end.index + end[0].length);
       continue;
@@ -169,7 +168,7 @@ export function tokenize(given) {
     if (kind === 'comment') {
       const end = match(ENDS.comment);
       if (!end && at === source.length) break;
-      if (!end) throw syntax('a comment without its end', line);
+      if (!end) throw syntax('a comment has no end', line);
       take(end.index + end[0].length);
       continue;
     }

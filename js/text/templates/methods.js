@@ -1,25 +1,28 @@
-/** Methods of texts, lists and dicts that a template may call: those of Python that change nothing. */
-import { floatOf, written } from './numbers.js';
-import { places, placeOf, placesFromRight } from './search.js';
-import { concat, cut, given, isGiven, isSafe, isText, plain } from './template-texts.js';
+/**
+ * The methods of texts, lists and dicts that a template can call (Python's, except those that change the value), and the formatting of
+ * texts (`%` and `format`).
+ */
+import { floatOf, formatNumber } from './numbers.js';
+import { findAll, findFirst, findAllFromRight } from './search.js';
+import { concat, cut, callerText, hasCallerText, isSafe, isText, plain } from './template-texts.js';
 import {
   compare,
   Dict,
-  defined,
+  requireDefined,
   elements,
   entriesOf,
   equal,
   Float,
-  found,
-  fromTexts,
+  lookUp,
+  trackCallerText,
   isNumber,
-  joined,
+  joinTexts,
   keyOf,
   keysOf,
-  needWhole,
+  requireInteger,
   numberOf,
   repr,
-  shown,
+  toText,
   templateError,
   Tuple,
   typeOf,
@@ -29,38 +32,40 @@ import {
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** @typedef {string | import('./template-texts.js').Text} AnyText */
-/** A call's arguments, the named ones by name. @typedef {{ at: any[], named: Map<string, any> }} Args */
+/** The arguments of a call: positional ones in order, named ones by name. @typedef {{ at: any[], named: Map<string, any> }} Args */
 
 /**
- * Arguments by a signature; what was not given is JavaScript's undefined.
- * @param {string} what @param {Args} args @param {string} signature  names; those with ? may be left out, and behind a / they may be named
+ * The arguments of a call in the order of a signature; missing ones are JavaScript's undefined.
+ * @param {string} what  begins error messages @param {Args} args
+ * @param {string} signature  the names; those with ? are optional, those after a / can be passed by name
  */
-export function bound(what, { at, named }, signature) {
+export function bindArguments(what, { at, named }, signature) {
   const names = signature.split(' ').filter(Boolean);
-  const open = names.indexOf('/');
+  /** Index of the first parameter that can be passed by name; -1: none can. */
+  const firstNamed = names.indexOf('/');
   const all = names.filter((name) => name !== '/');
   if (at.length > all.length) throw templateError(`${what} takes at most ${all.length} arguments, found ${at.length}`);
   /** @type {any[]} */
   const values = all.map((_, i) => at[i]);
   for (const [name, value] of named) {
-    const i = all.findIndex((one) => one.replace('?', '') === name);
-    if (i < 0 || open < 0 || i < open) throw templateError(`${what} has no argument "${name}" that can be named`);
-    if (i < at.length) throw templateError(`${what} was given its argument "${name}" twice`);
+    const i = all.findIndex((parameter) => parameter.replace('?', '') === name);
+    if (i < 0 || firstNamed < 0 || i < firstNamed) throw templateError(`${what} has no named argument "${name}"`);
+    if (i < at.length) throw templateError(`${what} got two values for its argument "${name}"`);
     values[i] = value;
   }
   all.forEach((name, i) => {
-    if (values[i] === undefined && !name.endsWith('?')) throw templateError(`${what} misses its argument "${name}"`);
+    if (values[i] === undefined && !name.endsWith('?')) throw templateError(`${what} needs the argument "${name}"`);
   });
   return values;
 }
 
-/** @param {any} value @returns {string} */
-export function textOf(value) {
+/** The value as a string; an error if it isn't a text. @param {any} value @returns {string} */
+export function requireText(value) {
   if (isText(value)) return plain(value);
-  throw templateError(`a ${typeOf(defined(value))} where a text belongs`);
+  throw templateError(`expected a text, found a value of type ${typeOf(requireDefined(value))}`);
 }
 
-// What Python calls white space, and JavaScript doesn't quite.
+// Python's white space, which differs from JavaScript's.
 const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const [WHITE, WORDS] = [new RegExp(`[${SPACE}]`), new RegExp(`[^${SPACE}]+`, 'g')];
 const ENDS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
@@ -68,24 +73,24 @@ const LINES = new RegExp(`\\r\\n|[${ENDS}]`, 'g');
 const ASCII = /^\p{ASCII}*$/u;
 const WIDE = /[\ud800-\udfff]/;
 
-/** What looking up a key costs, in characters. @param {any} key */
+/** The length of a key that is a text, which is the cost of looking it up; 0 for others. @param {any} key */
 export const textLength = (key) => (isText(key) ? plain(key).length : 0);
 
-/** Characters of a text, as Python counts them. @param {string} text @param {Meter} meter */
+/** The length of a text in code points, Python's characters. @param {string} text @param {Meter} meter */
 export function lengthOf(text, meter) {
-  meter.scan(text.length);
+  meter.countInput(text.length);
   if (!WIDE.test(text)) return text.length;
-  meter.items(text.length);
+  meter.countItems(text.length);
   let n = 0;
   for (const _ of text) n++;
   return n;
 }
 
-/** Where the n-th character begins, or the text ends. @param {string} text @param {number} n @param {Meter} meter */
-export function placeIn(text, n, meter) {
-  meter.scan(text.length);
+/** Offset of the n-th character (code point), at most the text's length. @param {string} text @param {number} n @param {Meter} meter */
+export function characterOffset(text, n, meter) {
+  meter.countInput(text.length);
   if (!WIDE.test(text)) return Math.min(n, text.length);
-  meter.items(text.length);
+  meter.countItems(text.length);
   let at = 0;
   for (const c of text) {
     if (n-- <= 0) break;
@@ -94,40 +99,40 @@ export function placeIn(text, n, meter) {
   return at;
 }
 
-/** A character, from the end if i < 0; undefined: there is none. @param {AnyText} text @param {number} i @param {Meter} meter */
+/** The character at an index, counted from the end if i < 0; undefined: there is none. @param {AnyText} text @param {number} i @param {Meter} meter */
 export function characterOf(text, i, meter) {
   const value = plain(text);
   const at = i < 0 ? i + lengthOf(value, meter) : i;
   if (at < 0) return undefined;
-  const begin = placeIn(value, at, meter);
+  const begin = characterOffset(value, at, meter);
   if (begin >= value.length) return undefined;
   return cut(text, begin, begin + /** @type {number} */ (value.codePointAt(begin) > 0xffff ? 2 : 1));
 }
 
-/** @param {AnyText} text @param {any} set  characters; None: white space @param {Meter} meter @param {'both' | 'left' | 'right'} [side] */
+/** A text without some characters at its ends. @param {AnyText} text @param {any} set  the characters; None: white space @param {Meter} meter @param {'both' | 'left' | 'right'} [side] */
 export function strip(text, set, meter, side = 'both') {
   const value = plain(text);
-  const chars = set == null ? null : new Set(textOf(set));
-  meter.items(chars?.size ?? 0);
-  const goes = (/** @type {string} */ c) => (chars ? chars.has(c) : WHITE.test(c));
+  const chars = set == null ? null : new Set(requireText(set));
+  meter.countItems(chars?.size ?? 0);
+  const isStripped = (/** @type {string} */ c) => (chars ? chars.has(c) : WHITE.test(c));
   let [start, end] = [0, value.length];
   const next = () => String.fromCodePoint(/** @type {number} */ (value.codePointAt(start)));
   const last = () => {
     const c = value.slice(Math.max(end - 2, start), end);
     return c.length === 2 && /^[\ud800-\udbff][\udc00-\udfff]$/.test(c) ? c : value[end - 1];
   };
-  while (side !== 'right' && start < end && goes(next())) start += next().length;
-  while (side !== 'left' && end > start && goes(last())) end -= last().length;
-  meter.items(value.length - (end - start));
-  meter.scan(value.length);
+  while (side !== 'right' && start < end && isStripped(next())) start += next().length;
+  while (side !== 'left' && end > start && isStripped(last())) end -= last().length;
+  meter.countItems(value.length - (end - start));
+  meter.countInput(value.length);
   return cut(text, start, end);
 }
 
-/** @param {AnyText} text @param {any} separator @param {any} most @param {Meter} meter @param {boolean} [fromRight] @returns {AnyText[]} */
-function split(text, separator, most, meter, fromRight = false) {
+/** Python's split and rsplit. @param {AnyText} text @param {any} separator @param {any} maxSplits @param {Meter} meter @param {boolean} [fromRight] @returns {AnyText[]} */
+function split(text, separator, maxSplits, meter, fromRight = false) {
   const value = plain(text);
-  const limit = most === undefined ? -1 : needWhole(most);
-  meter.scan(value.length);
+  const limit = maxSplits === undefined ? -1 : requireInteger(maxSplits);
+  meter.countInput(value.length);
   /** @type {[number, number][]} */
   let parts = [];
   if (separator == null) {
@@ -138,23 +143,23 @@ function split(text, separator, most, meter, fromRight = false) {
       else parts = [...parts.slice(0, at), [parts[at][0], value.length]];
     }
   } else {
-    const part = textOf(separator);
-    if (part === '') throw templateError('an empty separator');
+    const part = requireText(separator);
+    if (part === '') throw templateError('the separator must not be empty');
     let at = 0;
-    for (const place of (fromRight ? placesFromRight : places)(value, part, meter, limit < 0 ? -1 : limit)) {
+    for (const place of (fromRight ? findAllFromRight : findAll)(value, part, meter, limit < 0 ? -1 : limit)) {
       parts.push([at, place]);
       at = place + part.length;
     }
     parts.push([at, value.length]);
   }
-  meter.items(8 * parts.length);
+  meter.countItems(8 * parts.length);
   return parts.map(([begin, end]) => cut(text, begin, end));
 }
 
-/** Lines, each with its end or without. @param {AnyText} text @param {boolean} ends @param {Meter} meter @returns {AnyText[]} */
+/** The lines of a text. @param {AnyText} text @param {boolean} ends  whether they keep their line breaks @param {Meter} meter @returns {AnyText[]} */
 export function linesOf(text, ends, meter) {
   const value = plain(text);
-  meter.scan(value.length);
+  meter.countInput(value.length);
   /** @type {AnyText[]} */
   const lines = [];
   let at = 0;
@@ -163,23 +168,23 @@ export function linesOf(text, ends, meter) {
     at = index + end.length;
   }
   if (at < value.length) lines.push(cut(text, at));
-  meter.items(8 * lines.length);
+  meter.countItems(8 * lines.length);
   return lines;
 }
 
-/** @param {AnyText} text @param {AnyText} from @param {AnyText} to @param {any} most @param {Meter} meter */
-export function replaced(text, from, to, most, meter) {
+/** Python's replace. @param {AnyText} text @param {AnyText} from @param {AnyText} to @param {any} max  number of replacements @param {Meter} meter */
+export function replaceText(text, from, to, max, meter) {
   const [value, part] = [plain(text), plain(from)];
-  const limit = most === undefined ? -1 : needWhole(most);
+  const limit = max === undefined ? -1 : requireInteger(max);
   /** @type {AnyText[]} */
   const parts = [];
   let at = 0;
   /** @type {number[]} */
   let all;
-  if (part) all = places(value, part, meter, limit < 0 ? -1 : limit);
+  if (part) all = findAll(value, part, meter, limit < 0 ? -1 : limit);
   else {
     all = [];
-    meter.items(value.length);
+    meter.countItems(value.length);
     for (
       let i = 0;
       i <= value.length && all.length !== limit;
@@ -188,9 +193,9 @@ export function replaced(text, from, to, most, meter) {
       all.push(i);
   }
   if (!all.length) return text;
-  meter.room(value.length + all.length * plain(to).length);
+  meter.countOutput(value.length + all.length * plain(to).length);
   if (typeof text === 'string' && typeof to === 'string' && part && limit < 0) return text.replaceAll(part, () => to);
-  meter.items(8 * all.length);
+  meter.countItems(8 * all.length);
   for (const place of all) {
     parts.push(cut(text, at, place), to);
     at = place + part.length;
@@ -199,42 +204,42 @@ export function replaced(text, from, to, most, meter) {
   return concat(parts);
 }
 
-/** A text's part by Python's start and end. @param {string} text @param {any} start @param {any} end @param {Meter} meter @returns {{ begin: number, part: string | null }} null: behind its end */
+/** The part of a text between Python's arguments start and end, and its offset. @param {string} text @param {any} start @param {any} end @param {Meter} meter @returns {{ begin: number, part: string | null }} null: start is after end */
 function between(text, start, end, meter) {
   if (start == null && end == null) return { begin: 0, part: text };
   const length = lengthOf(text, meter);
   const place = (/** @type {any} */ n, /** @type {number} */ otherwise) => {
     if (n == null) return otherwise;
-    const at = needWhole(n);
+    const at = requireInteger(n);
     return at < 0 ? Math.max(at + length, 0) : at;
   };
   const [from, to] = [place(start, 0), Math.min(place(end, length), length)];
   if (from > to) return { begin: 0, part: null };
-  const begin = placeIn(text, from, meter);
-  return { begin, part: text.slice(begin, placeIn(text, to, meter)) };
+  const begin = characterOffset(text, from, meter);
+  return { begin, part: text.slice(begin, characterOffset(text, to, meter)) };
 }
 
-/** @param {(text: string, part: string) => boolean} test @returns {TextMethod} */
+/** The methods startswith and endswith. @param {(text: string, part: string) => boolean} test @returns {TextMethod} */
 const beginsOrEnds = (test) => [
   'part start? end?',
-  (text, [what, start, end], meter) => {
+  (text, [parts, start, end], meter) => {
     const { part } = between(plain(text), start, end, meter);
-    const all = what instanceof Tuple ? what : [what];
-    return all.some((one) => {
-      const wanted = textOf(one);
-      meter.scan(wanted.length);
+    const all = parts instanceof Tuple ? parts : [parts];
+    return all.some((candidate) => {
+      const wanted = requireText(candidate);
+      meter.countInput(wanted.length);
       return part !== null && test(part, wanted);
     });
   },
 ];
 
-/** @param {boolean} last @param {boolean} must @returns {TextMethod} */
-const finding = (last, must) => [
+/** The methods find, rfind, index and rindex. @param {boolean} last  the last occurrence, not the first @param {boolean} required  whether its absence is an error @returns {TextMethod} */
+const finding = (last, required) => [
   'part start? end?',
   (text, [what, start, end], meter) => {
     const value = plain(text);
     const { begin, part } = between(value, start, end, meter);
-    const wanted = textOf(what);
+    const wanted = requireText(what);
     let at = -1;
     if (part !== null)
       at = !wanted
@@ -242,9 +247,9 @@ const finding = (last, must) => [
           ? part.length
           : 0
         : last
-          ? (placesFromRight(part, wanted, meter, 1)[0] ?? -1)
-          : placeOf(part, wanted, meter);
-    if (at < 0 && must) throw templateError('a text that is not in the other one');
+          ? (findAllFromRight(part, wanted, meter, 1)[0] ?? -1)
+          : findFirst(part, wanted, meter);
+    if (at < 0 && required) throw templateError('index(): the text does not contain the part');
     return at < 0 ? -1 : lengthOf(value.slice(0, begin + at), meter);
   },
 ];
@@ -264,83 +269,85 @@ const TITLES = /** @type {Record<string, string>} */ ({
   ǳ: 'ǲ',
 });
 
-/** The first character as it begins a title. @param {string} c */
+/** A character in title case. @param {string} c */
 function titleOf(c) {
   if (Object.hasOwn(TITLES, c)) return TITLES[c];
   const upper = c.toUpperCase();
   if (Array.from(upper).length === 1 || c === upper) return upper;
   if (/[ßﬀ-ﬆﬓ-ﬗև]/.test(c)) return upper[0] + upper.slice(1).toLowerCase();
-  throw templateError(`"${c}" at the beginning of a title is not supported`);
+  throw templateError(`the title case of "${c}" is not supported`);
 }
 
 const capitalize = (/** @type {string} */ text) =>
-  text.replace(/^./su, titleOf).replace(/^(.)([^]*)$/su, (_, first, rest) => first + rest.toLowerCase());
+  text.replace(/^./su, titleOf).replace(/^(.)([^]*)$/su, (_, first, others) => first + others.toLowerCase());
 const title = (/** @type {string} */ text) =>
   text.toLowerCase().replace(/\p{Cased}+/gu, (word) => word.replace(/^./u, titleOf));
 
-/** Of each part by itself, a caller's or the template's. @param {AnyText} text @param {(text: string) => string} change @returns {AnyText} */
+/** Changes each part of a text by itself, so that the marks stay right. @param {AnyText} text @param {(text: string) => string} change @returns {AnyText} */
 function byParts(text, change) {
   if (typeof text === 'string') return change(text);
   /** @type {AnyText[]} */
   const parts = [];
   let at = 0;
-  for (let i = 0; i < text.given.length; i += 2) {
-    const [begin, end] = [text.given[i], text.given[i + 1]];
-    parts.push(change(text.value.slice(at, begin)), given(change(text.value.slice(begin, end))));
+  for (let i = 0; i < text.callerRanges.length; i += 2) {
+    const [begin, end] = [text.callerRanges[i], text.callerRanges[i + 1]];
+    parts.push(change(text.value.slice(at, begin)), callerText(change(text.value.slice(begin, end))));
     at = end;
   }
   parts.push(change(text.value.slice(at)));
   return concat(parts);
 }
 
-/** @param {(text: string) => string} change @returns {TextMethod} */
+/** A method that changes each character by itself. @param {(text: string) => string} change @returns {TextMethod} */
 const changing = (change) => [
   '',
   (text, _, meter) => {
-    meter.items(plain(text).length);
+    meter.countItems(plain(text).length);
     return byParts(text, change);
   },
 ];
 
-/** @param {(left: number, pad: number) => number} share  of the padding that comes first @returns {TextMethod} */
+/** The methods center, ljust and rjust. @param {(width: number, pad: number) => number} share  how much of the padding is on the left @returns {TextMethod} */
 const padding = (share) => [
   'width fill?',
   (text, [width, fill = ' '], meter) => {
     const length = lengthOf(plain(text), meter);
-    const pad = Math.max(needWhole(width) - length, 0);
-    if (Array.from(textOf(fill)).length !== 1) throw templateError('what fills a text up is not one character');
-    meter.room(pad * plain(fill).length);
+    const pad = Math.max(requireInteger(width) - length, 0);
+    if (Array.from(requireText(fill)).length !== 1)
+      throw templateError(`the fill of a text must be one character, found "${plain(fill)}"`);
+    meter.countOutput(pad * plain(fill).length);
     const before = share(length + pad, pad);
     return concat([plain(fill).repeat(before), text, plain(fill).repeat(pad - before)]);
   },
 ];
 
-/** @param {RegExp} pattern @param {RegExp} [unlike]  characters that Python judges by tables of its own @returns {TextMethod} */
-const all = (pattern, unlike) => [
+/** A method that tests all characters. @param {RegExp} pattern @param {RegExp} [unsupported]  characters for which Python uses tables of its own @returns {TextMethod} */
+const all = (pattern, unsupported) => [
   '',
   (text, _, meter) => {
-    meter.items(plain(text).length);
-    if (unlike?.test(plain(text))) throw templateError('a test of characters that is not supported for these');
+    meter.countItems(plain(text).length);
+    if (unsupported?.test(plain(text)))
+      throw templateError('isdigit and isnumeric are not supported for these characters');
     return pattern.test(plain(text));
   },
 ];
 
-/** @param {(text: string) => boolean} test @returns {TextMethod} */
+/** The methods isupper and islower. @param {(text: string) => boolean} test @returns {TextMethod} */
 const cased = (test) => [
   '',
   (text, _, meter) => {
-    meter.items(plain(text).length);
+    meter.countItems(plain(text).length);
     return /\p{Cased}/u.test(plain(text)) && test(plain(text));
   },
 ];
 
-/** @param {boolean} last @returns {TextMethod} */
+/** The methods partition and rpartition. @param {boolean} last  whether the last separator counts @returns {TextMethod} */
 const parting = (last) => [
   'part',
   (text, [separator], meter) => {
-    const [value, part] = [plain(text), textOf(separator)];
-    if (!part) throw templateError('an empty separator');
-    const [at] = (last ? placesFromRight : places)(value, part, meter, 1);
+    const [value, part] = [plain(text), requireText(separator)];
+    if (!part) throw templateError('the separator must not be empty');
+    const [at] = (last ? findAllFromRight : findAll)(value, part, meter, 1);
     if (at === undefined) return Tuple.from(last ? ['', '', text] : [text, '', '']);
     return Tuple.from([cut(text, 0, at), cut(text, at, at + part.length), cut(text, at + part.length)]);
   },
@@ -352,10 +359,10 @@ const parting = (last) => [
 const TEXT = {
   upper: changing((text) => text.toUpperCase()),
   lower: changing((text) => text.toLowerCase()),
-  title: ['', (text, _, meter) => (meter.items(plain(text).length), marking(text, title(plain(text))))],
-  capitalize: ['', (text, _, meter) => (meter.items(plain(text).length), marking(text, capitalize(plain(text))))],
+  title: ['', (text, _, meter) => (meter.countItems(plain(text).length), marking(text, title(plain(text))))],
+  capitalize: ['', (text, _, meter) => (meter.countItems(plain(text).length), marking(text, capitalize(plain(text))))],
   casefold: changing((text) => {
-    if (!ASCII.test(text)) throw templateError('casefold of letters beyond ASCII, which is not supported');
+    if (!ASCII.test(text)) throw templateError('casefold is supported for ASCII only');
     return text.toLowerCase();
   }),
   swapcase: changing((text) =>
@@ -368,32 +375,32 @@ const TEXT = {
   endswith: beginsOrEnds((text, part) => text.endsWith(part)),
   split: ['/ sep? maxsplit?', (text, [sep, most], meter) => split(text, sep, most, meter)],
   rsplit: ['/ sep? maxsplit?', (text, [sep, most], meter) => split(text, sep, most, meter, true)],
-  splitlines: ['/ keepends?', (text, [ends = false], meter) => linesOf(text, Boolean(needWhole(ends)), meter)],
+  splitlines: ['/ keepends?', (text, [ends = false], meter) => linesOf(text, Boolean(requireInteger(ends)), meter)],
   partition: parting(false),
   rpartition: parting(true),
   replace: [
     'from to / count?',
-    (text, [from, to, most], meter) => (textOf(from), textOf(to), replaced(text, from, to, most, meter)),
+    (text, [from, to, most], meter) => (requireText(from), requireText(to), replaceText(text, from, to, most, meter)),
   ],
   removeprefix: [
     'part',
     (text, [part], meter) => (
-      meter.scan(textOf(part).length),
+      meter.countInput(requireText(part).length),
       plain(text).startsWith(plain(part)) ? cut(text, plain(part).length) : text
     ),
   ],
   removesuffix: [
     'part',
     (text, [part], meter) => (
-      meter.scan(textOf(part).length),
+      meter.countInput(requireText(part).length),
       plain(part) && plain(text).endsWith(plain(part)) ? cut(text, 0, plain(text).length - plain(part).length) : text
     ),
   ],
   join: [
     'items',
     (text, [items], meter) =>
-      glued(
-        elements(items, meter).map((item) => (textOf(item), item)),
+      joinWith(
+        elements(items, meter).map((item) => (requireText(item), item)),
         text,
         meter,
       ),
@@ -406,9 +413,9 @@ const TEXT = {
     'part start? end?',
     (text, [what, start, end], meter) => {
       const { part } = between(plain(text), start, end, meter);
-      const wanted = textOf(what);
+      const wanted = requireText(what);
       if (part === null) return 0;
-      return wanted ? places(part, wanted, meter).length : lengthOf(part, meter) + 1;
+      return wanted ? findAll(part, wanted, meter).length : lengthOf(part, meter) + 1;
     },
   ],
   center: padding((width, pad) => Math.floor(pad / 2) + (pad & width & 1)),
@@ -417,8 +424,8 @@ const TEXT = {
   zfill: [
     'width',
     (text, [width], meter) => {
-      const pad = Math.max(needWhole(width) - lengthOf(plain(text), meter), 0);
-      meter.room(pad);
+      const pad = Math.max(requireInteger(width) - lengthOf(plain(text), meter), 0);
+      meter.countOutput(pad);
       const sign = /^[+-]/.test(plain(text)) ? 1 : 0;
       return concat([cut(text, 0, sign), '0'.repeat(pad), cut(text, sign)]);
     },
@@ -434,22 +441,22 @@ const TEXT = {
   islower: cased((text) => text === text.toLowerCase()),
 };
 
-/** Made of a text as a whole: a caller's if any of it is. @param {AnyText} text @param {string} value */
-const marking = (text, value) => (isGiven(text) ? given(value) : value);
+/** A value that was computed from a whole text: it is marked as a caller's if any part of that is. @param {AnyText} text @param {string} value */
+const marking = (text, value) => (hasCallerText(text) ? callerText(value) : value);
 
-/** @param {any[]} items  texts @param {AnyText} glue @param {Meter} meter */
-export function glued(items, glue, meter) {
-  meter.items(items.length);
-  return joined(
+/** Joins values with a text between them. @param {any[]} items @param {AnyText} glue @param {Meter} meter */
+export function joinWith(items, glue, meter) {
+  meter.countItems(items.length);
+  return joinTexts(
     items.flatMap((item, i) => (i ? [glue, item] : [item])),
     meter,
   );
 }
 
-/** `'{} and {name}'.format(…)`, with no more than names and numbers in the braces. @param {AnyText} text @param {Args} args @param {Meter} meter */
+/** `'{} and {name}'.format(…)`, with names and numbers in the braces only. @param {AnyText} text @param {Args} args @param {Meter} meter */
 function format(text, { at, named }, meter) {
   const value = plain(text);
-  meter.items(value.length);
+  meter.countItems(value.length);
   /** @type {AnyText[]} */
   const parts = [];
   let [next, done, numbered] = [0, 0, /** @type {boolean | null} */ (null)];
@@ -460,47 +467,50 @@ function format(text, { at, named }, meter) {
       parts.push(whole[0]);
       continue;
     }
-    if (name === undefined) throw templateError('a format with more than a name in its braces is not supported');
+    if (name === undefined)
+      throw templateError('format() with anything but a name or number in braces is not supported');
     const digits = /^\d+$/.test(name);
     if (name === '' || digits) {
-      if (numbered !== null && numbered !== digits) throw templateError('a format that counts, and that is numbered');
+      if (numbered !== null && numbered !== digits)
+        throw templateError('format() must not mix {} with numbers in braces');
       numbered = digits;
     }
-    const found = name === '' ? at[next++] : digits ? at[Number(name)] : named.get(name);
-    if (found === undefined) throw templateError(`a format without a value for {${name}}`);
-    parts.push(shown(found, meter));
+    const argument = name === '' ? at[next++] : digits ? at[Number(name)] : named.get(name);
+    if (argument === undefined) throw templateError(`format() has no argument for {${name}}`);
+    parts.push(toText(argument, meter));
   }
   parts.push(cut(text, done));
-  return joined(parts, meter);
+  return joinTexts(parts, meter);
 }
 
-/** One value as `%…` writes it. @param {any} value @param {string} flags @param {number} width @param {number} precision  -1: none @param {string} kind @param {Meter} meter @returns {AnyText} */
-function converted(value, flags, width, precision, kind, meter) {
-  meter.items(16 * Math.max(precision, 0));
-  if (flags.includes('#') || kind === 'a') throw templateError(`"%${flags}${kind}" in a text, which is not supported`);
+/** One value in the format of a `%…`. @param {any} value @param {string} flags @param {number} width @param {number} precision  -1: none @param {string} kind @param {Meter} meter @returns {AnyText} */
+function formatConversion(value, flags, width, precision, kind, meter) {
+  meter.countItems(16 * Math.max(precision, 0));
+  if (flags.includes('#') || kind === 'a') throw templateError(`"%${flags}${kind}" in a format is not supported`);
   /** @type {AnyText} */
   let body;
   let sign = '';
   if (kind === 's' || kind === 'r') {
-    body = kind === 's' ? shown(value, meter) : fromTexts(meter, () => repr(value, meter));
-    if (precision >= 0) body = cut(body, 0, placeIn(plain(body), precision, meter));
+    body = kind === 's' ? toText(value, meter) : trackCallerText(meter, () => repr(value, meter));
+    if (precision >= 0) body = cut(body, 0, characterOffset(plain(body), precision, meter));
   } else if (kind === 'c') {
     if (isText(value) ? lengthOf(plain(value), meter) !== 1 : typeof value !== 'number')
-      throw templateError('"%c" of what is no character');
+      throw templateError('"%c" expects a character or its number');
     body = isText(value) ? value : String.fromCodePoint(value);
   } else {
-    if (!isNumber(value)) throw templateError(`"%${kind}" of a ${typeOf(defined(value))}`);
+    if (!isNumber(value))
+      throw templateError(`"%${kind}" expects a number, found a value of type ${typeOf(requireDefined(value))}`);
     const number = numberOf(value);
     const float = 'eEfFgG'.includes(kind);
     if (!float && value instanceof Float && ('xXo'.includes(kind) || !Number.isFinite(number)))
-      throw templateError(`"%${kind}" of the number ${number}`);
+      throw templateError(`"%${kind}" can't format the number ${number}`);
     const negative = float ? number < 0 || Object.is(number, -0) : Math.trunc(number) < 0;
     sign = negative ? '-' : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : '';
     const size = Math.abs(number);
     if (!Number.isFinite(number)) {
-      if (flags.includes('0')) throw templateError('an infinite number with zeros in front');
+      if (flags.includes('0')) throw templateError('infinite numbers with leading zeros are not supported');
       body = Number.isNaN(number) ? 'nan' : 'inf';
-    } else if (float) body = written(size, kind.toLowerCase(), precision < 0 ? 6 : precision);
+    } else if (float) body = formatNumber(size, kind.toLowerCase(), precision < 0 ? 6 : precision);
     else
       body = BigInt(Math.trunc(size))
         .toString(kind === 'o' ? 8 : 'xX'.includes(kind) ? 16 : 10)
@@ -508,16 +518,16 @@ function converted(value, flags, width, precision, kind, meter) {
     if ('EFGX'.includes(kind)) body = plain(body).toUpperCase();
   }
   const pad = Math.max(width - sign.length - lengthOf(plain(body), meter), 0);
-  meter.room(pad);
+  meter.countOutput(pad);
   if (flags.includes('-')) return concat([sign, body, ' '.repeat(pad)]);
   const zeros = flags.includes('0') && !'src'.includes(kind);
   return zeros ? concat([sign, '0'.repeat(pad), body]) : concat([' '.repeat(pad), sign, body]);
 }
 
 /** `text % values`. @param {AnyText} text @param {any} values @param {Meter} meter */
-export function percent(text, values, meter) {
+export function formatPercent(text, values, meter) {
   const value = plain(text);
-  meter.items(value.length);
+  meter.countItems(value.length);
   const all = values instanceof Tuple ? values : [values];
   /** @type {AnyText[]} */
   const parts = [];
@@ -527,24 +537,26 @@ export function percent(text, values, meter) {
     parts.push(cut(text, done, match.index));
     done = match.index + whole.length;
     if (kind === '%') {
-      if (whole !== '%%') throw templateError(`${JSON.stringify(whole)} in a text, which is not supported`);
+      if (whole !== '%%') throw templateError(`${JSON.stringify(whole)} in a format is not supported`);
       parts.push('%');
       continue;
     }
     if (!kind || !'sdiuxXocrafFeEgG'.includes(kind))
-      throw templateError(`${JSON.stringify(whole)} in a text, which is not supported`);
-    let one;
-    if (name === undefined) one = next < all.length ? all[next++] : undefined;
-    else if (values instanceof Map) one = found(values, name);
-    else throw templateError(`"%(${name})" needs a dict`);
-    if (one === undefined) throw templateError(`"${whole}" without a value`);
-    meter.spend();
-    parts.push(converted(one, flags, Number(width), precision === undefined ? -1 : Number(precision), kind, meter));
+      throw templateError(`${JSON.stringify(whole)} in a format is not supported`);
+    let argument;
+    if (name === undefined) argument = next < all.length ? all[next++] : undefined;
+    else if (values instanceof Map) argument = lookUp(values, name);
+    else throw templateError(`"%(${name})" expects a dict after the operator %`);
+    if (argument === undefined) throw templateError(`"${whole}" has no value`);
+    meter.count();
+    parts.push(
+      formatConversion(argument, flags, Number(width), precision === undefined ? -1 : Number(precision), kind, meter),
+    );
   }
   if (next < all.length && !(values instanceof Map) && (values instanceof Tuple || !Array.isArray(values)))
-    throw templateError('more values than the text has places for');
+    throw templateError(`the format has ${next} conversions, but there are ${all.length} values`);
   parts.push(cut(text, done));
-  return joined(parts, meter);
+  return joinTexts(parts, meter);
 }
 
 /** @type {Record<string, [string, (dict: Map<any, any>, values: any[], meter: Meter) => any]>} */
@@ -552,21 +564,21 @@ const DICT = {
   get: [
     'key otherwise?',
     (dict, [key, otherwise = null], meter) =>
-      (meter.scan(textLength(key)), found(dict, key)) ?? (has(dict, key) ? null : otherwise),
+      (meter.countInput(textLength(key)), lookUp(dict, key)) ?? (has(dict, key) ? null : otherwise),
   ],
-  items: ['', (dict, _, meter) => (meter.items(16 * dict.size), View.make(entriesOf(dict), 'dict_items'))],
+  items: ['', (dict, _, meter) => (meter.countItems(16 * dict.size), View.make(entriesOf(dict), 'dict_items'))],
   keys: ['', (dict) => View.make(keysOf(dict), 'dict_keys')],
   values: ['', (dict) => View.make([...dict.values()], 'dict_values')],
-  copy: ['', (dict, _, meter) => (meter.items(8 * dict.size), copied(dict))],
+  copy: ['', (dict, _, meter) => (meter.countItems(8 * dict.size), copied(dict))],
 };
 
 /** @param {Map<any, any>} dict @param {any} key */
-export const has = (dict, key) => dict.has(keyOf(key)) || found(dict, key) !== undefined;
+export const has = (dict, key) => dict.has(keyOf(key)) || lookUp(dict, key) !== undefined;
 
 /** @param {Map<any, any>} dict */
 export function copied(dict) {
   const copy = new Dict(dict);
-  copy.given = dict instanceof Dict && dict.given;
+  copy.hasCallerKeys = dict instanceof Dict && dict.hasCallerKeys;
   return copy;
 }
 
@@ -576,7 +588,7 @@ const LIST = {
     'value',
     (list, [value], meter) => {
       const i = list.findIndex((item) => equal(item, value, meter));
-      if (i < 0) throw templateError('a value that is not in the list');
+      if (i < 0) throw templateError('index(): the list does not contain the value');
       return i;
     },
   ],
@@ -585,8 +597,8 @@ const LIST = {
 };
 
 const names = (/** @type {string} */ text) => text.split(' ');
-/** What else Python's values have, which a template may not call or isn't supported. @type {Record<string, string[]>} */
-const OTHERS = {
+/** Members of Python's types that change the value or are not supported. @type {Record<string, string[]>} */
+const UNSUPPORTED_MEMBERS = {
   str: names('encode expandtabs format_map isidentifier isprintable istitle maketrans translate'),
   dict: names('clear fromkeys pop popitem setdefault update'),
   list: names('append clear extend insert pop remove reverse sort'),
@@ -601,31 +613,34 @@ const OTHERS = {
   dict_items: names('isdisjoint mapping'),
   dict_values: ['mapping'],
 };
-OTHERS.bool = OTHERS.int;
-/** Of these what is no method. */
-const VALUES = names('denominator imag mapping numerator real start step stop gi_code gi_frame gi_running');
+UNSUPPORTED_MEMBERS.bool = UNSUPPORTED_MEMBERS.int;
+/** Those of them that are not methods. */
+const UNSUPPORTED_ATTRIBUTES = names(
+  'denominator imag mapping numerator real start step stop gi_code gi_frame gi_running',
+);
 
-/** A method, bound to its value. @param {any} value @param {any} given  its name @returns {((args: Args, meter: Meter) => any) | undefined} */
-export function method(value, given) {
-  const name = plain(given);
+/** A method, bound to its value; undefined: there is none of this name. @param {any} value @param {any} key @returns {((args: Args, meter: Meter) => any) | undefined} */
+export function method(value, key) {
+  const name = plain(key);
   if (typeof name !== 'string') return undefined;
   const type = typeOf(value);
-  if (Object.hasOwn(OTHERS, type) && OTHERS[type].includes(name)) {
+  if (Object.hasOwn(UNSUPPORTED_MEMBERS, type) && UNSUPPORTED_MEMBERS[type].includes(name)) {
     const refuse = () => {
       throw templateError(`${type}.${name} is not supported in a chat template`);
     };
-    return VALUES.includes(name) ? refuse() : refuse;
+    return UNSUPPORTED_ATTRIBUTES.includes(name) ? refuse() : refuse;
   }
   const what = `${type}.${name}`;
   if (type === 'str') {
-    if (name === 'format') return (args, meter) => (unsafe(value, what), meter.text(format(value, args, meter)));
+    if (name === 'format')
+      return (args, meter) => (refuseSafe(value, what), meter.countText(format(value, args, meter)));
     if (!Object.hasOwn(TEXT, name)) return undefined;
     const [signature, call] = TEXT[name];
     return (args, meter) => {
-      unsafe(value, what);
-      meter.spend();
-      const made = call(value, bound(what, args, signature), meter);
-      return isText(made) ? meter.text(made) : made;
+      refuseSafe(value, what);
+      meter.count();
+      const result = call(value, bindArguments(what, args, signature), meter);
+      return isText(result) ? meter.countText(result) : result;
     };
   }
   const table = /** @type {Record<string, [string, any]>} */ (
@@ -634,47 +649,47 @@ export function method(value, given) {
   if (!Object.hasOwn(table, name) || (type === 'tuple' && name === 'copy')) return undefined;
   const [signature, call] = table[name];
   return (args, meter) => {
-    meter.items(value.size ?? value.length);
-    return call(value, bound(what, args, signature), meter);
+    meter.countItems(value.size ?? value.length);
+    return call(value, bindArguments(what, args, signature), meter);
   };
 }
 
 /** @param {any} value @param {string} what */
-function unsafe(value, what) {
-  if (isSafe(value)) throw templateError(`${what} of a text that is marked as safe, which is not supported`);
+function refuseSafe(value, what) {
+  if (isSafe(value)) throw templateError(`${what} is not supported for safe texts`);
 }
 
 /** @param {any[]} list @param {Meter} meter @param {{ by?: (item: any) => any, sensitive?: boolean, reverse?: boolean }} how */
-export function sorted(list, meter, { by = (item) => item, sensitive = false, reverse = false }) {
-  meter.items(list.length);
-  const lower = folding(sensitive, meter);
+export function sortItems(list, meter, { by = (item) => item, sensitive = false, reverse = false }) {
+  meter.countItems(list.length);
+  const lower = caseFolder(sensitive, meter);
   const keyed = Array.from(list, (item) => ({ item, key: lower(by(item)) }));
   if (keyed.some(({ key }) => key instanceof Undefined))
-    throw templateError('sorting by what is undefined, which is not supported');
+    throw templateError('sorting by undefined values is not supported');
   const order = keyed.sort((a, b) => {
     const sign = reverse ? compare(b.key, a.key, meter) : compare(a.key, b.key, meter);
-    if (Number.isNaN(sign)) throw templateError('a list that holds NaN can not be sorted');
+    if (Number.isNaN(sign)) throw templateError("can't sort a list that contains NaN");
     return sign;
   });
   return order.map(({ item }) => item);
 }
 
-/** What texts are compared by. @param {boolean} sensitive  to case @param {Meter} meter */
-export const folding = (sensitive, meter) => (/** @type {any} */ key) => {
+/** A function that makes texts comparable without regard to case, unless `sensitive`. @param {boolean} sensitive @param {Meter} meter */
+export const caseFolder = (sensitive, meter) => (/** @type {any} */ key) => {
   if (!isText(key) || sensitive) return key;
-  meter.items(plain(key).length);
+  meter.countItems(plain(key).length);
   return plain(key).toLowerCase();
 };
 
-/** Python's `int` as the filter has it; `otherwise` where the value is not a number. @param {any} value @param {any} otherwise @param {Meter} meter */
-export function wholeOf(value, otherwise, meter) {
+/** The filter int: a value as an integer, or `otherwise` if it isn't a number. @param {any} value @param {any} otherwise @param {Meter} meter */
+export function toInteger(value, otherwise, meter) {
   if (typeof value === 'number') return value;
   if (typeof value === 'boolean') return Number(value);
-  defined(value);
+  requireDefined(value);
   let number = NaN;
   if (value instanceof Float) {
     number = Math.trunc(value.value);
-    if (Math.abs(number) === Infinity) throw templateError('an infinite number as a whole one');
+    if (Math.abs(number) === Infinity) throw templateError("can't convert an infinite number to an integer");
   } else if (isText(value)) {
     const text = plain(strip(value, null, meter));
     if (/^[+-]?\d+(_\d+)*$/.test(text)) number = Number(text.replaceAll('_', ''));
@@ -682,5 +697,5 @@ export function wholeOf(value, otherwise, meter) {
   }
   if (!Number.isFinite(number)) return otherwise;
   if (Number.isSafeInteger(number)) return number + 0;
-  throw templateError('a whole number beyond 2^53, which is not supported');
+  throw templateError('integers beyond 2^53 are not supported');
 }

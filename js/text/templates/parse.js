@@ -1,16 +1,17 @@
 /**
- * A template's tree, by the grammar of jinja2's parser: statements as transformers has them (loop controls and
- * `generation` included), not what takes in other files.
+ * Parses a template into a tree, by the grammar of jinja2's parser. It has the statements of transformers (loop controls and
+ * `generation` included), except those that refer to other files.
  */
 import { isFilter, isTest } from './filters.js';
 import { syntax, tokenize } from './lexer.js';
 import { scope } from './scopes.js';
 
+/** @import { BqError } from '../../shared/errors.js' */
 /** @typedef {import('./lexer.js').Token} Token */
-/** A node; `type` says which members it has. @typedef {Record<string, any> & { type: string }} Node */
+/** A node of the tree; its members depend on its `type`. @typedef {Record<string, any> & { type: string }} Node */
 
-/** Nodes inside each other, at most: far fewer than a stack has room for. */
-const DEEPEST = 400;
+/** Maximum depth of the tree, far below what the stack has room for. */
+const MAX_DEPTH = 400;
 const CONSTANTS = new Map(
   /** @type {[string, any][]} */ ([
     ['true', true],
@@ -22,17 +23,20 @@ const CONSTANTS = new Map(
   ]),
 );
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>='];
-const OTHERS = ['block', 'extends', 'include', 'from', 'import', 'autoescape'];
+/** Statements of jinja2 that chat templates don't use. */
+const UNSUPPORTED_STATEMENTS = ['block', 'extends', 'include', 'from', 'import', 'autoescape'];
 
 class Parser {
   #tokens;
   #at = 0;
   #depth = 0;
-  /** Loops around, in this macro. */
+  /** Number of loops around this place, within the macro. */
   #loops = 0;
-  /** Filters and tests that jinja2 doesn't have, where it looks for them before it renders. @type {string[]} */
+  /** Whether unknown filters and tests are errors only where they are used, not here (see #conditionally). */
+  #isConditional = false;
+  /** Errors of unknown filters and tests. @type {BqError[]} */
   #unknown = [];
-  /** Names that are read, of each macro that is under way. @type {Set<string>[]} */
+  /** Names that are read in each macro around this place, the innermost last. @type {Set<string>[]} */
   #read = [];
 
   /** @param {Token[]} tokens */
@@ -44,7 +48,7 @@ class Parser {
     return this.#tokens[this.#at];
   }
 
-  /** Whether the tag ends here. */
+  /** Whether this is the end of the tag. */
   get #ends() {
     return this.#token.type === 'block_end';
   }
@@ -54,9 +58,10 @@ class Parser {
     throw syntax(message, this.#token.line);
   }
 
-  #shown() {
+  /** The current token for a message. */
+  #tokenText() {
     const { type, value } = this.#token;
-    return type === 'eof' ? "the template's end" : type.endsWith('_end') ? 'the end of the tag' : `"${value}"`;
+    return type === 'eof' ? 'the end of the template' : type.endsWith('_end') ? 'the end of the tag' : `"${value}"`;
   }
 
   /** @param {string[]} operators */
@@ -85,36 +90,59 @@ class Parser {
 
   /** @param {string} operator */
   #expect(operator) {
-    if (!this.#skip(operator)) this.#fail(`expected "${operator}", found ${this.#shown()}`);
+    if (!this.#skip(operator)) this.#fail(`expected "${operator}", found ${this.#tokenText()}`);
   }
 
   #name() {
-    if (this.#token.type !== 'name') this.#fail(`expected a name, found ${this.#shown()}`);
+    if (this.#token.type !== 'name') this.#fail(`expected a name, found ${this.#tokenText()}`);
     return /** @type {string} */ (this.#tokens[this.#at++].value);
   }
 
-  /** @template T @param {() => T} work @returns {T} */
-  #nested(work) {
-    if (++this.#depth > DEEPEST) this.#fail(`it is nested more than ${DEEPEST} deep`);
-    const made = work();
+  /** Parses a part one level deeper. @template T @param {() => T} parse @returns {T} */
+  #nested(parse) {
+    if (++this.#depth > MAX_DEPTH) this.#fail(`it is nested more than ${MAX_DEPTH} levels deep`);
+    const result = parse();
     this.#depth--;
-    return made;
+    return result;
+  }
+
+  /**
+   * Parses a part of an `if`, where unknown filters and tests are errors only when they are used. As in jinja2, that doesn't hold for
+   * scopes inside it (loops, macros, blocks), which #scope parses.
+   * @template T @param {() => T} parse @param {boolean} [isConditional] @returns {T}
+   */
+  #conditionally(parse, isConditional = true) {
+    const before = this.#isConditional;
+    this.#isConditional = isConditional;
+    const result = parse();
+    this.#isConditional = before;
+    return result;
+  }
+
+  /** Parses what has a scope of its own in jinja2. @template T @param {() => T} parse @returns {T} */
+  #scope(parse) {
+    return this.#conditionally(parse, false);
+  }
+
+  /** @param {string} what */
+  #reportUnknown(what) {
+    if (!this.#isConditional) this.#unknown.push(syntax(`unknown ${what}`, this.#token.line));
   }
 
   template() {
     const body = this.#body([]);
-    if (this.#unknown.length) this.#fail(`there is no ${this.#unknown[0]}`);
+    if (this.#unknown.length) throw this.#unknown[0];
     return { type: 'Template', body, missing: scope(body) };
   }
 
-  /** Statements up to one of `ends`, which is left there. @param {string[]} ends @returns {Node[]} */
+  /** Statements up to the name of one of `ends`, which becomes the current token. @param {string[]} ends @returns {Node[]} */
   #body(ends) {
     /** @type {Node[]} */
     const body = [];
     for (;;) {
       const { type, value } = this.#token;
       if (type === 'eof') {
-        if (ends.length) this.#fail(`expected {% ${ends.join(' %} or {% ')} %}, found the template's end`);
+        if (ends.length) this.#fail(`expected {% ${ends.join(' %} or {% ')} %}, found the end of the template`);
         return body;
       }
       this.#at++;
@@ -132,36 +160,36 @@ class Parser {
 
   /** @param {'variable_end' | 'block_end'} type */
   #close(type) {
-    if (this.#token.type !== type) this.#fail(`expected the end of the tag, found ${this.#shown()}`);
+    if (this.#token.type !== type) this.#fail(`expected the end of the tag, found ${this.#tokenText()}`);
     this.#at++;
   }
 
-  /** What stands behind a statement's head, up to one of `ends`. @param {string[]} ends */
+  /** The body of a statement, up to one of `ends`, which becomes the current token. @param {string[]} ends */
   #statements(...ends) {
     this.#skip(':');
     this.#close('block_end');
     return this.#body(ends);
   }
 
-  /** The same up to the one end, behind it. @param {string} end */
+  /** The body of a statement, up to and including `end`. @param {string} end */
   #until(end) {
     const body = this.#statements(end);
     this.#at++;
     return body;
   }
 
-  /** A body in which the loop around can't be left. @param {() => Node[]} parse */
-  #apart(parse) {
+  /** A block of its own scope, in which `break` and `continue` don't reach the loops around it. @param {string} end @returns {Node[]} */
+  #block(end) {
     const loops = this.#loops;
     this.#loops = 0;
-    const body = parse();
+    const body = this.#scope(() => this.#until(end));
     this.#loops = loops;
     return body;
   }
 
   /** @returns {Node} */
   #statement() {
-    if (this.#token.type !== 'name') this.#fail(`expected a statement, found ${this.#shown()}`);
+    if (this.#token.type !== 'name') this.#fail(`expected a statement, found ${this.#tokenText()}`);
     const name = this.#name();
     switch (name) {
       case 'for':
@@ -173,8 +201,8 @@ class Parser {
       case 'with':
         return this.#with();
       case 'macro': {
-        const own = this.#name();
-        return { type: 'Macro', name: own, ...this.#macro('endmacro') };
+        const macro = this.#name();
+        return { type: 'Macro', name: macro, ...this.#macroBody(this.#signature(), 'endmacro') };
       }
       case 'call': {
         const args = this.#is('(') ? this.#signature() : [];
@@ -183,11 +211,11 @@ class Parser {
         return { type: 'CallBlock', call, macro: this.#macroBody(args, 'endcall') };
       }
       case 'filter': {
-        const filters = this.#filters(true);
-        return { type: 'FilterBlock', filters, body: this.#apart(() => this.#until('endfilter')) };
+        const filters = this.#scope(() => this.#filters(true));
+        return { type: 'FilterBlock', filters, body: this.#block('endfilter') };
       }
       case 'generation':
-        return { type: 'With', targets: [], values: [], body: this.#apart(() => this.#until('endgeneration')) };
+        return { type: 'With', targets: [], values: [], body: this.#block('endgeneration') };
       case 'print': {
         /** @type {Node[]} */
         const values = [];
@@ -199,13 +227,13 @@ class Parser {
       }
       case 'break':
       case 'continue':
-        if (!this.#loops) this.#fail(`a {% ${name} %} outside of a loop`);
+        if (!this.#loops) this.#fail(`{% ${name} %} is outside of a loop`);
         return { type: name };
       default:
         return this.#fail(
-          OTHERS.includes(name)
+          UNSUPPORTED_STATEMENTS.includes(name)
             ? `{% ${name} %} is not supported in a chat template`
-            : `there is no statement "${name}" here`,
+            : `unexpected statement "${name}"`,
         );
     }
   }
@@ -213,39 +241,41 @@ class Parser {
   /** @returns {Node} */
   #for() {
     const target = this.#target('in');
-    if (!this.#skipName('in')) this.#fail(`expected "in", found ${this.#shown()}`);
+    if (!this.#skipName('in')) this.#fail(`expected "in", found ${this.#tokenText()}`);
     const iterable = this.#tuple({ conditional: false, ends: ['recursive'] });
-    const test = this.#skipName('if') ? this.#expression() : null;
-    const recursive = this.#skipName('recursive');
-    this.#loops++;
-    const body = this.#statements('endfor', 'else');
-    this.#loops--;
-    const otherwise = this.#name() === 'else' ? this.#until('endfor') : [];
-    return { type: 'For', target, iterable, test, recursive, body, otherwise };
+    return this.#scope(() => {
+      const test = this.#skipName('if') ? this.#expression() : null;
+      const recursive = this.#skipName('recursive');
+      this.#loops++;
+      const body = this.#statements('endfor', 'else');
+      this.#loops--;
+      const otherwise = this.#name() === 'else' ? this.#until('endfor') : [];
+      return { type: 'For', target, iterable, test, recursive, body, otherwise };
+    });
   }
 
   /** @returns {Node} */
   #if() {
     /** @type {[Node, Node[]][]} */
     const branches = [];
-    const before = this.#unknown.length;
-    for (;;) {
-      const test = this.#tuple({ conditional: false });
-      branches.push([test, this.#statements('elif', 'else', 'endif')]);
-      const next = this.#name();
-      if (next === 'elif') continue;
-      const otherwise = next === 'else' ? this.#until('endif') : [];
-      this.#unknown.length = before;
-      return { type: 'If', branches, otherwise };
-    }
+    return this.#conditionally(() => {
+      for (;;) {
+        const test = this.#tuple({ conditional: false });
+        branches.push([test, this.#statements('elif', 'else', 'endif')]);
+        const next = this.#name();
+        if (next === 'elif') continue;
+        const otherwise = next === 'else' ? this.#until('endif') : [];
+        return { type: 'If', branches, otherwise };
+      }
+    });
   }
 
   /** @returns {Node} */
   #set() {
     const target = this.#target(null, true);
     if (this.#skip('=')) return { type: 'Set', target, value: this.#tuple() };
-    const filters = this.#filters(false);
-    return { type: 'SetBlock', target, filters, body: this.#apart(() => this.#until('endset')) };
+    const filters = this.#scope(() => this.#filters(false));
+    return { type: 'SetBlock', target, filters, body: this.#block('endset') };
   }
 
   /** @returns {Node} */
@@ -258,12 +288,7 @@ class Parser {
       this.#expect('=');
       values.push(this.#expression());
     }
-    return { type: 'With', targets, values, body: this.#until('endwith') };
-  }
-
-  /** @param {string} end */
-  #macro(end) {
-    return this.#macroBody(this.#signature(), end);
+    return { type: 'With', targets, values, body: this.#scope(() => this.#until('endwith')) };
   }
 
   /** @param {Node[]} parameters @param {string} end */
@@ -271,7 +296,7 @@ class Parser {
     /** @type {Set<string>} */
     const reads = new Set();
     this.#read.push(reads);
-    const body = this.#apart(() => this.#until(end));
+    const body = this.#block(end);
     this.#read.pop();
     for (const name of reads) this.#read.at(-1)?.add(name);
     return { parameters, body, reads };
@@ -285,16 +310,17 @@ class Parser {
     while (!this.#is(')')) {
       if (parameters.length) this.#expect(',');
       const name = this.#name();
-      if (CONSTANTS.has(name)) this.#fail(`"${name}" can not be a parameter`);
-      const value = this.#skip('=') ? this.#expression() : null;
-      if (!value && parameters.at(-1)?.value) this.#fail('a parameter without a default behind one that has one');
+      if (CONSTANTS.has(name)) this.#fail(`"${name}" can't be the name of a parameter`);
+      const value = this.#skip('=') ? this.#scope(() => this.#expression()) : null;
+      if (!value && parameters.at(-1)?.value)
+        this.#fail(`"${name}" needs a default value, as the parameter before it has one`);
       parameters.push({ type: 'Parameter', name, value });
     }
     this.#expect(')');
     return parameters;
   }
 
-  /** What can be given a value. @param {string | null} [end]  a name that ends it @param {boolean} [namespace] @returns {Node} */
+  /** The target of an assignment. @param {string | null} [end]  a name after it @param {boolean} [namespace]  whether it may be a member of a namespace @returns {Node} */
   #target(end = null, namespace = false) {
     const next = this.#tokens[this.#at + 1];
     if (namespace && this.#token.type === 'name' && next?.type === 'operator' && next.value === '.') {
@@ -305,15 +331,16 @@ class Parser {
     const target = this.#tuple({ simple: true, ends: end ? [end] : [] });
     const check = (/** @type {Node} */ node) => {
       if (node.type === 'Tuple') node.items.forEach(check);
-      else if (node.type !== 'Name') this.#fail('only names can be given values');
+      else if (node.type !== 'Name') this.#fail('expected a name to assign a value to');
     };
     check(target);
     return target;
   }
 
   /**
-   * An expression, or several with commas: a tuple.
-   * @param {{ simple?: boolean, conditional?: boolean, ends?: string[], brackets?: boolean }} [how]
+   * An expression, or a tuple of several with commas.
+   * @param {{ simple?: boolean, conditional?: boolean, ends?: string[], brackets?: boolean }} [options]  simple: without operators;
+   *   conditional: it may contain `if`; ends: names after it; brackets: it is in parentheses, and may be empty
    * @returns {Node}
    */
   #tuple({ simple = false, conditional = true, ends = [], brackets = false } = {}) {
@@ -329,7 +356,7 @@ class Parser {
       several = true;
     }
     if (!several && items.length) return items[0];
-    if (!several && !brackets) this.#fail(`expected an expression, found ${this.#shown()}`);
+    if (!several && !brackets) this.#fail(`expected an expression, found ${this.#tokenText()}`);
     return { type: 'Tuple', items };
   }
 
@@ -345,7 +372,7 @@ class Parser {
     while (this.#skipName('if')) {
       const test = this.#or();
       const otherwise = this.#skipName('else') ? this.#nested(() => this.#condition()) : null;
-      this.#unknown.length = before;
+      this.#unknown.length = before; // it is conditional, which is known only now
       value = { type: 'Condition', test, value, otherwise };
     }
     return value;
@@ -442,8 +469,7 @@ class Parser {
     }
     if (type === 'integer') {
       this.#at++;
-      if (!Number.isSafeInteger(Number(value)))
-        this.#fail(`the whole number ${value} is beyond 2^53: it is not supported`);
+      if (!Number.isSafeInteger(Number(value))) this.#fail(`the integer ${value} is not supported: it is beyond 2^53`);
       return { type: 'Constant', value: Number(value) };
     }
     if (type === 'float') {
@@ -465,10 +491,10 @@ class Parser {
           return [key, this.#expression()];
         }),
       };
-    return this.#fail(`expected an expression, found ${this.#shown()}`);
+    return this.#fail(`expected an expression, found ${this.#tokenText()}`);
   }
 
-  /** Up to the closing bracket, with commas. @template T @param {string} end @param {() => T} parse @returns {T[]} */
+  /** Items with commas between them, up to and including the closing bracket. @template T @param {string} end @param {() => T} parse @returns {T[]} */
   #items(end, parse) {
     /** @type {T[]} */
     const items = [];
@@ -486,7 +512,8 @@ class Parser {
     for (;;) {
       if (this.#skip('.')) {
         const { type, value } = this.#token;
-        if (type !== 'name' && type !== 'integer') this.#fail(`expected a name or a number, found ${this.#shown()}`);
+        if (type !== 'name' && type !== 'integer')
+          this.#fail(`expected a name or a number, found ${this.#tokenText()}`);
         this.#at++;
         if (type === 'name') node = { type: 'Attribute', object: node, name: value };
         else node = { type: 'Item', object: node, key: { type: 'Constant', value: Number(value) } };
@@ -524,15 +551,15 @@ class Parser {
         argument = { type: 'Named', name, value: this.#expression() };
       } else argument = this.#expression();
       const { type } = argument;
-      const order = ['Spread', 'SpreadNamed', 'Named'].includes(type) ? type : '';
-      if (last === 'SpreadNamed' || (order === '' && last) || (order === 'Spread' && last === 'Spread'))
-        this.#fail('arguments in an order that is not allowed');
-      last = order || last;
+      const kind = ['Spread', 'SpreadNamed', 'Named'].includes(type) ? type : '';
+      if (last === 'SpreadNamed' || (kind === '' && last) || (kind === 'Spread' && last === 'Spread'))
+        this.#fail('arguments are in the wrong order: expected positional ones, *list, named ones, **dict');
+      last = kind || last;
       return argument;
     });
   }
 
-  /** Filters, tests and calls behind an expression. @param {Node} node @returns {Node} */
+  /** An expression with the filters, tests and calls after it. @param {Node} node @returns {Node} */
   #filtered(node) {
     for (;;) {
       if (this.#is('|')) node = this.#filters(false).reduce((value, filter) => ({ ...filter, value }), node);
@@ -548,7 +575,7 @@ class Parser {
     return name;
   }
 
-  /** @param {boolean} inline  the first has no | in front @returns {Node[]} */
+  /** @param {boolean} inline  whether the first has no | before it @returns {Node[]} */
   #filters(inline) {
     /** @type {Node[]} */
     const filters = [];
@@ -556,7 +583,7 @@ class Parser {
       if (!inline) this.#at++;
       inline = false;
       const name = this.#dotted();
-      if (!isFilter(name)) this.#unknown.push(`filter "${name}"`);
+      if (!isFilter(name)) this.#reportUnknown(`filter "${name}"`);
       filters.push({ type: 'Filter', name, args: this.#is('(') ? this.#arguments() : [] });
     }
     return filters;
@@ -567,7 +594,7 @@ class Parser {
     this.#at++;
     const negated = this.#skipName('not');
     const name = this.#dotted();
-    if (!isTest(name)) this.#unknown.push(`test "${name}"`);
+    if (!isTest(name)) this.#reportUnknown(`test "${name}"`);
     const { type } = this.#token;
     /** @type {Node[]} */
     let args = [];
@@ -576,7 +603,7 @@ class Parser {
       (['name', 'string', 'integer', 'float'].includes(type) && !this.#isName('else', 'or', 'and')) ||
       this.#is('[', '{')
     ) {
-      if (this.#isName('is')) this.#fail('tests can not follow each other: put brackets around the first');
+      if (this.#isName('is')) this.#fail('a test must not follow another one: put parentheses around the first');
       args = [this.#postfix(this.#primary())];
     }
     const test = { type: 'Test', value, name, args };

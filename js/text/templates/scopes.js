@@ -1,12 +1,12 @@
 /**
- * Names that a scope gives a value, where jinja2 takes them for undefined until then: those it finds given a value before
- * it finds them read. What reads them earlier, from a scope inside, doesn't see the value of the scope outside.
+ * Finds the names that begin as undefined in each scope, by jinja2's rule: a name that the scope assigns before it reads it is local to
+ * the scope, even while it has no value yet. An inner scope that reads such a name earlier doesn't see the value of an outer scope.
  */
 
 /** @typedef {import('./parse.js').Node} Node */
 /**
- * What is known of a scope so far, or of a branch of an `if` in it beside that. `names`: how one begins, 'missing' as
- * undefined, 'other' as whatever is outside.
+ * The state of the analysis of a scope, or of one branch of an `if` in it (`branch`). `names`: with which value a name begins, 'missing'
+ * as undefined, 'other' with that of an outer scope. `stored`: names that are assigned.
  * @typedef {{ names: Map<string, 'missing' | 'other'>, stored: Set<string>, outer: Frame | null, branch?: boolean }} Frame
  */
 
@@ -16,10 +16,10 @@ const knows = (frame, name) => frame !== null && (frame.names.has(name) || knows
 /** @param {Frame} frame @param {string} name */
 const load = (frame, name) => void (knows(frame, name) || frame.names.set(name, 'other'));
 
-/** @param {Frame} frame @returns {Frame} the scope that a branch is of */
+/** The scope that a branch belongs to. @param {Frame} frame @returns {Frame} */
 const scopeOf = (frame) => (frame.branch ? scopeOf(/** @type {Frame} */ (frame.outer)) : frame);
 
-/** Whether the scope itself has the name, or a value for it. @param {Frame} frame @param {'names' | 'stored'} what @param {string} name @returns {boolean} */
+/** Whether the scope itself has the name in one of the two collections. @param {Frame} frame @param {'names' | 'stored'} what @param {string} name @returns {boolean} */
 const has = (frame, what, name) =>
   frame[what].has(name) || (frame.branch === true && has(/** @type {Frame} */ (frame.outer), what, name));
 
@@ -29,54 +29,58 @@ function store(frame, name) {
   if (!has(frame, 'names', name)) frame.names.set(name, knows(scopeOf(frame).outer, name) ? 'other' : 'missing');
 }
 
-/** Names that an expression reads. @param {any} value @param {Frame} frame */
+/** Records the names that an expression reads. @param {any} value @param {Frame} frame */
 function read(value, frame) {
-  if (Array.isArray(value)) for (const one of value) read(one, frame);
+  if (Array.isArray(value)) for (const item of value) read(item, frame);
   else if (value !== null && typeof value === 'object') {
     if (value.type === 'Name') load(frame, value.name);
-    else if (value.type !== 'Constant') for (const one of Object.values(value)) read(one, frame);
+    else if (value.type !== 'Constant') for (const part of Object.values(value)) read(part, frame);
   }
 }
 
-/** @param {Node} target @param {Frame} frame */
-function give(target, frame) {
+/** Records the names that an assignment stores. @param {Node} target @param {Frame} frame */
+function assign(target, frame) {
   if (target.type === 'Member') load(frame, target.name);
   else if (target.type === 'Name') store(frame, target.name);
-  else for (const item of target.items) give(item, frame);
+  else for (const item of target.items) assign(item, frame);
 }
 
-/** @param {Node[][]} branches @param {Frame} frame */
-function branch(branches, frame) {
+/** The branches of an `if`: a name that not all of them store begins with the value of an outer scope. @param {Node[][]} branches @param {Frame} frame */
+function visitBranches(branches, frame) {
   /** @type {Frame[]} */
-  const found = branches.map((body) => {
+  const frames = branches.map((body) => {
     /** @type {Frame} */
-    const one = { names: new Map(), stored: new Set(), outer: frame, branch: true };
-    visit(body, one);
-    return one;
+    const branch = { names: new Map(), stored: new Set(), outer: frame, branch: true };
+    visit(body, branch);
+    return branch;
   });
   /** @type {Map<string, number>} */
   const counts = new Map();
-  for (const { stored } of found)
+  for (const { stored } of frames)
     for (const name of stored) if (!has(frame, 'stored', name)) counts.set(name, (counts.get(name) ?? 0) + 1);
-  for (const { names, stored } of found) {
-    for (const [name, how] of names) frame.names.set(name, how);
+  for (const { names, stored } of frames) {
+    for (const [name, begin] of names) frame.names.set(name, begin);
     for (const name of stored) frame.stored.add(name);
   }
   for (const [name, count] of counts) if (count < branches.length) frame.names.set(name, 'other');
 }
 
-/** Statements of one scope, without those inside. @param {Node[]} body @param {Frame} frame */
+/** The statements of a scope, without the scopes inside it. @param {Node[]} body @param {Frame} frame */
 function visit(body, frame) {
   for (const node of body) {
     if (node.type === 'If') {
-      const [[test, first], ...rest] = node.branches;
+      const [[test, first], ...others] = node.branches;
       read(test, frame);
-      const others = rest.map((/** @type {[Node, Node[]]} */ one) => ({ type: 'If', branches: [one], otherwise: [] }));
-      branch([first, others, node.otherwise], frame);
+      const elifs = others.map((/** @type {[Node, Node[]]} */ branch) => ({
+        type: 'If',
+        branches: [branch],
+        otherwise: [],
+      }));
+      visitBranches([first, elifs, node.otherwise], frame);
     } else if (node.type === 'Set') {
       read(node.value, frame);
-      give(node.target, frame);
-    } else if (node.type === 'SetBlock') give(node.target, frame);
+      assign(node.target, frame);
+    } else if (node.type === 'SetBlock') assign(node.target, frame);
     else if (node.type === 'For') read(node.iterable, frame);
     else if (node.type === 'With') read(node.values, frame);
     else if (node.type === 'Macro') store(frame, node.name);
@@ -87,18 +91,18 @@ function visit(body, frame) {
   }
 }
 
-/** Scopes inside of these statements. @param {Node[]} body @param {Frame} outer */
-function inner(body, outer) {
+/** Analyses the scopes inside of these statements. @param {Node[]} body @param {Frame} outer */
+function visitInnerScopes(body, outer) {
   for (const node of body) {
     if (node.type === 'If') {
-      for (const [, one] of node.branches) inner(one, outer);
-      inner(node.otherwise, outer);
+      for (const [, statements] of node.branches) visitInnerScopes(statements, outer);
+      visitInnerScopes(node.otherwise, outer);
     } else if (node.type === 'For') {
-      node.missing = scope(node.body, outer, (frame) => parameters(node.target, frame));
+      node.missing = scope(node.body, outer, (frame) => declare(node.target, frame));
       node.otherwiseMissing = scope(node.otherwise, outer);
     } else if (node.type === 'With')
       node.missing = scope(node.body, outer, (frame) => {
-        for (const target of node.targets) parameters(target, frame);
+        for (const target of node.targets) declare(target, frame);
         read(node.values, frame);
       });
     else if (node.type === 'Macro' || node.type === 'CallBlock') {
@@ -113,14 +117,14 @@ function inner(body, outer) {
   }
 }
 
-/** @param {Node} target @param {Frame} frame */
-function parameters(target, frame) {
+/** Records the names that a scope begins with. @param {Node} target @param {Frame} frame */
+function declare(target, frame) {
   if (target.type === 'Name') frame.names.set(target.name, 'other');
-  else for (const item of target.items) parameters(item, frame);
+  else for (const item of target.items) declare(item, frame);
 }
 
 /**
- * Marks the scopes of a template, each with the names that begin as undefined in it.
+ * Marks each scope inside of a body with the names that begin as undefined in it (`missing`), and returns those of the body itself.
  * @param {Node[]} body @param {Frame | null} [outer] @param {(frame: Frame) => void} [begin]
  * @returns {string[]}
  */
@@ -129,6 +133,6 @@ export function scope(body, outer = null, begin = () => {}) {
   const frame = { names: new Map(), stored: new Set(), outer };
   begin(frame);
   visit(body, frame);
-  inner(body, frame);
-  return [...frame.names].flatMap(([name, how]) => (how === 'missing' ? [name] : []));
+  visitInnerScopes(body, frame);
+  return [...frame.names].flatMap(([name, start]) => (start === 'missing' ? [name] : []));
 }

@@ -1,10 +1,13 @@
-/** Where a text has another one: in time that grows with both, whatever they are. */
+/**
+ * Searches for a text in another one in linear time. JavaScript's `indexOf` may take the product of both lengths: it is used for short
+ * parts only, and the algorithm of Knuth, Morris and Pratt for longer ones.
+ */
 
-/** Up to this length a search costs at most so many comparisons for a character. */
-const SHORT = 32;
+/** Maximum length of a part that `indexOf` searches for. */
+const MAX_SHORT = 32;
 
-/** Where texts that begin as `part` go on when the next character differs. @param {string} part */
-function fallbacks(part) {
+/** The failure table: for each prefix of `part`, the length of the longest proper prefix that it ends with. @param {string} part */
+function failureTable(part) {
   const table = new Int32Array(part.length);
   for (let i = 1, n = 0; i < part.length; i++) {
     while (n && part[i] !== part[n]) n = table[n - 1];
@@ -18,23 +21,23 @@ function fallbacks(part) {
 const reversed = (text) => text.split('').reverse().join('');
 
 /**
- * Places of a part that isn't empty, from left to right, apart from each other.
+ * Offsets of a part that isn't empty, from left to right, without overlaps.
  * @param {string} text @param {string} part @param {import('./values.js').Meter} meter
- * @param {number} [most]  as many as that; -1: all
+ * @param {number} [max]  number of offsets; -1: all
  * @returns {number[]}
  */
-export function places(text, part, meter, most = -1) {
+export function findAll(text, part, meter, max = -1) {
   /** @type {number[]} */
   const found = [];
-  if (part.length > text.length || most === 0) return found;
-  if (part.length <= SHORT) {
-    meter.spend(1 + (text.length * (1 + part.length / 8)) / 64);
-    for (let at = text.indexOf(part); at >= 0 && found.length !== most; at = text.indexOf(part, at + part.length))
+  if (part.length > text.length || max === 0) return found;
+  if (part.length <= MAX_SHORT) {
+    meter.count(1 + (text.length * (1 + part.length / 8)) / 64);
+    for (let at = text.indexOf(part); at >= 0 && found.length !== max; at = text.indexOf(part, at + part.length))
       found.push(at);
   } else {
-    meter.items(text.length + part.length);
-    const table = fallbacks(part);
-    for (let i = 0, n = 0; i < text.length && found.length !== most; i++) {
+    meter.countItems(text.length + part.length);
+    const table = failureTable(part);
+    for (let i = 0, n = 0; i < text.length && found.length !== max; i++) {
       while (n && text[i] !== part[n]) n = table[n - 1];
       if (text[i] === part[n]) n++;
       if (n === part.length) {
@@ -43,17 +46,17 @@ export function places(text, part, meter, most = -1) {
       }
     }
   }
-  meter.items(found.length);
+  meter.countItems(found.length);
   return found;
 }
 
-/** The same from right to left; the places come in the order of the text. @param {string} text @param {string} part @param {import('./values.js').Meter} meter @param {number} [most] */
-export function placesFromRight(text, part, meter, most = -1) {
-  meter.items(text.length + part.length);
-  return places(reversed(text), reversed(part), meter, most)
+/** The same from right to left; the offsets are still rising. @param {string} text @param {string} part @param {import('./values.js').Meter} meter @param {number} [max] */
+export function findAllFromRight(text, part, meter, max = -1) {
+  meter.countItems(text.length + part.length);
+  return findAll(reversed(text), reversed(part), meter, max)
     .map((at) => text.length - at - part.length)
     .reverse();
 }
 
-/** @param {string} text @param {string} part @param {import('./values.js').Meter} meter @returns {number} -1: nowhere */
-export const placeOf = (text, part, meter) => (part ? (places(text, part, meter, 1)[0] ?? -1) : 0);
+/** The first offset; -1: the text doesn't contain the part. @param {string} text @param {string} part @param {import('./values.js').Meter} meter @returns {number} */
+export const findFirst = (text, part, meter) => (part ? (findAll(text, part, meter, 1)[0] ?? -1) : 0);

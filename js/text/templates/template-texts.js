@@ -1,75 +1,77 @@
 /**
- * Texts of a rendering that know where they come from: what a caller wrote is never taken for the template's own, whatever
- * the template does with it. A text that is the template's alone is a string.
+ * Texts of a rendering that record which parts a caller wrote (a message, a tool's description), whatever the template does with them:
+ * special tokens are never read from those parts. A text without such parts is a string.
  */
 
-/** Stand for BOS and EOS whose texts are not read as the tokens: private characters of Unicode. */
+/** Stand-ins for BOS and EOS in templates that print them: private characters of Unicode. */
 export const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
 
 /** @type {number[]} */
-const NONE = [];
+const NO_RANGES = [];
 
 export class Text {
   /**
    * @param {string} value
-   * @param {number[]} given  begins and ends, rising, of what a caller wrote
-   * @param {boolean} safe  marked as safe: what is added to it is escaped for HTML, as Jinja does
+   * @param {number[]} callerRanges  begins and ends, rising, of the parts that a caller wrote
+   * @param {boolean} safe  whether Jinja's filter `safe` marked it: texts that are added to it are escaped for HTML
    */
-  constructor(value, given = NONE, safe = false) {
+  constructor(value, callerRanges = NO_RANGES, safe = false) {
     this.value = value;
-    this.given = given;
+    this.callerRanges = callerRanges;
     this.safe = safe;
   }
 }
 
 /** @param {any} value */
 export const isText = (value) => typeof value === 'string' || value instanceof Text;
-/** A text without its marks. @param {any} value */
+/** A text as a string, without its marks; other values as they are. @param {any} value */
 export const plain = (value) => (value instanceof Text ? value.value : value);
-/** @param {any} value */
+/** Whether a value is a text that is marked as safe. @param {any} value */
 export const isSafe = (value) => value instanceof Text && value.safe;
-/** Whether any of it is a caller's. @param {any} value */
-export const isGiven = (value) => value instanceof Text && value.given.length > 0;
+/** Whether a caller wrote any part of it. @param {any} value */
+export const hasCallerText = (value) => value instanceof Text && value.callerRanges.length > 0;
 
-/** @param {string} value @param {number[]} given @param {boolean} [safe] @returns {string | Text} */
-const textOf = (value, given, safe = false) => (given.length || safe ? new Text(value, given, safe) : value);
+/** @param {string} value @param {number[]} callerRanges @param {boolean} [safe] @returns {string | Text} */
+const makeText = (value, callerRanges, safe = false) =>
+  callerRanges.length || safe ? new Text(value, callerRanges, safe) : value;
 
 /** A text that a caller wrote. @param {string} value @returns {string | Text} */
-export const given = (value) => (value ? new Text(value, [0, value.length]) : value);
-/** @param {string | Text} value @param {boolean} [safe] */
-export const marked = (value, safe = true) => textOf(plain(value), value instanceof Text ? value.given : NONE, safe);
+export const callerText = (value) => (value ? new Text(value, [0, value.length]) : value);
+/** The text with or without the mark of the filter `safe`. @param {string | Text} value @param {boolean} [safe] */
+export const marked = (value, safe = true) =>
+  makeText(plain(value), value instanceof Text ? value.callerRanges : NO_RANGES, safe);
 
-/** @param {readonly (string | Text)[]} parts @returns {string | Text} */
+/** The parts as one text, which is not marked as safe. @param {readonly (string | Text)[]} parts @returns {string | Text} */
 export function concat(parts) {
   if (parts.length === 1) return marked(parts[0], false);
   /** @type {number[]} */
-  const all = [];
+  const ranges = [];
   let at = 0;
   for (const part of parts) {
     if (part instanceof Text) {
-      for (let i = 0; i < part.given.length; i += 2) {
-        const begin = at + part.given[i];
-        if (all.at(-1) === begin) all.pop();
-        else all.push(begin);
-        all.push(at + part.given[i + 1]);
+      for (let i = 0; i < part.callerRanges.length; i += 2) {
+        const begin = at + part.callerRanges[i];
+        if (ranges.at(-1) === begin) ranges.pop();
+        else ranges.push(begin);
+        ranges.push(at + part.callerRanges[i + 1]);
       }
     }
     at += plain(part).length;
   }
-  return textOf(parts.map(plain).join(''), all);
+  return makeText(parts.map(plain).join(''), ranges);
 }
 
 /** A part of a text. @param {string | Text} text @param {number} begin @param {number} [end] @returns {string | Text} */
 export function cut(text, begin, end = plain(text).length) {
   if (typeof text === 'string') return text.slice(begin, end);
   /** @type {number[]} */
-  const kept = [];
-  for (let i = 0; i < text.given.length; i += 2) {
-    const [from, to] = [Math.max(text.given[i], begin), Math.min(text.given[i + 1], end)];
-    if (from < to) kept.push(from - begin, to - begin);
+  const ranges = [];
+  for (let i = 0; i < text.callerRanges.length; i += 2) {
+    const [from, to] = [Math.max(text.callerRanges[i], begin), Math.min(text.callerRanges[i + 1], end)];
+    if (from < to) ranges.push(from - begin, to - begin);
   }
-  return textOf(text.value.slice(begin, end), kept);
+  return makeText(text.value.slice(begin, end), ranges);
 }
 
-/** Marks as many as a text has: work of its own beside its length. @param {any} text */
-export const marksOf = (text) => (text instanceof Text ? text.given.length : 0);
+/** The number of marks of a text, which cost work beside its length. @param {any} text */
+export const marksOf = (text) => (text instanceof Text ? text.callerRanges.length : 0);

@@ -1,18 +1,19 @@
 /**
- * Python's values as a template sees them. Text, whole numbers, True/False and None are JavaScript's string, number,
- * boolean and null; a list is an array, a dict a Map with texts for keys, a function takes (positional, named).
+ * The values of a template, which are Python's, and their basic operations. In JavaScript str, int, bool and None are string (or Text),
+ * number, boolean and null; a list is an array, a dict a Map; all other types have the classes below. Values that callers passed are
+ * marked as such (template-texts.js).
  */
 import { BqError } from '../../shared/errors.js';
-import { concat, given, isGiven, isText, marksOf, plain, Text } from './template-texts.js';
+import { concat, callerText, hasCallerText, isText, marksOf, plain, Text } from './template-texts.js';
 
-/** What a template does wrong, or does without end. @param {string} message @param {unknown} [cause] */
+/** An error in a template, or in a value that it uses. @param {string} message @param {unknown} [cause] */
 export const templateError = (message, cause) =>
   new BqError('TEMPLATE', `the chat template failed: ${message}`, {
     cause,
     hint: 'pass a format by name ("chatml", …) or by its parts instead',
   });
 
-/** A number with a point. */
+/** Python's float: a number that is printed with a decimal point. */
 export class Float {
   /** @param {number} value */
   constructor(value) {
@@ -20,18 +21,18 @@ export class Float {
   }
 }
 
-/** Its names, where it has some, are those of its elements. */
+/** Python's tuple. */
 export class Tuple extends Array {
-  /** @type {Map<string, any> | undefined} */
+  /** The elements by name, for a named tuple. @type {Map<string, any> | undefined} */
   names;
 }
 
-/** What filters such as `map` give, Python's generator: it can be gone through once, and little else. */
+/** Python's generator, the result of filters such as `map`: it can be iterated over once. */
 export class Lazy extends Array {}
 
-/** What a dict's `keys`, `values` and `items` give, and `range`: it can be gone through. */
+/** Python's range and the views of a dict (`keys`, `values`, `items`). */
 export class View extends Array {
-  /** As Python prints it: `range(0, 3)`; '': as `dict_keys([…])`. */
+  /** How Python prints it: `range(0, 3)`; '': like `dict_keys([…])`. */
   shown = '';
   kind = '';
 
@@ -44,12 +45,12 @@ export class View extends Array {
   }
 }
 
-/** A dict. `given`: its keys are a caller's. */
+/** Python's dict. `hasCallerKeys`: its keys are texts of a caller. */
 export class Dict extends Map {
-  given = false;
+  hasCallerKeys = false;
 }
 
-/** `namespace()`: the one thing that an inner block may change. */
+/** The result of `namespace()`: the only object whose members a template can set, from inner blocks too. */
 export class Namespace {
   /** @param {Map<string, any>} entries */
   constructor(entries) {
@@ -57,15 +58,15 @@ export class Namespace {
   }
 }
 
-/** What isn't there. It prints as nothing and is false; most other uses are an error that names it. */
+/** The value of an unknown name or member. It prints as an empty text and is false; most other uses are an error that names it. */
 export class Undefined {
-  /** @param {string} what */
+  /** @param {string} what  subject of the error's sentence */
   constructor(what) {
     this.what = what;
   }
 }
 
-/** What can be called: a function or a macro, and `loop` of a recursive loop. */
+/** A function, a macro, or the `loop` of a recursive loop. */
 export class Callable {
   /** @param {string} name @param {(args: import('./methods.js').Args) => any} call @param {Map<string, any>} [members] */
   constructor(name, call, members = new Map()) {
@@ -75,52 +76,59 @@ export class Callable {
   }
 }
 
-/** Steps that one rendering may take: many times what a long conversation needs. */
-const STEPS = 2_000_000;
-/** Longest text, and most elements, that there may be. */
-const LONGEST = 2 ** 23;
+/** Maximum number of steps of one rendering: many times as many as a long conversation needs. */
+const MAX_STEPS = 2_000_000;
+/** Maximum length of a text, and number of elements of a list. */
+const MAX_LENGTH = 2 ** 23;
 
 /**
- * Counts the work of a rendering, so that one without end, or with work out of measure, stops at the same place
- * everywhere. A step is about what it takes to read 64 characters, or to make 8 elements.
+ * Counts the work of a rendering, so that an endless or excessive one stops after the same steps on every machine. A step is about the
+ * time to read 64 characters, or to create 8 elements.
  */
 export class Meter {
-  #left = STEPS;
-  /** A caller's text went into what is being made. */
-  given = false;
+  #remaining = MAX_STEPS;
+  /** Whether a text of a caller went into the value that is being computed (see trackCallerText). */
+  usesCallerText = false;
 
   /** @param {number} [steps] */
-  spend(steps = 1) {
-    this.#left -= steps;
-    if (!(this.#left >= 0)) throw templateError(`it goes on without end (${STEPS.toLocaleString('en')} steps)`);
+  count(steps = 1) {
+    this.#remaining -= steps;
+    if (!(this.#remaining >= 0))
+      throw templateError(`it took more than ${MAX_STEPS.toLocaleString('en')} steps: it may loop without end`);
   }
 
-  /** Before so many characters are read. @param {number} characters */
-  scan(characters) {
-    this.spend(1 + characters / 64);
+  /** Counts the reading of characters, before it is done. @param {number} characters */
+  countInput(characters) {
+    this.count(1 + characters / 64);
   }
 
-  /** Before so many characters are made, or when they are. @param {number} characters */
-  room(characters) {
-    if (!(characters <= LONGEST)) throw templateError(`a text of ${characters.toLocaleString('en')} characters`);
-    this.scan(characters);
+  /** Counts the creation of characters. @param {number} characters */
+  countOutput(characters) {
+    if (!(characters <= MAX_LENGTH))
+      throw templateError(
+        `a text has ${characters.toLocaleString('en')} characters; at most ${MAX_LENGTH.toLocaleString('en')} are allowed`,
+      );
+    this.countInput(characters);
   }
 
-  /** Before so many elements are made, or single characters looked at. @param {number} count */
-  items(count) {
-    if (!(count <= LONGEST)) throw templateError(`${count.toLocaleString('en')} elements at once`);
-    this.spend(1 + count / 8);
+  /** Counts the creation of elements, or work on single characters, before it is done. @param {number} count */
+  countItems(count) {
+    if (!(count <= MAX_LENGTH))
+      throw templateError(
+        `a list has ${count.toLocaleString('en')} elements; at most ${MAX_LENGTH.toLocaleString('en')} are allowed`,
+      );
+    this.count(1 + count / 8);
   }
 
-  /** A text that was made. @template {string | Text} T @param {T} text @returns {T} */
-  text(text) {
-    this.room(plain(text).length);
-    this.spend(marksOf(text) / 16);
+  /** Counts the creation of a text and returns it. @template {string | Text} T @param {T} text @returns {T} */
+  countText(text) {
+    this.countOutput(plain(text).length);
+    this.count(marksOf(text) / 16);
     return text;
   }
 }
 
-/** @param {any} value @returns {string} its type, as Python names it */
+/** Python's name of a value's type. @param {any} value @returns {string} */
 export function typeOf(value) {
   if (value === null) return 'NoneType';
   if (isText(value)) return 'str';
@@ -135,14 +143,14 @@ export function typeOf(value) {
   return { number: 'int', boolean: 'bool' }[/** @type {string} */ (typeof value)] ?? 'object';
 }
 
-/** For an operation that an undefined value doesn't have. @param {any} value @returns {any} */
-export function defined(value) {
+/** The value, unless it is undefined, for operations that undefined values don't have. @param {any} value @returns {any} */
+export function requireDefined(value) {
   if (value instanceof Undefined) throw templateError(`${value.what} is undefined`);
   return value;
 }
 
 /** @param {any} value @returns {boolean} */
-export function truth(value) {
+export function isTrue(value) {
   if (value instanceof Undefined) return false;
   if (value instanceof Float || value instanceof Text) return Boolean(value.value);
   if (Array.isArray(value)) return value.length > 0 || value instanceof Lazy;
@@ -153,39 +161,39 @@ export function truth(value) {
 export const isNumber = (value) => typeof value === 'number' || typeof value === 'boolean' || value instanceof Float;
 /** @param {any} value @returns {number} */
 export const numberOf = (value) => (value instanceof Float ? value.value : Number(value));
-/** A number where one belongs. @param {any} value @returns {number} */
-export function needNumber(value) {
+/** The value as a number; an error if it isn't one. @param {any} value @returns {number} */
+export function requireNumber(value) {
   if (isNumber(value)) return numberOf(value);
-  throw templateError(`a ${typeOf(defined(value))} where a number belongs`);
+  throw templateError(`expected a number, found a value of type ${typeOf(requireDefined(value))}`);
 }
-/** A whole number where one belongs. @param {any} value @returns {number} */
-export function needWhole(value) {
+/** The value as an integer; an error if it isn't one. @param {any} value @returns {number} */
+export function requireInteger(value) {
   if (typeof value === 'number' || typeof value === 'boolean') return Number(value);
-  throw templateError(`a ${typeOf(defined(value))} where a whole number belongs`);
+  throw templateError(`expected an integer, found a value of type ${typeOf(requireDefined(value))}`);
 }
-/** A whole number that a calculation gave. @param {number} value */
-export function whole(value) {
+/** Checks that the integer result of a calculation is exact. @param {number} value */
+export function checkInteger(value) {
   if (Number.isSafeInteger(value)) return value + 0;
-  throw templateError('a whole number beyond 2^53, which is not supported');
+  throw templateError('integers beyond 2^53 are not supported');
 }
 
-/** A list or tuple as it is in Python; generators, views and undefined ones are of other types. @param {any} value */
+/** Whether a value is a list or a tuple: generators and views are arrays here, too. @param {any} value */
 const isList = (value) => Array.isArray(value) && !(value instanceof Lazy) && !(value instanceof View);
 
 /** @param {any} a @param {any} b @param {Meter} meter @returns {boolean} */
 export function equal(a, b, meter) {
-  meter.spend();
+  meter.count();
   if (isNumber(a) && isNumber(b)) return numberOf(a) === numberOf(b);
   if (isText(a) && isText(b)) {
     const [x, y] = [plain(a), plain(b)];
     if (x.length !== y.length) return false;
-    meter.scan(x.length);
+    meter.countInput(x.length);
     return x === y;
   }
   if (a instanceof Undefined) return b instanceof Undefined;
   if (a instanceof View || b instanceof View) {
     if (a === b || !(a instanceof View && b instanceof View)) return a === b;
-    throw templateError(`comparing a ${typeOf(a)}, which is not supported`);
+    throw templateError(`comparing values of type ${typeOf(a)} is not supported`);
   }
   if (isList(a)) {
     return (
@@ -209,21 +217,21 @@ function orderOf(x, y) {
   while (i < x.length && x[i] === y[i]) i++;
   if (i === x.length || i === y.length) return x.length - y.length;
   const [a, b] = [x.charCodeAt(i), y.charCodeAt(i)];
-  // Surrogates stand for characters behind all others.
-  const high = (/** @type {number} */ c) => c >= 0xd800 && c < 0xe000;
-  return high(a) === high(b) ? a - b : high(a) ? 1 : -1;
+  // Surrogates stand for the characters that come after all others.
+  const isSurrogate = (/** @type {number} */ c) => c >= 0xd800 && c < 0xe000;
+  return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
 }
 
-/** Less than 0, 0 or more, as `a` is less than `b`, equal or more; NaN: neither. @param {any} a @param {any} b @param {Meter} meter @returns {number} */
+/** Negative, 0 or positive if `a` is less than, equal to or greater than `b`; NaN: none of them. @param {any} a @param {any} b @param {Meter} meter @returns {number} */
 export function compare(a, b, meter) {
-  meter.spend();
+  meter.count();
   if (isNumber(a) && isNumber(b)) {
     const [x, y] = [numberOf(a), numberOf(b)];
     return x === y ? 0 : x < y ? -1 : x > y ? 1 : NaN;
   }
   if (isText(a) && isText(b)) {
     const [x, y] = [plain(a), plain(b)];
-    meter.items(Math.min(x.length, y.length));
+    meter.countItems(Math.min(x.length, y.length));
     return orderOf(x, y);
   }
   if (isList(a) && isList(b) && typeOf(a) === typeOf(b)) {
@@ -232,32 +240,34 @@ export function compare(a, b, meter) {
     }
     return a.length - b.length;
   }
-  throw templateError(`${typeOf(defined(a))} and ${typeOf(defined(b))} can't be compared`);
+  throw templateError(`can't compare values of types ${typeOf(requireDefined(a))} and ${typeOf(requireDefined(b))}`);
 }
 
-/** A dict's keys, those of a caller marked so. @param {Map<any, any>} dict */
+/** A dict's keys, marked as a caller's if they are. @param {Map<any, any>} dict */
 export const keysOf = (dict) =>
-  Array.from(dict.keys(), (key) => (typeof key === 'string' && dict instanceof Dict && dict.given ? given(key) : key));
+  Array.from(dict.keys(), (key) =>
+    typeof key === 'string' && dict instanceof Dict && dict.hasCallerKeys ? callerText(key) : key,
+  );
 /** @param {Map<any, any>} dict @returns {Tuple[]} */
 export const entriesOf = (dict) => {
   const values = [...dict.values()];
   return keysOf(dict).map((key, i) => /** @type {Tuple} */ (Tuple.from([key, values[i]])));
 };
 
-/** What a dict has a value under. @param {any} value */
+/** A value as a key of a Map. @param {any} value */
 export function keyOf(value) {
   const key = plain(value);
   if (key instanceof Float) {
     if (Number.isSafeInteger(key.value)) return key.value;
-    throw templateError('a float as a key of a dict, which is not supported');
+    throw templateError('floats as keys of a dict are not supported');
   }
   if (Array.isArray(key) || key instanceof Map)
-    throw templateError(`a ${typeOf(key)} as a key of a dict, which is not supported`);
-  return defined(key);
+    throw templateError(`values of type ${typeOf(key)} as keys of a dict are not supported`);
+  return requireDefined(key);
 }
 
-/** What a dict has under a key: True and 1 are one key in Python. @param {Map<any, any>} dict @param {any} value @returns {any} undefined: nothing */
-export function found(dict, value) {
+/** A dict's value for a key, or undefined. True and 1 are the same key in Python. @param {Map<any, any>} dict @param {any} value @returns {any} */
+export function lookUp(dict, value) {
   const key = keyOf(value);
   if (dict.has(key)) return dict.get(key);
   const other = typeof key === 'boolean' ? Number(key) : key === 0 ? false : key === 1 ? true : undefined;
@@ -267,34 +277,34 @@ export function found(dict, value) {
 /** Characters of a text. @param {any} text @param {Meter} meter @returns {(string | Text)[]} */
 export function charactersOf(text, meter) {
   const value = plain(text);
-  meter.items(value.length);
+  meter.countItems(value.length);
   const all = Array.from(value);
-  if (!isGiven(text)) return all;
-  meter.items(2 * all.length); // each is an object then
-  const { given: ranges } = /** @type {Text} */ (text);
+  if (!hasCallerText(text)) return all;
+  meter.countItems(2 * all.length); // each character of a caller becomes an object
+  const { callerRanges: ranges } = /** @type {Text} */ (text);
   let [at, range] = [0, 0];
   return all.map((c) => {
     while (range < ranges.length && ranges[range + 1] <= at) range += 2;
-    const own = range < ranges.length && ranges[range] <= at;
+    const isCallers = range < ranges.length && ranges[range] <= at;
     at += c.length;
-    return own ? given(c) : c;
+    return isCallers ? callerText(c) : c;
   });
 }
 
-/** The elements of what can be gone through; a generator is empty then. @param {any} value @param {Meter} meter @returns {any[]} */
+/** The elements of an iterable value. A generator is empty afterwards. @param {any} value @param {Meter} meter @returns {any[]} */
 export function elements(value, meter) {
   if (value instanceof Lazy) return Array.from(value.splice(0));
   if (Array.isArray(value)) return value.constructor === Array ? value : Array.from(value);
   if (value instanceof Map) {
-    meter.items(value.size);
+    meter.countItems(value.size);
     return keysOf(value);
   }
   if (isText(value)) return charactersOf(value, meter);
   if (value instanceof Undefined) return [];
-  throw templateError(`a ${typeOf(value)} can't be gone through`);
+  throw templateError(`a value of type ${typeOf(value)} is not iterable`);
 }
 
-/** As Python's `repr` of a float. @param {number} value */
+/** Python's `repr` of a float. @param {number} value */
 export const floatText = (value) => {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
   const size = Math.abs(value);
@@ -305,7 +315,7 @@ export const floatText = (value) => {
 };
 
 const SHORT = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-/** What Python doesn't print as it is: all that is no letter, mark, number, sign or space. */
+/** Characters that Python's `repr` escapes: all but letters, marks, numbers, punctuation, symbols and the space. */
 const UNPRINTABLE = /[\\'"]|[\p{C}\p{Z}]/gu;
 
 /** @param {string} text */
@@ -326,34 +336,34 @@ function quoted(text) {
   return quote + body + quote;
 }
 
-/** As Python's `repr`. @param {any} value @param {Meter} meter @returns {string} */
+/** Python's `repr`. @param {any} value @param {Meter} meter @returns {string} */
 export function repr(value, meter) {
-  meter.spend();
+  meter.count();
   if (isText(value)) {
-    meter.given ||= isGiven(value);
-    meter.items(plain(value).length);
+    meter.usesCallerText ||= hasCallerText(value);
+    meter.countItems(plain(value).length);
     if (value instanceof Text && value.safe)
-      throw templateError('a list with a text marked as safe is not printed here');
-    return meter.text(quoted(plain(value)));
+      throw templateError('printing a list that contains a safe text is not supported');
+    return meter.countText(quoted(plain(value)));
   }
   if (value instanceof View && value.shown) return value.shown;
   if (isList(value) || value instanceof View) {
     const items = value.map((/** @type {any} */ item) => repr(item, meter));
-    const all = meter.text(Array.from(items).join(', '));
+    const all = meter.countText(Array.from(items).join(', '));
     if (value instanceof View) return `${value.kind}([${all}])`;
     return value instanceof Tuple ? `(${all}${value.length === 1 ? ',' : ''})` : `[${all}]`;
   }
   if (value instanceof Map) {
     const entries = entriesOf(value).map(([key, item]) => `${repr(key, meter)}: ${repr(item, meter)}`);
-    return meter.text(`{${entries.join(', ')}}`);
+    return meter.countText(`{${entries.join(', ')}}`);
   }
   return value instanceof Undefined ? 'Undefined' : str(value, meter);
 }
 
-/** As it is printed; `meter.given` says whether a caller's text is in it. @param {any} value @param {Meter} meter @returns {string} */
+/** Python's `str`. It sets `meter.usesCallerText` if a text of a caller is in it. @param {any} value @param {Meter} meter @returns {string} */
 export function str(value, meter) {
   if (isText(value)) {
-    meter.given ||= isGiven(value);
+    meter.usesCallerText ||= hasCallerText(value);
     return plain(value);
   }
   if (value === null) return 'None';
@@ -361,73 +371,76 @@ export function str(value, meter) {
   if (typeof value === 'number') return String(BigInt(value));
   if (value instanceof Float) return floatText(value.value);
   if (value instanceof Undefined) return '';
-  if (value instanceof Lazy) throw templateError('a generator as a text, which is not supported: use list or join');
+  if (value instanceof Lazy) throw templateError('printing a generator is not supported: use the filter list or join');
   if (Array.isArray(value) || value instanceof Map) return repr(value, meter);
-  throw templateError(`a ${typeOf(value)} is no text`);
+  throw templateError(`can't print a value of type ${typeOf(value)}`);
 }
 
-/** What was made of other texts, marked as a caller's if one of them was. @param {Meter} meter @param {() => any} make */
-export function fromTexts(meter, make) {
-  const before = meter.given;
-  meter.given = false;
-  const made = make();
-  const own = meter.given;
-  meter.given = before || own;
-  return own && typeof made === 'string' ? given(made) : made;
+/** The result of a function; a text is marked as a caller's if one of a caller went into it. @param {Meter} meter @param {() => any} compute */
+export function trackCallerText(meter, compute) {
+  const before = meter.usesCallerText;
+  meter.usesCallerText = false;
+  const result = compute();
+  const isCallers = meter.usesCallerText;
+  meter.usesCallerText = before || isCallers;
+  return isCallers && typeof result === 'string' ? callerText(result) : result;
 }
 
-/** A value as a text, with what is a caller's in it. @param {any} value @param {Meter} meter @returns {string | Text} */
-export const shown = (value, meter) => (isText(value) ? value : fromTexts(meter, () => str(value, meter)));
+/** A value as a text, in which the texts of callers are marked. @param {any} value @param {Meter} meter @returns {string | Text} */
+export const toText = (value, meter) => (isText(value) ? value : trackCallerText(meter, () => str(value, meter)));
 
 /** @param {any[]} values @param {Meter} meter */
-export function joined(values, meter) {
+export function joinTexts(values, meter) {
   let length = 0;
   const texts = values.map((value) => {
-    const text = shown(value, meter);
+    const text = toText(value, meter);
     length += plain(text).length;
-    meter.room(length / 64);
+    meter.countOutput(length / 64);
     return text;
   });
-  meter.room(length);
-  return meter.text(concat(texts));
+  meter.countOutput(length);
+  return meter.countText(concat(texts));
 }
 
-/** Names that a template compares, and that no person writes. */
-const FIXED = new Set(['role', 'type']);
+/** Members whose values are keywords, not texts of a person: they are not marked. */
+const KEYWORD_MEMBERS = new Set(['role', 'type']);
 
-/** What a caller gave, as values of a template; its texts marked so unless it is the engine's own. @param {any} value @param {boolean} own @returns {any} */
-export function fromJson(value, own) {
+/** JSON as values of a template. Texts are marked as a caller's unless they are `trusted`. @param {any} value @param {boolean} trusted @returns {any} */
+export function fromJson(value, trusted) {
   if (value === undefined) return new Undefined('a value');
   if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < 2 ** 64 ? value : new Float(value);
-  if (typeof value === 'string') return own ? value : given(value);
-  if (Array.isArray(value)) return value.map((item) => fromJson(item, own));
+  if (typeof value === 'string') return trusted ? value : callerText(value);
+  if (Array.isArray(value)) return value.map((item) => fromJson(item, trusted));
   if (value !== null && typeof value === 'object') {
     const dict = new Dict(
       Object.entries(value)
         .filter(([, v]) => v !== undefined)
-        .map(([key, v]) => [key, fromJson(v, own || (FIXED.has(key) && typeof v === 'string' && /^\w+$/.test(v)))]),
+        .map(([key, v]) => [
+          key,
+          fromJson(v, trusted || (KEYWORD_MEMBERS.has(key) && typeof v === 'string' && /^\w+$/.test(v))),
+        ]),
     );
-    dict.given = !own;
+    dict.hasCallerKeys = !trusted;
     return dict;
   }
   if (value === null || typeof value === 'boolean') return value;
-  throw templateError(`a ${typeof value} among the values that the caller gave`);
+  throw templateError(`expected JSON in the template's values, found a ${typeof value}`);
 }
 
 /**
- * As Python's `json.dumps(value, ensure_ascii=False, …)`.
+ * Python's `json.dumps(value, ensure_ascii=False, …)`.
  * @param {any} value @param {{ indent: string | null, item: string, key: string, sort: boolean, ascii: boolean }} how @param {Meter} meter
  * @param {string} [margin] @returns {string}
  */
 export function json(value, how, meter, margin = '') {
-  meter.spend();
+  meter.count();
   if (isText(value)) {
-    meter.given ||= isGiven(value);
-    meter.items(plain(value).length);
+    meter.usesCallerText ||= hasCallerText(value);
+    meter.countItems(plain(value).length);
     const text = JSON.stringify(plain(value)).replace(/\\u(d[89a-f]..)/g, (_, hex) =>
       String.fromCharCode(parseInt(hex, 16)),
     );
-    return meter.text(
+    return meter.countText(
       how.ascii ? text.replace(/[\x7f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`) : text,
     );
   }
@@ -437,7 +450,8 @@ export function json(value, how, meter, margin = '') {
   if (typeof value === 'number') return str(value, meter);
   if (typeof value === 'boolean') return String(value);
   const list = isList(value);
-  if (!list && !(value instanceof Map)) throw templateError(`a ${typeOf(defined(value))} is no JSON`);
+  if (!list && !(value instanceof Map))
+    throw templateError(`can't write a value of type ${typeOf(requireDefined(value))} as JSON`);
   const inner = how.indent === null ? '' : `${margin}${how.indent}`;
   let parts;
   if (list) parts = Array.from(value, (item) => json(item, how, meter, inner));
@@ -451,7 +465,7 @@ export function json(value, how, meter, margin = '') {
   }
   const [open, close] = list ? '[]' : '{}';
   if (!parts.length) return open + close;
-  meter.room(parts.length * (how.item.length + inner.length));
-  if (how.indent === null) return meter.text(open + parts.join(how.item) + close);
-  return meter.text(`${open}\n${inner}${parts.join(`${how.item}\n${inner}`)}\n${margin}${close}`);
+  meter.countOutput(parts.length * (how.item.length + inner.length));
+  if (how.indent === null) return meter.countText(open + parts.join(how.item) + close);
+  return meter.countText(`${open}\n${inner}${parts.join(`${how.item}\n${inner}`)}\n${margin}${close}`);
 }

@@ -1,6 +1,9 @@
 // Collects what goes wrong on a page whose browser doesn't tell its driver. The first script of the page.
 (() => {
   const trouble = /** @type {any} */ (globalThis.trouble = /** @type {string[]} */ ([]));
+  /** Message and place: WebKit's stacks have no message. @param {any} error */
+  const said = (error) =>
+    error?.stack && (error.stack.includes(error.message) ? error.stack : `${error}\n${error.stack}`);
   const { error } = console;
   console.error = (...args) => {
     trouble.push(`console: ${args.map(String).join(' ')}`);
@@ -8,10 +11,10 @@
   };
   addEventListener(
     'error',
-    (e) => trouble.push(`exception: ${e.error?.stack ?? e.message ?? /** @type {any} */ (e.target)?.outerHTML}`),
+    (e) => trouble.push(`exception: ${said(e.error) ?? e.message ?? /** @type {any} */ (e.target)?.outerHTML}`),
     true,
   );
-  addEventListener('unhandledrejection', (e) => trouble.push(`exception: ${e.reason?.stack ?? e.reason}`));
+  addEventListener('unhandledrejection', (e) => trouble.push(`exception: ${said(e.reason) ?? e.reason}`));
   addEventListener('securitypolicyviolation', (e) =>
     trouble.push(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`),
   );

@@ -1,6 +1,6 @@
 // The loops of tests/bench/token.c, a memory for each set of matrices. First message: the sets, answered by their
 // bytes; then one per measurement, answered by its milliseconds (and the bytes that `tile` takes).
-import { TABLES } from '../../../js/wasm/build-choice.js';
+import { MEASURED_BUILDS } from '../../../js/wasm/build-choice.js';
 
 const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
 const PAGE = 65536;
@@ -20,7 +20,7 @@ async function setUp({ dims, table }) {
   const at = Math.ceil(token.__heap_base.value / 64) * 64;
   const whole = at + bytes + 64 + 4 * dims[4];
   memory.grow(Math.ceil(whole / PAGE) - 16);
-  token.token_set_up(...dims, at, TABLES.indexOf(table));
+  token.token_set_up(...dims, at, MEASURED_BUILDS.indexOf(table));
   // The compiler's better code comes while code runs.
   for (const end = performance.now() + 300; performance.now() < end;) token.token_multiply(1);
   token.token_read(2);

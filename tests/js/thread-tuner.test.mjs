@@ -1,21 +1,21 @@
-// How many threads are the fastest, learned from given times: what is chosen, how often others are tried, what that loses.
+// ThreadTuner: the number of threads it chooses from given times, how often it tries others, and what the trials lose.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Learner } from '../../js/wasm/thread-tuner.js';
+import { ThreadTuner } from '../../js/wasm/thread-tuner.js';
 import { random } from './fixture.mjs';
 
 /** Milliseconds of a step by number of threads. @typedef {Record<number, number>} Costs */
 
 /**
- * Samples of a step each: `times(threads, i)` milliseconds, as they are told times what is `noise`.
- * @param {Learner} learner @param {number} steps @param {(threads: number, i: number) => number} times @param {() => number} [noise]
+ * Samples of a step each: `times(threads, i)` milliseconds, each multiplied by `noise`.
+ * @param {ThreadTuner} tuner @param {number} steps @param {(threads: number, i: number) => number} times @param {() => number} [noise]
  */
-function run(learner, steps, times, noise = () => 1) {
+function run(tuner, steps, times, noise = () => 1) {
   /** @type {number[]} */
   const used = [];
   for (let i = 0; i < steps; i++) {
-    used.push(learner.threads);
-    learner.took(times(learner.threads, i) * noise(), 1, true);
+    used.push(tuner.threads);
+    tuner.add(times(tuner.threads, i) * noise(), 1, true);
   }
   return used;
 }
@@ -37,12 +37,12 @@ test('two numbers: three samples of each in turn, then the better one, whichever
     { 1: 3, 2: 5 },
   ]))
     for (const first of [1, 2]) {
-      const learner = new Learner([1, 2], first);
-      const used = run(learner, 6, (threads) => costs[threads]);
+      const tuner = new ThreadTuner([1, 2], first);
+      const used = run(tuner, 6, (threads) => costs[threads]);
       assert.deepEqual([count(used, 1), count(used, 2), used[0]], [3, 3, first]);
-      assert.ok(learner.sure);
-      assert.equal(learner.best, costs[1] < costs[2] ? 1 : 2);
-      assert.equal(learner.threads, learner.best);
+      assert.ok(tuner.isSure);
+      assert.equal(tuner.best, costs[1] < costs[2] ? 1 : 2);
+      assert.equal(tuner.threads, tuner.best);
     }
 });
 
@@ -55,37 +55,37 @@ test('after 16 noisy samples the choice is the best, or within 5 % of it, in 98 
   ])) {
     let good = 0;
     for (let seed = 1; seed <= 100; seed++) {
-      const learner = new Learner([1, 2], 1 + (seed % 2));
-      run(learner, 16, (threads) => costs[threads], noisy(seed));
-      good += Number(costs[learner.best] <= 1.05 * Math.min(costs[1], costs[2]));
+      const tuner = new ThreadTuner([1, 2], 1 + (seed % 2));
+      run(tuner, 16, (threads) => costs[threads], noisy(seed));
+      good += Number(costs[tuner.best] <= 1.05 * Math.min(costs[1], costs[2]));
     }
     assert.ok(good >= 98, `two take ${costs[2]}: ${good}`);
   }
 });
 
-test('of many numbers those beside the best are tried: from any first one the best is found in 16 samples, later all are tried', () => {
+test('with many numbers the neighbours of the best are tried: from any first one the best is found in 16 samples, later all are tried', () => {
   for (const costs of /** @type {Costs[]} */ ([
     { 1: 8, 2: 4.4, 3: 3.2, 4: 2.7, 6: 2.3, 8: 2.5 },
     { 1: 2, 2: 3, 3: 4, 4: 5, 6: 7, 8: 9 },
     { 1: 8, 2: 5, 3: 4, 4: 5, 6: 6, 8: 7 },
   ]))
     for (const first of SIX) {
-      const learner = new Learner(SIX, first);
+      const tuner = new ThreadTuner(SIX, first);
       const times = (/** @type {number} */ threads) => costs[threads];
-      run(learner, 16, times);
+      run(tuner, 16, times);
       const best = SIX.reduce((a, b) => (costs[b] < costs[a] ? b : a));
-      assert.equal(learner.best, best, `from ${first}`);
-      run(learner, 5000, times);
-      assert.equal(learner.tried.length, SIX.length);
+      assert.equal(tuner.best, best, `from ${first}`);
+      run(tuner, 5000, times);
+      assert.equal(tuner.tried.length, SIX.length);
     }
 });
 
-test('once all is known, trials lose at most a sixtieth of the time, and don’t end', () => {
+test('once all numbers are known, trials lose at most a sixtieth of the time, and don’t end', () => {
   for (const other of [3.05, 3.3, 4, 6, 30]) {
-    const learner = new Learner([1, 2], 2);
+    const tuner = new ThreadTuner([1, 2], 2);
     const times = (/** @type {number} */ threads) => (threads === 2 ? 3 : other);
-    run(learner, 16, times);
-    const used = run(learner, 20_000, times);
+    run(tuner, 16, times);
+    const used = run(tuner, 20_000, times);
     const lost = count(used, 1) * (other - 3);
     assert.ok(lost <= (1 / 60) * used.length * 3, `${other}: ${lost} ms of ${used.length * 3}`);
     assert.ok(count(used.slice(10_000), 1) >= 5, `${other}: ${count(used, 1)} trials`);
@@ -97,20 +97,20 @@ test('with noise, over 3,000 samples: 2.5 % more than with the best number from 
   for (const other of [3.3, 4, 6, 15]) {
     const lost = Array.from({ length: 10 }, (_, seed) => {
       const times = (/** @type {number} */ threads) => (threads === 2 ? 3 : other);
-      const used = run(new Learner([1, 2], 1), 3000, times, noisy(1 + seed));
+      const used = run(new ThreadTuner([1, 2], 1), 3000, times, noisy(1 + seed));
       return (count(used, 1) * (other - 3)) / (used.length * 3);
     }).sort((a, b) => a - b);
     assert.ok(lost[5] <= 0.025 && lost[9] <= 0.1, `${other}: ${lost}`);
   }
 });
 
-test('a core that gets busy is left within four samples, and taken again when it is free', () => {
+test('a core that gets busy is no longer used after four samples, and used again when it is free', () => {
   for (let seed = 1; seed <= 50; seed++) {
-    const learner = new Learner([1, 2], 2);
+    const tuner = new ThreadTuner([1, 2], 2);
     const next = random(seed);
     const busy = (/** @type {number} */ i) => i >= 500 && i < 1500;
     const times = (/** @type {number} */ threads, /** @type {number} */ i) => (threads === 1 ? 5 : busy(i) ? 12 : 3);
-    const used = run(learner, 2500, times, () => 1 + 0.1 * next());
+    const used = run(tuner, 2500, times, () => 1 + 0.1 * next());
     const left = used.indexOf(1, 500) - 500;
     assert.ok(
       used.slice(504, 520).every((threads) => threads === 1),
@@ -123,47 +123,47 @@ test('a core that gets busy is left within four samples, and taken again when it
 });
 
 test('a machine that gets slower, or faster, as a whole: the best number stays', () => {
-  const learner = new Learner([1, 2], 1);
+  const tuner = new ThreadTuner([1, 2], 1);
   const speed = (/** @type {number} */ i) => (Math.floor(i / 200) % 2 ? 1.6 : 1);
   const times = (/** @type {number} */ threads, /** @type {number} */ i) => speed(i) * (threads === 1 ? 5 : 3.5);
-  const used = run(learner, 6000, times);
+  const used = run(tuner, 6000, times);
   assert.ok(count(used, 1) < 0.05 * used.length, `${count(used, 1)}`);
 });
 
 test('steps that get longer with the text, and slices of different sizes, are no reason to change', () => {
-  const learner = new Learner([1, 2], 2);
+  const tuner = new ThreadTuner([1, 2], 2);
   let changes = 0;
   for (let i = 0, last = 2; i < 3000; i++) {
     const work = 1 + i / 300;
-    const { threads } = learner;
+    const { threads } = tuner;
     changes += Number(threads !== last);
     last = threads;
     // In pieces, of which only the last one ends a sample.
-    learner.took(work * (threads === 1 ? 2 : 1), work, false);
-    assert.equal(learner.threads, threads, 'not amid a sample');
-    learner.took(work * (threads === 1 ? 2 : 1), work, true);
+    tuner.add(work * (threads === 1 ? 2 : 1), work, false);
+    assert.equal(tuner.threads, threads, 'not amid a sample');
+    tuner.add(work * (threads === 1 ? 2 : 1), work, true);
   }
-  assert.equal(learner.best, 2);
+  assert.equal(tuner.best, 2);
   assert.ok(changes <= 100, `${changes} changes`);
 });
 
 test('a clock that ticks in tenths of a second will do', () => {
   for (const first of [1, 2]) {
-    const learner = new Learner([1, 2], first);
+    const tuner = new ThreadTuner([1, 2], first);
     let now = 0;
     for (let i = 0; i < 600; i++) {
       const before = Math.floor(now / 100);
-      now += learner.threads === 1 ? 5 : 3;
-      learner.took(100 * (Math.floor(now / 100) - before), 1, true);
+      now += tuner.threads === 1 ? 5 : 3;
+      tuner.add(100 * (Math.floor(now / 100) - before), 1, true);
     }
-    assert.equal(learner.best, 2);
+    assert.equal(tuner.best, 2);
   }
 });
 
-test('what it says: the times of others relative to the best', () => {
-  const learner = new Learner([1, 2], 1);
-  run(learner, 6, (threads) => (threads === 1 ? 6 : 4));
-  assert.deepEqual(learner.tried, [
+test('reports the times of others relative to the best', () => {
+  const tuner = new ThreadTuner([1, 2], 1);
+  run(tuner, 6, (threads) => (threads === 1 ? 6 : 4));
+  assert.deepEqual(tuner.tried, [
     { threads: 1, time: 1.5, samples: 3 },
     { threads: 2, time: 1, samples: 3 },
   ]);

@@ -1,4 +1,4 @@
-#include "core/quant.h"
+#include "core/dequantize.h"
 
 #include <string.h>
 
@@ -6,20 +6,20 @@
 #include "core/half.h"
 #include "core/import.h"
 
-/* Weights that share a scale between their two forms. Types with one weight per block have no q and
- * no scale. */
+/* The weights that share a scale, unpacked. */
 enum { MAX_BLOCK = 64 };
 typedef struct block {
   int8_t q[MAX_BLOCK];
-  float scale, min; /* as the file can hold them */
+  float scale, min; /* the values that the file holds */
 } block;
 
 /* --- blocks in a file's bytes ----------------------------------------------------------------- */
 
-/* Weights from k on that share a scale. */
+/* Unpacks the weights that share a scale with weight k. */
 static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, uint32_t k,
                           block *b) {
-  const uint8_t *scale = src + r.scale_at, *min = scale + 2; /* with a minimum both are f16 */
+  /* types with a minimum have an f16 scale */
+  const uint8_t *scale = src + r.scale_at, *min = scale + 2;
   const uint8_t *factor = scale, *min_factor = min;
   for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)bq_row_weight(r, s, src, k + i);
   if (s.scale_bytes == 1) {
@@ -27,8 +27,8 @@ static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, u
     factor = scale - n * (1 + s.min_bytes) + k / s.block;
     min_factor = factor + n;
   }
-  b->scale = bq_load_factored(factor, s.scale_bytes, scale);
-  b->min = bq_load_factored(min_factor, s.min_bytes, min);
+  b->scale = bq_load_sub_scale(factor, s.scale_bytes, scale);
+  b->min = bq_load_sub_scale(min_factor, s.min_bytes, min);
 }
 
 static void get_tile_block(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
@@ -46,7 +46,7 @@ static void get_block(const bq_grid *g, const uint8_t *src, size_t row, size_t k
   else get_row_block(bq_row_shape_of(g->type), g->shape, src, (uint32_t)(k % g->f->block), b);
 }
 
-/* Offset of the scale that is not finite, or else of the minimum. */
+/* Offset of the scale if that is not finite, else of the minimum. */
 static size_t bad_scale_at(const bq_grid *g, const block *b, size_t row, size_t k) {
   const uint32_t r = row % BQ_TILE_ROWS, in_step = g->tiled ? (uint32_t)(k % g->shape.step) : 0;
   uint32_t scale = g->tiled ? bq_tile_scale_at(g->shape, r, in_step) : g->f->scale_at;
@@ -70,7 +70,7 @@ bq_status bq_blocks_check(bq_type type, bq_layout layout, size_t rows, size_t co
   return BQ_OK;
 }
 
-/* A loop for each type: short ones become vectors. */
+/* One loop per type, so that compilers vectorize it. */
 static bq_status dequantize_plain(bq_type type, const uint8_t *restrict src, size_t n,
                                   float *restrict dst) {
   if (type == BQ_TYPE_F32) memcpy(dst, src, n * sizeof *dst);
@@ -95,15 +95,15 @@ static float value_of(bq_tile_shape s, const block *b, size_t i) {
   return s.min_bytes ? x + b->min : x;
 }
 
-/* Each block becomes one of the run type, whose values count. */
+/* Each storage block is converted to blocks of the compute type, whose values are the result. */
 static bq_status dequantize_imported(const bq_grid *g, const uint8_t *src, float *dst,
                                      bq_error *err) {
   const bq_row_shape run = bq_row_shape_of(g->f->run);
   bq_import_fn *import = bq_import_of(g->type, g->f->run);
-  uint8_t blocks[BQ_IMPORT_MOST];
+  uint8_t blocks[BQ_IMPORT_MAX_BYTES];
   for (size_t r = 0; r < g->rows; r++)
     for (size_t k = 0; k < g->cols; k += g->f->block) {
-      const size_t at = bq_grid_at(g, r, k), n = bq_grid_left(g, k, g->f->block);
+      const size_t at = bq_grid_at(g, r, k), n = bq_grid_remaining(g, k, g->f->block);
       block b = {.scale = bq_load_scale(src + at + g->f->scale_at, g->f->scale_bytes),
                  .min = bq_load_scale(src + at + g->f->scale_at + g->f->scale_bytes,
                                       g->f->min_bytes)};
@@ -130,7 +130,7 @@ bq_status bq_dequantize(bq_type type, bq_layout layout, const uint8_t *src, size
     for (size_t k = 0; k < g.cols; k += g.shape.block) {
       get_block(&g, src, r, k, &b);
       if (!bq_is_finite(b.scale) || !bq_is_finite(b.min)) return bad_scale(&g, &b, r, k, err);
-      for (size_t i = 0; i < bq_grid_left(&g, k, g.shape.block); i++) {
+      for (size_t i = 0; i < bq_grid_remaining(&g, k, g.shape.block); i++) {
         dst[r * g.cols + k + i] = value_of(g.shape, &b, i);
       }
     }

@@ -1,9 +1,9 @@
-/* Weights to integers, one at a time. */
-#include "core/encoder.h"
+/* The scalar encoder: see encoder.h. It defines the bits that other encoders repeat. */
+#include "quant/encoder.h"
 
 #include "core/half.h"
 
-static uint32_t largest(const float *w, size_t n) {
+static uint32_t max_magnitude_bits(const float *w, size_t n) {
   uint32_t most = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t size = bq_bits_of(w[i]) & 0x7fffffffu;
@@ -21,13 +21,13 @@ const bq_search_cut bq_search_cuts[BQ_SEARCH_CUTS] = {
     {0.015f, 0.015f}, {0.03f, 0}, {0, 0.03f}, {0, 0},
     {0.045f, 0},      {0, 0.045f}, {0.015f, 0}, {0, 0.015f}};
 
-/* The line y = q * step + least that fits best so far, and how much of the variance it explains. */
+/* The best line y = q * step + least so far, and how much of the variance it explains. */
 typedef struct fit {
   lanes step, least, gain;
 } fit;
 
-/* Rounds y to q = (y - least) / step, then takes the line of least squares through (q, y) where it
- * explains more than `best` does. */
+/* Rounds y to q = (y - least) / step, fits a line through (q, y) by least squares, and keeps it in
+ * `best` if it explains more of the variance. */
 static void try_line(const lanes y[], size_t n, float top, const lanes least,
                      const lanes inverse_step, const lanes sum_y, fit *best) {
   lanes sum = {0}, squares = {0}, products = {0};
@@ -53,8 +53,8 @@ static void try_line(const lanes y[], size_t n, float top, const lanes least,
   }
 }
 
-/* The best of all cuts, rounded and fitted again. y is from 0 to `top`. */
-static void search(const lanes y[], size_t n, float top, fit *best) {
+/* Tries all cuts, then rounds and fits the best line again. y is from 0 to `top`. */
+static void search_line(const lanes y[], size_t n, float top, fit *best) {
   lanes sum_y = {0}, least, inverse_step;
   for (size_t i = 0; i < n; i++) LANES sum_y[b] += y[i][b];
   for (int i = 0; i < BQ_SEARCH_CUTS; i++) {
@@ -82,26 +82,26 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
   LANES {
     const float range = high[b] - min[b];
     scale[b] = range / top;
-    factor[b] = range > BQ_SEARCH_LEAST_RANGE ? top / range : 0.0f;
+    factor[b] = range > BQ_SEARCH_MIN_RANGE ? top / range : 0.0f;
     best.step[b] = 1.0f;
     best.least[b] = best.gain[b] = 0.0f;
   }
   for (size_t i = 0; i < n; i++) LANES y[i][b] = (w[b][i] - min[b]) * factor[b];
-  search(y, n, top, &best);
+  search_line(y, n, top, &best);
   LANES min[b] = min[b] + best.least[b] * scale[b];
   LANES scale[b] = best.step[b] * scale[b];
 }
 
 /* --- rounding --------------------------------------------------------------------------------- */
 
-/* Halves away from zero, as C's roundf has them. */
+/* Rounds halves away from zero, as C's roundf. */
 static int8_t round_one(float w, const bq_block_range *range) {
   float x = (w - range->min) * range->inverse;
   x = x > range->low ? x : range->low;
   x = x < range->high ? x : range->high;
   const int whole = (int)x;
-  const float left = x - (float)whole; /* exact */
-  return (int8_t)(whole + (left >= 0.5f) - (left <= -0.5f));
+  const float fraction = x - (float)whole; /* exact */
+  return (int8_t)(whole + (fraction >= 0.5f) - (fraction <= -0.5f));
 }
 
 static void round_block(const float *w, size_t n, const bq_block_range *range, int8_t *q,
@@ -113,11 +113,11 @@ static void round_block(const float *w, size_t n, const bq_block_range *range, i
     const float off = w[i] - ((float)q[i] * range->scale + range->min), e = off < 0 ? -off : off;
     sum[i % 4] += e;
     squares[i % 4] += e * e;
-    errors->most = e > errors->most ? e : errors->most;
+    errors->max = e > errors->max ? e : errors->max;
   }
   if (!errors) return;
   errors->sum += (sum[0] + sum[1]) + (sum[2] + sum[3]);
   errors->squares += (squares[0] + squares[1]) + (squares[2] + squares[3]);
 }
 
-const bq_encoder bq_scalar_encoder = {largest, search_ranges, round_block};
+const bq_encoder bq_scalar_encoder = {max_magnitude_bits, search_ranges, round_block};

@@ -1,9 +1,9 @@
-/** Texts as they lie in a file's bytes, decoded when they are asked for: a vocabulary has 150,000 of them, and as many merges. */
+/** A list of strings that stay in the bytes of their file and are decoded on demand: a vocabulary has 150,000 of them, and as many merges. */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-export class Texts {
-  /** @param {Uint8Array} bytes @param {Uint32Array} starts  where each begins @param {Uint32Array} ends */
+export class StringList {
+  /** @param {Uint8Array} bytes @param {Uint32Array} starts  byte offset of each string @param {Uint32Array} ends */
   constructor(bytes, starts, ends) {
     this.bytes = bytes;
     this.starts = starts;

@@ -1,18 +1,18 @@
-/* Encoders: f32 matrices to weight types. */
+/* Encoders: f32 matrices, or matrices that are quantized already, to weight types. */
 #include <string.h>
 
 #include "core/blocks.h"
-#include "core/encode_given.h"
-#include "core/quant.h"
+#include "quant/encode.h"
+#include "core/dequantize.h"
 
 enum { MAX_BLOCK = 64, STRIP = BQ_TILE_ROWS };
 _Static_assert((int)BQ_SEARCH_BLOCKS == (int)STRIP, "a strip is searched at once");
 
-/* The blocks of a strip of up to 8 rows, in one column of tiles or blocks: what goes to a file. */
+/* Up to 8 rows of one column of tiles or blocks, quantized. */
 typedef struct strip {
   const float *w[STRIP];
   int8_t q[STRIP][MAX_BLOCK];
-  float scale[STRIP][4], min[STRIP][4]; /* of each block, as the file can hold them */
+  float scale[STRIP][4], min[STRIP][4]; /* of each block, as the file stores them */
   float padded[STRIP][MAX_BLOCK];
 } strip;
 
@@ -33,28 +33,30 @@ static bq_status too_large(bq_type type, size_t index, bq_error *err) {
 /* --- scales and minima ------------------------------------------------------------------------ */
 
 static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
-static float least_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
-/* Blocks without a weight of this size become 0: their squares would be no numbers. */
-#define LEAST_SEARCHED 0x1p-60f
-/* The largest q of weights that have a minimum. */
+static float clamp_to_min_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
+/* Blocks whose largest weight is below this become 0, because squares would underflow. */
+#define MIN_SEARCHED 0x1p-60f
+/* The largest q of types that have a minimum. */
 static float top_of(const bq_type_facts *f) { return (float)((1u << f->bits) - 1); }
 
-/* Levels of small symmetric weights: from the middle of two on a weight becomes the upper one. */
+/* The nearest level of a symmetric sub-4-bit type; a weight in the middle of two levels becomes the
+ * upper one. */
 static float level_of(const bq_type_facts *f, float x) {
-  if (f->bits == BQ_TRITS) return x < -0.5f ? -1.0f : x < 0.5f ? 0.0f : 1.0f;
+  if (f->bits == BQ_TERNARY) return x < -0.5f ? -1.0f : x < 0.5f ? 0.0f : 1.0f;
   return x < -2.0f ? -3.0f : x < 0.0f ? -1.0f : x < 2.0f ? 1.0f : 3.0f;
 }
 
-enum { SMALL_STARTS = 15, SMALL_FITS = 2 };
+enum { SUB4_STARTS = 15, SUB4_FITS = 2 };
 
-/* The scale that errs least of those which starts of 1, 0.95 ... 0.3 of the largest weight lead to:
- * weights are rounded to levels, the scale fitted to those by least squares, twice. m: not 0. */
-static float small_scale(const bq_type_facts *f, const float *w, size_t n, float m) {
-  const float high = f->bits == BQ_TRITS ? 1.0f : 3.0f;
+/* Searches the scale with the least squared error, from starts of 1, 0.95 ... 0.3 times the largest
+ * weight: weights are rounded to levels, then the scale is fitted to them by least squares, twice.
+ * m, the largest magnitude, is not 0. */
+static float search_sub4_scale(const bq_type_facts *f, const float *w, size_t n, float m) {
+  const float high = f->bits == BQ_TERNARY ? 1.0f : 3.0f;
   float best = m / high, most = 0.0f;
-  for (int i = 0; i < SMALL_STARTS; i++) {
+  for (int i = 0; i < SUB4_STARTS; i++) {
     float scale = m * (1.0f - 0.05f * (float)i) / high;
-    for (int fit = 0; fit < SMALL_FITS; fit++) {
+    for (int fit = 0; fit < SUB4_FITS; fit++) {
       float squares = 0.0f, products = 0.0f;
       const float inverse = 1.0f / scale;
       for (size_t k = 0; k < n; k++) {
@@ -70,17 +72,18 @@ static float small_scale(const bq_type_facts *f, const float *w, size_t n, float
   return best;
 }
 
-/* Symmetric: the largest weight becomes 7 or 127, but for small ones. */
+/* The scale of a symmetric type: the largest weight becomes 7 or 127; sub-4-bit types search. */
 static float scale_of(const bq_type_facts *f, const bq_encoder *encoder, const float *w, size_t n) {
-  float m = bq_float_of(encoder->largest(w, n));
+  float m = bq_float_of(encoder->max_magnitude_bits(w, n));
   if (f->bits == 4 && m <= 1e-8f) m = 1e-8f;
-  if (f->bits < 4) return m >= LEAST_SEARCHED ? least_f16(as_f16(small_scale(f, w, n, m))) : 0.0f;
+  if (f->bits < 4) return m >= MIN_SEARCHED ? clamp_to_min_f16(as_f16(search_sub4_scale(f, w, n, m))) : 0.0f;
   const float scale = m / (f->bits == 8 ? 127.0f : 7.0f);
-  return f->scale_bytes == 2 && m > 0.0f ? least_f16(as_f16(scale)) : scale;
+  return f->scale_bytes == 2 && m > 0.0f ? clamp_to_min_f16(as_f16(scale)) : scale;
 }
 
-/* From the least weight to the largest: where the line that errs less begins below what f16 has. */
-static void plain_range(const bq_type_facts *f, strip *s, size_t r, uint32_t b, size_t n) {
+/* Scale and minimum from the extremes of the block, for blocks whose best fit has a minimum that
+ * f16 can't hold. */
+static void range_from_extremes(const bq_type_facts *f, strip *s, size_t r, uint32_t b, size_t n) {
   const float *w = s->w[r] + b * f->block;
   float low = w[0], high = w[0];
   for (size_t i = 1; i < n; i++) {
@@ -88,29 +91,29 @@ static void plain_range(const bq_type_facts *f, strip *s, size_t r, uint32_t b, 
     high = w[i] > high ? w[i] : high;
   }
   s->min[r][b] = as_f16(low);
-  s->scale[r][b] = least_f16(as_f16((high - s->min[r][b]) / top_of(f)));
+  s->scale[r][b] = clamp_to_min_f16(as_f16((high - s->min[r][b]) / top_of(f)));
 }
 
-/* Of block `b` of every row, `n` weights each. */
+/* Searches scale and minimum of block `b` of every row, `n` weights each. */
 static void search_ranges(const bq_type_facts *f, const bq_encoder *encoder, strip *s, size_t rows,
                           uint32_t b, size_t n) {
   const float *w[STRIP], most = top_of(f);
   float scale[STRIP], min[STRIP];
   for (size_t r = 0; r < STRIP; r++) w[r] = s->w[r < rows ? r : 0] + b * f->block;
-  encoder->search(w, n, most, scale, min);
+  encoder->search_scales(w, n, most, scale, min);
   for (size_t r = 0; r < rows; r++) {
-    const float top = min[r] + scale[r] * most; /* stays, whatever the minimum rounds to */
+    const float top = min[r] + scale[r] * most; /* stays the same, whatever the minimum rounds to */
     s->min[r][b] = as_f16(min[r]);
     const float rest = (top - s->min[r][b]) / most;
-    s->scale[r][b] = rest > 0.0f ? least_f16(as_f16(rest)) : 0.0f;
+    s->scale[r][b] = rest > 0.0f ? clamp_to_min_f16(as_f16(rest)) : 0.0f;
     if (!bq_is_finite(top)) s->scale[r][b] = top;
-    else if (!bq_is_finite(s->min[r][b])) plain_range(f, s, r, b, n);
+    else if (!bq_is_finite(s->min[r][b])) range_from_extremes(f, s, r, b, n);
   }
 }
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-/* One block of a row. False: f16 can't hold its scale or minimum. */
+/* Quantizes one block of a row. Returns false if f16 can't hold its scale or minimum. */
 static bool encode_block(const bq_type_facts *f, const bq_encoder *encoder, strip *s, size_t r,
                          uint32_t b, size_t n, bq_encode_errors *errors) {
   const float *w = s->w[r] + b * f->block;
@@ -120,15 +123,15 @@ static bool encode_block(const bq_type_facts *f, const bq_encoder *encoder, stri
   bq_block_range range = {scale, min, scale > 0.0f ? 1.0f / scale : 0.0f, -8.0f, 7.0f};
   if (f->bits == 8) range.low = -127.0f, range.high = 127.0f;
   if (f->min_bytes) range.low = 0.0f, range.high = top_of(f);
-  if (f->bits == BQ_TRITS) range.low = -1.0f, range.high = 1.0f;
-  const bool odd = f->bits == 2 && !f->min_bytes; /* 2 q - 3, q from 0 to 3 */
+  if (f->bits == BQ_TERNARY) range.low = -1.0f, range.high = 1.0f;
+  const bool odd = f->bits == 2 && !f->min_bytes; /* levels 2 q - 3, q from 0 to 3 */
   if (odd)
     range = (bq_block_range){2.0f * scale, -3.0f * scale, 0.5f * range.inverse, 0.0f, 3.0f};
-  if (n == f->block) encoder->round(w, n, &range, q, errors);
-  else { /* what a minimum would make of the padding counts neither as weight nor as error */
+  if (n == f->block) encoder->round_block(w, n, &range, q, errors);
+  else { /* Pad the last block with its minimum so the padding quantizes to 0 and adds no error. */
     float whole[MAX_BLOCK];
     for (size_t i = 0; i < f->block; i++) whole[i] = i < n ? w[i] : range.min;
-    encoder->round(whole, f->block, &range, q, errors);
+    encoder->round_block(whole, f->block, &range, q, errors);
     memset(q + n, 0, f->block - n);
   }
   for (size_t i = 0; odd && i < f->block; i++) q[i] = (int8_t)(2 * q[i] - 3);
@@ -142,18 +145,18 @@ static void put_scale(uint32_t bytes, float scale, uint8_t *p) {
   for (uint32_t i = 0; i < bytes; i++) p[i] = (uint8_t)(bits >> 8 * i);
 }
 
-static void put_small(bq_tile_shape t, const int8_t *q, uint8_t *dst, size_t gap) {
+static void put_sub4(bq_tile_shape t, const int8_t *q, uint8_t *dst, size_t gap) {
   const size_t run = bq_tile_run_bytes(t) / 4 * gap;
   for (uint32_t k = 0; k < t.block; k++)
-    bq_small_put(t, dst + k / 32 * run + k % 4, gap, k,
-                 (uint32_t)((q[k] + bq_tile_zero(t)) / bq_small_unit(t)));
+    bq_sub4_put(t, dst + k / 32 * run + k % 4, gap, k,
+                 (uint32_t)((q[k] + bq_tile_zero_point(t)) / bq_sub4_unit(t)));
 }
 
-/* Row-major: weights, then the scale and the minimum. */
+/* Writes a row-major block: weights, then the scale and the minimum. */
 static void put_row_block(const bq_grid *g, const strip *s, size_t r, uint8_t *dst) {
   const bq_type_facts *f = g->f;
   const int8_t *q = s->q[r];
-  if (bq_is_small(g->shape)) put_small(g->shape, q, dst, 4);
+  if (bq_is_sub4(g->shape)) put_sub4(g->shape, q, dst, 4);
   else if (f->bits == 8) memcpy(dst, q, f->block);
   else
     for (uint32_t i = 0; i < f->block / 2; i++)
@@ -162,12 +165,12 @@ static void put_row_block(const bq_grid *g, const strip *s, size_t r, uint8_t *d
   put_scale(f->min_bytes, s->min[r][0], dst + f->scale_at + f->scale_bytes);
 }
 
-/* Of one row, in the order of bq_tile_byte. */
+/* Writes the weights of one row in the order of bq_tile_byte. */
 static void put_tile_weights(bq_tile_shape t, const int8_t *q, uint8_t *dst) {
-  const int zero = bq_tile_zero(t);
+  const int zero = bq_tile_zero_point(t);
   uint8_t bytes[MAX_BLOCK];
-  if (bq_is_small(t)) {
-    put_small(t, q, dst, 4 * BQ_TILE_ROWS);
+  if (bq_is_sub4(t)) {
+    put_sub4(t, q, dst, 4 * BQ_TILE_ROWS);
     return;
   }
   if (t.bits == 8) {
@@ -194,8 +197,8 @@ static void put_tile(bq_tile_shape t, const strip *s, uint8_t *tile) {
 
 /* --- matrices --------------------------------------------------------------------------------- */
 
-/* Points at up to 8 rows of weights, from `row` and column `k` on; those of a strip that ends
- * early are copied to where they can be padded. */
+/* Points s->w at up to 8 rows of weights, from `row` and column `k` on. Rows that end within the
+ * strip are copied to where they can be padded. */
 static size_t load_strip(const bq_grid *g, const float *src, size_t row, size_t k, size_t span,
                          strip *s) {
   const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
@@ -208,13 +211,13 @@ static size_t load_strip(const bq_grid *g, const float *src, size_t row, size_t 
   return rows;
 }
 
-/* Scales, minima and weights of a strip. False: see encode_block; *bad is then the block's first
- * weight. */
+/* Quantizes a strip. Returns false as encode_block does; *bad is then the index of the block's
+ * first weight. */
 static bool encode_strip(const bq_grid *g, const bq_encoder *encoder, strip *s, size_t row,
                          size_t k, size_t span, bq_encode_errors *errors, size_t *bad) {
   const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
   for (uint32_t b = 0; b < span / g->f->block && k + b * g->f->block < g->cols; b++) {
-    const size_t first = k + b * g->f->block, n = bq_grid_left(g, first, g->f->block);
+    const size_t first = k + b * g->f->block, n = bq_grid_remaining(g, first, g->f->block);
     if (g->f->min_bytes) search_ranges(g->f, encoder, s, rows, b, n);
     for (size_t r = 0; r < rows; r++) {
       if (!g->f->min_bytes)
@@ -240,7 +243,7 @@ static bq_status encode_plain(bq_type type, const float *src, size_t n, uint8_t 
       const float e = bq_float_of(bq_bits_of(src[i] - back) & 0x7fffffffu);
       errors->sum += e;
       errors->squares += (double)e * e;
-      errors->most = e > errors->most ? e : errors->most;
+      errors->max = e > errors->max ? e : errors->max;
     }
   return BQ_OK;
 }
@@ -253,7 +256,7 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
   if (!bq_type_get(type)->encoded)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET, "no encoder for type %s",
                    bq_type_get(type)->name);
-  if (!bq_is_finite(bq_float_of(encoder->largest(src, rows * cols))))
+  if (!bq_is_finite(bq_float_of(encoder->max_magnitude_bits(src, rows * cols))))
     return not_finite(type, src, err);
   if (bq_type_is_float(type)) return encode_plain(type, src, rows * cols, dst, errors, err);
 
@@ -274,14 +277,14 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
   return BQ_OK;
 }
 
-/* --- what somebody else has rounded ----------------------------------------------------------- */
+/* --- matrices that are quantized already ----------------------------------------------------------- */
 
-static void take_given(const bq_grid *g, const bq_given *from, size_t row, size_t rows, size_t k,
+static void load_rounded(const bq_grid *g, const bq_rounded *from, size_t row, size_t rows, size_t k,
                        size_t span, strip *s) {
   const size_t blocks = (g->cols + g->f->block - 1) / g->f->block, first = k / g->f->block;
   memset(s, 0, sizeof *s);
   for (size_t r = 0; r < rows; r++) {
-    memcpy(s->q[r], from->q + (row + r) * g->cols + k, bq_grid_left(g, k, span));
+    memcpy(s->q[r], from->q + (row + r) * g->cols + k, bq_grid_remaining(g, k, span));
     for (size_t b = 0; b < span / g->f->block && first + b < blocks; b++) {
       s->scale[r][b] = from->scale[(row + r) * blocks + first + b];
       if (g->f->min_bytes) s->min[r][b] = from->min[(row + r) * blocks + first + b];
@@ -289,7 +292,7 @@ static void take_given(const bq_grid *g, const bq_given *from, size_t row, size_
   }
 }
 
-bq_status bq_encode_given(bq_type type, bq_layout layout, const bq_given *from, size_t rows,
+bq_status bq_encode_rounded(bq_type type, bq_layout layout, const bq_rounded *from, size_t rows,
                           size_t cols, uint8_t *dst, bq_error *err) {
   const bq_status status = bq_blocks_check(type, layout, rows, cols, err);
   if (status) return status;
@@ -302,7 +305,7 @@ bq_status bq_encode_given(bq_type type, bq_layout layout, const bq_given *from, 
   for (size_t row = 0; row < g.rows; row += STRIP)
     for (size_t k = 0; k < g.cols; k += span) {
       const size_t here = g.rows - row < STRIP ? g.rows - row : STRIP;
-      take_given(&g, from, row, here, k, span, &s);
+      load_rounded(&g, from, row, here, k, span, &s);
       if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
       else
         for (size_t r = 0; r < here; r++)

@@ -1,4 +1,4 @@
-#include "text/stages.h"
+#include "text/split_passes.h"
 
 #include <string.h>
 
@@ -8,11 +8,11 @@
 /* Scans are remembered where they enter a block of so many bytes, in texts longer than SHORT. */
 enum { BLOCK = 64, SHORT = 4096, HEADER = 16, START = 1, REPLACEMENT = 0xfffd };
 
-static uint32_t run_at(const bq_cut_stage *s, uint32_t i) {
+static uint32_t run_at(const bq_split_pass *s, uint32_t i) {
   return bq_load32(s->runs + 4 * (size_t)i);
 }
 
-static uint32_t class_of(const bq_cut_stage *s, uint32_t code_point) {
+static uint32_t class_of(const bq_split_pass *s, uint32_t code_point) {
   uint32_t low = 0, high = s->n_runs; /* the run is in [low, high) */
   while (high - low > 1) {
     uint32_t middle = low + (high - low) / 2;
@@ -23,26 +23,26 @@ static uint32_t class_of(const bq_cut_stage *s, uint32_t code_point) {
 }
 
 /* Class of the character at p, and its bytes. Bytes of no character are U+FFFD, one each. */
-static uint32_t read_class(const bq_cut_stage *s, const uint8_t *p, size_t left, unsigned *length) {
+static uint32_t read_class(const bq_split_pass *s, const uint8_t *p, size_t left, unsigned *length) {
   *length = 1;
-  if (*p < 0x80 || s->flags & BQ_STAGE_BYTES) return s->low[*p];
+  if (*p < 0x80 || s->flags & BQ_SPLIT_PASS_BYTES) return s->low[*p];
   uint32_t code_point;
   *length = bq_utf8_decode(p, left, &code_point);
   return class_of(s, code_point == BQ_UTF8_BAD ? REPLACEMENT : code_point);
 }
 
-static uint32_t step(const bq_cut_stage *s, uint32_t state, uint32_t class) {
+static uint32_t step(const bq_split_pass *s, uint32_t state, uint32_t class) {
   return bq_load16(s->table + 2 * ((size_t)state * (s->classes + 1) + class));
 }
 
-bool bq_cut_stage_read(const uint8_t *bytes, size_t n, bq_cut_stage *out) {
+bool bq_split_pass_read(const uint8_t *bytes, size_t n, bq_split_pass *out) {
   if (n < HEADER) return false;
   out->flags = bq_load32(bytes);
   out->classes = bq_load32(bytes + 4);
   out->states = bq_load32(bytes + 8);
   out->n_runs = bq_load32(bytes + 12);
-  if (out->flags > BQ_STAGE_FLAGS || !out->classes || out->classes > BQ_STAGE_CLASSES) return false;
-  if (out->states < 2 || out->states > BQ_STAGE_STATES || !out->n_runs) return false;
+  if (out->flags > BQ_SPLIT_PASS_FLAGS || !out->classes || out->classes > BQ_SPLIT_PASS_CLASSES) return false;
+  if (out->states < 2 || out->states > BQ_SPLIT_PASS_STATES || !out->n_runs) return false;
   uint64_t cells = (uint64_t)out->states * (out->classes + 1);
   if ((2 * cells + 3) / 4 * 4 + 4 * (uint64_t)out->n_runs + HEADER != n) return false;
   out->runs = bytes + HEADER;
@@ -54,11 +54,11 @@ bool bq_cut_stage_read(const uint8_t *bytes, size_t n, bq_cut_stage *out) {
   }
   for (size_t i = 0; i < cells; i++) {
     uint32_t next = bq_load16(out->table + 2 * i);
-    good &= (next & ~(uint32_t)BQ_STAGE_MATCH) < out->states;
+    good &= (next & ~(uint32_t)BQ_SPLIT_PASS_MATCH) < out->states;
     if (i <= out->classes) good &= next == 0; /* nothing follows the end */
   }
   /* Each character moves on: what the start matches is no empty text. */
-  for (uint32_t c = 0; c <= out->classes; c++) good &= !(step(out, START, c) & BQ_STAGE_MATCH);
+  for (uint32_t c = 0; c <= out->classes; c++) good &= !(step(out, START, c) & BQ_SPLIT_PASS_MATCH);
   if (!good) return false;
   for (uint32_t c = 0; c < 256; c++) out->low[c] = (uint8_t)class_of(out, c);
   return true;
@@ -66,26 +66,26 @@ bool bq_cut_stage_read(const uint8_t *bytes, size_t n, bq_cut_stage *out) {
 
 /* --- scanning --------------------------------------------------------------------------------- */
 
-static uint64_t stage_memory(const bq_cut_stage *s, uint64_t bytes) {
+static uint64_t pass_memory(const bq_split_pass *s, uint64_t bytes) {
   return ((bytes / BLOCK + 1) * s->states + 7) / 8;
 }
 
-uint64_t bq_cutter_memory(const bq_cut_stage *stages, uint32_t n, uint64_t bytes) {
+uint64_t bq_multi_splitter_memory(const bq_split_pass *stages, uint32_t n, uint64_t bytes) {
   uint64_t sum = 0;
-  for (uint32_t i = 0; bytes > SHORT && i < n; i++) sum += stage_memory(&stages[i], bytes);
+  for (uint32_t i = 0; bytes > SHORT && i < n; i++) sum += pass_memory(&stages[i], bytes);
   return sum;
 }
 
-void bq_cutter_begin(bq_cutter *c, const bq_cut_stage *stages, uint32_t n, const uint8_t *text,
+void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n, const uint8_t *text,
                      size_t bytes, void *memory) {
-  *c = (bq_cutter){.stages = stages, .text = text, .bytes = bytes, .n = n};
+  *c = (bq_multi_splitter){.stages = stages, .text = text, .bytes = bytes, .n = n};
   if (bytes <= SHORT) return;
   c->seen = memory;
-  memset(memory, 0, (size_t)bq_cutter_memory(stages, n, bytes));
+  memset(memory, 0, (size_t)bq_multi_splitter_memory(stages, n, bytes));
 }
 
 /* Whether a scan was at this place in this state before; now one was. */
-static bool seen_before(const bq_cut_stage *s, uint8_t *seen, size_t at, uint32_t state) {
+static bool seen_before(const bq_split_pass *s, uint8_t *seen, size_t at, uint32_t state) {
   if (!seen) return false;
   size_t bit = at / BLOCK * s->states + state;
   bool was = seen[bit / 8] >> bit % 8 & 1;
@@ -94,7 +94,7 @@ static bool seen_before(const bq_cut_stage *s, uint8_t *seen, size_t at, uint32_
 }
 
 /* Bytes of the match at `at`; 0: there is none. */
-static size_t match_at(const bq_cutter *c, const bq_cut_stage *s, uint8_t *seen, size_t at,
+static size_t match_at(const bq_multi_splitter *c, const bq_split_pass *s, uint8_t *seen, size_t at,
                        size_t limit) {
   size_t matched = at;
   uint32_t state = START;
@@ -103,8 +103,8 @@ static size_t match_at(const bq_cutter *c, const bq_cut_stage *s, uint8_t *seen,
     uint32_t class = s->classes;
     if (place < limit) class = read_class(s, c->text + place, limit - place, &length);
     uint32_t next = step(s, state, class);
-    if (next & BQ_STAGE_MATCH) matched = place;
-    state = next & ~(uint32_t)BQ_STAGE_MATCH;
+    if (next & BQ_SPLIT_PASS_MATCH) matched = place;
+    state = next & ~(uint32_t)BQ_SPLIT_PASS_MATCH;
     if (!state || place == limit) return matched - at;
     size_t block = place / BLOCK;
     place += length;
@@ -113,9 +113,9 @@ static size_t match_at(const bq_cutter *c, const bq_cut_stage *s, uint8_t *seen,
 }
 
 /* Where the piece of stage i ends that begins at `at`, at most `limit`; *drop: it is left out. */
-static size_t piece_end(bq_cutter *c, uint32_t i, uint8_t *seen, size_t at, size_t limit,
+static size_t piece_end(bq_multi_splitter *c, uint32_t i, uint8_t *seen, size_t at, size_t limit,
                         bool *drop) {
-  const bq_cut_stage *s = &c->stages[i];
+  const bq_split_pass *s = &c->stages[i];
   if (c->match_end[i] <= at) { /* look for the next match */
     size_t place = at, bytes = 0;
     while (place < limit && !(bytes = match_at(c, s, seen, place, limit))) {
@@ -127,11 +127,11 @@ static size_t piece_end(bq_cutter *c, uint32_t i, uint8_t *seen, size_t at, size
     c->match_end[i] = place + bytes;
   }
   bool between = at < c->match[i];
-  *drop = s->flags & (between ? BQ_STAGE_DROP_BETWEEN : BQ_STAGE_DROP_MATCHES);
+  *drop = s->flags & (between ? BQ_SPLIT_PASS_DROP_BETWEEN : BQ_SPLIT_PASS_DROP_MATCHES);
   return between ? c->match[i] : c->match_end[i];
 }
 
-bool bq_cutter_next(bq_cutter *c, size_t *at, size_t *begin) {
+bool bq_multi_splitter_next(bq_multi_splitter *c, size_t *at, size_t *begin) {
   size_t place = *at;
   while (place < c->bytes) {
     size_t limit = c->bytes;
@@ -140,7 +140,7 @@ bool bq_cutter_next(bq_cutter *c, size_t *at, size_t *begin) {
     for (uint32_t i = 0; i < c->n && !drop; i++) {
       if (c->end[i] <= place) c->end[i] = piece_end(c, i, seen, place, limit, &drop);
       limit = c->end[i];
-      if (seen) seen += stage_memory(&c->stages[i], c->bytes);
+      if (seen) seen += pass_memory(&c->stages[i], c->bytes);
     }
     *begin = place;
     *at = place = limit;

@@ -1,4 +1,4 @@
-// The border exists three times: as C (web/border.h), as a list for the linker (web/exports.txt) and as data
+// The ABI exists three times: in C (web/border.h), as a list for the linker (web/exports.txt) and as data
 // for JavaScript (js/wasm/abi.js). They must agree to the byte.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const letter = (type) => {
   return { uint32_t: 'u', double: 'f', void: 'v' }[name];
 };
 
-test('functions of border.h, exports.txt and border.js', () => {
+test('functions of border.h, exports.txt and abi.js', () => {
   const declared = [...header.matchAll(/^\s*((?:const )?\w+ \*?)(bqw_\w+)\(([^)]*)\);/gm)].map(
     ([, result, name, args]) => {
       const letters = args.trim() === 'void' ? '' : args.split(',').map(letter).join('');
@@ -32,7 +32,7 @@ test('functions of border.h, exports.txt and border.js', () => {
   assert.deepEqual(exported, Object.keys(functions).sort());
 });
 
-test('structs of border.h and border.js have the same fields at the same offsets', () => {
+test('structs of border.h and abi.js have the same fields at the same offsets', () => {
   const found = {};
   for (const [, name, body] of header.matchAll(/typedef struct (bqw_\w+) \{([^}]*)\}/g)) {
     let end = 0;
@@ -55,7 +55,7 @@ test('structs of border.h and border.js have the same fields at the same offsets
   assert.deepEqual(Object.keys(structs).sort(), Object.keys(found).sort());
 });
 
-test('the version of the border', () => {
+test('the version of the ABI', () => {
   assert.equal(ABI, Number(/#define BQ_ABI (\d+)u/.exec(read('c/bq.h'))[1]));
 });
 

@@ -1,4 +1,4 @@
-#include "grammar/places.h"
+#include "grammar/dfa.h"
 
 static uint32_t mix(uint32_t h, uint32_t value) {
   h = (h ^ value) * 0x9e3779b1u;
@@ -22,7 +22,7 @@ static bool is_limited(const bq_grammar *g, const bq_call *c) {
 /* The call of a rule of limited length that a frame is of; NULL. */
 static const bq_call *limited_call(const bq_matcher *m, uint32_t frame) {
   const bq_call *c = &m->g->calls[m->frames[frame].call];
-  return frame != BQ_BOTTOM && is_limited(m->g, c) ? c : NULL;
+  return frame != BQ_BOTTOM_FRAME && is_limited(m->g, c) ? c : NULL;
 }
 
 /* Bytes to the end of the text from a state, in a frame with such a count. */
@@ -33,23 +33,23 @@ static uint32_t least_from(const bq_matcher *m, uint32_t state, uint32_t frame, 
   return sum(m->g->states[state].least + more + m->frames[frame].least);
 }
 
-uint32_t bq_thread_least(const bq_matcher *m, bq_thread t) {
+uint32_t bq_min_bytes_to_end(const bq_matcher *m, bq_nfa_state t) {
   return least_from(m, t.state, t.frame, m->frames[t.frame].count);
 }
 
 /* The count of a thread's frame behind an edge: in a rule of limited length, of characters. */
-static uint32_t count_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
+static uint32_t count_behind(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
   return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
 }
 
-bool bq_may_follow(const bq_matcher *m, bq_thread t, bq_edge e) {
+bool bq_edge_is_open(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
   const bq_call *c = limited_call(m, t.frame);
   const uint32_t lacks = bq_lacks(&m->g->states[e.target]);
   return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
 }
 
-uint32_t bq_least_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
-  return bq_may_follow(m, t, e) ? least_from(m, e.target, t.frame, count_behind(m, t, e))
+uint32_t bq_min_bytes_after_edge(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
+  return bq_edge_is_open(m, t, e) ? least_from(m, e.target, t.frame, count_behind(m, t, e))
                                 : BQ_GRAMMAR_NONE;
 }
 
@@ -58,17 +58,17 @@ uint32_t bq_least_behind(const bq_matcher *m, bq_thread t, bq_edge e) {
 static uint32_t *frame_slot(const bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
   uint32_t at = mix(mix(mix(7, below), call), count);
   for (;; at++) {
-    uint32_t *slot = &m->frame_slots[at & (2 * BQ_FRAMES - 1)];
+    uint32_t *slot = &m->frame_slots[at & (2 * BQ_MAX_FRAMES - 1)];
     const bq_frame *f = &m->frames[*slot];
     if (!*slot || (f->below == below && f->call == call && f->count == count)) return slot;
   }
 }
 
-/* The frame of a call that was taken `count` times; BQ_FULL. */
+/* The frame of a call that was taken `count` times; BQ_TABLE_FULL. */
 static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
   uint32_t *slot = frame_slot(m, below, call, count);
   if (*slot) return *slot;
-  if (m->n_frames == BQ_FRAMES) return BQ_FULL;
+  if (m->n_frames == BQ_MAX_FRAMES) return BQ_TABLE_FULL;
   const bq_call *c = &m->g->calls[call];
   const uint64_t more = c->min > count + 1 && !is_limited(m->g, c) ? c->min - count - 1 : 0;
   const uint64_t rule = m->g->states[m->g->rules[c->rule].start].least;
@@ -93,17 +93,17 @@ static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
       reach == BQ_REACH_NEAR && BQ_NEAR_BYTES < m->v->longest ? BQ_NEAR_BYTES : m->v->longest;
   /* Down to one that is known, then up again; the way back is kept where it will be answered. */
   uint32_t up = BQ_GRAMMAR_NONE, at = frame;
-  while (at != BQ_BOTTOM && (m->frames[at].common[reach] == BQ_GRAMMAR_NONE)) {
+  while (at != BQ_BOTTOM_FRAME && (m->frames[at].common[reach] == BQ_GRAMMAR_NONE)) {
     m->frames[at].common[reach] = up;
     up = at;
     at = m->frames[at].below;
   }
-  uint32_t below = at == BQ_BOTTOM ? BQ_BOTTOM : m->frames[at].common[reach];
+  uint32_t below = at == BQ_BOTTOM_FRAME ? BQ_BOTTOM_FRAME : m->frames[at].common[reach];
   while (up != BQ_GRAMMAR_NONE) {
     const uint32_t next = m->frames[up].common[reach], call = m->frames[up].call;
     const uint32_t count = common_count(m->g, &m->g->calls[call], m->frames[up].count, bytes);
-    if (below != BQ_FULL) below = frame_of(m, below, call, count);
-    m->frames[up].common[reach] = below == BQ_FULL ? BQ_GRAMMAR_NONE : below;
+    if (below != BQ_TABLE_FULL) below = frame_of(m, below, call, count);
+    m->frames[up].common[reach] = below == BQ_TABLE_FULL ? BQ_GRAMMAR_NONE : below;
     up = next;
   }
   return below;
@@ -112,18 +112,18 @@ static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
 /* --- the closure of a step ------------------------------------------------------------------ */
 
 static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
-  if (frame == BQ_FULL || m->n_work == BQ_WORK) {
-    m->too_much = true;
+  if (frame == BQ_TABLE_FULL || m->n_work == BQ_MAX_WORK) {
+    m->overflow = true;
     return;
   }
   for (uint32_t at = mix(mix(3, state), frame);; at++) {
-    uint32_t *slot = &m->seen[at & (2 * BQ_WORK - 1)];
+    uint32_t *slot = &m->seen[at & (2 * BQ_MAX_WORK - 1)];
     if (*slot <= m->step) { /* of an earlier step */
-      m->work[m->n_work] = (bq_thread){state, frame};
+      m->work[m->n_work] = (bq_nfa_state){state, frame};
       *slot = m->step + ++m->n_work;
       return;
     }
-    const bq_thread t = m->work[*slot - m->step - 1];
+    const bq_nfa_state t = m->work[*slot - m->step - 1];
     if (t.state == state && t.frame == frame) return;
   }
 }
@@ -154,14 +154,14 @@ static void leave(bq_matcher *m, uint32_t frame) {
 }
 
 static void begin_step(bq_matcher *m) {
-  m->step += 2 * BQ_WORK;
-  for (uint32_t i = 0; !m->step && i < 2 * BQ_WORK; i++) m->seen[i] = 0;
+  m->step += 2 * BQ_MAX_WORK;
+  for (uint32_t i = 0; !m->step && i < 2 * BQ_MAX_WORK; i++) m->seen[i] = 0;
   m->n_work = m->n_kept = 0;
-  m->too_much = false;
+  m->overflow = false;
 }
 
-static void follow(bq_matcher *m, bq_thread t, bq_edge e) {
-  if (!bq_may_follow(m, t, e)) return;
+static void follow(bq_matcher *m, bq_nfa_state t, bq_edge e) {
+  if (!bq_edge_is_open(m, t, e)) return;
   const bq_frame f = m->frames[t.frame];
   const uint32_t count = count_behind(m, t, e);
   visit(m, e.target, count == f.count ? t.frame : frame_of(m, f.below, f.call, count));
@@ -169,11 +169,11 @@ static void follow(bq_matcher *m, bq_thread t, bq_edge e) {
 
 /* Everything that can be reached without a byte. */
 static void close_step(bq_matcher *m) {
-  for (uint32_t i = 0; i < m->n_work && !m->too_much; i++) {
-    const bq_thread t = m->work[i];
+  for (uint32_t i = 0; i < m->n_work && !m->overflow; i++) {
+    const bq_nfa_state t = m->work[i];
     const bool ends = accepts(m->g, t.state);
-    if (has_edges(m->g, t.state) || (ends && t.frame == BQ_BOTTOM)) m->kept[m->n_kept++] = t;
-    if (ends && t.frame != BQ_BOTTOM) leave(m, t.frame);
+    if (has_edges(m->g, t.state) || (ends && t.frame == BQ_BOTTOM_FRAME)) m->kept[m->n_kept++] = t;
+    if (ends && t.frame != BQ_BOTTOM_FRAME) leave(m, t.frame);
     for (uint32_t k = bq_calls_begin(m->g, t.state); k < m->g->states[t.state].calls; k++) {
       const bq_call *c = &m->g->calls[k];
       if (c->rule == BQ_GRAMMAR_NONE || (!c->min && !is_limited(m->g, c)))
@@ -185,23 +185,23 @@ static void close_step(bq_matcher *m) {
 
 /* --- places --------------------------------------------------------------------------------- */
 
-static bool before(bq_thread a, bq_thread b) {
+static bool before(bq_nfa_state a, bq_nfa_state b) {
   return a.state < b.state || (a.state == b.state && a.frame < b.frame);
 }
 
 /* Insertion sort: threads come nearly in order, and are few. */
 static void sort_kept(bq_matcher *m) {
   for (uint32_t i = 1; i < m->n_kept; i++) {
-    const bq_thread t = m->kept[i];
+    const bq_nfa_state t = m->kept[i];
     uint32_t j = i;
     for (; j && before(t, m->kept[j - 1]); j--) m->kept[j] = m->kept[j - 1];
     m->kept[j] = t;
   }
 }
 
-static bool same_threads(const bq_matcher *m, const bq_matcher_place *p, uint32_t hash) {
+static bool same_threads(const bq_matcher *m, const bq_dfa_state *p, uint32_t hash) {
   if (p->hash != hash || p->n != m->n_kept) return false;
-  const bq_thread *t = m->threads + p->first;
+  const bq_nfa_state *t = m->threads + p->first;
   for (uint32_t i = 0; i < p->n; i++)
     if (t[i].state != m->kept[i].state || t[i].frame != m->kept[i].frame) return false;
   return true;
@@ -214,71 +214,71 @@ static uint32_t hash_kept(const bq_matcher *m) {
   return hash;
 }
 
-/* The place of the threads that were kept. BQ_FULL. */
+/* The place of the threads that were kept. BQ_TABLE_FULL. */
 static uint32_t place_of_kept(bq_matcher *m) {
-  if (m->too_much) return BQ_FULL;
-  if (!m->n_kept) return BQ_NOWHERE;
+  if (m->overflow) return BQ_TABLE_FULL;
+  if (!m->n_kept) return BQ_DFA_DEAD;
   sort_kept(m);
   const uint32_t hash = hash_kept(m);
   uint32_t *slot;
   for (uint32_t at = hash;; at++) {
-    slot = &m->place_slots[at & (2 * BQ_PLACES - 1)];
+    slot = &m->dfa_slots[at & (2 * BQ_MAX_DFA_STATES - 1)];
     if (!*slot) break;
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
-  if (m->n_places == m->max_places || m->n_kept > BQ_THREADS - m->n_threads) return BQ_FULL;
-  bq_matcher_place p = {.first = m->n_threads, .n = m->n_kept, .hash = hash};
+  if (m->n_dfa_states == m->max_dfa_states || m->n_kept > BQ_MAX_NFA_STATES - m->n_nfa_states) return BQ_TABLE_FULL;
+  bq_dfa_state p = {.first = m->n_nfa_states, .n = m->n_kept, .hash = hash};
   for (unsigned reach = 0; reach < BQ_REACHES; reach++)
     p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p.n; i++) {
-    m->threads[m->n_threads++] = m->kept[i];
+    m->threads[m->n_nfa_states++] = m->kept[i];
     p.marks |= (uint8_t)(m->g->states[m->kept[i].state].flags & BQ_STATE_MARKS);
-    p.complete |= m->kept[i].frame == BQ_BOTTOM && accepts(m->g, m->kept[i].state);
+    p.complete |= m->kept[i].frame == BQ_BOTTOM_FRAME && accepts(m->g, m->kept[i].state);
   }
-  uint16_t *steps = m->steps + (size_t)m->n_places * m->g->n_classes;
-  for (uint32_t i = 0; i < m->g->n_classes; i++) steps[i] = BQ_UNKNOWN;
-  m->places[m->n_places] = p;
-  return *slot = m->n_places++;
+  uint16_t *steps = m->steps + (size_t)m->n_dfa_states * m->g->n_classes;
+  for (uint32_t i = 0; i < m->g->n_classes; i++) steps[i] = BQ_TRANSITION_UNKNOWN;
+  m->places[m->n_dfa_states] = p;
+  return *slot = m->n_dfa_states++;
 }
 
-uint32_t bq_place_step(bq_matcher *m, uint32_t place, uint8_t byte) {
-  uint16_t *step = bq_known_step(m, place, byte);
-  if (*step != BQ_UNKNOWN) return *step;
-  const bq_matcher_place *p = &m->places[place];
+uint32_t bq_dfa_step(bq_matcher *m, uint32_t place, uint8_t byte) {
+  uint16_t *step = bq_dfa_transition(m, place, byte);
+  if (*step != BQ_TRANSITION_UNKNOWN) return *step;
+  const bq_dfa_state *p = &m->places[place];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_thread t = m->threads[p->first + i];
+    const bq_nfa_state t = m->threads[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
       if (byte >= bq_edge_low(m->g->edges[e]) && byte <= bq_edge_high(m->g->edges[e]))
         follow(m, t, m->g->edges[e]);
   }
   close_step(m);
   const uint32_t next = place_of_kept(m);
-  if (next != BQ_FULL) *step = (uint16_t)next;
+  if (next != BQ_TABLE_FULL) *step = (uint16_t)next;
   return next;
 }
 
-uint32_t bq_common(bq_matcher *m, uint32_t place, unsigned reach) {
-  bq_matcher_place *p = &m->places[place];
+uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t place, unsigned reach) {
+  bq_dfa_state *p = &m->places[place];
   if (p->common[reach] != BQ_GRAMMAR_NONE) return p->common[reach];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_thread t = m->threads[p->first + i];
+    const bq_nfa_state t = m->threads[p->first + i];
     visit(m, t.state, common_frame(m, t.frame, reach));
   }
   for (uint32_t i = 0; i < m->n_work; i++) m->kept[m->n_kept++] = m->work[i];
   const uint32_t common = place_of_kept(m);
-  if (common != BQ_FULL) p->common[reach] = common;
+  if (common != BQ_TABLE_FULL) p->common[reach] = common;
   return common;
 }
 
 /* --- beginning, and beginning anew ---------------------------------------------------------- */
 
 static void empty_slots(bq_matcher *m) {
-  for (uint32_t i = 0; i < 2 * BQ_FRAMES; i++) m->frame_slots[i] = 0;
-  for (uint32_t i = 0; i < 2 * BQ_PLACES; i++) m->place_slots[i] = 0;
-  for (uint32_t i = 0; i < 2 * BQ_WORK; i++) m->seen[i] = 0;
-  for (uint32_t i = 0; i < BQ_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
+  for (uint32_t i = 0; i < 2 * BQ_MAX_FRAMES; i++) m->frame_slots[i] = 0;
+  for (uint32_t i = 0; i < 2 * BQ_MAX_DFA_STATES; i++) m->dfa_slots[i] = 0;
+  for (uint32_t i = 0; i < 2 * BQ_MAX_WORK; i++) m->seen[i] = 0;
+  for (uint32_t i = 0; i < BQ_MAX_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
 }
 
 /* Frames that `keep` has marks for move to the front, in order; `keep` becomes where they are. */
@@ -296,38 +296,38 @@ static void keep_frames(bq_matcher *m, uint32_t *keep) {
 }
 
 static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
-  const bq_matcher_place *p = &m->places[place];
+  const bq_dfa_state *p = &m->places[place];
   for (uint32_t i = 0; i < p->n; i++)
-    for (uint32_t f = m->threads[p->first + i].frame; f != BQ_BOTTOM && !keep[f];
+    for (uint32_t f = m->threads[p->first + i].frame; f != BQ_BOTTOM_FRAME && !keep[f];
          f = m->frames[f].below)
       keep[f] = 1;
 }
 
-/* A place that is kept, made again of its threads, which lie behind all that is new. BQ_FULL. */
-static uint32_t renewed(bq_matcher *m, bq_matcher_place old, const uint32_t *frames) {
+/* A place that is kept, made again of its threads, which lie behind all that is new. BQ_TABLE_FULL. */
+static uint32_t renewed(bq_matcher *m, bq_dfa_state old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {
-    const bq_thread t = m->threads[old.first + i];
-    m->kept[m->n_kept++] = (bq_thread){t.state, frames[t.frame]};
+    const bq_nfa_state t = m->threads[old.first + i];
+    m->kept[m->n_kept++] = (bq_nfa_state){t.state, frames[t.frame]};
   }
   return place_of_kept(m);
 }
 
-bool bq_places_renew(bq_matcher *m) {
+bool bq_dfa_compact(bq_matcher *m) {
   uint32_t *kept[] = {&m->start, &m->here, &m->marked, &m->ahead};
   enum { KEPT = sizeof kept / sizeof *kept };
-  bq_matcher_place old[KEPT];
+  bq_dfa_state old[KEPT];
   bool again[KEPT] = {false};
-  uint32_t *frames = m->frame_slots + BQ_FRAMES; /* until all frames are in their slots again */
-  for (uint32_t i = 0; i < BQ_FRAMES; i++) frames[i] = 0;
+  uint32_t *frames = m->frame_slots + BQ_MAX_FRAMES; /* until all frames are in their slots again */
+  for (uint32_t i = 0; i < BQ_MAX_FRAMES; i++) frames[i] = 0;
   for (uint32_t i = 0; i < KEPT; i++) {
     old[i] = m->places[*kept[i]];
     mark(m, *kept[i], frames);
   }
   keep_frames(m, frames);
-  m->n_threads = 0;
-  m->n_places = 1;
-  for (uint32_t i = 0; i < 2 * BQ_PLACES; i++) m->place_slots[i] = 0;
+  m->n_nfa_states = 0;
+  m->n_dfa_states = 1;
+  for (uint32_t i = 0; i < 2 * BQ_MAX_DFA_STATES; i++) m->dfa_slots[i] = 0;
   /* In the order of their threads, so that none is written over before it was read. */
   for (uint32_t n = 0; n < KEPT; n++) {
     uint32_t next = KEPT;
@@ -336,24 +336,24 @@ bool bq_places_renew(bq_matcher *m) {
     again[next] = true;
     *kept[next] = renewed(m, old[next], frames);
   }
-  for (uint32_t i = 0; i < 2 * BQ_FRAMES; i++) m->frame_slots[i] = 0;
+  for (uint32_t i = 0; i < 2 * BQ_MAX_FRAMES; i++) m->frame_slots[i] = 0;
   for (uint32_t i = 1; i < m->n_frames; i++)
     *frame_slot(m, m->frames[i].below, m->frames[i].call, m->frames[i].count) = i;
-  for (uint32_t i = 0; i < BQ_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
-  return m->n_frames < BQ_FRAMES / 2 && m->n_threads < BQ_THREADS / 2;
+  for (uint32_t i = 0; i < BQ_MAX_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
+  return m->n_frames < BQ_MAX_FRAMES / 2 && m->n_nfa_states < BQ_MAX_NFA_STATES / 2;
 }
 
-bool bq_places_begin(bq_matcher *m) {
+bool bq_dfa_begin(bq_matcher *m) {
   empty_slots(m);
-  m->frames[BQ_BOTTOM] = (bq_frame){.common = {BQ_BOTTOM}};
-  m->places[BQ_NOWHERE] = (bq_matcher_place){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
-  for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_NOWHERE;
-  m->n_frames = m->n_places = 1;
-  m->n_threads = 0;
+  m->frames[BQ_BOTTOM_FRAME] = (bq_frame){.common = {BQ_BOTTOM_FRAME}};
+  m->places[BQ_DFA_DEAD] = (bq_dfa_state){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
+  for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_DFA_DEAD;
+  m->n_frames = m->n_dfa_states = 1;
+  m->n_nfa_states = 0;
   begin_step(m);
-  visit(m, m->g->states ? m->g->rules[m->g->root].start : 0, BQ_BOTTOM);
+  visit(m, m->g->states ? m->g->rules[m->g->root].start : 0, BQ_BOTTOM_FRAME);
   close_step(m);
   const uint32_t start = place_of_kept(m);
-  m->start = m->here = m->marked = m->ahead = start == BQ_FULL ? BQ_NOWHERE : start;
-  return start != BQ_FULL;
+  m->start = m->here = m->marked = m->ahead = start == BQ_TABLE_FULL ? BQ_DFA_DEAD : start;
+  return start != BQ_TABLE_FULL;
 }

@@ -1,16 +1,16 @@
-/** The texts of a vocabulary in a GGUF file, as they lie there: their bytes, and merges by them without a text for each. */
+/** Decodes the tokens of a GGUF vocabulary to bytes, and its merges to ids, without a JavaScript string for each. */
 import { BYTES, fromUtf8 } from '../../text/tokenizers/bytes.js';
 import { malformed } from '../../text/tokenizers/section.js';
 
-/** @import { Texts } from './texts.js' */
+/** @import { StringList } from './string-list.js' */
 
 const SPACE = 0x20;
-/** FNV-1a, 32 bits. */
-const [SEED, PRIME] = [0x811c9dc5, 0x01000193];
+/** Constants of the 32-bit FNV-1a hash. */
+const [FNV_OFFSET, FNV_PRIME] = [0x811c9dc5, 0x01000193];
 
-/** Writes what a text stands for, and says where it ends. @typedef {(texts: Texts, i: number, out: Uint8Array, to: number) => number} Writer */
+/** Writes the bytes that string `i` stands for to `out`, from `to` on; returns their end. @typedef {(texts: StringList, i: number, out: Uint8Array, to: number) => number} Writer */
 
-/** A token of a byte-level vocabulary: its letters are UTF-8 of one or two bytes. One with others stands for itself, as it was added. @type {Writer} */
+/** A token of a byte-level vocabulary, whose letters stand for bytes and take one or two bytes of UTF-8. A token with other letters (an added token) is written as it is. @type {Writer} */
 export function writeLetters(texts, i, out, to) {
   const { bytes } = texts;
   const [begin, end] = [to, texts.ends[i]];
@@ -46,58 +46,58 @@ export function writeAsIs({ bytes, starts, ends }, i, out, to) {
 }
 
 /** @param {number} hash @param {Uint8Array} bytes @param {number} from @param {number} to */
-function hashOn(hash, bytes, from, to) {
-  for (let at = from; at < to; at++) hash = Math.imul(hash ^ bytes[at], PRIME);
+function addToHash(hash, bytes, from, to) {
+  for (let at = from; at < to; at++) hash = Math.imul(hash ^ bytes[at], FNV_PRIME);
   return hash;
 }
 
 /** @param {Uint8Array} a @param {number} from @param {Uint8Array} b @param {number} at @param {number} length */
-function same(a, from, b, at, length) {
+function equalBytes(a, from, b, at, length) {
   for (let i = 0; i < length; i++) if (a[from + i] !== b[at + i]) return false;
   return true;
 }
 
-/** Ids by texts; of equal ones the last. */
-class Ids {
-  /** @param {Texts} texts */
+/** A hash table from strings to ids; of equal strings the last counts. */
+class IdTable {
+  /** @param {StringList} texts */
   constructor(texts) {
     this.texts = texts;
     /** @type {number} */
     this.mask = 2 ** Math.ceil(Math.log2(2 * texts.length + 2)) - 1;
-    /** Ids + 1; 0: free. */
+    /** Open addressing: id + 1, or 0 for a free slot. */
     this.slots = new Uint32Array(this.mask + 1);
     this.unique = true;
     const { bytes, starts, ends } = texts;
     for (let id = 0; id < texts.length; id++) {
       const [from, to] = [starts[id], ends[id]];
-      const slot = this.slot(hashOn(SEED, bytes, from, to), bytes, from, to, to, to);
+      const slot = this.slot(addToHash(FNV_OFFSET, bytes, from, to), bytes, from, to, to, to);
       if (this.slots[slot]) this.unique = false;
       this.slots[slot] = id + 1;
     }
   }
 
-  /** Where two pieces of bytes, one behind the other, are or would be. @param {number} hash @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd @returns {number} */
+  /** Slot of the concatenation of two byte ranges, or the free slot where it would go. @param {number} hash @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd @returns {number} */
   slot(hash, bytes, a, aEnd, b, bEnd) {
     const { slots, mask } = this;
     for (let at = (hash ^ (hash >>> 15)) & mask; ; at = (at + 1) & mask)
       if (!slots[at] || this.spells(slots[at] - 1, bytes, a, aEnd, b, bEnd)) return at;
   }
 
-  /** @param {number} id @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd */
+  /** Whether a token is the concatenation of two byte ranges. @param {number} id @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd */
   spells(id, bytes, a, aEnd, b, bEnd) {
     const { texts } = this;
     const [from, first, second] = [texts.starts[id], aEnd - a, bEnd - b];
     return (
       texts.ends[id] - from === first + second &&
-      same(texts.bytes, from, bytes, a, first) &&
-      same(texts.bytes, from + first, bytes, b, second)
+      equalBytes(texts.bytes, from, bytes, a, first) &&
+      equalBytes(texts.bytes, from + first, bytes, b, second)
     );
   }
 }
 
-/** Merges given as "left right", in rank order: three ids each. FORMAT. @param {Texts} lines @param {Texts} texts  of tokens */
+/** Ids of merges: left, right and merged token of each. Throws FORMAT. @param {StringList} lines  "left right", in order of rank @param {StringList} texts  of the tokens */
 export function mergesOf(lines, texts) {
-  const ids = new Ids(texts);
+  const ids = new IdTable(texts);
   const { bytes, starts, ends } = lines;
   const merges = new Uint32Array(3 * lines.length);
   /** @param {number} rank @param {number} hash @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd */
@@ -105,21 +105,22 @@ export function mergesOf(lines, texts) {
     const id = ids.slots[ids.slot(hash, bytes, a, aEnd, b, bEnd)] - 1;
     if (id >= 0) return id;
     const text = fromUtf8(Uint8Array.of(...bytes.subarray(a, aEnd), ...bytes.subarray(b, bEnd)));
-    throw malformed(`merge ${rank} needs ${JSON.stringify(text)}, which is no token`);
+    throw malformed(`merge ${rank} needs ${JSON.stringify(text)}, which is not a token`);
   };
   for (let rank = 0, next = 0; rank < lines.length; rank++) {
     const from = starts[rank];
     const to = ends[rank];
     let gap = from + 1;
     while (gap < to && bytes[gap] !== SPACE) gap++;
-    if (gap >= to - 1) throw malformed(`${JSON.stringify(lines.at(rank))} is no merge`);
+    if (gap >= to - 1)
+      throw malformed(`merge ${rank} is ${JSON.stringify(lines.at(rank))}; expected two tokens separated by a space`);
     const right = gap + 1;
-    const hash = hashOn(SEED, bytes, from, gap);
+    const hash = addToHash(FNV_OFFSET, bytes, from, gap);
     merges[3 * rank] = idOf(rank, hash, from, gap, gap, gap);
-    merges[3 * rank + 1] = idOf(rank, hashOn(SEED, bytes, right, to), right, to, to, to);
-    // Tokens mostly lie in the order of the merges that make them.
-    const follows = ids.unique && next < texts.length && ids.spells(next, bytes, from, gap, right, to);
-    if (!follows) next = idOf(rank, hashOn(hash, bytes, right, to), from, gap, right, to);
+    merges[3 * rank + 1] = idOf(rank, addToHash(FNV_OFFSET, bytes, right, to), right, to, to, to);
+    // Vocabularies mostly list tokens in the order of the merges that produce them: the next token is tried before the table.
+    const isNext = ids.unique && next < texts.length && ids.spells(next, bytes, from, gap, right, to);
+    if (!isNext) next = idOf(rank, addToHash(hash, bytes, right, to), from, gap, right, to);
     merges[3 * rank + 2] = next++;
   }
   return merges;

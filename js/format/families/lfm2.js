@@ -1,0 +1,94 @@
+/** LFM2 and 2.5: most layers have a short convolution over positions in place of attention. */
+import { flat } from '../bq4/tensor-views.js';
+import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms } from './gguf.js';
+import { eachLayer, numbersOf } from './layers.js';
+import { expect, sizesOf } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+
+/** Width of the MLP: config.json has the width before an adjustment that the model makes (Lfm2MLP of transformers). @param {Record<string, any>} hf */
+function mlpWidth(hf) {
+  const width = hf.block_ff_dim ?? hf.intermediate_size;
+  if (!(hf.block_auto_adjust_ff_dim ?? true)) return width;
+  const twoThirds = Math.trunc((2 * width) / 3);
+  if (hf.block_ffn_dim_multiplier === null) return twoThirds;
+  const multiple = hf.block_multiple_of ?? 256;
+  return multiple * Math.ceil(Math.trunc((hf.block_ffn_dim_multiplier ?? 1) * twoThirds) / multiple);
+}
+
+/** Numbers of the layers with a convolution. @param {Record<string, any>} hf @returns {number[]} */
+function convolutions(hf) {
+  const layers = numbersOf(hf.num_hidden_layers);
+  const attending = hf.full_attn_idxs ?? layers;
+  const types =
+    eachLayer(hf.layer_types, layers.length, 'layer_types') ??
+    layers.map((i) => (attending.includes(i) ? 'full_attention' : 'conv'));
+  const unsupported = types.find((type) => type !== 'conv' && type !== 'full_attention');
+  expect(unsupported === undefined, `layers of type "${unsupported}"`);
+  return layers.filter((i) => types[i] === 'conv');
+}
+
+/** @type {Family} */
+export const lfm2 = {
+  arch: 'lfm2',
+  prefix: 'model.',
+  layers: 'layers.',
+  outer: { embed_tokens: 'wte', embedding_norm: 'ln_f', lm_head: 'lm_head' },
+  modules: {
+    operator_norm: 'ln1',
+    'self_attn.q_proj': 'attn.q',
+    'self_attn.k_proj': 'attn.k',
+    'self_attn.v_proj': 'attn.v',
+    'self_attn.q_layernorm': 'attn.q_norm',
+    'self_attn.k_layernorm': 'attn.k_norm',
+    'self_attn.out_proj': 'attn.o',
+    'conv.in_proj': 'conv.in',
+    'conv.conv': 'conv.taps',
+    'conv.out_proj': 'conv.out',
+    ffn_norm: 'ln2',
+    'feed_forward.w1': 'mlp.gate',
+    'feed_forward.w3': 'mlp.up',
+    'feed_forward.w2': 'mlp.down',
+  },
+  defaults: { rope_theta: 1e6 },
+  change: (name, tensor) => (name.endsWith('conv.taps.weight') ? flat(tensor) : tensor),
+  config: (hf) => ({
+    ...sizesOf(hf),
+    ffn: mlpWidth(hf),
+    norm: 'rms',
+    norm_eps: hf.norm_eps ?? 1e-5,
+    activation: 'silu',
+    gated: true,
+    tied: hf.tie_embedding ?? hf.tie_word_embeddings ?? true,
+    qk_norm: 'heads',
+    conv_size: hf.conv_L_cache ?? 3,
+    conv_layers: convolutions(hf),
+  }),
+  gguf: {
+    lfm2: {
+      // The converter calls the last norm that of the embedding.
+      outer: { ...GGUF_OUTER, token_embd_norm: 'ln_f' },
+      modules: () => ({
+        ...GGUF_MODULES,
+        ...GGUF_HEAD_NORMS,
+        'shortconv.in_proj': 'conv.in',
+        'shortconv.conv': 'conv.taps',
+        'shortconv.out_proj': 'conv.out',
+      }),
+      config: (facts) => {
+        // Layers with a convolution have no heads of keys.
+        const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
+        return {
+          ...ggufRms(
+            facts,
+            'silu',
+            heads.filter((count) => count > 0),
+          ),
+          qk_norm: 'heads',
+          conv_size: facts.get('shortconv.l_cache'),
+          conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+        };
+      },
+    },
+  },
+};

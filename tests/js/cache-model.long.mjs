@@ -1,0 +1,11 @@
+// As cache-model.test.mjs, with seeds from BQ4_SEED (100) on, BQ4_SEEDS (60) of them: the same in each run.
+import { test } from 'node:test';
+import { makeVersions, runCacheSequence } from './cache-model.mjs';
+
+const first = Number(process.env.BQ4_SEED ?? 100);
+const seeds = Array.from({ length: Number(process.env.BQ4_SEEDS ?? 60) }, (_, i) => first + i);
+const versions = await makeVersions();
+
+for (const seed of seeds)
+  test(`what the cache keeps, and what is asked for, is what a model of it says, seed ${seed}`, () =>
+    runCacheSequence(seed, 30, versions));

@@ -1,0 +1,276 @@
+#!/usr/bin/env node
+// How many faults the tests catch. Each mutation of tests/mutations/list.mjs is put, alone, into a copy of the repository; the
+// tests that it names run there, until one fails. A test counts only if it passes without the mutation.
+//
+//     node tools/testing/mutate.mjs                 all of them, for an hour or two
+//     node tools/testing/mutate.mjs log-sum fork    those whose ids begin so
+//     node tools/testing/mutate.mjs --survivors     those that no test has caught so far
+//     node tools/testing/mutate.mjs --check         only whether the list fits the product
+//     node tools/testing/mutate.mjs --table         only the table in docs/RELIABILITY.md
+//
+// Results lie in build/reports/mutations.json; those of mutations that were not run again stay. `BQ4_MUTANTS` names a folder for
+// the copy, which is then kept: what was compiled there is not compiled again.
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { FILES, MUTATIONS } from '../../tests/mutations/list.mjs';
+import { command, ROOT, setUp } from '../setup/setup.mjs';
+import { SetupError } from '../setup/shell.mjs';
+import { runProgram } from './program.mjs';
+import { machine, replaceTable, tableOf } from './figures.mjs';
+
+/** @typedef {import('../../tests/mutations/list.mjs').Mutation} Mutation */
+/** @typedef {'caught' | 'survived' | 'invalid'} Verdict  `invalid`: it does not compile */
+/** @typedef {{ id: string, room: string, breaks: string, digest: string, verdict: Verdict, by: string, seconds: number, date: string, machine: string }} Outcome */
+
+const REPORT = join(ROOT, 'build', 'reports', 'mutations.json');
+const DOCUMENT = join(ROOT, 'docs', 'RELIABILITY.md');
+/** Seconds that a test, or what it is built of, may take. A test that hangs has failed. */
+const [TEST, BUILD] = [300, 900];
+/** Seconds that one of the tests of a file may take. */
+const ONE_TEST = 90;
+/** What is not copied: `build` is, since it holds what was compiled. */
+const LEFT_OUT = ['.git', 'node_modules', join('build', 'reports')];
+
+/** What is compiled of a file: nothing, programs of C, or modules. @param {Mutation} mutation */
+const isCompiled = ({ file }) => !FILES[file].startsWith('js/');
+
+/** @param {Mutation} mutation */
+const roomOf = ({ file }) =>
+  FILES[file]
+    .split('/')
+    .slice(0, FILES[file].startsWith('web/') ? 1 : 2)
+    .join('/');
+
+/** What a result is the result of. @param {Mutation} mutation */
+const digestOf = ({ file, from, to }) => JSON.stringify([FILES[file], from, to]);
+
+/** A file with one mutation. SetupError: the list does not fit the file. @param {Mutation} mutation @param {string} text */
+function mutated({ id, file, from, to }, text) {
+  const found = text.split(from).length - 1;
+  if (found !== 1)
+    throw new SetupError(
+      `mutation ${id}: ${FILES[file]} has its text ${found} times, not once: ${JSON.stringify(from)}`,
+    );
+  return text.replace(from, () => to);
+}
+
+/** A test's file, or the program that it is. @param {string} test */
+const pathOf = (test) =>
+  test.startsWith('c:')
+    ? `tests/c/${test.slice(2)}.c`
+    : test.startsWith('js:')
+      ? `tests/js/${test.slice(3)}.test.mjs`
+      : test;
+
+/** Everything that is wrong with the list. @returns {string[]} */
+function problems() {
+  const wrong = [];
+  const ids = new Set();
+  for (const mutation of MUTATIONS) {
+    try {
+      mutated(mutation, readFileSync(join(ROOT, FILES[mutation.file]), 'utf8'));
+    } catch (error) {
+      wrong.push(/** @type {Error} */ (error).message);
+    }
+    for (const test of mutation.tests)
+      if (!existsSync(join(ROOT, pathOf(test)))) wrong.push(`mutation ${mutation.id}: there is no ${pathOf(test)}`);
+    if (ids.has(mutation.id)) wrong.push(`mutation ${mutation.id} is listed twice`);
+    ids.add(mutation.id);
+  }
+  return wrong;
+}
+
+/** A copy of the repository to put faults into. */
+class Copy {
+  /** The program's mutation that its modules and programs were last compiled with; null: unknown. @type {string | null} */
+  #compiled = null;
+  #present = '';
+  /** Whether there is what C tests read. */
+  #data = false;
+  /** Whether tests pass without a mutation. @type {Map<string, boolean>} */
+  #good = new Map();
+
+  /** @param {import('../setup/setup.mjs').Tools} tools */
+  constructor(tools) {
+    this.tools = tools;
+    const kept = process.env.BQ4_MUTANTS;
+    this.root = kept ?? mkdtempSync(join(tmpdir(), 'bq4-mutants-'));
+    if (!kept) process.on('exit', () => rmSync(this.root, { recursive: true, force: true }));
+    cpSync(ROOT, this.root, {
+      recursive: true,
+      preserveTimestamps: true,
+      // What was compiled in a copy that is kept is newer than what is here.
+      filter: (path) => {
+        const name = relative(ROOT, path);
+        return !LEFT_OUT.includes(name) && !(name === 'build' && kept && existsSync(join(this.root, name)));
+      },
+    });
+    // A run that was killed may have left what was compiled of a fault.
+    const now = new Date();
+    if (kept) for (const path of Object.values(FILES)) utimesSync(join(this.root, path), now, now);
+    if (!existsSync(join(this.root, 'node_modules')))
+      symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
+  }
+
+  /** @param {Mutation | null} mutation  in place of the one before */
+  put(mutation) {
+    const before = MUTATIONS.find(({ id }) => id === this.#present);
+    if (before) writeFileSync(join(this.root, FILES[before.file]), readFileSync(join(ROOT, FILES[before.file])));
+    this.#present = mutation?.id ?? '';
+    if (!mutation) return;
+    const path = FILES[mutation.file];
+    writeFileSync(join(this.root, path), mutated(mutation, readFileSync(join(ROOT, path), 'utf8')));
+  }
+
+  /** @param {readonly string[]} line @param {number} seconds */
+  #run(line, seconds) {
+    const env = { ...this.tools.env, CHROME_PATH: this.tools.chromium, BQ4_PYTHON: this.tools.testPython };
+    return runProgram(line, { cwd: this.root, env, seconds });
+  }
+
+  /** Compiles what a test needs. @param {string} test @returns {Promise<boolean>} */
+  async #build(test) {
+    const isC = test.startsWith('c:');
+    if (isC && !this.#data) {
+      this.#data = true;
+      for (const script of ['make_tokn', 'make_golden'])
+        await this.#run([/** @type {string} */ (this.tools.node), `tests/tools/${script}.mjs`], BUILD);
+    }
+    const mutation = MUTATIONS.find(({ id }) => id === this.#present);
+    const state = mutation && isCompiled(mutation) ? mutation.id : '';
+    if (!isC && this.#compiled === state) return true;
+    const targets = isC ? [`build/test-gcc/${test.slice(2)}`] : ['wasm'];
+    const line = [this.tools.make, '-f', 'emscripten.mk', '-s', '-j2', ...targets];
+    const { status, output } = await this.#run(line, BUILD);
+    if (status !== 0) console.log(output.trimEnd());
+    if (!isC) this.#compiled = status === 0 ? state : null;
+    return status === 0;
+  }
+
+  /** @param {string} test @returns {Promise<'passed' | 'failed' | 'not built'>} */
+  async test(test) {
+    if (!(await this.#build(test))) return 'not built';
+    const node = /** @type {string} */ (this.tools.node);
+    const line = test.startsWith('c:')
+      ? [`build/test-gcc/${test.slice(2)}`]
+      : [node, `--test-timeout=${1000 * ONE_TEST}`, '--test-force-exit', '--test', pathOf(test)];
+    return (await this.#run(line, TEST)).status === 0 ? 'passed' : 'failed';
+  }
+
+  /** Whether a test passes without any mutation. @param {string} test */
+  async passes(test) {
+    const known = this.#good.get(test);
+    if (known !== undefined) return known;
+    const present = MUTATIONS.find(({ id }) => id === this.#present);
+    this.put(null);
+    const good = (await this.test(test)) === 'passed';
+    if (!good) console.log(`  ${test} fails without a mutation: it does not count`);
+    this.#good.set(test, good);
+    this.put(present ?? null);
+    return good;
+  }
+}
+
+/** @param {Copy} copy @param {Mutation} mutation @returns {Promise<{ verdict: Verdict, by: string }>} */
+async function tried(copy, mutation) {
+  copy.put(mutation);
+  try {
+    for (const test of mutation.tests) {
+      const outcome = await copy.test(test);
+      if (outcome === 'not built') return { verdict: 'invalid', by: '' };
+      if (outcome === 'failed' && (await copy.passes(test))) return { verdict: 'caught', by: pathOf(test) };
+    }
+    return { verdict: 'survived', by: '' };
+  } finally {
+    copy.put(null);
+  }
+}
+
+/** Results of mutations that are still as they were. @returns {Outcome[]} */
+function known() {
+  if (!existsSync(REPORT)) return [];
+  const current = new Set(MUTATIONS.map(digestOf));
+  return JSON.parse(readFileSync(REPORT, 'utf8')).filter((/** @type {Outcome} */ { digest }) => current.has(digest));
+}
+
+/** @param {Outcome[]} results */
+function writeTable(results) {
+  const rooms = [...new Set(MUTATIONS.map(roomOf))];
+  const count = (/** @type {Outcome[]} */ of, /** @type {Verdict} */ verdict) =>
+    of.filter((one) => one.verdict === verdict);
+  const row = (/** @type {string} */ name, /** @type {Outcome[]} */ of) => [
+    name,
+    of.length,
+    count(of, 'caught').length,
+    count(of, 'survived')
+      .map(({ breaks }) => breaks)
+      .join('; '),
+  ];
+  const rows = rooms.map((room) =>
+    row(
+      `\`${room}/\``,
+      results.filter((one) => one.room === room),
+    ),
+  );
+  const all = row('together', results).with(3, '');
+  const dates = results.map(({ date }) => date).sort();
+  const note = `Run ${dates[0]?.slice(0, 10) ?? 'never'}, on ${[...new Set(results.map((one) => one.machine))].join('; ')}.`;
+  const table = tableOf(['where', 'mutations', 'caught', 'what no test notices'], [...rows, all]);
+  replaceTable(DOCUMENT, 'mutations', `${table}\n\n${note}`);
+}
+
+await command(async () => {
+  const words = process.argv.slice(2);
+  const wrong = problems();
+  if (wrong.length) throw new SetupError(wrong.join('\n'));
+  if (words.includes('--check')) return console.log(`${MUTATIONS.length} mutations fit the product`);
+  if (words.includes('--table')) return writeTable(known());
+  const caughtOnes = new Set(known().flatMap(({ id, verdict }) => (verdict === 'caught' ? [id] : [])));
+  const ids = words.filter((word) => !word.startsWith('--'));
+  const wanted = MUTATIONS.filter(
+    ({ id }) =>
+      (!ids.length || ids.some((begin) => id.startsWith(begin))) &&
+      (!words.includes('--survivors') || !caughtOnes.has(id)),
+  );
+  // What needs no compiler first, and what is compiled to modules last.
+  const effort = (/** @type {Mutation} */ one) => (isCompiled(one) ? (one.tests[0].startsWith('c:') ? 1 : 2) : 0);
+  wanted.sort((a, b) => effort(a) - effort(b));
+  const copy = new Copy(await setUp({ tests: true }));
+  for (const [i, mutation] of wanted.entries()) {
+    const begun = Date.now();
+    const { verdict, by } = await tried(copy, mutation);
+    const seconds = Math.round((Date.now() - begun) / 1000);
+    const { id, breaks } = mutation;
+    console.log(`${i + 1}/${wanted.length}  ${verdict.padEnd(8)}  ${id}  ${by}  ${seconds} s`);
+    /** @type {Outcome} */
+    const outcome = {
+      id,
+      room: roomOf(mutation),
+      breaks,
+      digest: digestOf(mutation),
+      verdict,
+      by,
+      seconds,
+      date: new Date().toISOString(),
+      machine: machine(),
+    };
+    mkdirSync(dirname(REPORT), { recursive: true });
+    const results = [...known().filter((one) => one.id !== id), outcome];
+    writeFileSync(REPORT, `${JSON.stringify(results, null, 1)}\n`);
+  }
+  const results = known();
+  const caught = results.filter(({ verdict }) => verdict === 'caught').length;
+  console.log(`${caught} of ${results.length} caught, ${MUTATIONS.length - results.length} not run`);
+  writeTable(results);
+});

@@ -1,0 +1,162 @@
+#!/usr/bin/env node
+// Runs the whole of `npm test` again and again, and writes down how each run went: a test that fails by luck shows itself here.
+//
+//     npm run test:repeat -- 10            ten runs
+//     npm run test:repeat -- 10 --load     ten, each beside three programs that keep a core busy
+//     npm run test:repeat -- --table       only the table in docs/RELIABILITY.md
+//
+// Each run is added to docs/figures/test-runs.json. Behind another `--` follows what is run in the place of `npm test`.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { machine, replaceTable, tableOf } from './figures.mjs';
+import { runProgram } from './program.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Programs that keep a core busy beside a run with `--load`. */
+const BUSY = 3;
+/** Hours that a run may take: then it hangs. */
+const LONGEST = 3;
+
+/**
+ * One run.
+ * @typedef {object} Run
+ * @property {string} date      when it began
+ * @property {string} machine
+ * @property {boolean} load     other programs kept cores busy
+ * @property {number} seconds
+ * @property {number} cpu       seconds of all cores
+ * @property {number} passed
+ * @property {number} failed    tests; 1 where it ended without saying how many
+ * @property {string[]} failures  what has failed
+ * @property {string[]} flaky     what has failed, and passed alone
+ */
+
+/** What a run says of itself at its end. @param {string} output @param {number | string} status */
+export function readRun(output, status) {
+  const [, passed = 0, failed = 0] = (/^(\d+) passed, (\d+) failed, \d+ skipped\s*$/m.exec(lastLine(output)) ?? []).map(
+    Number,
+  );
+  const flaky = [...output.matchAll(/^FLAKY (.*): failed, and passed alone$/gm)].map(([, name]) => name);
+  const failures = [...(/^failed:\n((?: {2}.*\n)*)/m.exec(output)?.[1] ?? '').matchAll(/^ {2}(\S.*)$/gm)].map(
+    ([, name]) => name,
+  );
+  const died = status !== 0 && !failed;
+  return {
+    passed,
+    failed: failed + Number(died),
+    failures: died ? [...failures, `ended with ${status}`] : failures,
+    flaky,
+  };
+}
+
+/** @param {string} output */
+const lastLine = (output) => output.trimEnd().split('\n').at(-1) ?? '';
+
+/** Keeps cores busy until it is called off. @param {number} n @returns {() => void} */
+function keepBusy(n) {
+  const programs = Array.from({ length: n }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+  const end = () => programs.forEach((program) => program.kill('SIGKILL'));
+  process.once('exit', end);
+  return () => {
+    process.off('exit', end);
+    end();
+  };
+}
+
+/** The middle one. @param {number[]} values */
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+
+/** @param {number} seconds */
+const minutes = (seconds) => (seconds / 60).toFixed(1);
+
+/** All runs of a machine, idle or not, as one row each. @param {Run[]} runs */
+export function table(runs) {
+  /** @type {Map<string, Run[]>} */
+  const kinds = new Map();
+  for (const run of runs) {
+    const kind = `${run.machine}${run.load ? `, beside ${BUSY} busy programs` : ''}`;
+    kinds.set(kind, [...(kinds.get(kind) ?? []), run]);
+  }
+  const rows = [...kinds].map(([kind, some]) => {
+    const seconds = some.map((run) => run.seconds);
+    const names = [...new Set(some.flatMap(({ flaky, failures }) => [...flaky, ...failures]))];
+    return [
+      kind,
+      some.length,
+      some.filter(({ failed }) => failed).length,
+      some.filter(({ flaky }) => flaky.length).length,
+      `${minutes(Math.min(...seconds))}, ${minutes(median(seconds))}, ${minutes(Math.max(...seconds))}`,
+      minutes(median(some.map(({ cpu }) => cpu))),
+      names.map((name) => `\`${name}\``).join(', '),
+    ];
+  });
+  return tableOf(
+    [
+      'machine',
+      'runs',
+      'with a failure',
+      'with a FLAKY test',
+      'minutes: least, median, most',
+      'minutes of CPU',
+      'what failed',
+    ],
+    rows,
+  );
+}
+
+/** @param {string[]} line @param {boolean} load @returns {Promise<Run>} */
+async function runOnce(line, load) {
+  const date = new Date().toISOString();
+  const calm = keepBusy(load ? BUSY : 0);
+  const { status, output, wall, cpu } = await runProgram(line, {
+    cwd: ROOT,
+    env: process.env,
+    seconds: LONGEST * 3600,
+    show: true,
+  }).finally(calm);
+  return {
+    date,
+    machine: machine(),
+    load,
+    seconds: Math.round(wall),
+    cpu: Math.round(cpu),
+    ...readRun(output, status),
+  };
+}
+
+async function main() {
+  const words = process.argv.slice(2);
+  const border = words.indexOf('--');
+  const line = border < 0 ? [process.execPath, join(ROOT, 'tools', 'test.mjs')] : words.slice(border + 1);
+  const { values, positionals } = parseArgs({
+    args: border < 0 ? words : words.slice(0, border),
+    allowPositionals: true,
+    options: {
+      load: { type: 'boolean', default: false },
+      table: { type: 'boolean', default: false },
+      figures: { type: 'string', default: join(ROOT, 'docs', 'figures', 'test-runs.json') },
+      document: { type: 'string', default: join(ROOT, 'docs', 'RELIABILITY.md') },
+    },
+  });
+  const figures = resolve(values.figures);
+  const known = () => /** @type {Run[]} */ (existsSync(figures) ? JSON.parse(readFileSync(figures, 'utf8')) : []);
+  const count = values.table ? 0 : Number(positionals[0] ?? 1);
+  if (!Number.isInteger(count) || count < 0) throw new Error(`expected a number of runs, found "${positionals[0]}"`);
+  let bad = 0;
+  for (let i = 0; i < count; i++) {
+    const run = await runOnce(line, values.load);
+    bad += Number(run.failed > 0 || run.flaky.length > 0);
+    // At once, since the next run may be stopped; read anew, since another series may run elsewhere.
+    mkdirSync(dirname(figures), { recursive: true });
+    writeFileSync(figures, `[\n${[...known(), run].map((one) => JSON.stringify(one)).join(',\n')}\n]\n`);
+    const how = `${run.passed} passed, ${run.failed} failed, ${run.flaky.length} FLAKY`;
+    console.log(`\nrun ${i + 1} of ${count}: ${how}, ${run.seconds} s, ${run.cpu} s of CPU`);
+  }
+  replaceTable(values.document, 'test-runs', table(known()));
+  process.exitCode = bad ? 1 : 0;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
