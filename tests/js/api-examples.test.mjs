@@ -320,7 +320,7 @@ const CHECKS = {
       scope: { model: await roomy(t) },
       change: (own) => `${tools}\n${asked}\n${own}`,
     });
-    assert.deepEqual(log, [[ran.content, ran.messages, ran.reason]]);
+    assert.deepEqual(log, [[ran.content, ran.messages, ran.finishReason]]);
     assert.ok(ran.completions.length > 0);
   },
   'A server, and other servers 0': async (run, t) => {
