@@ -107,7 +107,18 @@ test('every error code has a row, and no other has', () => {
 });
 
 /** Options of entries that check their own: not in js/shared/options.js. */
-const OWN_OPTIONS = ['name', 'patience', 'apiKey', 'model', 'headers', 'fetch', 'backend', 'maxBytes', 'path', 'sha256'];
+const OWN_OPTIONS = [
+  'name',
+  'patience',
+  'apiKey',
+  'model',
+  'headers',
+  'fetch',
+  'backend',
+  'maxBytes',
+  'path',
+  'sha256',
+];
 test('a table of options has no row of one that is not there', () => {
   const known = new Set([...Object.values(OPTIONS).flatMap((options) => Object.keys(options)), ...OWN_OPTIONS]);
   for (const path of REFERENCE)

@@ -23,7 +23,7 @@ const PLAIN = [
   'README.md',
   'CHANGELOG.md',
   ...['docs/guides', 'docs/reference', 'docs/inside'].flatMap(markdownIn),
-  ...['GLOSSARY', 'SPEED', 'QUALITY', 'benchmarks'].map((name) => `docs/${name}.md`),
+  ...['GLOSSARY', 'SPEED', 'QUALITY', 'benchmarks', 'DEPENDENCIES'].map((name) => `docs/${name}.md`),
 ];
 /** All that have links. */
 const LINKED = [
