@@ -32,7 +32,7 @@ const bq4 = (...args) => {
   return { status, stdout, stderr };
 };
 
-test('--help, of each command too, and --version; docs/API.md lists each', () => {
+test('--help, of each command too, and --version; docs/reference/cli.md lists each', () => {
   const names = Object.keys(COMMANDS);
   assert.ok(
     names.length > 12 && ['convert', 'prompt-state', 'serve'].every((name) => names.includes(name)),

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What weights far from all others are worth (row Q3): clamped, kept aside in f16, or more bits for all; docs/QUALITY.md, "Weights far from all others".
+// What weights far from all others are worth (row Q3): clamped, kept aside in f16, or more bits for all; docs/log/quality.md, "Weights far from all others".
 //
 //   npm run build && node tools/quality/outliers.mjs MODEL...
 //
