@@ -97,7 +97,7 @@ QUANTIZE_EXPORTS := $(shell sed -n 's/^[a-z0-9_]* \(bqw_[a-z_]*\)[^a-z_ ].*/_\1/
 EXPORTS := $(filter-out $(CONVERT_EXPORTS),$(if $(wildcard web/exports.txt),$(shell sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\).*/_\1/p' web/exports.txt)))
 # Not the C++ and graphics libraries that emcc else builds, for minutes, when first used.
 EMCC_C := -sDEFAULT_TO_CXX=0 -sAUTO_NATIVE_LIBRARIES=0
-# -O2, since with -O3 wasm-opt undoes the order of work in the kernels (docs/SPEED.md).
+# -O2, since with -O3 wasm-opt undoes the order of work in the kernels (docs/log/speed.md).
 WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stack-first,--export=__heap_base,--export=__stack_pointer \
   -sIMPORTED_MEMORY -sALLOW_TABLE_GROWTH -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=$(LEAST_MEMORY) -sSTACK_SIZE=$(STACK) \
   -sEXPORTED_FUNCTIONS=$(subst $(space),$(comma),$(strip $(EXPORTS)))

@@ -1,4 +1,4 @@
-/** A .bq4 file of version 2 as something to be converted: its tensors as f32, the rest as it is. */
+/** Opens a .bq4 file of version 2 as input of quantization: its tensors, decoded to f32, and its other sections unchanged. */
 import { decodeConfig } from '../js/format/bq4/config.js';
 import { createCodec } from '../js/format/bq4/codec.js';
 import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
@@ -26,9 +26,9 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
   const found = TYPES.find((t) => t.name === typeName);
   const layout = LAYOUTS.indexOf(layoutName);
   if (!found || layout < 0)
-    throw new BqError('UNSUPPORTED', `tensor "${name}" is ${typeName} in ${layoutName}, which is not read here`);
+    throw new BqError('UNSUPPORTED', `tensor "${name}" has the unsupported type ${typeName} in layout ${layoutName}`);
   const type = found;
-  /** Of whole tiles, but for the last. @param {number} row @param {number} rows */
+  /** Decodes rows: whole tiles, except at the end. @param {number} row @param {number} rows */
   async function piece(row, rows) {
     const [from, to] = [row, row + rows].map((r) => offset + (r ? weightBytes(type, layout, r, cols) : 0));
     const bytes = await readRange(file, from, to);
@@ -38,7 +38,7 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
       });
     return (await codec()).dequantize(type, layout, bytes, rows, cols);
   }
-  const most = rowsPerPiece(dims);
+  const maxRows = rowsPerPiece(dims);
   return {
     dims,
     at: offset,
@@ -55,10 +55,11 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
       },
     }),
     async read(row, rows) {
-      if (layout === TILED && row % 8) throw new BqError('ARGUMENT', `rows of "${name}" are read in eights`);
+      if (layout === TILED && row % 8)
+        throw new BqError('ARGUMENT', `rows of "${name}" must be read from a multiple of 8 on`);
       const out = new Float32Array(rows * cols);
-      for (let r = 0; r < rows; r += most) {
-        const n = Math.min(most, rows - r);
+      for (let r = 0; r < rows; r += maxRows) {
+        const n = Math.min(maxRows, rows - r);
         out.set(await piece(row + r, n), r * cols);
       }
       return out;
@@ -67,39 +68,41 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
 }
 
 /**
- * FORMAT, TRUNCATED, UNSUPPORTED.
- * @param {ByteSource} file  the caller's to close
+ * Throws FORMAT, TRUNCATED, UNSUPPORTED.
+ * @param {ByteSource} file  closed by the caller
  * @returns {Promise<import('../js/quantize/index.js').Input>}
  */
 export async function bq4Input(file) {
   const header = await readRange(file, 0, HEADER);
   if (text(header.subarray(0, 4)) !== 'BQ4F' || u32(header, 4) !== 2)
-    throw new BqError('UNSUPPORTED', `${file.name} is no .bq4 file of version 2`, {
-      hint: 'of a v1 file convert the original model',
+    throw new BqError('UNSUPPORTED', `${file.name} is not a .bq4 file of version 2`, {
+      hint: 'for a v1 file convert the original model',
     });
   const [planBytes, prefixBytes] = [u64(header, 16), u64(header, 24)];
   const prefix = await readRange(file, 0, prefixBytes);
   if (prefix.length !== prefixBytes || HEADER + planBytes > prefixBytes)
-    throw new BqError('TRUNCATED', `${file.name} ends in its first part`, { offset: prefix.length });
+    throw new BqError('TRUNCATED', `${file.name} ends after ${prefix.length} bytes, within its prefix`, {
+      offset: prefix.length,
+    });
   const plan = sections(prefix);
-  const rest = sections(prefix, HEADER + planBytes, prefixBytes);
+  const others = sections(prefix, HEADER + planBytes, prefixBytes);
   const listed = readTensors(plan.TENS, plan.TENS.byteOffset - prefix.byteOffset);
-  const most = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf(dims).cols));
+  const maxBytes = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf(dims).cols));
   /** @type {ReturnType<typeof createCodec> | undefined} */
   let codec;
-  const opened = () => (codec ??= createCodec(most));
+  const openCodec = () => (codec ??= createCodec(maxBytes));
   return {
     config: decodeConfig(plan.CONF),
-    tensors: new Map(listed.map((tensor) => [tensor.name, rowsOf(file, tensor, opened)])),
+    tensors: new Map(listed.map((tensor) => [tensor.name, rowsOf(file, tensor, openCodec)])),
     stamp: versionOf(file),
     parts: {
       name: text(plan.NAME),
       license: text(plan.LICE),
-      tokenizer: rest.TOKN ? rest.TOKN.slice() : null,
-      chat: rest.CHAT ? JSON.parse(text(rest.CHAT)) : null,
-      template: text(rest.TMPL),
-      card: text(rest.CARD),
-      activations: rest.ACTQ ? rest.ACTQ.slice() : null,
+      tokenizer: others.TOKN ? others.TOKN.slice() : null,
+      chat: others.CHAT ? JSON.parse(text(others.CHAT)) : null,
+      template: text(others.TMPL),
+      card: text(others.CARD),
+      activations: others.ACTQ ? others.ACTQ.slice() : null,
     },
   };
 }

@@ -1,4 +1,4 @@
-/** A GGUF file as .bq4: every weight keeps its value, only laid out as the engine computes with it, unless other types are asked for. */
+/** Converts a GGUF file to .bq4. Without options for types every weight keeps its value and is only laid out as the engine computes with it. */
 import { convertCheckpoint, readJsonAt } from '../js/convert/index.js';
 import { formatOfTemplate } from '../js/convert/chat-format.js';
 import { createHasher } from '../js/format/bq4/codec.js';
@@ -16,25 +16,26 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 
 /** @import { ByteSource } from '../js/storage/sources/types.js' */
 
-const ROOM = 65536;
+/** Heap bytes of the instance that maps types. */
+const HEAP_BYTES = 65536;
 const LAYOUTS = ['rows', 'tiled'];
-/** Options of `convert` that ask for other weights than the file has. */
-const ANEW = ['quant', 'embed', 'rowScales'];
-/** Options that say what can't be said of a GGUF file, and of one whose weights are kept. */
-const NEVER = ['compress', 'v1'];
-const NOT_KEPT = ['tokenizer', 'activationSteps'];
+/** Options of `convert` that need the weights to be encoded isReencoded. */
+const REENCODE_OPTIONS = ['quant', 'embed', 'rowScales'];
+/** Options that are not supported for GGUF files, and those that need weights to be encoded isReencoded. */
+const UNSUPPORTED_OPTIONS = ['compress', 'v1'];
+const ONLY_REENCODED = ['tokenizer', 'activationSteps'];
 /** @type {Record<string, string>} */
 const FLAGS = { activationSteps: 'activation-steps' };
 
-/** Of a float that is infinite or no number all these bits of its last two bytes are set. @type {Record<string, number>} */
+/** Bits of the last two bytes that are all set if a float is infinite or NaN. @type {Record<string, number>} */
 const EXPONENT = { f32: 0x7f80, bf16: 0x7f80, f16: 0x7c00 };
 
-/** The same bytes of a tensor. FORMAT: one of its floats is NaN or infinite, which loading would refuse. @param {import('../js/format/gguf/layout.js').PlacedTensor} tensor @param {AsyncIterable<Uint8Array>} pieces */
-async function* finite({ name, type }, pieces) {
+/** Passes a tensor's bytes on. Throws FORMAT for a float that is NaN or infinite, which loading would refuse. @param {import('../js/format/gguf/layout.js').PlacedTensor} tensor @param {AsyncIterable<Uint8Array>} pieces */
+async function* checkFinite({ name, type }, pieces) {
   const [mask, size] = [EXPONENT[type.name], type.blockBytes];
   let at = 0;
   for await (const bytes of pieces) {
-    // Pieces end between numbers, as ranges of the file do.
+    // Pieces never divide a number.
     for (let i = mask ? size - 2 : bytes.length; i < bytes.length; i += size)
       if ((((bytes[i + 1] << 8) | bytes[i]) & mask) === mask)
         throw new BqError(
@@ -52,9 +53,16 @@ async function* finite({ name, type }, pieces) {
 
 /** @param {RepackedSource} source @param {import('../js/format/gguf/layout.js').PlacedTensor[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
 function outTensors(source, placed, extra) {
-  const own = placed.map((tensor) => {
+  const stored = placed.map((tensor) => {
     const { name, type, layout, dims, offset, bytes } = tensor;
-    return { name, type, layout, dims, bytes, pieces: () => finite(tensor, source.stream(offset, offset + bytes)) };
+    return {
+      name,
+      type,
+      layout,
+      dims,
+      bytes,
+      pieces: () => checkFinite(tensor, source.stream(offset, offset + bytes)),
+    };
   });
   const tables = extra.map(({ name, dims, values }) => ({
     name,
@@ -66,43 +74,45 @@ function outTensors(source, placed, extra) {
       yield values;
     },
   }));
-  const layers = own.findIndex(({ name }) => name.startsWith('h.'));
-  return [...own.slice(0, layers), ...tables, ...own.slice(layers)];
+  const layers = stored.findIndex(({ name }) => name.startsWith('h.'));
+  return [...stored.slice(0, layers), ...tables, ...stored.slice(layers)];
 }
 
 /**
- * ARGUMENT, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, WRITE.
- * @param {ByteSource} file  the caller's to close
+ * Throws ARGUMENT, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, WRITE.
+ * @param {ByteSource} file  closed by the caller
  * @param {string} output
  * @param {import('../js/convert/index.js').ConvertOptions} options
- * @param {() => Promise<void>} [check]  throws where the engine would refuse what is kept as it is
+ * @param {() => Promise<void>} [check]  throws if the engine would refuse the file
  * @returns {Promise<import('../js/format/conversion-report.js').ConvertReport>}
  */
 export async function convertGguf(file, output, options, check) {
   const has = (/** @type {string} */ name) => /** @type {any} */ (options)[name] !== undefined;
-  const anew = ANEW.some(has);
-  const wrong = [...NEVER, ...(anew ? [] : NOT_KEPT)].find(has);
-  if (wrong)
+  const isReencoded = REENCODE_OPTIONS.some(has);
+  const unsupported = [...UNSUPPORTED_OPTIONS, ...(isReencoded ? [] : ONLY_REENCODED)].find(has);
+  if (unsupported)
     throw new BqError(
       'ARGUMENT',
-      NEVER.includes(wrong)
-        ? `--${wrong} is not for GGUF files`
-        : `--${FLAGS[wrong] ?? wrong} is not for GGUF files whose weights are kept as they are`,
+      UNSUPPORTED_OPTIONS.includes(unsupported)
+        ? `--${unsupported} is not supported for GGUF files`
+        : `--${FLAGS[unsupported] ?? unsupported} is not supported for GGUF files whose weights are kept as they are`,
       {
-        hint: NEVER.includes(wrong) ? 'convert the original safetensors model instead' : 'choose a type with --quant',
+        hint: UNSUPPORTED_OPTIONS.includes(unsupported)
+          ? 'convert the original safetensors model instead'
+          : 'choose a type with --quant',
       },
     );
   if (/\.(bullet|qsf)$/.test(output))
-    throw new BqError('UNSUPPORTED', 'a GGUF file is converted to .bq4 alone', {
+    throw new BqError('UNSUPPORTED', 'GGUF files can be converted to .bq4 only', {
       hint: 'convert the original safetensors model instead',
     });
-  if (anew) return convertCheckpoint(() => ggufCheckpoint(file), output, options);
+  if (isReencoded) return convertCheckpoint(() => ggufCheckpoint(file), output, options);
   await check?.();
   const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
-  const facts = await Wasm.create(compiled, ROOM);
+  const wasm = await Wasm.create(compiled, HEAP_BYTES);
   const placed = placeTensors(
-    executionOrder(tensors, (stored) => facts.call('bqw_run_type', stored), false),
+    executionOrder(tensors, (stored) => wasm.call('bqw_run_type', stored), false),
     0,
   );
   const source = await RepackedSource.open(file, compiled, placed);

@@ -1,4 +1,4 @@
-/** What `bq4 inspect` prints for people. */
+/** Formats the report of `bq4 inspect` as text. */
 
 /** @param {number} n */
 const bytes = (n) =>
@@ -19,7 +19,7 @@ function hashState(h) {
     .concat(h.damaged.map((/** @type {any} */ d) => `chunk ${d.chunk} at byte ${d.offset}`));
   return damaged.length
     ? `DAMAGED: ${damaged.join(', ')}`
-    : `all good (header, plan, prefix${h.kind ? `, ${h.chunks} chunks by ${h.kind}` : ''})`;
+    : `all valid (header, plan, prefix${h.kind ? `, ${h.chunks} chunks by ${h.kind}` : ''})`;
 }
 
 /** @param {any} report  of inspect(), with file and plan @returns {string} */
@@ -75,7 +75,7 @@ export function describe({
       [
         'bytes',
         f.size >= 0 && f.size !== undefined && f.size !== f.fileLength
-          ? `${f.size}, but ${f.fileLength} are announced`
+          ? `${f.size}, but the header declares ${f.fileLength}`
           : f.fileLength,
       ],
       ['name', name],
@@ -95,7 +95,7 @@ export function describe({
       ? `\nchat template\n  ${template.kind === 'jinja' ? 'jinja' : `${template.kind} (known)`}, ${template.bytes} bytes\n`
       : '',
     chat ? `\nchat format\n  ${JSON.stringify(chat)}\n` : '',
-    activations ? `\nsteps of activations\n${table(Object.entries(activations))}` : '',
+    activations ? `\nactivation steps\n${table(Object.entries(activations))}` : '',
     sections.length
       ? `\nsections\n${table(sections.map((/** @type {any} */ s) => [s.tag, `${s.bytes} B at ${s.offset}, ${s.in}`]))}`
       : '',

@@ -1,4 +1,4 @@
-/** A GGUF file as a checkpoint whose weights are encoded anew: their rows as they are stored, and as f32 for who needs that. */
+/** Opens a GGUF file as a checkpoint whose weights are to be encoded in other types: rows in their stored type, or decoded to f32. */
 import { createCodec } from '../js/format/bq4/codec.js';
 import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
 import { ROWS, weightBytes } from '../js/format/bq4/weight-types.js';
@@ -18,20 +18,23 @@ import { versionOf } from './version-of.js';
  * @param {ByteSource} file @param {Pick<ListedTensor, 'type' | 'dims' | 'offset'>} listed
  * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
-function rowsOf(file, { type: own, dims, offset }, codec) {
-  const other = conversionOf(own);
-  const type = other?.engineType ?? own;
+function rowsOf(file, { type: storedType, dims, offset }, codec) {
+  const conversion = conversionOf(storedType);
+  const type = conversion?.engineType ?? storedType;
   const { cols } = matrixOf([...dims]);
   const stored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
-    const [from, length] = [offset + weightBytes(own, ROWS, row, cols), weightBytes(own, ROWS, rows, cols)];
+    const [from, length] = [
+      offset + weightBytes(storedType, ROWS, row, cols),
+      weightBytes(storedType, ROWS, rows, cols),
+    ];
     const bytes = await readRange(file, from, from + length);
     if (bytes.length !== length)
       throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
         offset: from + bytes.length,
       });
-    return other ? other.convert(bytes) : bytes;
+    return conversion ? conversion.convert(bytes) : bytes;
   };
-  const most = rowsPerPiece(dims);
+  const maxRows = rowsPerPiece(dims);
   return {
     dims: [...dims],
     at: offset,
@@ -40,8 +43,8 @@ function rowsOf(file, { type: own, dims, offset }, codec) {
     async read(row, rows) {
       const c = await codec();
       const out = new Float32Array(rows * cols);
-      for (let r = 0; r < rows; r += most) {
-        const n = Math.min(most, rows - r);
+      for (let r = 0; r < rows; r += maxRows) {
+        const n = Math.min(maxRows, rows - r);
         out.set(c.dequantize(type, ROWS, await stored(row + r, n), n, cols), r * cols);
       }
       return out;
@@ -49,52 +52,52 @@ function rowsOf(file, { type: own, dims, offset }, codec) {
   };
 }
 
-/** Modules that a file may have in one tensor, their rows one after the other (docs/FORMAT.md, "TENS"). @type {Record<string, string[]>} */
-const TOGETHER = { qkv: ['q', 'k', 'v'], gate_up: ['gate', 'up'] };
+/** Fused modules, with the modules whose rows they contain (docs/FORMAT.md, "TENS"). @type {Record<string, string[]>} */
+const FUSED = { qkv: ['q', 'k', 'v'], gate_up: ['gate', 'up'] };
 
-/** A tensor, or those that lie in it. @param {ListedTensor} tensor @param {Record<string, any>} config @returns {ListedTensor[]} */
-function apart(tensor, config) {
+/** A tensor, or the tensors that are fused in it. @param {ListedTensor} tensor @param {Record<string, any>} config @returns {ListedTensor[]} */
+function splitFused(tensor, config) {
   const { name, dims, type, offset } = tensor;
-  const [, before, together, ending] = /^(h\.\d+\.\w+\.)(qkv|gate_up)(\.\w+)$/.exec(name) ?? [];
-  if (!together) return [tensor];
+  const [, before, fused, ending] = /^(h\.\d+\.\w+\.)(qkv|gate_up)(\.\w+)$/.exec(name) ?? [];
+  if (!fused) return [tensor];
   const { heads, kv_heads: kv = heads, ffn } = config;
   const dim = config.head_dim ?? config.hidden / heads;
-  const sizes = together === 'qkv' ? [heads * dim, kv * dim, kv * dim] : [ffn, ffn];
+  const sizes = fused === 'qkv' ? [heads * dim, kv * dim, kv * dim] : [ffn, ffn];
   const all = sizes.reduce((a, b) => a + b);
-  if (dims[0] !== all) throw new BqError('SHAPE', `tensor "${name}" has ${dims[0]} rows, not ${all}`);
+  if (dims[0] !== all) throw new BqError('SHAPE', `tensor "${name}" has ${dims[0]} rows; expected ${all}`);
   let from = 0;
-  return TOGETHER[together].map((part, i) => {
+  return FUSED[fused].map((module, i) => {
     const [at, size] = [from, sizes[i]];
     from += size;
     const bytes = (/** @type {number} */ n) =>
       dims.length === 1 ? weightBytes(type, ROWS, 1, n) : weightBytes(type, ROWS, n, dims[1]);
-    const own = { dims: [size, ...dims.slice(1)], offset: offset + bytes(at), bytes: bytes(size) };
-    return { ...tensor, name: before + part + ending, ...own };
+    const part = { dims: [size, ...dims.slice(1)], offset: offset + bytes(at), bytes: bytes(size) };
+    return { ...tensor, name: before + module + ending, ...part };
   });
 }
 
-/** Tables that the file says in its metadata. @param {{ dims: number[], values: Uint8Array }} table @returns {InTensor} */
+/** A tensor that follows from the metadata. @param {{ dims: number[], values: Uint8Array }} table @returns {InTensor} */
 const tableOf = ({ dims, values }) => ({
   dims,
   read: async () => new Float32Array(values.slice().buffer),
 });
 
 /**
- * FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
- * @param {ByteSource} file  the caller's to close
+ * Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * @param {ByteSource} file  closed by the caller
  * @returns {Promise<Checkpoint>}
  */
 export async function ggufCheckpoint(file) {
   const { config, tensors, extra, tokenizer, name, license, template } = await openGguf(file, new Uint8Array());
-  const listed = tensors.flatMap((tensor) => apart(tensor, config));
-  const most = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf([...dims]).cols));
+  const listed = tensors.flatMap((tensor) => splitFused(tensor, config));
+  const maxBytes = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf([...dims]).cols));
   /** @type {ReturnType<typeof createCodec> | undefined} */
   let codec;
-  const opened = () => (codec ??= createCodec(most));
+  const openCodec = () => (codec ??= createCodec(maxBytes));
   return {
     config,
     tensors: new Map([
-      ...listed.map((tensor) => /** @type {const} */ ([tensor.name, rowsOf(file, tensor, opened)])),
+      ...listed.map((tensor) => /** @type {const} */ ([tensor.name, rowsOf(file, tensor, openCodec)])),
       ...extra.map((table) => /** @type {const} */ ([table.name, tableOf(table)])),
     ]),
     name,

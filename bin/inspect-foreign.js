@@ -1,4 +1,4 @@
-/** What is in a file that is no .bq4: GGUF, safetensors or a Hugging Face folder, and whatever `convert` opens. */
+/** Describes models in other formats than .bq4 for `bq4 inspect`: GGUF, safetensors, Hugging Face folders, and everything that `convert` reads. */
 import { openCheckpoint } from '../js/convert/checkpoint.js';
 import { readJsonFile } from '../js/convert/folder.js';
 import { listSafetensors } from '../js/format/safetensors.js';
@@ -18,11 +18,12 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 
 /** @import { ByteSource } from '../js/storage/sources/types.js' */
 
+/** Bytes hashed at once, and heap bytes besides. */
 const STEP = 1 << 20;
-const ROOM = 262144;
+const RESERVED_BYTES = 262144;
 const KINDS = ['', 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
 
-/** What is known of a file; the errors are those of what could not be read. @typedef {Record<string, any>} Report */
+/** The description of a file, with the errors of parts that could not be read. @typedef {Record<string, any>} Report */
 
 /** @template T @param {() => T | Promise<T>} read @returns {Promise<{ value?: T, error?: { error: string, message: string, hint: string } }>} */
 async function attempt(read) {
@@ -34,13 +35,13 @@ async function attempt(read) {
   }
 }
 
-/** The fewest digits that give this f32: 1e-5, not 0.000009999999747378752. @param {number} f32 */
+/** The shortest decimal number that rounds to this f32: 1e-5 instead of 0.000009999999747378752. @param {number} f32 */
 export const shortest = (f32) =>
   [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
 
-/** As a page asks for the file. @param {ByteSource} file */
+/** The integrity of a file, as `load` accepts it. @param {ByteSource} file */
 async function hashOf(file) {
-  const hash = new Sha256(await Wasm.create(await compile(), STEP + ROOM));
+  const hash = new Sha256(await Wasm.create(await compile(), STEP + RESERVED_BYTES));
   for await (const piece of file.stream(0, Infinity))
     for (let at = 0; at < piece.length; at += STEP) hash.add(piece.subarray(at, at + STEP));
   return integrityOf(hash.end());
@@ -85,7 +86,7 @@ async function inspectGguf(file) {
       type: typeName(type),
       layout: 'rows',
       dims,
-      offset: offset % STRIDE, // in its part
+      offset: offset % STRIDE, // within its part
       bytes: (dims.reduce((a, b) => a * b, 1) / block) * blockBytes,
     };
   });
@@ -182,7 +183,7 @@ async function inspectHf(input, isFolder) {
   };
 }
 
-/** What `convert` opens: configuration and shapes. @param {string} input @param {string} container @returns {Promise<Report>} */
+/** Describes any checkpoint that `convert` reads: configuration and shapes. @param {string} input @param {string} container @returns {Promise<Report>} */
 async function inspectCheckpoint(input, container) {
   const checkpoint = await openCheckpoint(input);
   try {
@@ -223,7 +224,7 @@ const containerOf = (magic) =>
           : 'llama2.c checkpoint';
 
 /**
- * The same report as inspect.js gives of a .bq4 file, as far as it can be. NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * The report of inspect.js for other formats, as far as they have its parts. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
  * @param {string} path @param {ByteSource | null} file  null: a folder
  * @returns {Promise<Report>}
  */
@@ -235,7 +236,7 @@ export async function inspectForeign(path, file) {
       : !file || path.endsWith('.safetensors')
         ? await inspectHf(path, !file)
         : await inspectCheckpoint(path, containerOf(head));
-  // Of several files there is no hash of one.
+  // A model in several files has no integrity.
   if (file && !file.parts) report.integrity = await hashOf(file);
   return { chat: null, sections: [], hashes: null, ...report };
 }

@@ -1,4 +1,4 @@
-/** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right; and the report that `bq4 inspect` makes of any. */
+/** Describes .bq4 files: header, sections, configuration, tensors, and whether its hashes match. `report` is the result of `bq4 inspect` for any file. */
 import { createEngine } from '../js/engine.js';
 import { decodeConfig } from '../js/format/bq4/config.js';
 import { TYPES } from '../js/format/bq4/weight-types.js';
@@ -13,16 +13,16 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 import { inspectForeign, shortest } from './inspect-foreign.js';
 import { hex } from '../js/shared/hex.js';
 
-/** Bytes read at once: a chunk. */
+/** Bytes read at once: one chunk. */
 const STEP = 1 << 20;
-/** Beside them and the prefix. */
-const ROOM = 262144;
+/** Heap bytes besides a chunk or the prefix. */
+const RESERVED_BYTES = 262144;
 
 const LAYOUTS = ['rows', 'tiled', 'flat', 'sparse'];
 
 const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
 
-/** A reader that ends with an error, not beyond the bytes. */
+/** Reads values one after the other; throws TRUNCATED at the end of the bytes. */
 class Cursor {
   /** @param {Uint8Array} bytes @param {number} at @param {number} base  offset of the bytes in the file */
   constructor(bytes, at, base) {
@@ -33,7 +33,7 @@ class Cursor {
   /** @param {number} n */
   take(n) {
     if (this.at + n > this.bytes.length)
-      throw new BqError('TRUNCATED', 'the directory ends in the middle of an entry', { offset: this.base + this.at });
+      throw new BqError('TRUNCATED', 'the tensor directory ends within an entry', { offset: this.base + this.at });
     this.at += n;
     return this.bytes.subarray(this.at - n, this.at);
   }
@@ -103,7 +103,7 @@ function readTokenizer(payload) {
   };
 }
 
-/** Steps by the names of matrices. @param {Uint8Array | undefined} payload @param {number} base */
+/** Activation steps by names of matrices. @param {Uint8Array | undefined} payload @param {number} base */
 function readActivations(payload, base) {
   if (!payload) return null;
   const c = new Cursor(payload, 0, base);
@@ -116,7 +116,7 @@ function readActivations(payload, base) {
   );
 }
 
-/** The directory of a v1 file. @param {import('../js/storage/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
+/** The tensors of a v1 file. @param {import('../js/storage/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
 async function readV1(file) {
   for (let size = 65536; ; size *= 4) {
     const bytes = await readRange(file, 0, size);
@@ -144,7 +144,7 @@ async function readV1(file) {
   }
 }
 
-/** XXH64 as it stands in a file, computed by the engine. @param {Wasm} wasm @param {Uint8Array} bytes */
+/** XXH64 in hex, in the byte order of files. @param {Wasm} wasm @param {Uint8Array} bytes */
 const xxh64 = (wasm, bytes) =>
   wasm.scope((take) => {
     const { at, length } = wasm.put(take, bytes);
@@ -154,7 +154,7 @@ const xxh64 = (wasm, bytes) =>
   });
 
 /**
- * Reads all of the file's data: which chunks are damaged, and the integrity of the file (docs/FORMAT.md, HASH).
+ * Reads all data of the file to find damaged chunks and to compute its integrity (docs/FORMAT.md, HASH).
  * @param {import('../js/storage/sources/types.js').ByteSource} file
  * @param {Wasm} wasm
  * @param {Uint8Array | undefined} payload  of HASH
@@ -187,13 +187,13 @@ function sha256(wasm, bytes) {
   return hash.end();
 }
 
-/** The hash in the last section of bytes[from, to) over bytes[start, that section). @param {Wasm} wasm @param {Uint8Array} bytes @param {number} start @param {Uint8Array | undefined} sum */
+/** Whether a SUM8 section has the hash of bytes[start, that section). @param {Wasm} wasm @param {Uint8Array} bytes @param {number} start @param {Uint8Array | undefined} sum */
 function checkSum(wasm, bytes, start, sum) {
   if (!sum) return false;
   return xxh64(wasm, bytes.subarray(start, sum.byteOffset - bytes.byteOffset - 16)) === hex(sum);
 }
 
-/** Of a section that is damaged: the text as it is. @param {string} json */
+/** The chat format; of a damaged section the text itself. @param {string} json */
 function chatOf(json) {
   try {
     return JSON.parse(json);
@@ -203,18 +203,23 @@ function chatOf(json) {
 }
 
 /**
- * NOT_A_MODEL, TRUNCATED, UNSUPPORTED; damage is reported, not thrown.
+ * Throws NOT_A_MODEL, TRUNCATED, UNSUPPORTED, FORMAT; damage that hashes detect is reported, not thrown.
  * @param {import('../js/storage/sources/types.js').ByteSource} file
  */
 export async function inspect(file) {
   const head = await readRange(file, 0, 64);
   if (text(head.subarray(0, 4)) !== 'BQ4F')
-    throw new BqError('NOT_A_MODEL', `${file.name} does not begin like a .bq4 file`, { offset: 0 });
+    throw new BqError('NOT_A_MODEL', `${file.name} is not a .bq4 file: it does not begin with "BQ4F"`, { offset: 0 });
   if (head.length < 12)
     throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const version = u32(head, 4);
   if (version === 1) {
-    const { integrity } = await checkChunks(file, await Wasm.create(await compile(), STEP + ROOM), undefined, head);
+    const { integrity } = await checkChunks(
+      file,
+      await Wasm.create(await compile(), STEP + RESERVED_BYTES),
+      undefined,
+      head,
+    );
     return {
       format: { version, fileLength: file.size },
       name: '',
@@ -229,21 +234,23 @@ export async function inspect(file) {
       integrity,
     };
   }
-  if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has version ${version}`, { offset: 4 });
+  if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has the unknown version ${version}`, { offset: 4 });
   if (head.length < 64)
     throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const [planLength, prefixLength, fileLength] = [u64(head, 16), u64(head, 24), u64(head, 32)];
   if (prefixLength > 2 ** 28 || planLength > prefixLength)
-    throw new BqError('FORMAT', 'the header announces an impossible length', { offset: 16 });
+    throw new BqError('FORMAT', `the header declares impossible lengths: plan ${planLength}, prefix ${prefixLength}`, {
+      offset: 16,
+    });
   const bytes = await readRange(file, 0, prefixLength);
   if (bytes.length < prefixLength)
-    throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} bytes, in the middle of its header`, {
+    throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} of ${prefixLength} bytes of its prefix`, {
       offset: bytes.length,
     });
   const plan = sections(bytes);
   const rest = sections(bytes, 64 + planLength, prefixLength);
   const all = { ...rest, ...plan };
-  const wasm = await Wasm.create(await compile(), Math.max(bytes.length, STEP) + ROOM);
+  const wasm = await Wasm.create(await compile(), Math.max(bytes.length, STEP) + RESERVED_BYTES);
   const { integrity, ...chunks } = await checkChunks(file, wasm, all.HASH, bytes);
   return {
     integrity,
@@ -282,7 +289,7 @@ export async function inspect(file) {
   };
 }
 
-/** Weights and bytes by type, the most bytes first. @param {{ type: string, dims: number[], bytes: number }[]} tensors */
+/** Weights and bytes by type, largest first. @param {{ type: string, dims: number[], bytes: number }[]} tensors */
 function typesOf(tensors) {
   /** @type {Map<string, { type: string, tensors: number, weights: number, bytes: number }>} */
   const types = new Map();
@@ -305,14 +312,14 @@ async function planOf(source) {
       name: '',
       license: '',
       error: 'UNSUPPORTED',
-      message: 'a folder is converted before it runs',
+      message: 'a folder must be converted before it can be loaded',
       hint: 'npx bq4 convert FOLDER OUT.bq4',
     };
   const engine = await createEngine();
   try {
     return await engine.plan(source);
   } catch (error) {
-    // A file that can't be planned is still worth a look.
+    // A file that can't be loaded can still be described.
     if (!(error instanceof BqError)) throw error;
     return { name: '', license: '', error: error.code, message: error.message, hint: error.hint };
   } finally {
@@ -321,21 +328,21 @@ async function planOf(source) {
 }
 
 /**
- * What `bq4 inspect` tells. NOT_A_MODEL, FORMAT, UNSUPPORTED, TRUNCATED, and what sources throw.
+ * The report of `bq4 inspect`. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, TRUNCATED, and errors of sources.
  * @param {string} name @param {import('../js/shared/types.js').Source | null} source  null: a folder of that name
  * @returns {Promise<Record<string, any>>}
  */
 export async function report(name, source) {
   const file = source && (await openSource(source));
   try {
-    const own = file && text(await readRange(file, 0, 4)) === 'BQ4F';
+    const isBq4 = file && text(await readRange(file, 0, 4)) === 'BQ4F';
     /** @type {Record<string, any>} */
-    const found = own ? await inspect(file) : await inspectForeign(name, file);
+    const found = isBq4 ? await inspect(file) : await inspectForeign(name, file);
     const plan = await planOf(source);
     const template = found.template
       ? { kind: knownName(found.template) || 'jinja', bytes: new TextEncoder().encode(found.template).length }
       : null;
-    // What a v1 file is called and under which licence it is, its companion says.
+    // Name and licence of a v1 file come from its sidecar config, which the plan has read.
     return {
       file: name,
       ...found,

@@ -1,9 +1,10 @@
-/** What commands have in common: options by their kind, files, a loaded model. */
+/** Shared by the commands: constructors and groups of options, parsing of their values, sources, loading of a model. */
 import { BqError } from '../js/shared/errors.js';
 
+/** Wrong usage of the command line: exit code 2. */
 export class Usage extends Error {}
 
-/** A file as UTF-8. READ. @param {string} path */
+/** Reads a file as UTF-8. Throws READ. @param {string} path */
 export async function readText(path) {
   const { readFile } = await import('node:fs/promises');
   try {
@@ -13,22 +14,63 @@ export async function readText(path) {
   }
 }
 
-/** @typedef {{ type: 'string' | 'boolean', multiple?: boolean }} Option */
+/** An option as util.parseArgs takes it, with its help: `value` is the placeholder of the option's value. @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, help: string }} Option */
 
-export const flag = /** @type {Option} */ ({ type: 'boolean' });
-export const value = /** @type {Option} */ ({ type: 'string' });
-export const values = /** @type {Option} */ ({ type: 'string', multiple: true });
+/** An option without a value. @param {string} help @returns {Option} */
+export const flag = (help) => ({ type: 'boolean', help });
+/** An option with a value. @param {string} name  placeholder @param {string} help @returns {Option} */
+export const value = (name, help) => ({ type: 'string', value: name, help });
+/** An option that may be repeated. @param {string} name  placeholder @param {string} help @returns {Option} */
+export const values = (name, help) => ({ type: 'string', multiple: true, value: name, help });
+
+/** Options of commands that load one model. */
+export const MODEL = {
+  context: value('N', "tokens of context (default: the model's own, at most 4096)"),
+  companion: value('FILE', 'sidecar config of a v1 file: architecture and tokenizer (default: NAME.json beside it)'),
+  build: value('NAME', 'WebAssembly build: relaxed, relaxed16 or simd128 (default: the fastest on this machine)'),
+};
+const CACHE = {
+  kv: value('TYPE', 'type of the KV cache: f32, f16, i8, i4 or i2 (default i8; f16 for models whose keys have a bias)'),
+  activations: value(
+    'TYPE',
+    'i8 or i16: type that activations are quantized to; i16 is more exact and slower (default: i16 for models of 50 to 300 MB, else i8)',
+  ),
+};
+/** Options of commands that run the model without generating. */
+export const COMPUTE = { ...MODEL, ...CACHE };
+/** Options of commands that generate. */
+export const DECODE = {
+  ...COMPUTE,
+  'kv-window': value(
+    'N',
+    "sliding window of attention: each token sees the last N positions and the first ones, so the context may exceed the model's",
+  ),
+  'kv-sinks': value('N', 'first positions that stay visible with --kv-window (default 4)'),
+  'kv-evict': value(
+    'KIND',
+    'what leaves the window: oldest (default), or attention (the positions with the least attention, H2O; the window is a multiple of 256)',
+  ),
+  'skip-layers': value('LIST', 'numbers of layers to leave out, as 3,14: faster, with worse replies'),
+  'exit-layer': value('LAYER', 'leaves out this layer and all later ones'),
+  'head-share': value('SHARE', 'share of the LM head to compute, as 0.3: faster, with slightly worse replies'),
+};
+/** Options of the engine. */
+export const ENGINE = {
+  threads: value('N', 'threads (default: one per core)'),
+  sessions: value('N', 'sessions with a KV cache of their own (default 1)'),
+  budget: value('BYTES', 'limit of the memory of the engine'),
+};
 
 /** @param {any} options @param {string} name @returns {number | undefined} */
 export function numberOf(options, name) {
   if (options[name] === undefined) return undefined;
   const number = Number(options[name]);
   if (options[name].trim() === '' || !Number.isFinite(number) || number < 0)
-    throw new Usage(`--${name} is "${options[name]}", not a number of at least 0`);
+    throw new Usage(`--${name} is "${options[name]}"; expected a number of at least 0`);
   return number;
 }
 
-/** A file's own address, where people copy that of a page about it. @param {string} url */
+/** The address of a file, for the address of its page on the hub, which people copy. @param {string} url */
 export const fileAddress = (url) =>
   url.replace(/^(https:\/\/huggingface\.co\/[^/?#]+\/[^/?#]+)\/blob\//, '$1/resolve/');
 
@@ -39,12 +81,12 @@ export async function sourceOf(file, options = {}) {
   return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
 }
 
-/** One of some words. @template {string} T @param {any} options @param {string} name @param {T[]} words @returns {T | undefined} */
-function oneOf(options, name, ...words) {
-  const given = options[name];
-  if (given !== undefined && !words.includes(given))
-    throw new Usage(`--${name} is "${given}", not ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
-  return given;
+/** The value of an option that has a fixed set of values. @template {string} T @param {any} options @param {string} name @param {T[]} words @returns {T | undefined} */
+export function oneOf(options, name, ...words) {
+  const word = options[name];
+  if (word !== undefined && !words.includes(word))
+    throw new Usage(`--${name} is "${word}"; expected ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
+  return word;
 }
 
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
@@ -60,7 +102,7 @@ export function loadOptions(options) {
     activations: oneOf(options, 'activations', 'i8', 'i16'),
     quality: qualityOf(options),
   };
-  // One that was not given is left out: where it is spread behind a default, it must not undo that.
+  // Omitted options are left out, so that spreading the result does not replace a default by undefined.
   return /** @type {Partial<typeof all>} */ (
     Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
   );
@@ -74,13 +116,13 @@ function qualityOf(options) {
   return asked.length ? Object.fromEntries(asked) : undefined;
 }
 
-/** Bytes that are enough for an adapter: its floats as f32, and what each session needs for them. @param {string} file */
+/** Upper bound of the memory for an adapter: its weights as f32, and buffers of each session. @param {string} file */
 async function adapterBytes(file) {
   const { stat } = await import('node:fs/promises');
   return 2 * ((await stat(file).catch(() => null))?.size ?? 0) + 2 ** 20;
 }
 
-/** An engine and a model. @param {string} file @param {any} options */
+/** Creates an engine and loads a model. @param {string} file @param {any} options */
 export async function load(file, options) {
   const { createEngine } = await import('../js/engine.js');
   const chosen = {
@@ -92,14 +134,14 @@ export async function load(file, options) {
   return { engine, model };
 }
 
-/** A smaller model that guesses for `generate`, where one is asked for. @param {import('../js/shared/types.js').Engine} engine @param {any} options */
+/** The option of `generate` for a draft model (--draft), or no option. @param {import('../js/shared/types.js').Engine} engine @param {any} options */
 export async function draftOf(engine, options) {
   if (options.draft === undefined) return {};
   const model = await engine.load(await sourceOf(options.draft), { context: numberOf(options, 'context') });
   return { speculate: { model } };
 }
 
-/** An adapter for `generate`, where one is asked for. @param {import('../js/shared/types.js').Model} model @param {any} options */
+/** The option of `generate` for an adapter (--adapter), or no option. @param {import('../js/shared/types.js').Model} model @param {any} options */
 export async function adapterOf(model, options) {
   const { fromFile } = await import('../js/engine.js');
   return options.adapter === undefined ? {} : { adapter: await model.loadAdapter(fromFile(options.adapter)) };

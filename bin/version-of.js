@@ -1,9 +1,10 @@
+/** Identifies versions of files. */
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { stampOf } from '../js/convert/folder.js';
 
 /** @import { ByteSource } from '../js/storage/sources/types.js' */
 
-/** Which version of a file this is; what can't be told is never taken for the same. @param {ByteSource} file */
+/** Identifies the version of a file. An unknown version gets a random value, so that it never equals another. @param {ByteSource} file */
 export const versionOf = ({ name, size, remote, tag }) =>
   remote ? `${name} ${size} ${tag || randomUUID()}` : stampOf(name.startsWith('file:') ? fileURLToPath(name) : name);

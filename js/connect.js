@@ -1,4 +1,4 @@
-/** `bq4/connect`: models behind a server with OpenAI's interface, in pages and in Node; docs/API.md explains it. */
+/** `bq4/connect`: models behind a server with OpenAI's interface, in pages and in Node; docs/reference/connect-and-serve.md explains it. */
 export { localOrRemote } from './api/connect/prefer-local.js';
 export { connect } from './api/connect/index.js';
 export { BqError } from './shared/errors.js';

@@ -53,11 +53,13 @@ const ALONE = { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.j
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]text[\\/]grammar[\\/]/;
+/** What the regular expressions of grammars and of tokenizers share. */
+const REGEX = /js[\\/]text[\\/]regex[\\/]/;
 /** What renders templates of models; the compact form is every page's. */
 const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
 /** What few pages need, and is small. */
 const SELDOM =
-  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|local|split)|gguf[\\/]texts|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/]quote-value)\.js/;
+  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/]quote-value)\.js/;
 /** What tells the engine of files that are no v2 files, and of adapters. */
 const DESCRIPTIONS = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 
@@ -118,7 +120,7 @@ async function bundle(entries) {
           groups: [
             {
               name: 'core',
-              test: (id) => ![GRAMMAR, TEMPLATES, SELDOM, DESCRIPTIONS].some((room) => room.test(id)),
+              test: (id) => ![GRAMMAR, REGEX, TEMPLATES, SELDOM, DESCRIPTIONS].some((room) => room.test(id)),
               minShareCount: 2,
               priority: 1,
             },
@@ -126,6 +128,7 @@ async function bundle(entries) {
             { name: 'seldom', test: SELDOM, minShareCount: 2 },
             { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
             { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
+            { name: 'regex', test: REGEX, minShareCount: 2 },
           ],
         },
   });

@@ -29,17 +29,17 @@ const shown = (value) =>
 const TABLES = {
   architectures: [
     'Architectures',
-    `A small random checkpoint of each, its logits at every position against those of the library named. The largest difference is of any logit.\n\nGGUF files may say of \`general.architecture\`: ${Object.keys(GGUF_ARCHITECTURES).join(', ')}. Those of them that have no row are made of what the others are computed with\n(tests/js/gguf-wild.test.mjs). \`tokenizer.ggml.pre\` may be any of ${PATTERNS.flatMap(({ names }) => names).join(', ')}.`,
+    `A small random checkpoint of each runs here and in the library named. The largest difference is over the logits of all positions.\n\nGGUF files may say of \`general.architecture\`: ${Object.keys(GGUF_ARCHITECTURES).join(', ')}. Names without a row below use the same computations as those with one\n(tests/js/gguf-wild.test.mjs). \`tokenizer.ggml.pre\` may be any of ${PATTERNS.flatMap(({ names }) => names).join(', ')}.`,
     { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
   ],
   tokenizers: [
     'Tokenizers',
-    'The ids of so many texts, equal to those of the library named. Llama 2 and 3, Qwen 3, Gemma 3, GPT-2, BERT (bge), SmolLM2, MiniLM, stories260K and the bundled model are those models’ own vocabularies (SmolLM2’s original is a tokenizer.json made of its GGUF file); the others are trained by the tests, split and normalized as their names say.',
+    'Token ids of so many texts equal those of the library named. Llama 2 and 3, Qwen 3, Gemma 3, GPT-2, BERT (bge), SmolLM2, MiniLM, stories260K and the bundled model are those models’ own vocabularies (SmolLM2’s original is a tokenizer.json made of its GGUF file); the others are trained by the tests, split and normalized as their names say.',
     { tokenizer: 'tokenizer', source: 'read from', cases: 'texts', against: 'compared with' },
   ],
   types: [
     'Types of GGUF',
-    'What a type is computed with, whether its values are those of the library named, and what a token costs: weights per second of one thread with relaxed SIMD, Q4_0 being 1, as [SPEED.md](SPEED.md), "What stored types cost", has it for what the type becomes (floats and bq8k_32: on another machine, without VNNI). IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: no type here holds all values of IQ3_XXS exactly, and values that are not those of the file are not made unasked.',
+    'A storage type becomes a compute type when it is loaded. *Decode* is weights per second of one thread with relaxed SIMD, relative to Q4_0 ([the log](log/speed.md), "What stored types cost"; floats and bq8k_32 on another machine, without VNNI). IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: no compute type holds all their values exactly.',
     {
       type: 'type',
       bits: 'bits per weight in the file',
@@ -52,9 +52,9 @@ const TABLES = {
   ],
 };
 
-/** Decode rates by the type that is computed with, of the table in SPEED.md. @returns {Map<string, string>} */
+/** Decode rates by the type that is computed with, of the table in docs/log/speed.md. @returns {Map<string, string>} */
 function decodeRates() {
-  const sections = readFileSync(join(root, 'docs/SPEED.md'), 'utf8').split(/^## /m);
+  const sections = readFileSync(join(root, 'docs/log/speed.md'), 'utf8').split(/^## /m);
   const lines = sections.filter((text) => /^[^\n]*What stored types cost/.test(text)).flatMap((t) => t.split('\n'));
   // Newer ones stand first, and do not replace what was measured on a quiet machine.
   const cells = lines.map((line) => line.split('|').map((cell) => cell.trim()));
@@ -97,7 +97,7 @@ if (missing.length) {
 const all = rowsByTable();
 const rates = decodeRates();
 for (const row of all.get('types') ?? []) row.decode = rates.get(String(row.run)) ?? '–';
-const document = `# Models\n\nWhat runs, and what was compared with what. Written by \`node tools/models-doc.mjs\` of what the tests measured; anything else is refused by\nname, with what is supported.\n\n${Object.keys(
+const document = `# Models\n\nWhat runs, and the library that each was compared with. \`node tools/models-doc.mjs\` writes this page from what the tests measured. Anything\nelse is refused by name, with a list of what is supported. To pick a model see the [guide](guides/choose-a-model.md).\n\n${Object.keys(
   TABLES,
 )
   .map((table) => render(table, all.get(table) ?? []))

@@ -4,7 +4,7 @@
  * (wasm). A SIMD kernel exists only as an entry of its table; a table uses the entry of the table
  * before it where it has none of its own. Every entry gives the SAME BITS in every table, for every
  * size: tests/c/test_kernels.c compares them entry by entry. The canonical orders below define
- * these bits; see docs/ARCHITECTURE.md, "Same bits everywhere".
+ * these bits; see docs/inside/architecture.md, "Same bits everywhere".
  *
  * Canonical orders
  *   - f32 sum over n values: four lanes, value i in lane i mod 4, each lane in rising i, then (l0 +
@@ -204,7 +204,8 @@ const bq_kernels *bq_kernels_relaxed16(void);
 const bq_kernels *bq_kernels_best(void);
 
 /* Known-answer test: runs every entry of `k` that a token needs on 1 KB of fixed data and compares
- * a hash of the results with that of the scalar table. Run once at load (docs/ARCHITECTURE.md). */
+ * a hash of the results with that of the scalar table. Run once at load
+ * (docs/inside/architecture.md). */
 bool bq_kernels_self_test(const bq_kernels *k);
 
 #endif

@@ -1,8 +1,8 @@
-/** How turns are wrapped: from the model's template, or guessed from a tokenizer's special tokens. */
+/** Finds the chat format of a model: derived from its chat template, or recognized by special tokens. */
 import { BqError } from '../shared/errors.js';
 
 /**
- * A format for models whose turns read `<|user|>…<|end|><|assistant|>…<|end|>`; null when the tokens aren't there.
+ * The format `<|user|>…<|end|><|assistant|>…<|end|>`; null if the tokenizer lacks its tokens.
  * @param {(text: string) => boolean} has  whether the tokenizer has exactly this token
  * @returns {import('../shared/types.js').ChatFormat | null}
  */
@@ -17,7 +17,7 @@ export function chatFormatOf(has) {
 }
 
 /**
- * The compact form of a template; null: it has none, or can't be rendered, and the file has the template alone.
+ * The compact chat format of a template; null if the template has none or can't be rendered (then the file contains the template alone).
  * @param {string} template
  * @param {import('../text/tokenizers/section.js').Tokenizer} tokenizer
  */

@@ -1,4 +1,4 @@
-/** Opens whatever `convert` can read, as one structure. In Node. */
+/** Opens every format that `convert` reads as a Checkpoint. Node only. */
 import { BqError } from '../shared/errors.js';
 import { openFile } from '../storage/sources/file.js';
 import { nodeModule } from '../shared/node.js';
@@ -13,27 +13,27 @@ import { readTorchModel } from '../format/torch/training-scripts.js';
 
 /**
  * @typedef {object} Checkpoint
- * @property {Record<string, any>} config  see config.js
+ * @property {Record<string, any>} config  in its readable form (bq4/config.js)
  * @property {Map<string, import('../format/checkpoint-tensors.js').InTensor>} tensors  by canonical name
  * @property {string} name
- * @property {string} [license]     that it says of itself
- * @property {import('./folder.js').Folder | null} folder  where its other files lie
- * @property {string} stamp         of the version of its files
- * @property {string[]} tokenizers  names that its tokenizer's file may have there
- * @property {import('../text/tokenizers/section.js').Tokenizer | null} [tokenizer]  in the file itself
- * @property {number[]} ends        ids that end generation, beside the tokenizer's own
- * @property {string} template      chat template, '' when there is none
+ * @property {string} [license]     stated by the file
+ * @property {import('./folder.js').Folder | null} folder  with the files beside it
+ * @property {string} stamp         identifies the version of its files
+ * @property {string[]} tokenizers  possible names of its tokenizer's file in the folder
+ * @property {import('../text/tokenizers/section.js').Tokenizer | null} [tokenizer]  contained in the file itself
+ * @property {number[]} ends        ids that end generation, in addition to those of the tokenizer
+ * @property {string} template      chat template; '' if it has none
  * @property {() => Promise<void>} close
  */
 
-/** First bytes of files that are meant for others. @type {[string, string, string][]} */
-const OTHERS = [
-  ['BQ4F', 'is a .bq4 file already', ''],
+/** Formats that are not checkpoints: first bytes, message, hint. @type {[string, string, string][]} */
+const OTHER_FORMATS = [
+  ['BQ4F', 'is a .bq4 file already', 'use quantize to change its types'],
   ['GGUF', 'is a GGUF file', 'convert the original safetensors model'],
 ];
 
 /**
- * READ, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
+ * Throws READ, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
  * @param {string} input
  * @param {import('./hub.js').HubOptions} [hub]
  * @returns {Promise<Checkpoint>}
@@ -58,25 +58,25 @@ export async function openCheckpoint(input, hub = {}) {
   const file = await openFile(input);
   try {
     const start = String.fromCharCode(...(await readRange(file, 0, 4)));
-    // A zip archive, or a pickle of protocol 2 or later: a number that no header of llama2.c begins with.
-    const torch = start === 'PK\x03\x04' || start[0] === '\x80';
-    if (torch && hasConfig) {
+    // A zip archive, or a pickle of protocol 2 or later, whose first bytes no llama2.c header has.
+    const isTorch = start === 'PK\x03\x04' || start[0] === '\x80';
+    if (isTorch && hasConfig) {
       await file.close();
       return await openHf(input, false);
     }
-    const other = OTHERS.find(([magic]) => start.startsWith(magic));
+    const other = OTHER_FORMATS.find(([magic]) => start.startsWith(magic));
     if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
-    const read = start === 'QSF1' ? readQsf : torch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
-    const found = await read(file);
+    const read = start === 'QSF1' ? readQsf : isTorch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
+    const model = await read(file);
     return {
       close: () => file.close(),
       folder: await diskFolder(dirname(input)),
       stamp: stampOf(input),
       name: basename(input).replace(/\.[^.]*$/, ''),
-      tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (found.config).vocab}.bin`],
+      tokenizers: ['tokenizer.bin', `tok${/** @type {any} */ (model.config).vocab}.bin`],
       ends: [],
       template: '',
-      ...found,
+      ...model,
     };
   } catch (error) {
     await file.close();

@@ -1,4 +1,4 @@
-/** The files of a model as people have them: a folder of a disk, of a hub, or files that somebody chose. */
+/** The folder of a model: on the disk, on a hub, or files that a user picked in the browser. */
 import { BqError, onDemand } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { readRange } from '../storage/sources/read.js';
@@ -7,20 +7,20 @@ import { readRange } from '../storage/sources/read.js';
 
 /**
  * @typedef {object} Folder
- * @property {string} path     what it is called
- * @property {string[]} names  of the files that lie in it
- * @property {(name: string) => boolean} has  there may be files in folders of it, too: "a/b"
+ * @property {string} path     its name in messages
+ * @property {string[]} names  names of the files in it
+ * @property {(name: string) => boolean} has  also for files in subfolders: "a/b"
  * @property {(name: string) => Promise<ByteSource>} open
- * @property {(names: string[]) => string} stamp  of the version of these files
+ * @property {(names: string[]) => string} stamp  identifies the version of these files
  */
 
-/** Size and time of a file. @param {string} path */
+/** Identifies the version of a file by its size and time. @param {string} path */
 export function stampOf(path) {
   const { size, mtimeMs } = nodeModule('fs').statSync(path);
   return `${path} ${size} ${mtimeMs}`;
 }
 
-/** In Node. @param {string} path @returns {Promise<Folder>} */
+/** A folder on the disk (Node only). @param {string} path @returns {Promise<Folder>} */
 export async function diskFolder(path) {
   const { existsSync, readdirSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
@@ -46,22 +46,22 @@ export async function readBytes(folder, name) {
 /** @param {Folder} folder @param {string} name */
 export const readText = async (folder, name) => new TextDecoder().decode(await readBytes(folder, name));
 
-/** An object; null: no such file. FORMAT. @param {Folder} folder @param {string} name @returns {Promise<Record<string, any> | null>} */
+/** A JSON object; null if there is no such file. Throws FORMAT. @param {Folder} folder @param {string} name @returns {Promise<Record<string, any> | null>} */
 export async function readJson(folder, name) {
   if (!folder.has(name)) return null;
   const text = await readText(folder, name);
   try {
     const value = JSON.parse(text);
-    if (value === null || typeof value !== 'object') throw new Error('it is no object');
+    if (value === null || typeof value !== 'object') throw new Error('expected an object');
     return value;
   } catch (cause) {
-    throw new BqError('FORMAT', `${folder.path}/${name} is no JSON: ${/** @type {Error} */ (cause).message}`, {
+    throw new BqError('FORMAT', `${folder.path}/${name} is not valid JSON: ${/** @type {Error} */ (cause).message}`, {
       cause,
     });
   }
 }
 
-/** The same of a path, in Node. @param {string} path */
+/** The same for a path (Node only). @param {string} path */
 export async function readJsonFile(path) {
   const { existsSync } = await nodeModule('fs');
   const { basename, dirname } = await nodeModule('path');

@@ -1,4 +1,4 @@
-/** Reads models in Hugging Face's layout: config.json, safetensors (one file or shards), tokenizer beside them. */
+/** Opens models in Hugging Face's layout: config.json, weights in one file or in shards, tokenizer beside them. */
 import { BqError, onDemand } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { shown } from '../shared/quote-value.js';
@@ -11,29 +11,32 @@ import { sentenceConfig } from './sentence-transformers.js';
 /** @typedef {import('../format/checkpoint-tensors.js').InTensor} InTensor */
 /** @typedef {import('./folder.js').Folder} Folder */
 
-/** The files of the weights: safetensors where there are both. @param {Folder} folder @returns {Promise<string[]>} */
-async function shards(folder) {
+/** Names of the files with weights: safetensors if there are both kinds. @param {Folder} folder @returns {Promise<string[]>} */
+async function weightFiles(folder) {
   const { path, names } = folder;
-  for (const [whole, ending] of /** @type {const} */ ([
+  for (const [single, ending] of /** @type {const} */ ([
     ['model.safetensors', /\.safetensors$/],
     ['pytorch_model.bin', /\.(bin|pt|pth|pkl)$/],
   ])) {
-    const index = await readJson(folder, `${whole}.index.json`);
+    const index = await readJson(folder, `${single}.index.json`);
     if (index) {
       const listed = [...new Set(Object.values(index.weight_map ?? {}))];
       const outside = listed.find((name) => typeof name !== 'string' || /[/\\]/.test(name) || !ending.test(name));
       if (outside !== undefined)
-        throw new BqError('FORMAT', `${whole}.index.json names ${shown(outside)}, not a file of its folder`);
+        throw new BqError(
+          'FORMAT',
+          `${single}.index.json names ${shown(outside)}; expected names of files in its folder`,
+        );
       return listed;
     }
-    if (names.includes(whole)) return [whole];
+    if (names.includes(single)) return [single];
     const others = names.filter(
       (name) => ending.test(name) && !/^(training_args|optimizer|scheduler|rng_state|tokenizer)/.test(name),
     );
     if (others.length === 1) return others;
     if (others.length > 1)
-      throw new BqError('NOT_A_MODEL', `${path} has several files of weights and no index`, {
-        hint: `expected ${whole} or ${whole}.index.json; or pass one of the files`,
+      throw new BqError('NOT_A_MODEL', `${path} has several files with weights and no index`, {
+        hint: `expected ${single} or ${single}.index.json; or pass one of the files`,
       });
   }
   throw new BqError('NOT_A_MODEL', `${path} has no safetensors file and no pytorch_model.bin`, {
@@ -43,7 +46,7 @@ async function shards(folder) {
 
 /**
  * @param {Folder} folder
- * @param {string[]} names  of its files
+ * @param {string[]} names  names of the files with weights
  * @param {Record<string, any>} hf  config.json
  * @param {Record<string, any>} config  ours
  * @returns {Promise<{ tensors: Map<string, InTensor>, close: () => Promise<void> }>}
@@ -78,20 +81,20 @@ async function openShards(folder, names, hf, config) {
 }
 
 /**
- * The chat template: of tokenizer_config.json, where it may be a list with names, or a file of its own.
+ * The chat template: a file of its own, or from tokenizer_config.json, where it may be a list of named templates.
  * @param {Folder} folder @param {Record<string, any> | null} tokenizerConfig
  */
 async function templateOf(folder, tokenizerConfig) {
   if (folder.has('chat_template.jinja')) return readText(folder, 'chat_template.jinja');
   const template = (await readJson(folder, 'chat_template.json'))?.chat_template ?? tokenizerConfig?.chat_template;
   const text = Array.isArray(template)
-    ? (template.find((one) => one?.name === 'default') ?? template[0])?.template
+    ? (template.find((entry) => entry?.name === 'default') ?? template[0])?.template
     : template;
   return typeof text === 'string' ? text : '';
 }
 
 /**
- * A folder, or one file of weights with config.json beside it. NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * Opens a folder, or one file of weights with config.json beside it. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
  * @param {string} input
  * @param {boolean} isFolder
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
@@ -103,24 +106,26 @@ export async function openHf(input, isFolder) {
 }
 
 /**
- * @param {Folder} folder @param {string | null} file  of its weights; null: all there are @param {string} name  of the model
+ * @param {Folder} folder @param {string | null} file  name of the file with weights; null: all of the folder @param {string} name  of the model
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
  */
 export async function openHfFolder(folder, file, name) {
   const { path } = folder;
   const json = await readJson(folder, 'config.json');
   if (!json)
-    throw new BqError('NOT_A_MODEL', `${path} has no config.json`, { hint: 'it tells what the tensors are for' });
-  const own = configOf(json);
-  const config = { ...own, ...(await sentenceConfig(folder, own)) };
-  const files = file ? [file] : await shards(folder);
-  // What may be refused comes before files that someone would have to close.
+    throw new BqError('NOT_A_MODEL', `${path} has no config.json`, {
+      hint: 'fetch the config.json of the model, which describes its tensors',
+    });
+  const baseConfig = configOf(json);
+  const config = { ...baseConfig, ...(await sentenceConfig(folder, baseConfig)) };
+  const files = file ? [file] : await weightFiles(folder);
+  // Everything that may throw comes before files are opened.
   const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
   const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
   const tables = Object.entries(tablesOf(json, config));
   const { tensors, close } = await openShards(folder, files, json, config);
   for (const [table, values] of tables) tensors.set(table, values);
-  // A tied head may be stored all the same.
+  // Some checkpoints store the LM head although it is tied to the embedding.
   if (config.tied) tensors.delete('lm_head.weight');
   return {
     config,

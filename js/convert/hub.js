@@ -1,6 +1,6 @@
 /**
- * Models on a hub that answers as huggingface.co does: `hf:owner/name`. What is small is fetched as a whole when it is asked for; weights are
- * read by ranges, of the commit that the revision named when it was asked for. In Node.
+ * Opens models on a hub with the API of huggingface.co: `hf:owner/name`. Small files are fetched as a whole; weights are read with range
+ * requests, all from the commit that the revision named at the beginning. Node only.
  */
 import { BqError } from '../shared/errors.js';
 import { openBytes } from '../storage/sources/bytes.js';
@@ -12,26 +12,27 @@ import { openHfFolder } from './hf-folder.js';
  * @typedef {object} HubOptions
  * @property {string} [revision]  branch, tag or commit; default "main"
  * @property {string} [endpoint]  default https://huggingface.co
- * @property {string} [token]     goes to the endpoint's origin alone, never to where it redirects
+ * @property {string} [token]     sent only to the endpoint's origin, not to redirect targets
  * @property {AbortSignal} [signal]
  */
 
 const ENDPOINT = 'https://huggingface.co';
-/** What is fetched as a whole: configurations, tokenizers, templates. */
-const SMALL = /^(?!.*\.\.)([\w.-]+|\d_\w+\/config)\.(json|txt|model|jinja|tiktoken)$/;
-const MAX_SMALL = 64 << 20;
-/** Files that a message lists. */
-const MOST_NAMED = 12;
+/** Names of files that are fetched as a whole: configurations, tokenizers, templates. */
+const SMALL_FILE = /^(?!.*\.\.)([\w.-]+|\d_\w+\/config)\.(json|txt|model|jinja|tiktoken)$/;
+const MAX_SMALL_BYTES = 64 << 20;
+/** Limit of the files that a message lists. */
+const MAX_LISTED_FILES = 12;
 const MAX_REDIRECTS = 8;
-const TRIES = 4;
-const PAUSE_MS = 500;
+const MAX_ATTEMPTS = 4;
+/** Delay before the second attempt; doubled for each further one. */
+const RETRY_DELAY_MS = 500;
 const TIMEOUT_MS = 60_000;
 
 /** @param {string} input */
 export const isHubName = (input) => input.startsWith('hf:');
 
 /** @param {number} ms @param {AbortSignal} [signal] */
-const pause = (ms, signal) =>
+const delay = (ms, signal) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener('abort', () => (clearTimeout(timer), resolve(undefined)), { once: true });
@@ -48,20 +49,20 @@ class Hub {
     try {
       this.endpoint = new URL(endpoint.replace(/\/*$/, '/'));
     } catch (cause) {
-      throw new BqError('ARGUMENT', `the endpoint "${endpoint}" is no address`, { cause });
+      throw new BqError('ARGUMENT', `invalid endpoint "${endpoint}": expected a URL`, { cause });
     }
     if (!/^https?:$/.test(this.endpoint.protocol))
-      throw new BqError('ARGUMENT', `the endpoint "${endpoint}" is no http address`);
+      throw new BqError('ARGUMENT', `invalid endpoint "${endpoint}": expected http or https`);
   }
 
-  /** What an answer that is no success says. @param {Response} response @param {string} what */
-  failed({ status, headers }, what) {
+  /** The error for a response without success. @param {Response} response @param {string} what */
+  errorFor({ status, headers }, what) {
     const code = headers.get('x-error-code') ?? '';
     const named = `${what} of ${this.repo}`;
-    const token = this.token ? 'the token may not read it' : 'pass --token, or set HF_TOKEN';
+    const tokenHint = this.token ? 'check that the token has access' : 'pass --token, or set HF_TOKEN';
     if (code === 'GatedRepo')
-      return new BqError('HTTP_STATUS', `${this.repo} is gated: the hub answers ${status}`, {
-        hint: `accept its conditions on the hub's page; ${token}`,
+      return new BqError('HTTP_STATUS', `${this.repo} is gated (HTTP ${status})`, {
+        hint: `accept its conditions on the hub's page; ${tokenHint}`,
         details: { status },
       });
     if (code === 'RevisionNotFound')
@@ -70,32 +71,32 @@ class Hub {
         details: { status },
       });
     if (code === 'EntryNotFound')
-      return new BqError('HTTP_STATUS', `${named} is not there (${status})`, { details: { status } });
+      return new BqError('HTTP_STATUS', `${named} does not exist (HTTP ${status})`, { details: { status } });
     if (status === 401 || status === 403)
-      return new BqError('HTTP_STATUS', `the hub refuses ${named} (${status})`, {
-        hint: `it is private, gated or does not exist; ${token}`,
+      return new BqError('HTTP_STATUS', `the hub denies access to ${named} (HTTP ${status})`, {
+        hint: `it is private, gated or does not exist; ${tokenHint}`,
         details: { status },
       });
     if (status === 404 || code === 'RepoNotFound')
-      return new BqError('HTTP_STATUS', `the hub has no ${named} (${status})`, {
+      return new BqError('HTTP_STATUS', `the hub has no ${named} (HTTP ${status})`, {
         hint: 'check the name, and the revision',
         details: { status },
       });
-    return new BqError('HTTP_STATUS', `the hub answers ${status} for ${named}`, {
+    return new BqError('HTTP_STATUS', `the hub responds with HTTP ${status} to the request for ${named}`, {
       hint: 'try again later',
       details: { status },
     });
   }
 
-  /** Follows redirects by itself: the token goes to the endpoint alone. @param {URL} url @param {Record<string, string>} headers @returns {Promise<{ response: Response, url: URL }>} */
+  /** Fetches and follows redirects. Done here because the token must not be sent to other origins. @param {URL} url @param {Record<string, string>} headers @returns {Promise<{ response: Response, url: URL }>} */
   async follow(url, headers) {
     const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(this.signal ? [this.signal] : [])];
     for (let i = 0; i <= MAX_REDIRECTS; i++) {
-      const own = this.token && url.origin === this.endpoint.origin;
+      const isTrusted = this.token && url.origin === this.endpoint.origin;
       const response = await fetch(url, {
         redirect: 'manual',
         signal: AbortSignal.any(signals),
-        headers: { ...headers, ...(own && { authorization: `Bearer ${this.token}` }) },
+        headers: { ...headers, ...(isTrusted && { authorization: `Bearer ${this.token}` }) },
       });
       const to = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
       if (!to) return { response, url };
@@ -111,9 +112,9 @@ class Hub {
   }
 
   /**
-   * Tries again what may pass. @template T @param {string} what @param {(tried: number) => Promise<T>} attempt @returns {Promise<T>}
+   * Retries on network errors and temporary HTTP errors. @template T @param {string} what @param {(tried: number) => Promise<T>} attempt @returns {Promise<T>}
    */
-  async again(what, attempt) {
+  async retry(what, attempt) {
     for (let tried = 0; ; tried++) {
       this.signal?.throwIfAborted();
       try {
@@ -121,17 +122,18 @@ class Hub {
       } catch (cause) {
         this.signal?.throwIfAborted();
         const status = cause instanceof BqError ? Number(cause.details?.status ?? 0) : 0;
-        const final = cause instanceof BqError && cause.code !== 'TRUNCATED' && !(status === 429 || status >= 500);
-        if (final) throw cause;
-        if (tried + 1 >= TRIES)
+        const isPermanent =
+          cause instanceof BqError && cause.code !== 'TRUNCATED' && !(status === 429 || status >= 500);
+        if (isPermanent) throw cause;
+        if (tried + 1 >= MAX_ATTEMPTS)
           throw cause instanceof BqError
             ? cause
             : new BqError(
                 'NETWORK',
                 `${what} of ${this.repo} can't be fetched: ${/** @type {Error} */ (cause).message}`,
-                { cause, hint: 'check the connection; the conversion can be run again' },
+                { cause, hint: 'check the connection and run the command again' },
               );
-        await pause(PAUSE_MS * 2 ** tried, this.signal);
+        await delay(RETRY_DELAY_MS * 2 ** tried, this.signal);
       }
     }
   }
@@ -143,11 +145,11 @@ class Hub {
 
   /** Commit and file names of the revision. @returns {Promise<{ sha: string, names: string[] }>} */
   async list() {
-    return this.again('the list of files', async () => {
+    return this.retry('the list of files', async () => {
       const { response } = await this.follow(this.address(`api/models/${this.repo}/revision/${this.revision}`), {});
-      if (!response.ok) throw this.failed(response, 'the list of files');
+      if (!response.ok) throw this.errorFor(response, 'the list of files');
       const { sha, siblings } = await response.json().catch((cause) => {
-        throw new BqError('FORMAT', `the hub's answer about ${this.repo} is no JSON`, {
+        throw new BqError('FORMAT', `the hub's response about ${this.repo} is not valid JSON`, {
           cause,
           hint: 'check --endpoint',
         });
@@ -156,7 +158,9 @@ class Hub {
         ? siblings.map((s) => s?.rfilename).filter((name) => typeof name === 'string')
         : [];
       if (typeof sha !== 'string' || !/^[0-9a-f]{7,64}$/.test(sha))
-        throw new BqError('FORMAT', `the hub does not tell the commit of ${this.repo}`, { hint: 'check --endpoint' });
+        throw new BqError('FORMAT', `the hub's response about ${this.repo} has no commit ("sha")`, {
+          hint: 'check --endpoint',
+        });
       return { sha, names };
     });
   }
@@ -166,45 +170,47 @@ class Hub {
     return this.address(`${this.repo}/resolve/${sha}/${name}`);
   }
 
-  /** A small file's bytes. @param {string} sha @param {string} name */
+  /** The bytes of a small file. @param {string} sha @param {string} name */
   async whole(sha, name) {
-    return this.again(name, async () => {
+    return this.retry(name, async () => {
       const { response } = await this.follow(this.fileAddress(sha, name), {});
-      if (!response.ok) throw this.failed(response, name);
-      if (Number(response.headers.get('content-length')) > MAX_SMALL)
-        throw new BqError('FORMAT', `${name} of ${this.repo} has more than ${MAX_SMALL} bytes`);
+      if (!response.ok) throw this.errorFor(response, name);
+      if (Number(response.headers.get('content-length')) > MAX_SMALL_BYTES)
+        throw new BqError('FORMAT', `${name} of ${this.repo} exceeds the limit of ${MAX_SMALL_BYTES} bytes`);
       const bytes = new Uint8Array(await response.arrayBuffer());
-      if (bytes.length > MAX_SMALL)
-        throw new BqError('FORMAT', `${name} of ${this.repo} has more than ${MAX_SMALL} bytes`);
+      if (bytes.length > MAX_SMALL_BYTES)
+        throw new BqError('FORMAT', `${name} of ${this.repo} exceeds the limit of ${MAX_SMALL_BYTES} bytes`);
       return bytes;
     });
   }
 
-  /** A file of weights, by ranges. @param {string} sha @param {string} name @returns {Promise<ByteSource>} */
+  /** A file that is read with range requests. @param {string} sha @param {string} name @returns {Promise<ByteSource>} */
   async open(sha, name) {
     const address = this.fileAddress(sha, name);
-    /** Where it was redirected to: asked there until it refuses. @type {URL | null} */
-    let direct = null;
+    /** Target of the redirects, requested directly until it fails. @type {URL | null} */
+    let target = null;
     const range = (/** @type {number} */ from, /** @type {number} */ to) =>
-      this.again(name, async () => {
-        const { response, url } = await this.follow(direct ?? address, { range: `bytes=${from}-${to - 1}` });
-        const known = direct;
-        direct = url;
+      this.retry(name, async () => {
+        const { response, url } = await this.follow(target ?? address, { range: `bytes=${from}-${to - 1}` });
+        const previous = target;
+        target = url;
         if (response.status !== 206) {
           await response.body?.cancel();
-          direct = null;
-          if (known) throw new BqError('TRUNCATED', `${name} is to be asked for anew`); // an address that was signed for some minutes
+          target = null;
+          // The signature of a redirect target expires after some minutes: TRUNCATED makes retry() begin at the hub again.
+          if (previous) throw new BqError('TRUNCATED', `the download address of ${name} has expired`);
           if (response.ok)
-            throw new BqError('NETWORK', `the hub sends ${name} of ${this.repo} as a whole, not by ranges`, {
-              hint: 'fetch the folder and convert it from the disk',
+            throw new BqError('NETWORK', `the hub ignores the range request for ${name} of ${this.repo}`, {
+              hint: 'download the folder and convert it from the disk',
             });
-          throw this.failed(response, name);
+          throw this.errorFor(response, name);
         }
         const [, start, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
         if (Number(start) !== from)
-          throw new BqError('NETWORK', `the hub sends another range of ${name} than was asked for`);
+          throw new BqError('NETWORK', `the hub sends another range of ${name} than requested`);
         const bytes = new Uint8Array(await response.arrayBuffer());
-        if (bytes.length !== Math.min(to, Number(size)) - from) throw new BqError('TRUNCATED', `${name} came short`);
+        if (bytes.length !== Math.min(to, Number(size)) - from)
+          throw new BqError('TRUNCATED', `the response for ${name} is incomplete`);
         return { bytes, size: Number(size) };
       });
     const { size } = await range(0, 1);
@@ -222,7 +228,7 @@ class Hub {
 }
 
 /**
- * NETWORK, HTTP_STATUS, ARGUMENT, and what openHf throws.
+ * Throws NETWORK, HTTP_STATUS, ARGUMENT, and the errors of openHf.
  * @param {string} input  hf:owner/name
  * @param {HubOptions} options
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
@@ -230,18 +236,18 @@ class Hub {
 export async function openHub(input, options) {
   const repo = input.slice('hf:'.length);
   if (!/^[\w.-]+(\/[\w.-]+)?$/.test(repo) || repo.split('/').some((part) => /^\.+$/.test(part)))
-    throw new BqError('ARGUMENT', `"${input}" is no hf:owner/name`);
+    throw new BqError('ARGUMENT', `invalid model name "${input}": expected hf:owner/name`);
   const hub = new Hub(repo, options);
   const { sha, names } = await hub.list();
-  const ready = names.filter((name) => name.endsWith('.gguf'));
-  if (ready.length && !names.some((name) => /\.(safetensors|bin|pth?)$/.test(name)))
-    throw new BqError('NOT_A_MODEL', `${input} has GGUF files: they run as they are, by their addresses`, {
-      hint: `take one: ${ready
-        .slice(0, MOST_NAMED)
+  const ggufs = names.filter((name) => name.endsWith('.gguf'));
+  if (ggufs.length && !names.some((name) => /\.(safetensors|bin|pth?)$/.test(name)))
+    throw new BqError('NOT_A_MODEL', `${input} contains GGUF files, which need no conversion`, {
+      hint: `load one by its address: ${ggufs
+        .slice(0, MAX_LISTED_FILES)
         .map((name) => hub.fileAddress(sha, name).href)
-        .join(' ')}${ready.length > MOST_NAMED ? ` or another of ${ready.length}` : ''}`,
+        .join(' ')}${ggufs.length > MAX_LISTED_FILES ? ` or another of ${ggufs.length}` : ''}`,
     });
-  /** Fetched once. @type {Map<string, Promise<Uint8Array>>} */
+  /** Small files, each fetched once. @type {Map<string, Promise<Uint8Array>>} */
   const small = new Map();
   const whole = (/** @type {string} */ name) => {
     if (!small.has(name)) small.set(name, hub.whole(sha, name));
@@ -252,7 +258,7 @@ export async function openHub(input, options) {
       path: input,
       names,
       has: (name) => names.includes(name),
-      open: async (name) => (SMALL.test(name) ? openBytes(await whole(name)) : hub.open(sha, name)),
+      open: async (name) => (SMALL_FILE.test(name) ? openBytes(await whole(name)) : hub.open(sha, name)),
       stamp: () => `${repo} ${sha}`,
     },
     null,

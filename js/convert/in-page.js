@@ -1,4 +1,4 @@
-/** Converts a folder that somebody chose to a .bq4 file in a Blob, which a browser keeps on its disk where it is large. Loaded when first asked for. */
+/** Converts a folder that the user picked to a .bq4 file in a Blob, which browsers store on disk if it is large. Loaded on demand. */
 import { matchTensors } from '../format/bq4/names.js';
 import { createCodec, createHasher } from '../format/bq4/codec.js';
 import { chatFormat, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
@@ -26,12 +26,12 @@ function blobSink() {
 }
 
 /**
- * NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and what its files throw.
+ * Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and errors of its files.
  * @param {Folder} folder
  * @param {object} options
- * @param {string} [options.wasmUrl]  of the module of converters
+ * @param {string} [options.wasmUrl]  URL of bq4-convert.wasm
  * @param {AbortSignal} [options.signal]
- * @param {(done: number, total: number) => void} [options.onBytes]  of tensors
+ * @param {(done: number, total: number) => void} [options.onBytes]  bytes of tensors written
  * @returns {Promise<File>}
  */
 export async function convertFolder(folder, { wasmUrl, signal, onBytes }) {

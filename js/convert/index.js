@@ -1,4 +1,4 @@
-/** Converts models of other formats to .bq4 files, piece by piece: never the whole model in memory. In Node. */
+/** Converts models of other formats to .bq4, .bullet and .qsf files, a few rows at a time, so that a model need not fit in memory. Node only. */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { encodeActivations } from '../format/bq4/activation-steps.js';
@@ -7,7 +7,7 @@ import { createCodec, createHasher } from '../format/bq4/codec.js';
 import { conversionReport } from '../format/conversion-report.js';
 import { toBase64, tokenizerToJson } from '../format/bq4/companion-json.js';
 import { matchTensors } from '../format/bq4/names.js';
-import { isPassing, keyOf, openJournal, reportsOf } from './journal.js';
+import { isNetworkError, keyOf, openJournal, reportsOf } from './journal.js';
 import { fileSink } from '../format/output.js';
 import { encoded } from '../format/bq4/encode-tensor.js';
 import { chatFormat, chosenTypes, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
@@ -23,20 +23,20 @@ import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 
 /**
  * @typedef {object} ConvertOptions
- * @property {string} [tokenizer]  path; default: what usually lies beside such a model, none when nothing does
+ * @property {string} [tokenizer]  path; default: the tokenizer file beside the model, if there is one
  * @property {string} [quant]   type of the matrices; default "bq4a", of v1 files "bq4"
  * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
- * @property {string} [hash]    of chunks: "xxh64" (default) finds damage; with "sha256" and an `integrity`, a reader also
- *   finds forgery as it loads
- * @property {string} [compress]  layers of a .qsf file: "none" (default), "lz4" or "zstd"
- * @property {boolean} [rowScales]  each matrix of the layers is divided by a factor for each row, which the file has beside it; the
- *   report's errors are those of what is left
- * @property {string} [activationSteps]  path of a JSON with steps of activations: { "h.0.attn.q": 0.0123, ... }
- * @property {boolean} [v1]     a v1.0 file and its companion NAME.json: all is BQ4
+ * @property {string} [hash]    of chunks: "xxh64" (default) detects damage; "sha256" together with an `integrity` also detects
+ *   manipulation while the file is loaded
+ * @property {string} [compress]  of the layers of a .qsf file: "none" (default), "lz4" or "zstd"
+ * @property {boolean} [rowScales]  divides the rows of each layer's matrices by scales that the file stores beside them; the report's
+ *   errors are those of the divided rows
+ * @property {string} [activationSteps]  path of a JSON file with quantization steps of activations: { "h.0.attn.q": 0.0123, ... }
+ * @property {boolean} [v1]     writes a v1.0 file and its sidecar config NAME.json, with all matrices as BQ4
  * @property {string} [name]
  * @property {string} [license]  an SPDX id or text
  * @property {string} [card]    path of a model card
- * @property {string} [chat]    path of a JSON with the chat format; default: guessed from the special tokens
+ * @property {string} [chat]    path of a JSON file with the chat format; default: derived from template or special tokens
  * @property {(done: number, total: number) => void} [onProgress]  bytes of tensors written
  * @property {AbortSignal} [signal]
  * @property {string} [revision]  of hf:owner/name: branch, tag or commit; default "main"
@@ -47,21 +47,21 @@ import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 /** @typedef {import('../format/conversion-report.js').ConvertReport} ConvertReport */
 /** @typedef {import('../format/bq4/encode-tensor.js').Match} Match */
 
-/** READ, FORMAT. @param {string} path */
+/** Throws READ, FORMAT. @param {string} path */
 export async function readJsonAt(path) {
   const json = await readJsonFile(path);
-  if (!json) throw new BqError('READ', `${path} can't be read`);
+  if (!json) throw new BqError('READ', `${path} can't be read: there is no such file`);
   return json;
 }
 
 /** @param {string} path @returns {(vocab: number) => Promise<import('../text/tokenizers/section.js').Tokenizer>} */
 const tokenizerAt = (path) => (vocab) => readTokenizerFile(path, { vocab });
 
-/** The companion of a v1 file. @param {Match[]} loose  tensors that v1 can't hold @param {Record<string, any>} facts */
-async function companionOf(loose, { tokenizer, chat, stamp: _, activations: _none, ...facts }) {
+/** The sidecar config of a v1 file. @param {Match[]} extra  tensors that v1 can't store @param {Record<string, any>} facts */
+async function sidecarOf(extra, { tokenizer, chat, stamp: _, activations: _none, ...facts }) {
   /** @type {Record<string, any>} */
   const tensors = {};
-  for (const { slot, tensor } of loose) {
+  for (const { slot, tensor } of extra) {
     const values = await tensor.read(0, matrixOf(slot.dims).rows);
     tensors[slot.name] = {
       dims: slot.dims,
@@ -80,31 +80,31 @@ async function companionOf(loose, { tokenizer, chat, stamp: _, activations: _non
 /** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
 async function convertV1(output, matches, codec, options, facts) {
   if (options.quant && typeNamed(options.quant).name !== 'bq4_32')
-    throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.quant}`);
+    throw new BqError('ARGUMENT', `v1 files support the type bq4 only, not ${options.quant}`);
   if (options.embed && typeNamed(options.embed).name !== 'bq4_32')
-    throw new BqError('ARGUMENT', `v1 files hold BQ4 only, not ${options.embed}`);
+    throw new BqError('ARGUMENT', `v1 files support the type bq4 only, not ${options.embed}`);
   const fits = matches.filter(({ slot }) => v1Type(slot.dims));
   const tensors = fits.map((match) => encoded(codec, match, /** @type {any} */ (v1Type(match.slot.dims)), FLAT));
   const json =
     JSON.stringify(
-      await companionOf(
+      await sidecarOf(
         matches.filter((m) => !fits.includes(m)),
         facts,
       ),
       null,
       1,
     ) + '\n';
-  const companion = await fileSink(`${output.replace(/\.[^./\\]*$/, '')}.json`);
+  const sidecar = await fileSink(`${output.replace(/\.[^./\\]*$/, '')}.json`);
   try {
-    await companion.write(0, new TextEncoder().encode(json));
+    await sidecar.write(0, new TextEncoder().encode(json));
     const written = await writeV1(await fileSink(output), tensors, {
       onBytes: options.onProgress,
       signal: options.signal,
     });
-    await companion.finish();
+    await sidecar.finish();
     return { tensors, written, encoder: codec.name };
   } finally {
-    await companion.abort();
+    await sidecar.abort();
   }
 }
 
@@ -115,10 +115,10 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   const hasher = await createHasher(prefixLengthOf(model, options.hash === 'sha256'));
   const hash = (/** @type {Uint8Array} */ bytes) => hasher.hash(bytes);
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => hasher.sha256(bytes) : undefined;
-  const { activations, ...rest } = model;
+  const { activations, ...jsonParts } = model;
   const shapes = tensors.map(({ name, type, layout, dims }) => [name, type.name, layout, dims]);
   const key = await keyOf(
-    [facts.stamp, options.hash ?? 'xxh64', { ...rest, tensors: shapes, tokenizer: null }],
+    [facts.stamp, options.hash ?? 'xxh64', { ...jsonParts, tensors: shapes, tokenizer: null }],
     [model.tokenizer, activations],
   );
   const journal = await openJournal(output, key);
@@ -130,7 +130,7 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
     signal: options.signal,
     journal,
     reports,
-    keeps: isPassing,
+    keeps: isNetworkError,
   });
   return {
     tensors: reportsOf(tensors, journal).map((report) => ({ report: () => report })),
@@ -145,23 +145,23 @@ async function convertQsf(output, matches, _, options, facts) {
   return { tensors: reports.map((report) => ({ report: () => report })), written, encoder: 'js' };
 }
 
-/** ARGUMENT. @param {string} output @param {ConvertOptions} options */
+/** Throws ARGUMENT. @param {string} output @param {ConvertOptions} options */
 function checkOptions(output, options) {
   const qsf = output.endsWith('.qsf');
   if (qsf) qsfChoices(options);
   else chosenTypes(options);
-  if (options.compress && !qsf) throw new BqError('ARGUMENT', 'only the layers of .qsf files are compressed');
+  if (options.compress && !qsf) throw new BqError('ARGUMENT', '--compress is supported for .qsf files only');
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash))
-    throw new BqError('ARGUMENT', `hash is "${options.hash}", not xxh64 or sha256`);
+    throw new BqError('ARGUMENT', `--hash is "${options.hash}"; expected xxh64 or sha256`);
   if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet')))
-    throw new BqError('ARGUMENT', 'only v2 files have steps of activations');
-  if (options.hash && options.v1) throw new BqError('ARGUMENT', 'v1 files have no hashes');
+    throw new BqError('ARGUMENT', '--activation-steps is supported for .bq4 files of version 2 only');
+  if (options.hash && options.v1) throw new BqError('ARGUMENT', '--hash is not supported for v1 files');
 }
 
 /**
  * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, a checkpoint of llama2.c or nanoGPT, a
- * .bullet or a .qsf file) to `output`: a .bullet or .qsf file where it is named so, else a .bq4 file.
- * On failure nothing is left behind. READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
+ * .bullet or a .qsf file) to `output`, whose ending chooses .bullet or .qsf; all other files are .bq4.
+ * On failure no file is left. Throws READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
  * @param {string} input
  * @param {string} output
  * @param {ConvertOptions} [options]
@@ -172,8 +172,8 @@ export async function convert(input, output, options = {}) {
 }
 
 /**
- * The same of any checkpoint.
- * @param {() => Promise<import('./checkpoint.js').Checkpoint>} open  it is closed in the end
+ * The same for any checkpoint.
+ * @param {() => Promise<import('./checkpoint.js').Checkpoint>} open  opens the checkpoint, which is closed afterwards
  * @param {string} output
  * @param {ConvertOptions} options
  * @returns {Promise<ConvertReport>}

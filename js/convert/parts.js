@@ -1,4 +1,4 @@
-/** What every writer of .bq4 files makes of a checkpoint: its tokenizer, its chat format, its tensors in their types. */
+/** Steps that all writers of .bq4 files share: finding the tokenizer and the chat format, choosing types, encoding tensors. */
 import { BqError } from '../shared/errors.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { encoded, rowsPerPiece } from '../format/bq4/encode-tensor.js';
@@ -13,26 +13,26 @@ import { matrixOf } from '../format/bq4/write-v2.js';
 
 /**
  * @param {Checkpoint} checkpoint
- * @param {((vocab: number) => Promise<Tokenizer>) | ''} [other]  in place of what usually lies beside such a model
- * @returns {Promise<Tokenizer | null>}  null: it has none
+ * @param {((vocab: number) => Promise<Tokenizer>) | ''} [readOther]  reads another tokenizer than that of the checkpoint
+ * @returns {Promise<Tokenizer | null>}  null: the checkpoint has none
  */
-export async function tokenizerOf({ config, folder, tokenizer: own, tokenizers, ends }, other) {
+export async function tokenizerOf({ config, folder, tokenizer: contained, tokenizers, ends }, readOther) {
   const { vocab } = config;
-  const beside = own === undefined && folder ? tokenizers.find(folder.has) : undefined;
-  const tokenizer = other
-    ? await other(vocab)
-    : folder && beside
-      ? await readTokenizer(folder, beside, { vocab })
-      : own;
+  const fileName = contained === undefined && folder ? tokenizers.find(folder.has) : undefined;
+  const tokenizer = readOther
+    ? await readOther(vocab)
+    : folder && fileName
+      ? await readTokenizer(folder, fileName, { vocab })
+      : contained;
   if (!tokenizer) return null;
   if (tokenizer.tokens.length > vocab)
     throw new BqError(
       'SHAPE',
-      `${beside ?? 'the tokenizer'} has ${tokenizer.tokens.length} tokens, the model ${vocab}`,
+      `${fileName ?? 'the tokenizer'} has ${tokenizer.tokens.length} tokens; the model has ${vocab}`,
       { hint: 'pass the tokenizer that belongs to the model' },
     );
-  const more = ends.filter((id) => Number.isInteger(id) && id < tokenizer.tokens.length);
-  return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...more])].sort((a, b) => a - b) };
+  const validEnds = ends.filter((id) => Number.isInteger(id) && id < tokenizer.tokens.length);
+  return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...validEnds])].sort((a, b) => a - b) };
 }
 
 /** @param {Tokenizer | null} tokenizer @param {string} template */
@@ -43,9 +43,9 @@ export async function chatFormat(tokenizer, template) {
   return chatFormatOf((text) => specials.has(text));
 }
 
-/** @typedef {{ quant?: string, embed?: string }} Types  of matrices; of embedding and head */
+/** @typedef {{ quant?: string, embed?: string }} Types  names of the types of matrices, and of embedding and LM head */
 
-/** ARGUMENT. @param {Types} types */
+/** The chosen types. Throws ARGUMENT. @param {Types} types */
 export function chosenTypes({ quant = 'bq4a', embed }) {
   const matrix = typeNamed(quant);
   return { matrix, embedding: typeNamed(embed ?? (matrix.block > 1 ? 'bq8' : quant)), vector: typeNamed('f32') };
@@ -61,6 +61,6 @@ export function v2Tensors(matches, codec, options) {
   });
 }
 
-/** Bytes of f32 that are encoded at once, at most. @param {Match[]} matches */
+/** Bytes of the largest piece that is encoded at once, as f32. @param {Match[]} matches */
 export const largestPieceOf = (matches) =>
   Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));

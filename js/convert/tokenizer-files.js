@@ -1,4 +1,4 @@
-/** Reads a tokenizer from whatever file it is in. */
+/** Reads tokenizers in all supported file formats. */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { diskFolder, readBytes, readText } from './folder.js';
@@ -15,19 +15,20 @@ import { parseVocabTxt } from '../text/tokenizers/wordlist.js';
 /** @typedef {import('../text/tokenizers/section.js').Tokenizer} Tokenizer */
 /** @typedef {import('./folder.js').Folder} Folder */
 
-/** Names that the two files of a GPT-2 vocabulary have. */
+/** Names of the two files of a GPT-2 vocabulary. */
 const GPT2_FILES = [
   ['encoder.json', 'vocab.bpe'],
   ['vocab.json', 'merges.txt'],
 ];
-/** Files beside tokenizer.json that name special tokens; what comes first wins. */
+/** Files beside tokenizer.json that name special tokens, in order of precedence. */
 const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.json', 'special_tokens_map.json'];
 
 /**
- * tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, a .txt with a token per line, or tokenizer.bin of llama2.c. READ, FORMAT, UNSUPPORTED.
+ * Reads tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, a .txt with a token per line, or tokenizer.bin of
+ * llama2.c. Throws READ, FORMAT, UNSUPPORTED.
  * @param {Folder} folder
  * @param {string} name
- * @param {{ vocab: number }} model  how many tokens the model has
+ * @param {{ vocab: number }} model  number of the model's tokens
  * @returns {Promise<Tokenizer>}
  */
 export async function readTokenizer(folder, name, { vocab }) {
@@ -52,7 +53,7 @@ export async function readTokenizer(folder, name, { vocab }) {
   }
 }
 
-/** The same of a path, in Node. @param {string} path @param {{ vocab: number }} model */
+/** The same for a path (Node only). @param {string} path @param {{ vocab: number }} model */
 export async function readTokenizerFile(path, model) {
   const { basename, dirname } = await nodeModule('path');
   const { statSync } = await nodeModule('fs');

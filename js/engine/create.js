@@ -4,7 +4,7 @@ import { isNode } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
 import { openEngine } from './engine.js';
 
-const BUNDLED = "keep bq4 out of the server's bundle (Next: serverExternalPackages: ['bq4']; docs/API.md)";
+const BUNDLED = "keep bq4 out of the server's bundle (Next: serverExternalPackages: ['bq4']; docs/guides/bundlers.md)";
 
 /** @import { Engine, EngineOptions } from '../shared/types.js' */
 

@@ -1,4 +1,4 @@
-/** What bq4-convert.wasm has beside what every build has: web/convert.h as data, like js/wasm/abi.js. */
+/** The functions of bq4-convert.wasm that other builds don't have (web/convert.h), in the notation of js/wasm/abi.js. */
 import { functions } from '../wasm/abi.js';
 
 /** @type {Record<string, string>} */
@@ -16,6 +16,6 @@ export const quantizing = {
 };
 Object.assign(functions, quantizing);
 
-/** Where that module lies, from here, and the one for several threads. */
+/** URLs of that module and of its build with threads. */
 export const CONVERT_URL = new URL('../../build/wasm/bq4-convert.wasm', import.meta.url).href;
 export const CONVERT_THREADS_URL = new URL('../../build/wasm/bq4-convert-threads.wasm', import.meta.url).href;

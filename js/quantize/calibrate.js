@@ -1,4 +1,7 @@
-/** What goes into the products of a model while it reads a text: second moments of it, layer by layer; and what it predicts. */
+/**
+ * Runs a model on a calibration text and collects, layer by layer, the second-moment matrix of the inputs of each matrix product
+ * (sum of x xᵀ over tokens, the Hessian of GPTQ; its diagonal is llama.cpp's imatrix). Also computes the model's predictions.
+ */
 import { logSum } from '../engine/model/probabilities.js';
 import { Layers } from './layers.js';
 import { WANT_DATA } from '../wasm/abi.js';
@@ -9,28 +12,29 @@ import {
   openReader,
   sessionOf,
   syncSession,
-  turn,
+  yieldToEventLoop,
   weightsAt,
   zeroed,
 } from './calibration-model.js';
 
 /** @import { Reading } from './calibration-model.js' */
 
-/** Bytes of moments that are collected at once, at most: of so many layers as that is enough for, and a layer's at least. */
-const AT_ONCE = 1 << 30;
+/** Limit of the matrices collected in one pass, in bytes: those of as many layers as fit, at least of one layer. */
+const MAX_PASS_BYTES = 1 << 30;
 
-/** How many tokens of a window are those that the one before begins with, which count once; of one that is shorter the last counts. @param {Uint32Array} ids @param {ArrayLike<number>} before */
-function sameStart(ids, before) {
-  const other = ids.findIndex((id, i) => id !== before[i]);
-  if (other >= 0) return other;
+/** Length of the common beginning of a window and the one before, whose tokens are counted once; at least the last token of a shorter window counts. @param {Uint32Array} ids @param {ArrayLike<number>} before */
+function commonPrefix(ids, before) {
+  const difference = ids.findIndex((id, i) => id !== before[i]);
+  if (difference >= 0) return difference;
   return ids.length === before.length ? ids.length : ids.length - 1;
 }
 
-/** Bytes of a layer's. @param {import('./calibration-model.js').Shape} plan */
-const momentsOf = (plan) => 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
+/** Bytes of a layer's second-moment matrices. @param {import('./calibration-model.js').Shape} plan */
+const momentBytes = (plan) => 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
 
 /**
- * A model that reads a text. Moments are asked for in the order of the layers: those that are gone are collected anew.
+ * A model with a calibration text. Second-moment matrices are requested in the order of the layers; the text is processed again for
+ * matrices that were discarded.
  */
 export class Calibrator {
   #reading;
@@ -39,11 +43,11 @@ export class Calibrator {
   #plan;
   #causal;
   #signal;
-  /** What tokens of the windows carry in front of a layer; null: none of them is read yet. @type {{ layer: number, states: Float32Array[] } | null} */
+  /** Hidden states of all windows before a layer; null at the beginning. @type {{ layer: number, states: Float32Array[] } | null} */
   #at = null;
   #read = 0;
-  /** By keys of `inputOf`: where in the heap, and how many columns. @type {Map<string, { at: number, cols: number }>} */
-  #held = new Map();
+  /** Collected matrices by keys of `inputOf`: address in the heap, number of columns. @type {Map<string, { at: number, cols: number }>} */
+  #collected = new Map();
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
@@ -57,7 +61,7 @@ export class Calibrator {
     this.#signal = signal;
   }
 
-  /** All weights stay in memory. */
+  /** Whether all weights are in memory. */
   get isWhole() {
     return !this.#reading.pages;
   }
@@ -67,39 +71,41 @@ export class Calibrator {
   }
 
   /**
-   * ARGUMENT: the text has no tokens; NOMEM.
+   * Throws ARGUMENT if the text has no tokens, and NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: no token sees those behind it (default)
+   * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: tokens do not attend to later ones (default)
    */
   static async open(from, text, { tokens, threads, budget, causal, signal } = {}) {
     const besideOf = (/** @type {import('./calibration-model.js').Shape} */ plan, /** @type {number} */ context) =>
-      momentsOf(plan) + Layers.bytes(plan, context);
+      momentBytes(plan) + Layers.bytes(plan, context);
     const wantsOf = (/** @type {import('./calibration-model.js').Shape} */ plan) =>
-      Math.min((plan.layers - 1) * momentsOf(plan), AT_ONCE);
+      Math.min((plan.layers - 1) * momentBytes(plan), MAX_PASS_BYTES);
     const reading = await openReader(from, text, { tokens, threads, budget, besideOf, wantsOf });
     return new Calibrator(reading, { causal, signal });
   }
 
-  /** Whose moments a matrix has; '': none. @param {string} name */
+  /** Key of a matrix's input, which several matrices may share; '': it has none. @param {string} name */
   keyOf(name) {
     return inputOf(name)?.key ?? '';
   }
 
-  /** Moments of what a matrix is multiplied with; null: they aren't known. @param {string} name  of the matrix */
+  /** The second-moment matrix of a matrix's inputs; null if there is none. @param {string} name  of the matrix */
   async momentsOf(name) {
     const input = inputOf(name);
     if (!input) return null;
-    if (!this.#held.has(input.key)) await this.#collect(input.layer);
-    const held = this.#held.get(input.key);
-    return held ? { ...held, key: input.key, values: this.#wasm.f32(held.at, held.cols ** 2) } : null;
+    if (!this.#collected.has(input.key)) await this.#collect(input.layer);
+    const collected = this.#collected.get(input.key);
+    return collected
+      ? { ...collected, key: input.key, values: this.#wasm.f32(collected.at, collected.cols ** 2) }
+      : null;
   }
 
   close() {
     this.#wasm.release();
   }
 
-  /** A session of the only one that there is room for. @template T @param {(session: number) => Promise<T>} use */
+  /** Creates a session for `use`; the heap has room for only one. @template T @param {(session: number) => Promise<T>} use */
   async #session(use) {
     const { model, context } = this.#reading;
     const session = sessionOf(this.#wasm, model, context);
@@ -116,13 +122,13 @@ export class Calibrator {
     /** @type {number} */
     let status;
     do {
-      await turn(this.#signal);
+      await yieldToEventLoop(this.#signal);
       status = this.#wasm.check('bqw_session_run', session, 8);
-      if (status === WANT_DATA) await pages?.lacking(session);
+      if (status === WANT_DATA) await pages?.loadMissing(session);
     } while (status !== 0);
   }
 
-  /** What comes behind each of the text's first `n` tokens: log probabilities. @param {number} n @returns {Promise<Float32Array[]>} */
+  /** Log probabilities of the next token after each of the text's first `n` tokens. @param {number} n @returns {Promise<Float32Array[]>} */
   async predictions(n) {
     const wasm = this.#wasm;
     const ids = [...this.#windows[0].subarray(0, n)];
@@ -150,7 +156,7 @@ export class Calibrator {
     });
   }
 
-  /** How well it predicts the text's first window. */
+  /** Perplexity of the text's first window. */
   async perplexity() {
     const [ids] = this.#windows;
     const predicted = await this.predictions(ids.length);
@@ -160,8 +166,8 @@ export class Calibrator {
   }
 
   /**
-   * While `use` runs the model, which is whole, has other weights in one matrix.
-   * @template T @param {string} name  wte.weight, or one that has moments @param {Float32Array} values @param {() => Promise<T>} use
+   * Replaces the weights of one matrix while `use` runs. All weights must be in memory.
+   * @template T @param {string} name  wte.weight, lm_head.weight, or a matrix of a layer @param {Float32Array} values @param {() => Promise<T>} use
    */
   async withWeights(name, values, use) {
     const wasm = this.#wasm;
@@ -176,52 +182,52 @@ export class Calibrator {
     }
   }
 
-  /** Of as many layers as there is room for, from this one on. @param {number} from */
+  /** Collects the matrices of as many layers as fit in memory, from this one on. @param {number} from */
   async #collect(from) {
-    for (const { at } of this.#held.values()) this.#wasm.free(at);
-    this.#held.clear();
+    for (const { at } of this.#collected.values()) this.#wasm.free(at);
+    this.#collected.clear();
     await this.#session(async (session) => {
-      const through = new Layers(this.#reading, session);
+      const layers = new Layers(this.#reading, session);
       try {
-        await this.#readFrom(through, from);
+        await this.#readFrom(layers, from);
       } finally {
-        through.close();
+        layers.close();
       }
     });
   }
 
-  /** @param {Layers} through @param {number} from  layer */
-  async #readFrom(through, from) {
+  /** @param {Layers} runner @param {number} from  layer */
+  async #readFrom(runner, from) {
     const { layers } = this.#plan;
     if (!this.#at || this.#at.layer > from) {
       const states = [];
-      for (const ids of this.#windows) states.push(await through.embedded(ids, layers));
+      for (const ids of this.#windows) states.push(await runner.embedded(ids, layers));
       [this.#at, this.#read] = [{ layer: 0, states }, 0];
     }
-    for (let room = this.#reading.spare + momentsOf(this.#plan); this.#at.layer < layers;) {
+    for (let room = this.#reading.spare + momentBytes(this.#plan); this.#at.layer < layers;) {
       const { layer } = this.#at;
-      const cuts = layer < from ? [] : through.cutsOf(layer);
-      const taken = cuts.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);
-      if (taken > room && this.#held.size) return;
-      room -= taken;
-      for (const { key, cols } of cuts) this.#held.set(key, { at: zeroed(this.#wasm, cols ** 2), cols });
-      await this.#readLayer(through, cuts);
+      const cuts = layer < from ? [] : runner.cutsOf(layer);
+      const bytes = cuts.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);
+      if (bytes > room && this.#collected.size) return;
+      room -= bytes;
+      for (const { key, cols } of cuts) this.#collected.set(key, { at: zeroed(this.#wasm, cols ** 2), cols });
+      await this.#readLayer(runner, cuts);
     }
   }
 
-  /** @param {Layers} through @param {import('./layers.js').Cut[]} cuts  whose moments are collected */
-  async #readLayer(through, cuts) {
+  /** @param {Layers} runner @param {import('./layers.js').Cut[]} cuts  whose inputs are collected */
+  async #readLayer(runner, cuts) {
     const { layer, states } = /** @type {{ layer: number, states: Float32Array[] }} */ (this.#at);
     const after = [];
-    await through.enter(layer);
+    await runner.enter(layer);
     for (const [i, ids] of this.#windows.entries()) {
-      await turn(this.#signal);
-      // Where tokens see those behind them, none is as it was in another window.
-      const first = this.#causal ? sameStart(ids, this.#windows[i - 1] ?? []) : 0;
+      await yieldToEventLoop(this.#signal);
+      // With bidirectional attention even a common beginning has other states in each window.
+      const first = this.#causal ? commonPrefix(ids, this.#windows[i - 1] ?? []) : 0;
       after.push(
-        through.runAll(ids, layer, cuts, states[i], (cut) => {
-          const held = this.#held.get(cut.key);
-          if (held) through.add(ids, cut, held.at, { first });
+        runner.runAll(ids, layer, cuts, states[i], (cut) => {
+          const collected = this.#collected.get(cut.key);
+          if (collected) runner.add(ids, cut, collected.at, { first });
         }),
       );
       this.#read += ids.length;

@@ -1,7 +1,7 @@
 /**
- * What rounding has already changed in the inputs of the matrices that are still to be rounded (c/quant/drift.h). Matrices are rounded one input
- * after the other, layer by layer: in front of each the text is read again by what those before it were rounded to, beside what the whole
- * model gives the same product.
+ * Measures how rounding the earlier matrices changes the inputs of the next ones (c/quant/drift.h), for GPTAQ, which compensates for it.
+ * Matrices are rounded in the order of their inputs, layer by layer. Before each input is used, the text is processed up to it by two models:
+ * the original one and the one rounded so far. Their second-moment matrix and the drift between both follow.
  */
 import { matrixOf } from '../format/bq4/write-v2.js';
 import { deferred } from '../shared/async.js';
@@ -10,9 +10,9 @@ import {
   inputCols,
   inputOf,
   openReader,
-  releasedUnless,
+  releaseOnError,
   sessionOf,
-  turn,
+  yieldToEventLoop,
   weightsAt,
   zeroed,
 } from './calibration-model.js';
@@ -24,62 +24,62 @@ import {
 /** @import { Moments } from './rounder.js' */
 
 /**
- * Matrices that share an input: how many of their rows are still to be rounded, and who waits for that; known: all of them are rounded already, so
- * that nobody asks for its moments.
- * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Deferred<undefined>, known: boolean }} Step
+ * The matrices that share an input. rows: number of their rows that are not rounded yet; done: settles when all are; isRestored: all of them were
+ * rounded by an earlier run, so that no moments are needed.
+ * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Deferred<undefined>, isRestored: boolean }} Step
  */
 /**
- * A window of the text: what its tokens carry in front of a layer, of the whole model and of the rounded one; how far this one has come in the
- * layer (null: not yet), and what they carry there; and what the whole model gives those of the layer's products that are still to come, by keys.
- * @typedef {{ ids: Uint32Array, whole: Float32Array, rounded: Float32Array, at: Cut | null, carried: Float32Array, inputs: Map<string, Float32Array> }} Window
+ * A window of the text. original, rounded: hidden states before the current layer in both models; at: how far the rounded model has computed the
+ * layer (null: not at all), with the states `carried` there; inputs: inputs of the layer's remaining products in the original model, by keys.
+ * @typedef {{ ids: Uint32Array, original: Float32Array, rounded: Float32Array, at: Cut | null, carried: Float32Array, inputs: Map<string, Float32Array> }} Window
  */
 
-/** How many there were, so that those that round take no moments of another one for these. */
-let made = 0;
+/** Number of instances so far: part of the keys, so that workers never confuse moments of two instances. */
+let instances = 0;
 
-/** @param {string} name  of a matrix that has an input */
-const known = (name) => /** @type {NonNullable<ReturnType<typeof inputOf>>} */ (inputOf(name));
+/** @param {string} name  of a matrix whose inputs are collected */
+const requiredInput = (name) => /** @type {NonNullable<ReturnType<typeof inputOf>>} */ (inputOf(name));
 
 export class Drift {
   #wasm;
   #session;
   #layers;
-  #through;
+  #runner;
   /** @type {Window[]} */
   #windows;
   /** @type {Step[]} */
   #steps;
-  /** Of the steps, and of the layers: the one that has begun; −1: none. */
+  /** Index of the current step, and of the current layer; -1: none yet. */
   #step = -1;
   #layer = -1;
-  /** The step's input, in the heap; null: the engine doesn't know it. @type {{ cols: number, moments: number, drift: number } | null} */
+  /** Addresses of the current step's matrices in the heap; null if its inputs can't be collected. @type {{ cols: number, moments: number, drift: number } | null} */
   #input = null;
-  #name = `${++made}`;
+  #name = `${++instances}`;
   #signal;
   #read = 0;
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {{ session: number, layers: number, through: Layers, windows: Window[], steps: Step[], signal?: AbortSignal }} made */
-  constructor(wasm, { session, layers, through, windows, steps, signal }) {
+  /** @param {Wasm} wasm @param {{ session: number, layers: number, runner: Layers, windows: Window[], steps: Step[], signal?: AbortSignal }} parts */
+  constructor(wasm, { session, layers, runner, windows, steps, signal }) {
     this.#wasm = wasm;
     this.#session = session;
     this.#layers = layers;
-    this.#through = through;
+    this.#runner = runner;
     this.#windows = windows;
     this.#steps = steps;
     this.#signal = signal;
   }
 
   /**
-   * ARGUMENT: the text has no tokens; NOMEM.
+   * Throws ARGUMENT if the text has no tokens, and NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {Match[]} matches  that are rounded, in their order: layer by layer, and those that share an input together
+   * @param {Match[]} matches  matrices to round, in order: layer by layer, with those that share an input next to each other
    * @param {{ tokens?: number, threads?: number, budget?: number, signal?: AbortSignal }} [limits]
    */
   static async open(from, text, matches, { tokens, threads, budget, signal } = {}) {
-    // Moments and the drift of one input.
+    // The second-moment matrix and the drift of one input.
     const besideOf = (/** @type {import('./calibration-model.js').Shape} */ plan, /** @type {number} */ context) =>
       8 * Math.max(...inputCols(plan)) ** 2 + Layers.bytes(plan, context) + 8192;
     const reading = await openReader(from, text, { tokens, threads, budget, besideOf });
@@ -91,21 +91,21 @@ export class Drift {
       if (!input) continue;
       const { key, layer } = input;
       /** @type {Step} */
-      const step = steps.get(key) ?? { key, layer, names: [], rows: 0, done: deferred(), known: false };
+      const step = steps.get(key) ?? { key, layer, names: [], rows: 0, done: deferred(), isRestored: false };
       step.names.push(slot.name);
       step.rows += matrixOf(slot.dims).rows;
       steps.set(key, step);
     }
-    return releasedUnless(wasm, async () => {
+    return releaseOnError(wasm, async () => {
       const session = sessionOf(wasm, model, context);
-      const through = new Layers(reading, session);
+      const runner = new Layers(reading, session);
       /** @type {Window[]} */
       const windows = [];
       for (const ids of reading.windows) {
-        const whole = await through.embedded(ids, plan.layers);
-        windows.push({ ids, whole, rounded: whole, at: null, carried: whole, inputs: new Map() });
+        const original = await runner.embedded(ids, plan.layers);
+        windows.push({ ids, original, rounded: original, at: null, carried: original, inputs: new Map() });
       }
-      return new Drift(wasm, { session, layers: plan.layers, through, windows, steps: [...steps.values()], signal });
+      return new Drift(wasm, { session, layers: plan.layers, runner, windows, steps: [...steps.values()], signal });
     });
   }
 
@@ -113,7 +113,7 @@ export class Drift {
     this.#wasm.release();
   }
 
-  /** Of the input of a matrix, among all that hands may have; '': it has none. @param {string} name */
+  /** Key of a matrix's input, unique among all instances; '': it has none. @param {string} name */
   keyOf(name) {
     const input = inputOf(name);
     return input ? `${this.#name}:${input.key}` : '';
@@ -121,32 +121,32 @@ export class Drift {
 
   /** @param {string} name */
   #stepOf(name) {
-    const { key } = known(name);
+    const { key } = requiredInput(name);
     return this.#steps.findIndex((step) => step.key === key);
   }
 
-  /** These were rounded before, and are put in front of all others. @param {ReadonlySet<string>} names */
-  known = (names) => {
-    for (const step of this.#steps) step.known = step.names.every((name) => names.has(name));
+  /** Marks matrices that an earlier run has rounded. They are put before all others. @param {ReadonlySet<string>} names */
+  markRestored = (names) => {
+    for (const step of this.#steps) step.isRestored = step.names.every((name) => names.has(name));
   };
 
-  /** Settles when all matrices are rounded that come before those of its input. @param {string} name */
+  /** Settles when all matrices of earlier inputs are rounded. @param {string} name */
   ready = async (name) => {
-    await this.#steps[this.#stepOf(name) - 1]?.done.promise; // which has waited for those before it
+    await this.#steps[this.#stepOf(name) - 1]?.done.promise; // which has waited for the steps before it
   };
 
-  /** Its input is looked at, once it is ready. @param {string} name */
+  /** Collects the matrices of a matrix's input, once it is ready. @param {string} name */
   enter = async (name) => {
     const last = this.#stepOf(name);
     while (this.#step < last) {
       const step = this.#steps[++this.#step];
       while (this.#layer < step.layer) await this.#enterLayer();
-      if (step.known) this.#pass(step);
+      if (step.isRestored) this.#skip(step);
       else await this.#collect(step);
     }
   };
 
-  /** Moments of what a matrix is multiplied with behind those that are rounded, and how that has drifted, once it was entered; null: they aren't known. @param {string} name @returns {Promise<Moments | null>} */
+  /** The second-moment matrix of a matrix's inputs in the rounded model, and their drift, after enter(); null if there is none. @param {string} name @returns {Promise<Moments | null>} */
   async momentsOf(name) {
     if (!this.#input) return null;
     const { cols, moments, drift } = this.#input;
@@ -158,7 +158,7 @@ export class Drift {
     };
   }
 
-  /** Rows of a matrix as they were rounded. @param {string} name @param {number} row  the first @param {Float32Array} values @param {number} rows */
+  /** Replaces rows of a matrix by the rounded ones. @param {string} name @param {number} row  first row @param {Float32Array} values @param {number} rows */
   put = (name, row, values, rows) => {
     const { at, bytesOf } = weightsAt(this.#wasm, this.#session, this.#layers, name);
     const bytes = bytesOf(values);
@@ -168,31 +168,31 @@ export class Drift {
     if (!step.rows) step.done.resolve(undefined);
   };
 
-  /** Once through the text. @param {(window: Window) => void} use */
+  /** Calls `use` for each window. @param {(window: Window) => void} use */
   async #each(use) {
     const tokens = this.#windows.reduce((sum, { ids }) => sum + ids.length, 0);
     const total = tokens * (2 * this.#layers + this.#steps.length);
     for (const window of this.#windows) {
-      await turn(this.#signal);
+      await yieldToEventLoop(this.#signal);
       use(window);
       this.#read += window.ids.length;
       this.onTokens(Math.min(this.#read, total), total);
     }
   }
 
-  /** The rounded model goes on to a cut of the layer. @param {Window} window @param {Cut} to */
+  /** Runs the rounded model on to a cut of the layer. @param {Window} window @param {Cut} to */
   #advance(window, to) {
     const { ids, rounded, at } = window;
-    // Of matrices side by side those that are rounded first may be computed last.
-    const back = !at || at.step > to.step;
-    window.carried = this.#through.run(ids, this.#layer, back ? null : at, to, back ? rounded : window.carried);
+    // Among parallel matrices, those rounded first may be computed last: then the layer is computed again from its beginning.
+    const restarts = !at || at.step > to.step;
+    window.carried = this.#runner.run(ids, this.#layer, restarts ? null : at, to, restarts ? rounded : window.carried);
     window.at = to;
   }
 
-  /** Goes on to the next layer: behind the one before as it was rounded, and through this one as it is in the whole model. */
+  /** Proceeds to the next layer: ends the current one in the rounded model, and runs the next one in the original model. */
   async #enterLayer() {
     if (this.#layer >= 0) {
-      const end = this.#through.endOf(this.#layer);
+      const end = this.#runner.endOf(this.#layer);
       await this.#each((window) => {
         this.#advance(window, end);
         window.rounded = window.carried;
@@ -200,36 +200,36 @@ export class Drift {
       });
     }
     const layer = ++this.#layer;
-    await this.#through.enter(layer);
-    const cuts = this.#through.cutsOf(layer).filter(({ key }) => this.#steps.some((step) => step.key === key));
+    await this.#runner.enter(layer);
+    const cuts = this.#runner.cutsOf(layer).filter(({ key }) => this.#steps.some((step) => step.key === key));
     await this.#each((window) => {
-      const { ids, inputs, whole } = window;
-      window.whole = this.#through.runAll(ids, layer, cuts, whole, (cut) => {
-        inputs.set(cut.key, this.#through.inputAt(ids, cut).slice());
+      const { ids, inputs, original } = window;
+      window.original = this.#runner.runAll(ids, layer, cuts, original, (cut) => {
+        inputs.set(cut.key, this.#runner.inputAt(ids, cut).slice());
       });
     });
   }
 
-  /** Nobody asks for this input. @param {Step} step */
-  #pass({ key }) {
+  /** Skips an input that is not needed. @param {Step} step */
+  #skip({ key }) {
     for (const { ids, inputs } of this.#windows) {
       inputs.delete(key);
       this.#read += ids.length;
     }
   }
 
-  /** What the layer, as far as it is rounded, gives one of its inputs. @param {Step} step */
+  /** Collects the matrices of one input. @param {Step} step */
   async #collect({ key, layer }) {
     const wasm = this.#wasm;
     if (this.#input) for (const at of [this.#input.moments, this.#input.drift]) wasm.free(at);
-    const cut = this.#through.cutsOf(layer).find((one) => one.key === key);
+    const cut = this.#runner.cutsOf(layer).find((candidate) => candidate.key === key);
     this.#input = null;
     if (!cut) return;
     const [moments, drift] = [zeroed(wasm, cut.cols ** 2), zeroed(wasm, cut.cols ** 2)];
     this.#input = { cols: cut.cols, moments, drift };
     await this.#each((window) => {
       this.#advance(window, cut);
-      this.#through.add(window.ids, cut, moments, { drift, whole: window.inputs.get(key) });
+      this.#runner.add(window.ids, cut, moments, { drift, original: window.inputs.get(key) });
       window.inputs.delete(key);
     });
   }

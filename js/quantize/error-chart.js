@@ -1,23 +1,24 @@
-/** What a quantization did to each matrix, as a chart: the model's order across, a panel for each kind of figure. */
+/** Draws the report of a quantization: the matrices in the model's order on the x axis, a panel for each measure. */
 import { chart, legend, linear, lines, logarithmic, series, steps, upright, words } from './svg-chart.js';
 
 /** @import { ConvertReport, TensorReport } from '../format/conversion-report.js' */
 
 /** @typedef {TensorReport & { kind: string, layer: number | null }} Matrix */
-/** @typedef {{ name: string, of: (matrix: Matrix) => number | undefined, say: (value: number) => string, log: boolean }} Panel */
+/** A measure of matrices. log: whether its axis is logarithmic. @typedef {{ name: string, valueOf: (matrix: Matrix) => number | undefined, format: (value: number) => string, log: boolean }} Panel */
 
-const [WIDTH, LEFT, RIGHT, HEIGHT, BETWEEN] = [760, 64, 16, 190, 40];
-/** Numbers of layers that are written at most. */
-const NUMBERED = 16;
+/** In pixels: width, left and right margin, height of a panel, gap between panels. */
+const [WIDTH, LEFT, RIGHT, HEIGHT, GAP] = [760, 64, 16, 190, 40];
+/** Limit of the labels of layers. */
+const MAX_LABELS = 16;
 /** @type {Record<string, string>} */
-const OUTSIDE = { wte: 'embedding', wpe: 'positions', wtt: 'token types', lm_head: 'head' };
+const OUTER_KINDS = { wte: 'embedding', wpe: 'positions', wtt: 'token types', lm_head: 'head' };
 
-/** What kind of matrix it is; '': none. @param {string} name  of a tensor */
+/** Kind and layer of a matrix; kind '' for other tensors. @param {string} name  of a tensor */
 function kindOf(name) {
   const [, layer, path] = /^(?:h\.(\d+)\.)?(.+)\.weight$/.exec(name) ?? [];
   if (!path || /^ln|_norm$/.test(path)) return { kind: '', layer: null };
   return layer === undefined
-    ? { kind: OUTSIDE[path] ?? path, layer: null }
+    ? { kind: OUTER_KINDS[path] ?? path, layer: null }
     : { kind: path.replace(/^(attn|mlp)\./, '').replaceAll('.', ' '), layer: Number(layer) };
 }
 
@@ -32,39 +33,39 @@ function panelsOf(matrices) {
   if (matrices.some(({ product }) => product !== undefined))
     panels.push({
       name: 'error of products, %',
-      of: ({ product }) => (product === undefined ? undefined : 100 * product),
-      say: percent,
+      valueOf: ({ product }) => (product === undefined ? undefined : 100 * product),
+      format: percent,
       log: true,
     });
-  panels.push({ name: 'error of weights, rms', of: ({ rms }) => rms, say: short, log: true });
+  panels.push({ name: 'error of weights, rms', valueOf: ({ rms }) => rms, format: short, log: true });
   if (mixed)
     panels.push({
       name: 'bits per weight',
-      of: ({ bytes, weights }) => (8 * bytes) / weights,
-      say: (bits) => `${bits.toFixed(2)} bits`,
+      valueOf: ({ bytes, weights }) => (8 * bytes) / weights,
+      format: (bits) => `${bits.toFixed(2)} bits`,
       log: false,
     });
   return panels;
 }
 
 /** @param {Matrix[]} matrices @param {Panel} panel @param {number} top @param {string[]} kinds @param {(i: number) => number} x */
-function drawn(matrices, { name, of, say, log }, top, kinds, x) {
-  const values = matrices.map(of);
-  const known = values.filter((value) => value !== undefined);
-  const positive = known.filter((value) => value > 0);
-  const shown = log
+function drawPanel(matrices, { name, valueOf, format, log }, top, kinds, x) {
+  const values = matrices.map(valueOf);
+  const present = values.filter((value) => value !== undefined);
+  const positive = present.filter((value) => value > 0);
+  const ticks = log
     ? steps(positive.length ? positive : [1])
-    : Array.from({ length: Math.ceil(Math.max(...known) / 2) + 1 }, (_, i) => 2 * i);
-  const y = (log ? logarithmic : linear)([shown[0], shown[shown.length - 1]], [top + HEIGHT, top]);
+    : Array.from({ length: Math.ceil(Math.max(...present) / 2) + 1 }, (_, i) => 2 * i);
+  const y = (log ? logarithmic : linear)([ticks[0], ticks[ticks.length - 1]], [top + HEIGHT, top]);
   return [
     `<g aria-label="${name}">`,
-    ...lines(shown, y, [LEFT, WIDTH - RIGHT]),
+    ...lines(ticks, y, [LEFT, WIDTH - RIGHT]),
     upright(14, top + HEIGHT / 2, name),
     ...kinds.map((kind, k) => {
       const marks = matrices.flatMap((matrix, i) => {
         const value = values[i];
         return matrix.kind === kind && value !== undefined
-          ? [{ x: x(i), y: y(value), text: `${matrix.name}: ${say(value)}, ${matrix.type}` }]
+          ? [{ x: x(i), y: y(value), text: `${matrix.name}: ${format(value)}, ${matrix.type}` }]
           : [];
       });
       return marks.length ? series(k, marks, marks) : '';
@@ -73,19 +74,19 @@ function drawn(matrices, { name, of, say, log }, top, kinds, x) {
   ].filter(Boolean);
 }
 
-/** The least and the most of a panel, in words. @param {Matrix[]} matrices @param {Panel} panel */
-function told(matrices, { name, of, say }) {
+/** The smallest and largest value of a panel in words, for screen readers. @param {Matrix[]} matrices @param {Panel} panel */
+function describePanel(matrices, { name, valueOf, format }) {
   const sorted = matrices
     .flatMap((matrix) => {
-      const value = of(matrix);
+      const value = valueOf(matrix);
       return value === undefined ? [] : [{ name: matrix.name, value }];
     })
     .sort((a, b) => a.value - b.value);
-  const [least, most] = [sorted[0], sorted[sorted.length - 1]];
-  return `${name}: from ${say(least.value)} (${least.name}) to ${say(most.value)} (${most.name}).`;
+  const [min, max] = [sorted[0], sorted[sorted.length - 1]];
+  return `${name}: from ${format(min.value)} (${min.name}) to ${format(max.value)} (${max.name}).`;
 }
 
-/** Names of kinds, side by side. @param {string[]} kinds */
+/** The legend: names of kinds in rows. @param {string[]} kinds */
 function legends(kinds) {
   let [x, y] = [LEFT + 4, 50];
   const parts = kinds.map((kind, i) => {
@@ -97,12 +98,12 @@ function legends(kinds) {
   return { parts, below: y + 24 };
 }
 
-/** The numbers of layers, below where each begins. @param {Matrix[]} matrices @param {number} y @param {(i: number) => number} x */
+/** Labels of layers at the first matrix of each. @param {Matrix[]} matrices @param {number} y @param {(i: number) => number} x */
 function numbers(matrices, y, x) {
   const begins = matrices.flatMap(({ layer }, i) =>
     layer !== null && layer !== matrices[i - 1]?.layer ? [{ layer, i }] : [],
   );
-  const every = Math.ceil(begins.length / NUMBERED);
+  const every = Math.ceil(begins.length / MAX_LABELS);
   return begins
     .filter(({ layer }) => layer % every === 0)
     .map(({ layer, i }) => words(x(i), y, String(layer), 'middle'));
@@ -117,19 +118,19 @@ export function plotReport(report) {
   const panels = panelsOf(matrices);
   const x = linear([0, matrices.length - 1], [LEFT + 10, WIDTH - RIGHT - 10]);
   const { parts: names, below: top } = legends(kinds);
-  const below = top + panels.length * (HEIGHT + BETWEEN) - BETWEEN;
+  const below = top + panels.length * (HEIGHT + GAP) - GAP;
   const title = `${report.output.split(/[\\/]/).pop()}: ${report.bitsPerWeight.toFixed(2)} bits per weight`;
   return chart(
     {
       width: WIDTH,
       height: below + 44,
       title,
-      about: `${matrices.length} matrices in the model's order. ${panels.map((panel) => told(matrices, panel)).join(' ')}`,
+      about: `${matrices.length} matrices in the model's order. ${panels.map((panel) => describePanel(matrices, panel)).join(' ')}`,
     },
     [
       `<g font-size="15" font-weight="600">${words(LEFT, 26, title)}</g>`,
       ...names,
-      ...panels.flatMap((panel, i) => drawn(matrices, panel, top + i * (HEIGHT + BETWEEN), kinds, x)),
+      ...panels.flatMap((panel, i) => drawPanel(matrices, panel, top + i * (HEIGHT + GAP), kinds, x)),
       ...numbers(matrices, below + 18, x),
       words((LEFT + WIDTH - RIGHT) / 2, below + 36, 'layer', 'middle'),
     ],

@@ -1,4 +1,4 @@
-/** Models in fewer bits: weights rounded by what they are multiplied with on a calibration text. In Node. */
+/** Quantizes models: weights are rounded so that the products with their inputs on a calibration text change least. Node only. */
 import { conversionReport } from '../format/conversion-report.js';
 import { BqError } from '../shared/errors.js';
 import { METHODS, Quantizer } from './quantizer.js';
@@ -6,63 +6,68 @@ import { METHODS, Quantizer } from './quantizer.js';
 /** @import { OutModel } from '../format/bq4/write-v2.js' */
 
 /**
- * A model that can be read: its tensors, and what else goes into a file.
+ * A model to quantize: its tensors, and the other parts of the file.
  * @typedef {object} Input
  * @property {Record<string, any>} config
  * @property {Map<string, import('../format/checkpoint-tensors.js').InTensor>} tensors
  * @property {Omit<OutModel, 'tensors' | 'config'>} parts
- * @property {string} [stamp]  of the version of its files; none: what was stopped can't go on
+ * @property {string} [stamp]  identifies the version of its files; without it a stopped run can't be resumed
  */
 
 /**
  * @typedef {object} QuantizeOptions
  * @property {string} [quant]      type of the matrices; default "bq4a"
- * @property {string} [embed]      type of embedding and head; default "bq8"
- * @property {string} [calibrate]  a text; none: weights are rounded one by one, as `convert` does
- * @property {number} [tokens]     of the text that count, default 16,384
+ * @property {string} [embed]      type of embedding and LM head; default "bq8"
+ * @property {string} [calibrate]  calibration text; without it weights are rounded to nearest, as by `convert`
+ * @property {number} [tokens]     number of tokens of the text to use; default 16,384
  * @property {Method} [method]     default "gptaq"
- * @property {number} [smooth]     0 to 1, default 0: how much of what makes inputs differ in size is folded into norms; needs a text
- * @property {number} [targetSize]  bytes of the file, at most: types are chosen for each matrix by what it costs; needs a text
- * @property {number} [targetPpl]  percents by which perplexity may grow, at most, measured on the end of the text: types are chosen as for `targetSize`
- * @property {number} [threads]    that read and round; the file doesn't depend on it. Default: as many as the machine has, at most 8, and as there is memory for
- * @property {number} [budget]     bytes of the instance in which the model reads a text, at most; of a larger one layers are read from the disk.
- *   Default: 4 GB. What tokens carry is beside it. The file doesn't depend on it
- * @property {string} [hash]       as of `convert`
+ * @property {number} [smooth]     0 to 1, default 0: share of the inputs' differences in magnitude that is moved into the weights (AWQ); needs a text
+ * @property {number} [targetSize]  limit of the file's size in bytes: a type is chosen for each matrix by its effect on predictions; needs a text
+ * @property {number} [targetPpl]  limit of the growth of perplexity in percent, measured on the end of the text; types are chosen as for `targetSize`
+ * @property {number} [threads]    for calibration and rounding; the result doesn't depend on it. Default: one per core, at most 8, as memory allows
+ * @property {number} [budget]     limit of the memory of the model during calibration, in bytes; layers that don't fit are read from disk. Default: 4 GB.
+ *   Hidden states of the text are not included. The result doesn't depend on it
+ * @property {string} [hash]       as for `convert`
  * @property {(stage: 'read' | 'calibrate' | 'choose' | 'try' | 'write', done: number, total: number) => void} [onProgress]
- * @property {(tensors: number, all: number) => void} [onKept]  so many tensors are there already: those of a call that was stopped
+ * @property {(tensors: number, all: number) => void} [onKept]  called with the number of tensors that a stopped run has written
  * @property {AbortSignal} [signal]
  */
 
 /**
- * "search": scales by the weighted error; "gptq": and errors made good by later weights, then sweeps; "gptaq": one input after the other, and
- * what was changed before it made good, too.
+ * "search": searches the scales with the least weighted error. "gptq": also compensates the error of each weight in later weights of its row, then
+ * sweeps over all weights. "gptaq": also compensates for the changed inputs, which follow from rounding earlier matrices.
  * @typedef {'gptaq' | 'gptq' | 'search'} Method
  */
 
-/** ARGUMENT. @param {Input} input @param {QuantizeOptions} options */
+/** Throws ARGUMENT. @param {Input} input @param {QuantizeOptions} options */
 function check({ config }, { method = 'gptaq', calibrate, threads, budget, targetSize, targetPpl, smooth = 0 }) {
   if (!Object.hasOwn(METHODS, method))
-    throw new BqError('ARGUMENT', `method is "${method}", not one of ${Object.keys(METHODS).join(', ')}`);
+    throw new BqError('ARGUMENT', `--method is "${method}"; expected one of ${Object.keys(METHODS).join(', ')}`);
   if (threads !== undefined && !(Number.isInteger(threads) && threads > 0))
-    throw new BqError('ARGUMENT', `threads is ${threads}, not a whole number of at least 1`);
+    throw new BqError('ARGUMENT', `--threads is ${threads}; expected an integer of at least 1`);
   if (budget !== undefined && !(budget > 0))
-    throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
-  if (!(smooth >= 0 && smooth <= 1)) throw new BqError('ARGUMENT', `smooth is ${smooth}, not a number from 0 to 1`);
+    throw new BqError('ARGUMENT', `--budget is ${budget}; expected a number of bytes`);
+  if (!(smooth >= 0 && smooth <= 1))
+    throw new BqError('ARGUMENT', `--smooth is ${smooth}; expected a number from 0 to 1`);
   if (smooth && calibrate === undefined)
-    throw new BqError('ARGUMENT', 'what is large is known by a text', { hint: '--calibrate TEXT' });
+    throw new BqError('ARGUMENT', '--smooth needs a calibration text', { hint: 'pass --calibrate FILE' });
   if (targetSize !== undefined && targetPpl !== undefined)
-    throw new BqError('ARGUMENT', 'a file has a target size or a target perplexity, not both');
+    throw new BqError('ARGUMENT', '--target-size and --target-ppl exclude each other');
   if ((targetSize ?? targetPpl) !== undefined && calibrate === undefined)
-    throw new BqError('ARGUMENT', 'types can only be chosen by what they cost on a text', { hint: '--calibrate TEXT' });
+    throw new BqError('ARGUMENT', 'choosing types needs a calibration text', { hint: 'pass --calibrate FILE' });
   if ((targetSize ?? targetPpl) !== undefined && config.no_head)
-    throw new BqError('ARGUMENT', 'types are chosen by what they cost predictions, and the model makes none', {
-      hint: 'ask for one type: --quant',
-    });
+    throw new BqError(
+      'ARGUMENT',
+      'types are chosen by their effect on predictions, but the model is an encoder without predictions',
+      {
+        hint: 'choose one type with --quant',
+      },
+    );
 }
 
 /**
- * Writes `input` to the .bq4 file `output` in other types. What was stopped or killed goes on with the next call that is the same, as soon as
- * something is whole: beside `output` lie `.part` and `.part.journal`. What fails while it writes leaves nothing behind.
+ * Writes `input` to the .bq4 file `output` in other types. A run that was stopped or killed is resumed by the next call with the same input
+ * and options, from the complete tensors in `output`.part and `output`.part.journal. A run that fails leaves no file.
  * @param {Input} input
  * @param {string} output
  * @param {QuantizeOptions} [options]
@@ -73,8 +78,8 @@ export async function quantize(input, output, options = {}) {
   const quantizer = await Quantizer.open(input, output, options);
   try {
     await quantizer.smooth();
-    const own = await quantizer.choose();
-    const { written, reports } = await quantizer.write(own);
+    const types = await quantizer.chooseTypes();
+    const { written, reports } = await quantizer.write(types);
     const { codec, largestPiece } = quantizer;
     return conversionReport(output, written, reports, codec.name, largestPiece);
   } finally {

@@ -1,4 +1,4 @@
-/** A text on its way through the layers of a model, each computed by itself and as far as it is wanted (web/layers.h), a window at a time. */
+/** Runs windows of a text through single layers of a model, up to any input of the layer's matrix products (web/layers.h). */
 import { BqError } from '../shared/errors.js';
 import { WANT_DATA } from '../wasm/abi.js';
 import { inputCols, MODULES, syncSession } from './calibration-model.js';
@@ -6,27 +6,27 @@ import { inputCols, MODULES, syncSession } from './calibration-model.js';
 /** @import { Wasm } from '../wasm/wasm.js' */
 /** @import { Reading, Shape } from './calibration-model.js' */
 
-/** A place in a layer, in front of the products of matrices that share an input: its columns, and how many numbers a token carries there. @typedef {{ key: string, step: number, cols: number, carried: number }} Cut */
+/** A point in a layer before the products that share an input. step: its position; cols: length of the input; carried: numbers per token that the rest of the layer needs. @typedef {{ key: string, step: number, cols: number, carried: number }} Cut */
 
-/** No module's number. */
-const NONE = 255;
+/** Number that stands for the end of a layer instead of a module. */
+const END_OF_LAYER = 255;
 
 export class Layers {
   #wasm;
   #session;
-  /** In the heap: what tokens of a window carry, before and after, and an input. */
+  /** Addresses in the heap: states of a window before and after a part of a layer, and an input. */
   #before;
   #after;
   #input;
   #pages;
 
-  /** @param {Reading} reading @param {number} session  with windows of as many tokens as its context */
+  /** @param {Reading} reading @param {number} session  whose window is its context */
   constructor({ wasm, plan, context, pages }, session) {
     this.#wasm = wasm;
     this.#session = session;
     this.#pages = pages;
-    this.#before = wasm.alloc(4 * context * mostCarried(plan));
-    this.#after = wasm.alloc(4 * context * mostCarried(plan));
+    this.#before = wasm.alloc(4 * context * maxCarried(plan));
+    this.#after = wasm.alloc(4 * context * maxCarried(plan));
     this.#input = wasm.alloc(4 * context * Math.max(...inputCols(plan)));
   }
 
@@ -34,9 +34,9 @@ export class Layers {
     for (const at of [this.#before, this.#after, this.#input]) this.#wasm.free(at);
   }
 
-  /** What it takes of the heap. @param {Shape} plan @param {number} context */
+  /** Heap bytes of an instance. @param {Shape} plan @param {number} context */
   static bytes(plan, context) {
-    return 4 * context * (2 * mostCarried(plan) + Math.max(...inputCols(plan))) + 4096;
+    return 4 * context * (2 * maxCarried(plan) + Math.max(...inputCols(plan))) + 4096;
   }
 
   /** @param {number} layer @param {string} key @param {number} module @returns {Cut} */
@@ -50,7 +50,7 @@ export class Layers {
     });
   }
 
-  /** In front of products that are a layer's own, in the order in which they are computed. @param {number} layer */
+  /** The cuts of a layer, in order of computation. @param {number} layer */
   cutsOf(layer) {
     return Object.entries(MODULES)
       .filter(([name, [, shared]]) => name === shared)
@@ -59,49 +59,49 @@ export class Layers {
       .sort((a, b) => a.step - b.step);
   }
 
-  /** Behind a layer. @param {number} layer */
+  /** The cut at the end of a layer. @param {number} layer */
   endOf(layer) {
-    return this.#cut(layer, '', NONE);
+    return this.#cut(layer, '', END_OF_LAYER);
   }
 
-  /** What tokens carry in front of the first layer. @param {Uint32Array} ids @param {number} layers  of the model */
+  /** States before the first layer. @param {Uint32Array} ids @param {number} layers  of the model */
   async embedded(ids, layers) {
     const { carried } = this.endOf(layers);
     syncSession(this.#wasm, this.#session, ids);
-    while (this.#part(layers, 0, 0, 0) === WANT_DATA) await this.#pages?.lacking(this.#session);
+    while (this.#part(layers, 0, 0, 0) === WANT_DATA) await this.#pages?.loadMissing(this.#session);
     return this.#wasm.f32(this.#after, ids.length * carried).slice();
   }
 
-  /** Before parts of a layer are run: its weights are there, as the file has them. Those of another one may be gone, and what became of them. @param {number} layer */
+  /** Loads the weights of a layer from the file, before parts of it are run. Weights of other layers may be discarded, with changes to them. @param {number} layer */
   async enter(layer) {
     await this.#pages?.layer(this.#session, layer);
   }
 
-  /** @param {number} layer @param {number} from @param {number} to  steps @param {number} input */
+  /** @param {number} layer @param {number} from @param {number} to  steps @param {number} input  address, or 0 */
   #part(layer, from, to, input) {
     return this.#wasm.check('bqw_layer_part', this.#session, layer, from, to, this.#before, this.#after, input);
   }
 
   /**
-   * From one cut of a layer to another, over a window.
+   * Runs a window from one cut of a layer to another.
    * @param {Uint32Array} ids @param {number} layer @param {Cut | null} from  null: the layer's beginning @param {Cut} to
-   * @param {Float32Array} before  what tokens carry there
-   * @returns {Float32Array} what they carry then
+   * @param {Float32Array} before  states at `from`
+   * @returns {Float32Array} states at `to`
    */
   run(ids, layer, from, to, before) {
     const wasm = this.#wasm;
     syncSession(wasm, this.#session, ids);
     wasm.f32(this.#before, before.length).set(before);
     if (this.#part(layer, from?.step ?? 0, to.step, to.cols && this.#input) === WANT_DATA)
-      throw new BqError('STATE', `layer ${layer} was not entered`);
+      throw new BqError('STATE', `layer ${layer} is not loaded: call enter() first`);
     return wasm.f32(this.#after, ids.length * to.carried).slice();
   }
 
   /**
-   * All of a layer over a window, from cut to cut.
-   * @param {Uint32Array} ids @param {number} layer @param {Cut[]} cuts  some of it, in their order @param {Float32Array} before
-   * @param {(cut: Cut) => void} use  at each of them, while its input is in the heap
-   * @returns {Float32Array} what tokens carry behind it
+   * Runs a window through a original layer, from cut to cut.
+   * @param {Uint32Array} ids @param {number} layer @param {Cut[]} cuts  some cuts of the layer, in order @param {Float32Array} before
+   * @param {(cut: Cut) => void} use  called at each cut, while its input is in the heap
+   * @returns {Float32Array} states after the layer
    */
   runAll(ids, layer, cuts, before, use) {
     /** @type {Cut | null} */
@@ -114,22 +114,22 @@ export class Layers {
     return this.run(ids, layer, from, this.endOf(layer), before);
   }
 
-  /** The input of the cut that it has run to, in the heap until it runs again. @param {Uint32Array} ids @param {Cut} cut */
+  /** The input at the cut of the last run, a view of the heap that is valid until the next run. @param {Uint32Array} ids @param {Cut} cut */
   inputAt(ids, { cols }) {
     return this.#wasm.f32(this.#input, ids.length * cols);
   }
 
   /**
-   * Adds that input to moments and, beside what it was before anything was rounded, to a drift; both in the heap.
-   * @param {Uint32Array} ids @param {Cut} cut @param {number} moments @param {{ first?: number, drift?: number, whole?: Float32Array }} [how]  first: the first token that counts
+   * Adds that input to a second-moment matrix, and its difference from the original model's input to a drift matrix; both in the heap.
+   * @param {Uint32Array} ids @param {Cut} cut @param {number} moments @param {{ first?: number, drift?: number, original?: Float32Array }} [how]  first: index of the first token to count; original: the original model's input
    */
-  add(ids, { cols }, moments, { first = 0, drift = 0, whole } = {}) {
-    // Nothing is carried there until it runs again.
-    if (whole) this.#wasm.f32(this.#before, whole.length).set(whole);
-    const [input, before] = [this.#input, whole ? this.#before : 0].map((at) => at && at + 4 * first * cols);
+  add(ids, { cols }, moments, { first = 0, drift = 0, original } = {}) {
+    // The buffer is free until the next run.
+    if (original) this.#wasm.f32(this.#before, original.length).set(original);
+    const [input, before] = [this.#input, original ? this.#before : 0].map((at) => at && at + 4 * first * cols);
     this.#wasm.call('bqw_inputs_add', moments, drift, cols, input, before, ids.length - first);
   }
 }
 
-/** The residual, what attention gave, and what goes into the last product. @param {Shape} plan */
-const mostCarried = ({ hidden, heads, headDim, ffn }) => hidden + heads * headDim + ffn;
+/** Upper bound of the numbers that a token carries: residual, output of attention, input of the last product. @param {Shape} plan */
+const maxCarried = ({ hidden, heads, headDim, ffn }) => hidden + heads * headDim + ffn;

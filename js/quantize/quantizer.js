@@ -1,11 +1,11 @@
-/** One model that becomes another one of fewer bits: what is read, what is chosen and what is written, one after the other (index.js). In Node. */
+/** The steps of quantizing one model (index.js): write it as floats, calibrate, choose types, round and write. Node only. */
 import { createCodec, createHasher } from '../format/bq4/codec.js';
 import { encoded } from '../format/bq4/encode-tensor.js';
 import { matchTensors } from '../format/bq4/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
 import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../format/bq4/weight-types.js';
 import { ALIGN, CHUNK } from '../format/bq4/frame.js';
-import { isPassing, keyOf, openJournal, reportsOf } from '../convert/journal.js';
+import { isNetworkError, keyOf, openJournal, reportsOf } from '../convert/journal.js';
 import { fileSink } from '../format/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 import { BqError } from '../shared/errors.js';
@@ -14,7 +14,7 @@ import { fromFile } from '../storage/sources/index.js';
 import { CONVERT_THREADS_URL, CONVERT_URL } from './abi.js';
 import { Calibrator } from './calibrate.js';
 import { Drift } from './drift.js';
-import { Hands, usualThreads } from './worker-pool.js';
+import { defaultThreads, WorkerPool } from './worker-pool.js';
 import { typesInRoom, typesWithin } from './type-choice.js';
 import { inputOf } from './calibration-model.js';
 import { smoothed } from './smooth.js';
@@ -26,23 +26,23 @@ import { Tensors } from './tensors.js';
 /** @import { OutModel } from '../format/bq4/write-v2.js' */
 /** @import { Input, Method, QuantizeOptions } from './index.js' */
 
-/** Bytes of the file that are rounded between two notes of it: they take long. */
-const NOTED = 1 << 18;
-/** What was begun by another number begins anew: it is raised where these scripts make other bytes of the same input. */
-const ROUNDING = 1;
-/** Bytes of weights as f32 up to which a model is calibrated with them; larger ones with f16. */
-const LARGEST_F32 = 2 ** 31;
-/** A perplexity is measured on so many tokens, of no more characters than these: the end of the text, which nothing is calibrated on. */
-const [TESTED, CHARACTERS] = [1024, 8192];
+/** Bytes of the file between two records of the journal; rounding them takes long. */
+const JOURNAL_INTERVAL = 1 << 18;
+/** Version of the algorithm. It is raised whenever the same input gives other bytes, so that stopped runs of older versions are not resumed. */
+const ALGORITHM_VERSION = 1;
+/** Limit of the weights of a model as f32, in bytes, up to which it is calibrated in f32; larger ones in f16. */
+const MAX_F32_BYTES = 2 ** 31;
+/** Perplexity is measured on so many tokens at the end of the text, of at most so many characters, which are not used for calibration. */
+const [TEST_TOKENS, MAX_TEST_CHARACTERS] = [1024, 8192];
 
 /** @type {Record<Method, import('./rounder.js').Rounding & { inOrder?: boolean }>} */
 export const METHODS = {
   search: { feedback: false, sweeps: 0, damp: 0.01 },
-  // A few inputs of SmolLM2 are so much larger than all others that a tenth of the mean is more than most moments are, which leaves little of
-  // what the text says; so each is raised by a share of itself. Of 0.03 to 0.3 perplexities of stories260K hardly differ (its KL divergence
-  // is least at 0.1), those of SmolLM2, calibrated on 2,048 tokens, go on falling: most of it is had at 0.2.
-  gptq: { feedback: true, sweeps: 4, damp: 0.001, own: 0.2 },
-  gptaq: { feedback: true, sweeps: 4, damp: 0.001, own: 0.2, inOrder: true },
+  // A few inputs of SmolLM2 are so much larger than all others that damping by a tenth of the mean would exceed most moments and hide the
+  // text's information; so each diagonal element is also raised by a share of itself. Between shares of 0.03 and 0.3 the perplexity of
+  // stories260K hardly changes (KL divergence is least at 0.1); that of SmolLM2, calibrated on 2,048 tokens, falls, mostly up to 0.2.
+  gptq: { feedback: true, sweeps: 4, damp: 0.001, relativeDamp: 0.2 },
+  gptaq: { feedback: true, sweeps: 4, damp: 0.001, relativeDamp: 0.2, inOrder: true },
 };
 
 /** @param {string} output @param {OutModel} model @param {{ hash?: string } & Omit<Partial<import('../format/bq4/write-v2.js').WriteOptions>, 'hash'>} options */
@@ -52,7 +52,7 @@ async function writeFile(output, model, { hash, ...options }) {
     ...options,
     hash: (bytes) => hasher.hash(bytes),
     sha256: hash === 'sha256' ? (bytes) => hasher.sha256(bytes) : undefined,
-    // Of all that the file holds, hashes of its data among it: the same input makes the same bytes.
+    // A hash of the whole prefix with the hashes of the data: the same input gives the same file.
     fileId: (prefix) => hasher.sha256(prefix).subarray(0, 16),
   });
 }
@@ -60,11 +60,11 @@ async function writeFile(output, model, { hash, ...options }) {
 /** @param {Match[]} matches */
 const weightsOf = (matches) => matches.reduce((sum, { slot }) => sum + slot.dims.reduce((a, b) => a * b, 1), 0);
 
-/** The same model in floats, which is what its inputs are measured with. @param {Input} input @param {Match[]} matches @param {Codec} codec @param {string} path @param {QuantizeOptions} options */
+/** Writes the model with float weights, on which it is calibrated. @param {Input} input @param {Match[]} matches @param {Codec} codec @param {string} path @param {QuantizeOptions} options */
 async function writeFloats({ config, parts }, matches, codec, path, { onProgress, signal }) {
-  const wide = typeNamed(4 * weightsOf(matches) <= LARGEST_F32 ? 'f32' : 'f16');
+  const floatType = typeNamed(4 * weightsOf(matches) <= MAX_F32_BYTES ? 'f32' : 'f16');
   const tensors = matches.map((match) =>
-    encoded(codec, match, match.slot.dims.length > 1 && !match.slot.exact ? wide : typeNamed('f32'), ROWS),
+    encoded(codec, match, match.slot.dims.length > 1 && !match.slot.exact ? floatType : typeNamed('f32'), ROWS),
   );
   await writeFile(
     path,
@@ -75,58 +75,65 @@ async function writeFloats({ config, parts }, matches, codec, path, { onProgress
 
 /** @typedef {import('../format/bq4/weight-types.js').WeightType} WeightType */
 
-/** Which type each tensor gets, and whether by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [own] */
-function typeOf({ slot: { dims, embedding, exact, name } }, types, own) {
-  const usual = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
-  const type = own?.get(name) ?? usual;
-  return { type, layout: dims.length === 1 ? ROWS : runLayout(type), by: isSearched(type) && inputOf(name) !== null };
+/** Type and layout of a tensor, and whether it is rounded by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [chosen]  types of some tensors */
+function typeOf({ slot: { dims, embedding, exact, name } }, types, chosen) {
+  const defaultType = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
+  const type = chosen?.get(name) ?? defaultType;
+  return {
+    type,
+    layout: dims.length === 1 ? ROWS : runLayout(type),
+    byMoments: isSearched(type) && inputOf(name) !== null,
+  };
 }
 
-/** Matrices whose types can be chosen one by one. @param {Match[]} matches */
-const chosen = (matches) =>
+/** Matrices whose types can be chosen individually. @param {Match[]} matches */
+const choosable = (matches) =>
   matches.filter(({ slot: { name } }) => inputOf(name) || /^(wte|lm_head)\.weight$/.test(name));
 
 /**
- * What a call that was stopped left; null: what the input is can't be told.
+ * The journal of a stopped run; null if the version of the input is unknown.
  * @param {Input} input @param {string} output @param {QuantizeOptions} options
  */
 async function journalOf({ config, parts, stamp }, output, options) {
   if (stamp === undefined) return null;
   const { readFile } = await nodeModule('fs/promises');
   const { quant, embed, hash, method, tokens, smooth, targetSize, targetPpl, calibrate } = options;
-  const { tokenizer, activations, ...rest } = parts;
-  const asked = [quant, embed, hash, method, tokens, smooth, targetSize, targetPpl];
-  // Others may round otherwise.
+  const { tokenizer, activations, ...jsonParts } = parts;
+  const settings = [quant, embed, hash, method, tokens, smooth, targetSize, targetPpl];
+  // Other builds of the modules may round differently.
   const modules = await Promise.all([CONVERT_URL, CONVERT_THREADS_URL].map((url) => readFile(new URL(url))));
   const lengths = modules.map(({ length }) => length);
   return openJournal(
     output,
-    await keyOf([ROUNDING, stamp, config, rest, asked, lengths], [tokenizer, activations, calibrate, ...modules]),
+    await keyOf(
+      [ALGORITHM_VERSION, stamp, config, jsonParts, settings, lengths],
+      [tokenizer, activations, calibrate, ...modules],
+    ),
   );
 }
 
-/** What they may take in a file of `targetSize` bytes. @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types @param {QuantizeOptions} options */
+/** Bytes for the choosable matrices in a file of `targetSize` bytes. @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types @param {QuantizeOptions} options */
 function roomFor({ config, parts }, matches, types, { targetSize = Infinity, hash }) {
-  const tried = chosen(matches);
+  const chosen = choosable(matches);
   const bytesOf = (/** @type {Match} */ match) => {
     const { type, layout } = typeOf(match, types);
     const { rows, cols } = matrixOf(match.slot.dims);
     return weightBytes(type, layout, rows, cols) + ALIGN;
   };
-  // Chunk hashes are part of the prefix: of as many chunks as the target has.
-  const listed = matches.map((match) => ({ name: match.slot.name, dims: match.slot.dims, ...typeOf(match, types) }));
-  const prefix = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors: listed }), hash === 'sha256');
-  const rest = matches.filter((match) => !tried.includes(match)).reduce((sum, match) => sum + bytesOf(match), 0);
-  return targetSize - prefix - rest - ALIGN * tried.length - 32 * Math.ceil(targetSize / CHUNK);
+  // The prefix also contains a hash of each chunk, which are subtracted below.
+  const tensors = matches.map((match) => ({ name: match.slot.name, dims: match.slot.dims, ...typeOf(match, types) }));
+  const prefix = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors }), hash === 'sha256');
+  const others = matches.filter((match) => !chosen.includes(match)).reduce((sum, match) => sum + bytesOf(match), 0);
+  return targetSize - prefix - others - ALIGN * chosen.length - 32 * Math.ceil(targetSize / CHUNK);
 }
 
-/** Perplexity of a file on the beginning of a text. @param {string} path @param {string} text @param {{ threads?: number, budget?: number, signal?: AbortSignal }} limits */
+/** Perplexity of a model on the beginning of a text. @param {string} path @param {string} text @param {{ threads?: number, budget?: number, signal?: AbortSignal }} limits */
 async function perplexityOf(path, text, limits) {
-  const reader = await Calibrator.open(fromFile(path), text, { ...limits, tokens: TESTED });
+  const calibrator = await Calibrator.open(fromFile(path), text, { ...limits, tokens: TEST_TOKENS });
   try {
-    return await reader.perplexity();
+    return await calibrator.perplexity();
   } finally {
-    reader.close();
+    calibrator.close();
   }
 }
 
@@ -137,23 +144,23 @@ export class Quantizer {
   #matches;
   /** Shapes of the matrices that are rounded by moments. */
   #shapes;
-  /** Of the text: what is calibrated on, and what a perplexity is measured on. */
-  #seen;
-  #unseen;
+  /** Parts of the text: for calibration, and for measuring perplexity. */
+  #calibrationText;
+  #testText;
   #threads;
   #task;
   #output;
   #journal;
   #floats;
-  /** Collects moments of the whole model; null: as long as nobody asks for them. @type {Calibrator | null} */
+  /** Collects moments of the original model; null until they are needed. @type {Calibrator | null} */
   #calibrator = null;
-  /** @type {Hands | null} */
-  #hands = null;
-  /** Of the largest piece of a tensor: what encodes without a text. */
+  /** @type {WorkerPool | null} */
+  #pool = null;
+  /** Encodes without moments; its heap holds the largest piece of a tensor. */
   codec;
   largestPiece;
 
-  /** @param {Input} input @param {string} output @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], journal: Journal | null }} made */
+  /** @param {Input} input @param {string} output @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], journal: Journal | null }} parts */
   constructor(input, output, options, { types, codec, matches, journal }) {
     const { method = 'gptaq', calibrate = '', targetPpl, threads } = options;
     this.#input = input;
@@ -165,16 +172,16 @@ export class Quantizer {
     this.#journal = journal;
     this.codec = codec;
     this.largestPiece = largestPieceOf(matches);
-    this.#shapes = matches.filter((match) => typeOf(match, this.#types).by).map(({ slot }) => slot.dims);
-    const unseen = targetPpl === undefined ? 0 : Math.min(CHARACTERS, Math.floor(calibrate.length / 4));
-    this.#seen = calibrate.slice(0, calibrate.length - unseen);
-    this.#unseen = calibrate.slice(calibrate.length - unseen);
+    this.#shapes = matches.filter((match) => typeOf(match, this.#types).byMoments).map(({ slot }) => slot.dims);
+    const testLength = targetPpl === undefined ? 0 : Math.min(MAX_TEST_CHARACTERS, Math.floor(calibrate.length / 4));
+    this.#calibrationText = calibrate.slice(0, calibrate.length - testLength);
+    this.#testText = calibrate.slice(calibrate.length - testLength);
     this.#task = {
       shapes: this.#isCalibrated ? this.#shapes : [],
       rounding: METHODS[method],
       largestPiece: Math.max(this.largestPiece, 1 << 20),
     };
-    this.#threads = threads ?? usualThreads(this.#task, weightsOf(matches));
+    this.#threads = threads ?? defaultThreads(this.#task, weightsOf(matches));
   }
 
   /** @param {Input} input @param {string} output @param {QuantizeOptions} options */
@@ -186,15 +193,15 @@ export class Quantizer {
     return new Quantizer(input, output, options, { types, codec, matches, journal });
   }
 
-  /** What is whole stays for the next call. @param {unknown} error */
-  #keeps = (error) => Boolean(this.#options.signal?.aborted) || isPassing(error);
+  /** Whether the complete tensors are kept for the next call after this error. @param {unknown} error */
+  #keeps = (error) => Boolean(this.#options.signal?.aborted) || isNetworkError(error);
 
   get #isCalibrated() {
     const { calibrate, smooth = 0 } = this.#options;
     return calibrate !== undefined && (this.#shapes.length > 0 || smooth > 0);
   }
 
-  /** Matrices are rounded one input after the other. */
+  /** Whether matrices are rounded in the order of their inputs (GPTAQ). */
   get #isInOrder() {
     return this.#isCalibrated && this.#shapes.length > 0 && Boolean(this.#task.rounding.inOrder);
   }
@@ -212,96 +219,99 @@ export class Quantizer {
   #onTokens = (/** @type {number} */ done, /** @type {number} */ total) =>
     this.#options.onProgress?.('calibrate', done, total);
 
-  /** Of the model as its floats are now. */
-  async #moments() {
+  /** The calibrator of the float model. */
+  async #openCalibrator() {
     if (this.#calibrator) return this.#calibrator;
     const causal = !this.#input.config.bidirectional;
-    this.#calibrator = await Calibrator.open(fromFile(this.#floats), this.#seen, { ...this.#limits, causal });
+    this.#calibrator = await Calibrator.open(fromFile(this.#floats), this.#calibrationText, {
+      ...this.#limits,
+      causal,
+    });
     this.#calibrator.onTokens = this.#onTokens;
     return this.#calibrator;
   }
 
-  /** It takes as much memory as the model does. */
-  #noMoments() {
+  /** Releases the calibrator, which takes as much memory as the model. */
+  #closeCalibrator() {
     this.#calibrator?.close();
     this.#calibrator = null;
   }
 
-  async #handsOf() {
-    this.#hands ??= await Hands.create(this.#threads, this.#task, this.codec, this.#options.signal);
-    return this.#hands;
+  async #openPool() {
+    this.#pool ??= await WorkerPool.create(this.#threads, this.#task, this.codec, this.#options.signal);
+    return this.#pool;
   }
 
-  /** The model in floats, which a text is read with; smoothed, if that is wanted. */
+  /** Writes the float model for calibration, and smooths the weights if that is requested. */
   async smooth() {
     if (!this.#isCalibrated) return;
     const { smooth = 0 } = this.#options;
     await writeFloats(this.#input, this.#matches, this.codec, this.#floats, this.#options);
     if (!smooth) return;
-    this.#matches = await smoothed(this.#matches, this.#input.config, await this.#moments(), smooth);
-    this.#noMoments();
+    this.#matches = await smoothed(this.#matches, this.#input.config, await this.#openCalibrator(), smooth);
+    this.#closeCalibrator();
     await writeFloats(this.#input, this.#matches, this.codec, this.#floats, this.#options);
   }
 
-  /** Types of some tensors, by a target. @returns {Promise<ReadonlyMap<string, WeightType>>} */
-  async choose() {
+  /** Chooses types for a target of size or perplexity; an empty map without a target. @returns {Promise<ReadonlyMap<string, WeightType>>} */
+  async chooseTypes() {
     if (!this.#isChoosing || !this.#isCalibrated) return new Map();
     /** @type {[string, string][]} */
-    const known = Object.entries(this.#journal?.facts?.types ?? {});
-    if (known.length) return new Map(known.map(([name, type]) => [name, typeNamed(type)]));
-    const own = await this.#chosen();
-    await this.#journal?.decide({ types: Object.fromEntries([...own].map(([name, type]) => [name, type.name])) });
-    return own;
+    const recorded = Object.entries(this.#journal?.facts?.types ?? {});
+    if (recorded.length) return new Map(recorded.map(([name, type]) => [name, typeNamed(type)]));
+    const chosen = await this.#chooseAnew();
+    await this.#journal?.decide({ types: Object.fromEntries([...chosen].map(([name, type]) => [name, type.name])) });
+    return chosen;
   }
 
-  async #chosen() {
+  async #chooseAnew() {
     const { targetPpl, onProgress } = this.#options;
     const onTensor = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.('choose', done, total);
-    const moments = await this.#moments();
-    if (!moments.isWhole)
-      throw new BqError('NOMEM', 'the model is too large for its types to be chosen', {
-        hint: 'ask for one type (--quant), or for more memory (--budget, of at most 4GB)',
+    const calibrator = await this.#openCalibrator();
+    if (!calibrator.isWhole)
+      throw new BqError('NOMEM', 'choosing types needs the whole model in memory', {
+        hint: 'choose one type (--quant), or pass a larger --budget (at most 4GB)',
       });
-    const by = { tensors: new Tensors(await this.#handsOf(), moments), onTensor };
-    const tried = chosen(this.#matches);
+    const tools = { tensors: new Tensors(await this.#openPool(), calibrator), onTensor };
+    const matrices = choosable(this.#matches);
     if (targetPpl === undefined)
-      return typesInRoom(tried, roomFor(this.#input, this.#matches, this.#types, this.#options), by);
+      return typesInRoom(matrices, roomFor(this.#input, this.#matches, this.#types, this.#options), tools);
     const attempt = `${this.#floats}.tried`;
-    const before = await perplexityOf(this.#floats, this.#unseen, this.#limits);
-    return typesWithin(tried, targetPpl, by, async (types) => {
+    const before = await perplexityOf(this.#floats, this.#testText, this.#limits);
+    return typesWithin(matrices, targetPpl, tools, async (types) => {
       await this.#rounded(types, attempt, 'try');
-      return 100 * ((await perplexityOf(attempt, this.#unseen, this.#limits)) / before - 1);
+      return 100 * ((await perplexityOf(attempt, this.#testText, this.#limits)) / before - 1);
     });
   }
 
-  /** Rounds all tensors into the file, or those that a call that was stopped didn't. @param {ReadonlyMap<string, WeightType>} own  types of some */
-  async write(own) {
-    if (this.#isInOrder) this.#noMoments();
+  /** Rounds all tensors into the file, except those that a stopped run has written. @param {ReadonlyMap<string, WeightType>} chosen  types of some tensors */
+  async write(chosen) {
+    if (this.#isInOrder) this.#closeCalibrator();
     const journal = this.#journal ?? undefined;
-    const { written, out } = await this.#rounded(own, this.#output, 'write', journal);
+    const { written, out } = await this.#rounded(chosen, this.#output, 'write', journal);
     return { written, reports: reportsOf(out, this.#journal) };
   }
 
-  /** @param {ReadonlyMap<string, WeightType>} own @param {string} path @param {'try' | 'write'} stage @param {Journal} [journal] */
-  async #rounded(own, path, stage, journal) {
+  /** @param {ReadonlyMap<string, WeightType>} chosen @param {string} path @param {'try' | 'write'} stage @param {Journal} [journal] */
+  async #rounded(chosen, path, stage, journal) {
     const { hash, onProgress, onKept, signal } = this.#options;
     const matches = this.#matches;
     const { config, parts } = this.#input;
-    const hands = await this.#handsOf();
+    const pool = await this.#openPool();
     const drift = this.#isInOrder
-      ? await Drift.open(fromFile(this.#floats), this.#seen, this.#matches, this.#limits)
+      ? await Drift.open(fromFile(this.#floats), this.#calibrationText, this.#matches, this.#limits)
       : null;
     if (drift) drift.onTokens = this.#onTokens;
     try {
-      const inputs = drift ?? (this.#isCalibrated ? await this.#moments() : null);
-      const tensors = new Tensors(hands, inputs);
-      const howOf = (/** @type {Match} */ match) => typeOf(match, this.#types, own);
+      const inputs = drift ?? (this.#isCalibrated ? await this.#openCalibrator() : null);
+      const tensors = new Tensors(pool, inputs);
+      const howOf = (/** @type {Match} */ match) => typeOf(match, this.#types, chosen);
       const out = tensors.encoded(matches, howOf);
       const model = { ...parts, config, tensors: out };
       const written = await writeFile(path, model, {
         hash,
         journal,
-        noteEvery: NOTED,
+        noteEvery: JOURNAL_INTERVAL,
         reports: (from) => out.slice(from).map((tensor) => tensor.report()),
         keeps: this.#keeps,
         onKept: async (kept, read) => {
@@ -318,10 +328,10 @@ export class Quantizer {
     }
   }
 
-  /** Nothing is left of it but what was written. */
+  /** Ends the workers and deletes the temporary files. */
   async close() {
-    this.#hands?.end();
-    this.#noMoments();
+    this.#pool?.close();
+    this.#closeCalibrator();
     const { rm } = await nodeModule('fs/promises');
     for (const end of ['', '.part', '.tried', '.tried.part']) await rm(this.#floats + end, { force: true });
   }

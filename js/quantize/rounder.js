@@ -1,4 +1,4 @@
-/** Rounds matrices to blocks by what they are multiplied with: c/quant, in an instance of its own. */
+/** Rounds matrices to blocks by the second moments of their inputs: the functions of c/quant, in a WebAssembly instance of its own. */
 import { rowsPerPiece } from '../format/bq4/encode-tensor.js';
 import { weightBytes } from '../format/bq4/weight-types.js';
 import { matrixOf } from '../format/bq4/write-v2.js';
@@ -8,22 +8,24 @@ import { CONVERT_URL } from './abi.js';
 /** @import { EncodeErrors } from '../format/bq4/codec.js' */
 /** @import { WeightType } from '../format/bq4/weight-types.js' */
 
-const ROOM = 1 << 16;
+/** Heap bytes of the allocator's own records. */
+const ALLOCATOR_BYTES = 1 << 16;
 
 /**
- * How weights are rounded. Moments are raised, each on the diagonal by the share "own" of itself, and all by the share "damp" of their mean.
- * @typedef {{ feedback: boolean, sweeps: number, damp: number, own?: number }} Rounding
+ * How weights are rounded. feedback: whether errors are compensated in later weights. The diagonal of the second-moment matrix is damped: each
+ * element is raised by the share relativeDamp of itself, and all by the share damp of their mean.
+ * @typedef {{ feedback: boolean, sweeps: number, damp: number, relativeDamp?: number }} Rounding
  */
-/** drift: of what goes into a product, from the whole model to layers that are rounded (c/quant/drift.h). @typedef {{ key: string, cols: number, values: Float32Array, drift?: Float32Array }} Moments */
-/** Errors of weights, and of products with them: squares, and what they are of. @typedef {{ bytes: Uint8Array, errors: EncodeErrors & { error: number, of: number } }} Rounded */
+/** The second-moment matrix of an input. drift: its changes from the original to the rounded model (c/quant/drift.h). @typedef {{ key: string, cols: number, values: Float32Array, drift?: Float32Array }} Moments */
+/** Rounded weights with their errors. error / of: squared error of the products, relative to the products. @typedef {{ bytes: Uint8Array, errors: EncodeErrors & { error: number, of: number } }} Rounded */
 
-/** Bytes of a heap for matrices of these shapes. @param {readonly (readonly number[])[]} shapes */
+/** Heap bytes for matrices of these shapes. @param {readonly (readonly number[])[]} shapes */
 export const roundingBytes = (shapes) =>
-  ROOM +
+  ALLOCATOR_BYTES +
   Math.max(
     ...shapes.map((dims) => {
       const { cols } = matrixOf(dims);
-      // Moments, feedback, both in f64, drift; a piece in f32, as integers and scales, and as bytes; columns of eight rows.
+      // Moments, feedback, f64 work space, drift; a piece as f32, as integers and scales, and encoded; columns of eight rows.
       return 20 * cols * (cols + 1) + 7 * rowsPerPiece(dims) * cols + 8 * 32 * (cols + 64);
     }),
   );
@@ -31,7 +33,7 @@ export const roundingBytes = (shapes) =>
 export class Rounder {
   #wasm;
   #rounding;
-  /** Of whose input moments and feedback lie in the heap. */
+  /** Key of the input whose moments are in the heap. */
   #key = '';
   #moments = 0;
   #feedback = 0;
@@ -43,7 +45,7 @@ export class Rounder {
     this.#rounding = rounding;
   }
 
-  /** For matrices of these shapes. NOMEM. @param {readonly (readonly number[])[]} shapes @param {Rounding} rounding */
+  /** An instance for matrices of these shapes. Throws NOMEM. @param {readonly (readonly number[])[]} shapes @param {Rounding} rounding */
   static async create(shapes, rounding) {
     const compiled = await compile({ build: 'simd128', wasmUrl: CONVERT_URL });
     return new Rounder(await Wasm.create(compiled, roundingBytes(shapes)), rounding);
@@ -53,7 +55,7 @@ export class Rounder {
     this.#wasm.release();
   }
 
-  /** Brings moments to where the next pieces are rounded by them. FORMAT. @param {Moments} moments */
+  /** Copies moments to the heap, by which the next pieces are rounded. Throws FORMAT. @param {Moments} moments */
   use({ key, cols, values, drift }) {
     if (key === this.#key) return;
     const wasm = this.#wasm;
@@ -65,8 +67,8 @@ export class Rounder {
     if (drift) wasm.f32(this.#drift, cols ** 2).set(drift);
     const h = wasm.f32(this.#moments, cols ** 2);
     h.set(values);
-    const { own = 0 } = this.#rounding;
-    for (let i = 0; i < cols; i++) h[i * cols + i] *= 1 + own;
+    const { relativeDamp = 0 } = this.#rounding;
+    for (let i = 0; i < cols; i++) h[i * cols + i] *= 1 + relativeDamp;
     wasm.scope((take) => {
       const work = this.#feedback ? take(8 * cols * (cols + 1)) : 0;
       wasm.check('bqw_moments_end', this.#moments, cols, this.#rounding.damp, work, this.#feedback);
@@ -83,8 +85,8 @@ export class Rounder {
       const dst = take(bytes);
       const work = take(4 * wasm.call('bqw_round_floats', type.id, rows, cols));
       if (this.#drift)
-        wasm.scope((room) => {
-          const lanes = room(4 * wasm.call('bqw_drift_floats', cols));
+        wasm.scope((takeWork) => {
+          const lanes = takeWork(4 * wasm.call('bqw_drift_floats', cols));
           wasm.call('bqw_drift_make_good', src, rows, cols, this.#drift, this.#feedback, lanes);
         });
       const errors = take(40);

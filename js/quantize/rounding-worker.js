@@ -1,28 +1,28 @@
-/** One that rounds: what encodes and what rounds by moments, each in an instance of its own. */
+/** A rounding worker: a codec for encoding without moments and a Rounder, each in a WebAssembly instance of its own. */
 import { createCodec } from '../format/bq4/codec.js';
 import { Rounder } from './rounder.js';
 
 /** @import { Codec } from '../format/bq4/codec.js' */
 /** @import { Moments, Rounding } from './rounder.js' */
 
-/** What a hand is for: the matrices that are rounded by moments, and bytes of the largest piece. @typedef {{ shapes: readonly (readonly number[])[], rounding: Rounding, largestPiece: number }} Task */
+/** The task of a worker: shapes of the matrices that are rounded by moments, and bytes of the largest piece. @typedef {{ shapes: readonly (readonly number[])[], rounding: Rounding, largestPiece: number }} Task */
 
-export class Hand {
+export class RoundingWorker {
   #codec;
   #rounder;
-  /** Whose moments it has. */
+  /** Key of the input whose moments it has. */
   key = '';
 
-  /** @param {Codec} codec @param {Rounder | null} rounder  null: nothing is rounded by moments */
+  /** @param {Codec} codec @param {Rounder | null} rounder  null if nothing is rounded by moments */
   constructor(codec, rounder) {
     this.#codec = codec;
     this.#rounder = rounder;
   }
 
-  /** NOMEM. @param {Task} task @param {Codec} [codec] */
+  /** Throws NOMEM. @param {Task} task @param {Codec} [codec] */
   static async create({ shapes, rounding, largestPiece }, codec) {
     const rounder = shapes.length ? await Rounder.create(shapes, rounding) : null;
-    return new Hand(codec ?? (await createCodec(largestPiece)), rounder);
+    return new RoundingWorker(codec ?? (await createCodec(largestPiece)), rounder);
   }
 
   /** @param {Moments} moments */
@@ -31,14 +31,14 @@ export class Hand {
     this.key = moments.key;
   }
 
-  /** @param {Parameters<Rounder['round']>} given */
-  round = (...given) => /** @type {Rounder} */ (this.#rounder).round(...given);
-  /** @param {Parameters<Codec['encode']>} given */
-  encode = (...given) => this.#codec.encode(...given);
-  /** @param {Parameters<Codec['dequantize']>} given */
-  dequantize = (...given) => this.#codec.dequantize(...given);
+  /** @param {Parameters<Rounder['round']>} args */
+  round = (...args) => /** @type {Rounder} */ (this.#rounder).round(...args);
+  /** @param {Parameters<Codec['encode']>} args */
+  encode = (...args) => this.#codec.encode(...args);
+  /** @param {Parameters<Codec['dequantize']>} args */
+  dequantize = (...args) => this.#codec.dequantize(...args);
 
-  end() {
+  close() {
     this.#rounder?.close();
   }
 }

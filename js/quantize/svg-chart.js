@@ -1,9 +1,9 @@
-/** Charts as SVG files that stand alone: no script, a ground that is light or dark as its reader's, and words for who sees none. */
+/** Builds charts as standalone SVG files: without scripts, with light and dark colors, and with text alternatives for screen readers. */
 
 /** @typedef {[number, number]} Ends */
-/** A mark, and what it says. @typedef {{ x: number, y: number, text: string }} Mark */
+/** A mark with its tooltip. @typedef {{ x: number, y: number, text: string }} Mark */
 
-/** Of series in their order: on a light ground, on a dark one. */
+/** Colors of series: on a light background, on a dark one. */
 const COLORS = [
   ['#0b6e99', '#58b4dc'],
   ['#b3541e', '#ee9a66'],
@@ -15,20 +15,20 @@ const COLORS = [
   ['#00756a', '#4fc7b8'],
   ['#555555', '#bbbbbb'],
 ];
-/** Series differ in their marks, too. @type {((x: number, y: number) => string)[]} */
+/** Shapes of marks, so that series differ not only by color. @type {((x: number, y: number) => string)[]} */
 const MARKS = [
-  (x, y) => `M${one(x - 3)} ${one(y)}a3 3 0 1 0 6 0a3 3 0 1 0-6 0z`,
-  (x, y) => `M${one(x - 2.7)} ${one(y - 2.7)}h5.4v5.4h-5.4z`,
-  (x, y) => `M${one(x)} ${one(y - 3.6)}l3.6 6.2h-7.2z`,
-  (x, y) => `M${one(x)} ${one(y - 3.8)}l3.8 3.8l-3.8 3.8l-3.8-3.8z`,
+  (x, y) => `M${round(x - 3)} ${round(y)}a3 3 0 1 0 6 0a3 3 0 1 0-6 0z`,
+  (x, y) => `M${round(x - 2.7)} ${round(y - 2.7)}h5.4v5.4h-5.4z`,
+  (x, y) => `M${round(x)} ${round(y - 3.6)}l3.6 6.2h-7.2z`,
+  (x, y) => `M${round(x)} ${round(y - 3.8)}l3.8 3.8l-3.8 3.8l-3.8-3.8z`,
 ];
 const DARK = [
   '.ground{fill:#15191a}.ink{fill:#d9dfdb}.grid{stroke:#343c3e}',
   ...COLORS.map(([, dark], i) => `.c${i}{color:${dark}}`),
 ].join('');
 
-const one = (/** @type {number} */ x) => Number(x.toFixed(1));
-/** Controls have no place in XML. @param {string} text */
+const round = (/** @type {number} */ x) => Number(x.toFixed(1));
+/** Text for XML, which allows no control characters. @param {string} text */
 const escape = (text) =>
   text
     .replace(/\p{Cc}/gu, ' ')
@@ -36,19 +36,19 @@ const escape = (text) =>
     .replace(/</g, '&lt;')
     .replace(/>/g, '&gt;');
 
-/** Where a value lies. @param {Ends} values @param {Ends} places @returns {(value: number) => number} */
+/** A linear scale from values to coordinates. @param {Ends} values @param {Ends} places @returns {(value: number) => number} */
 export const linear =
   ([low, high], [from, to]) =>
   (value) =>
     from + ((value - low) / (high - low || 1)) * (to - from);
 
-/** On a logarithmic axis; what is below it lies at its end. @param {Ends} values @param {Ends} places @returns {(value: number) => number} */
+/** A logarithmic scale; smaller values are placed at its lower end. @param {Ends} values @param {Ends} places @returns {(value: number) => number} */
 export function logarithmic([low, high], places) {
   const at = linear([Math.log10(low), Math.log10(high)], places);
   return (value) => at(Math.log10(Math.max(value, low)));
 }
 
-/** Powers of ten, and 2 and 5 times those where few are enough, from the last one below all values to the first one above. @param {number[]} values  positive */
+/** Ticks of a logarithmic axis that enclose the values: powers of ten, for short ranges also 2 and 5 times these. @param {number[]} values  positive */
 export function steps(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const digits = high / low > 300 ? [1] : [1, 2, 5];
@@ -61,25 +61,25 @@ export function steps(values) {
 
 /** @param {number} x @param {number} y @param {string} text @param {'start' | 'middle' | 'end'} [anchor] */
 export const words = (x, y, text, anchor = 'start') =>
-  `<text class="ink" x="${one(x)}" y="${one(y)}" text-anchor="${anchor}" fill="#333">${escape(text)}</text>`;
+  `<text class="ink" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#333">${escape(text)}</text>`;
 
-/** @param {number} x  of its middle @param {number} y @param {string} text */
+/** Vertical text. @param {number} x  center @param {number} y @param {string} text */
 export const upright = (x, y, text) => `<g transform="rotate(-90 ${x} ${y})">${words(x, y, text, 'middle')}</g>`;
 
-/** Lines across, and what each stands for. @param {number[]} values @param {(value: number) => number} y @param {Ends} across */
+/** Horizontal grid lines with their values. @param {number[]} values @param {(value: number) => number} y @param {Ends} across */
 export const lines = (values, y, [left, right]) =>
   values.map(
     (value) =>
-      `<path class="grid" d="M${left} ${one(y(value))}H${right}" stroke="#ddd"/>${words(left - 6, y(value) + 4, value && value < 1e-3 ? value.toExponential(0) : String(value), 'end')}`,
+      `<path class="grid" d="M${left} ${round(y(value))}H${right}" stroke="#ddd"/>${words(left - 6, y(value) + 4, value && value < 1e-3 ? value.toExponential(0) : String(value), 'end')}`,
   );
 
 /**
- * The marks of a series, and a line through some places.
- * @param {number} i  which series it is @param {Mark[]} marks @param {Pick<Mark, 'x' | 'y'>[]} [line]
+ * The marks of a series, and optionally a line.
+ * @param {number} i  index of the series @param {Mark[]} marks @param {Pick<Mark, 'x' | 'y'>[]} [line]
  */
 export function series(i, marks, line = []) {
   const shape = MARKS[i % MARKS.length];
-  const path = line.map(({ x, y }) => `${one(x)} ${one(y)}`).join('L');
+  const path = line.map(({ x, y }) => `${round(x)} ${round(y)}`).join('L');
   return [
     `<g class="c${i % COLORS.length}" color="${COLORS[i % COLORS.length][0]}" fill="currentColor">`,
     ...(line.length > 1 ? [`<path d="M${path}" fill="none" stroke="currentColor" opacity="0.5"/>`] : []),
@@ -88,11 +88,11 @@ export function series(i, marks, line = []) {
   ].join('\n');
 }
 
-/** A mark of a series and its name. @param {number} i @param {number} x @param {number} y @param {string} name */
+/** An entry of the legend: the mark of a series and its name. @param {number} i @param {number} x @param {number} y @param {string} name */
 export const legend = (i, x, y, name) =>
   `<g class="c${i % COLORS.length}" color="${COLORS[i % COLORS.length][0]}" fill="currentColor"><path d="${MARKS[i % MARKS.length](x, y - 4)}"/></g>${words(x + 8, y, name)}`;
 
-/** @param {{ width: number, height: number, title: string, about: string }} frame  about: what it shows, in words @param {string[]} parts */
+/** @param {{ width: number, height: number, title: string, about: string }} frame  about: a description for screen readers @param {string[]} parts */
 export const chart = ({ width, height, title, about }, parts) =>
   [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title about" font-family="system-ui, sans-serif" font-size="12">`,

@@ -1,4 +1,4 @@
-/** Tensors in other types, piece by piece, each by the hand that is free. */
+/** Rounds tensors to other types, piece by piece, each by a free worker of the pool. */
 import { encodePiece, readPiece, rowsPerPiece } from '../format/bq4/encode-tensor.js';
 import { ErrorSum } from '../format/conversion-report.js';
 import { weightBytes } from '../format/bq4/weight-types.js';
@@ -8,17 +8,17 @@ import { inputOf } from './calibration-model.js';
 /** @import { Codec } from '../format/bq4/codec.js' */
 /** @import { Encoded, Match, Piece } from '../format/bq4/encode-tensor.js' */
 /** @import { WeightType } from '../format/bq4/weight-types.js' */
-/** @import { AnyHand, Hands, Job } from './worker-pool.js' */
+/** @import { AnyWorker, Job, WorkerPool } from './worker-pool.js' */
 /** @import { Moments, Rounded } from './rounder.js' */
 
-/** How a tensor is rounded; by: its moments. @typedef {{ type: WeightType, layout: number, by: boolean }} How */
+/** How a tensor is rounded. byMoments: whether by the second moments of its inputs. @typedef {{ type: WeightType, layout: number, byMoments: boolean }} How */
 
-/** Pieces of a matrix that others wait for, so that several hands round it. What reports say is added up piece by piece, so they are no more where there are more hands. */
-const PARTS = 4;
+/** Pieces of a matrix that later matrices wait for, so that several workers round it. It is constant, as errors in reports are summed by pieces. */
+const PARALLEL_PIECES = 4;
 const LAYOUTS = ['rows', 'tiled', 'flat'];
 
-/** What its pieces say of a tensor. */
-export class Tally {
+/** Accumulates the errors of a tensor's pieces. */
+export class ErrorTally {
   #errors = new ErrorSum();
   /** @type {{ error: number, of: number } | null} */
   #products = null;
@@ -44,8 +44,8 @@ export class Tally {
   }
 }
 
-/** The pieces of a tensor: their first rows, and how many each has. @param {Match} match @param {number} [parts]  as many at least, if they are not too small */
-export function cutsOf({ slot }, parts = 1) {
+/** Divides a tensor into pieces: first row and number of rows of each. @param {Match} match @param {number} [parts]  least number of pieces, unless they would be smaller than 32 rows */
+export function piecesOf({ slot }, parts = 1) {
   const { rows } = matrixOf(slot.dims);
   const step = Math.min(rowsPerPiece(slot.dims), 32 * Math.ceil(rows / parts / 32));
   return Array.from({ length: Math.ceil(rows / step) }, (_, i) => ({
@@ -55,85 +55,85 @@ export function cutsOf({ slot }, parts = 1) {
 }
 
 /**
- * Where moments come from; null: a matrix has none. Of some, matrices are rounded one input after the other (drift.js).
+ * The source of moments: a Calibrator, or a Drift, with which matrices are rounded in the order of their inputs.
  * @typedef {object} Inputs
- * @property {(name: string) => string} keyOf  whose moments a matrix has; '': none
+ * @property {(name: string) => string} keyOf  key of a matrix's input; '': it has none
  * @property {(name: string) => Promise<Moments | null>} momentsOf
- * @property {(name: string) => Promise<void>} [ready]  settles when those before the ones of a matrix's input are rounded
- * @property {(name: string) => Promise<void>} [enter]  its input is looked at, once it is ready
- * @property {(name: string, row: number, values: Float32Array, rows: number) => void} [put]  what became of its rows
- * @property {(names: ReadonlySet<string>) => void} [known]  of these it is known: where that are all of an input, nobody asks for moments
+ * @property {(name: string) => Promise<void>} [ready]  settles when the matrices of earlier inputs are rounded
+ * @property {(name: string) => Promise<void>} [enter]  collects the moments of a matrix's input, once it is ready
+ * @property {(name: string, row: number, values: Float32Array, rows: number) => void} [put]  replaces rows of a matrix by the rounded ones
+ * @property {(names: ReadonlySet<string>) => void} [markRestored]  names the matrices that an earlier run has rounded
  */
 
 /** @template {Inputs} [I=Inputs] */
 export class Tensors {
-  #hands;
+  #pool;
   #inputs;
-  /** What was done last with what the inputs are of. @type {Promise<unknown>} */
+  /** The latest work on the model of the inputs. @type {Promise<unknown>} */
   #last = Promise.resolve();
 
-  /** @param {Hands} hands @param {I | null} inputs */
-  constructor(hands, inputs) {
-    this.#hands = hands;
+  /** @param {WorkerPool} pool @param {I | null} inputs */
+  constructor(pool, inputs) {
+    this.#pool = pool;
     this.#inputs = inputs;
   }
 
-  /** Whose moments a tensor is rounded by; '': none. @param {Match} match @param {boolean} by */
-  keyOf({ slot }, by) {
-    return by && this.#inputs ? this.#inputs.keyOf(slot.name) : '';
+  /** Key of the input by which a tensor is rounded; '': none. @param {Match} match @param {boolean} byMoments */
+  keyOf({ slot }, byMoments) {
+    return byMoments && this.#inputs ? this.#inputs.keyOf(slot.name) : '';
   }
 
-  /** The model of the inputs does one thing after the other. @template T @param {(inputs: I) => Promise<T>} work @returns {Promise<T>} */
+  /** Queues work on the model of the inputs, which can do only one thing at a time. @template T @param {(inputs: I) => Promise<T>} work @returns {Promise<T>} */
   alone(work) {
     const done = this.#last.then(() => work(/** @type {I} */ (this.#inputs)));
     this.#last = done.catch(() => {});
     return done;
   }
 
-  /** Brings a matrix's moments to a hand; false: there are none. @param {AnyHand} hand @param {string} name */
-  async #bring(hand, name) {
-    if (this.#inputs?.keyOf(name) === hand.key) return true;
-    // They lie in a heap until the next ones are collected: the hand has copied them before that.
-    const brought = await this.alone(async (inputs) => {
+  /** Copies a matrix's moments to a worker; false if there are none. @param {AnyWorker} worker @param {string} name */
+  async #copyMoments(worker, name) {
+    if (this.#inputs?.keyOf(name) === worker.key) return true;
+    // They stay in the heap until the next ones are collected; the worker copies them before use() returns.
+    const copied = await this.alone(async (inputs) => {
       const moments = await inputs.momentsOf(name);
-      return moments && { used: hand.use(moments) };
+      return moments && { done: worker.use(moments) };
     });
-    await brought?.used;
-    return brought !== null;
+    await copied?.done;
+    return copied !== null;
   }
 
-  /** A piece of a tensor. FORMAT. @param {AnyHand} hand @param {Match} match @param {How} how @param {{ row: number, n: number }} rows */
-  async piece(hand, match, how, { row, n }) {
+  /** Rounds a piece of a tensor. Throws FORMAT. @param {AnyWorker} worker @param {Match} match @param {How} how @param {{ row: number, n: number }} rows */
+  async piece(worker, match, how, { row, n }) {
     const { name, dims } = match.slot;
     const { ready, enter, put } = (inputOf(name) && this.#inputs) || {};
     await ready?.(name);
     if (enter) await this.alone(() => enter(name));
-    const piece = await this.#rounded(hand, match, how, row, n);
-    if (put) put(name, row, await hand.dequantize(how.type, how.layout, piece.bytes, n, matrixOf(dims).cols), n);
+    const piece = await this.#rounded(worker, match, how, row, n);
+    if (put) put(name, row, await worker.dequantize(how.type, how.layout, piece.bytes, n, matrixOf(dims).cols), n);
     return piece;
   }
 
-  /** @param {AnyHand} hand @param {Match} match @param {How} how @param {number} row @param {number} n */
-  async #rounded(hand, match, { type, layout, by }, row, n) {
+  /** @param {AnyWorker} worker @param {Match} match @param {How} how @param {number} row @param {number} n */
+  async #rounded(worker, match, { type, layout, byMoments }, row, n) {
     const { slot, tensor } = match;
-    if (by && this.#inputs && (await this.#bring(hand, slot.name)))
-      return hand.round(type, layout, await tensor.read(row, n), n, matrixOf(slot.dims).cols);
-    return encodePiece(hand, match, await readPiece(tensor, row, n), type, layout, n, row);
+    if (byMoments && this.#inputs && (await this.#copyMoments(worker, slot.name)))
+      return worker.round(type, layout, await tensor.read(row, n), n, matrixOf(slot.dims).cols);
+    return encodePiece(worker, match, await readPiece(tensor, row, n), type, layout, n, row);
   }
 
   /** @template T @param {Job<T>[]} jobs */
   ahead(jobs) {
-    return this.#hands.ahead(jobs);
+    return this.#pool.ahead(jobs);
   }
 
   /**
-   * Of a file that has the first tensors already: those that are still to be rounded know what became of these.
+   * Resumes a file that has the first tensors already: replaces their weights in the model of the inputs by the rounded ones.
    * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec @param {import('../format/bq4/write-v2.js').ReadKept} read
    */
   async restore(kept, howOf, codec, read) {
-    const { known, enter, put } = this.#inputs ?? {};
-    if (!known || !enter || !put) return;
-    known(new Set(kept.map(({ slot }) => slot.name)));
+    const { markRestored, enter, put } = this.#inputs ?? {};
+    if (!markRestored || !enter || !put) return;
+    markRestored(new Set(kept.map(({ slot }) => slot.name)));
     for (const [i, match] of kept.entries()) {
       const { name, dims } = match.slot;
       if (!inputOf(name)) continue;
@@ -141,7 +141,7 @@ export class Tensors {
       const { type, layout } = howOf(match);
       const { cols } = matrixOf(dims);
       let at = 0;
-      for (const { row, n } of cutsOf(match)) {
+      for (const { row, n } of piecesOf(match)) {
         const bytes = weightBytes(type, layout, n, cols);
         put(name, row, codec.dequantize(type, layout, await read(i, at, bytes), n, cols), n);
         at += bytes;
@@ -149,20 +149,20 @@ export class Tensors {
     }
   }
 
-  /** For a file, in its order, from the first that is asked for. @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]} */
+  /** Tensors for a file writer, which requests their pieces in order, starting with any tensor. @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]} */
   encoded(matches, howOf) {
-    const hurry = Boolean(this.#inputs?.put);
+    const isUrgent = Boolean(this.#inputs?.put);
     const planned = matches.map((match) => ({
       match,
       how: howOf(match),
-      rows: cutsOf(match, hurry ? PARTS : 1),
+      rows: piecesOf(match, isUrgent ? PARALLEL_PIECES : 1),
     }));
     const jobs = planned.map(({ match, how, rows }) =>
       rows.map((piece) => ({
-        key: this.keyOf(match, how.by),
-        hurry,
+        key: this.keyOf(match, how.byMoments),
+        isUrgent,
         bytes: weightBytes(how.type, how.layout, piece.n, matrixOf(match.slot.dims).cols),
-        run: (/** @type {AnyHand} */ hand) => this.piece(hand, match, how, piece),
+        run: (/** @type {AnyWorker} */ worker) => this.piece(worker, match, how, piece),
       })),
     );
     /** @type {(() => Promise<Piece | Rounded>)[]} */
@@ -173,10 +173,9 @@ export class Tensors {
     };
     return planned.map(({ match, how: { type, layout }, rows }, tensor) => {
       const { name, dims } = match.slot;
-      const tally = new Tally();
+      const tally = new ErrorTally();
       async function* pieces() {
-        const own = resultsOf(tensor);
-        for (const [i, result] of own.entries()) {
+        for (const [i, result] of resultsOf(tensor).entries()) {
           const piece = await result();
           tally.add(rows[i].n * matrixOf(dims).cols, piece);
           yield piece.bytes;

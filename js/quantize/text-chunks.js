@@ -1,13 +1,13 @@
-/** Texts that are too long to become tokens at once, as only their beginning is needed or there is not that much room. */
+/** Divides long texts into chunks for tokenization, when only the beginning is needed or memory is limited. */
 
-/** Each but the first from a space on where there is one: what begins there hardly depends on what is before it. @param {string} text @param {number} most  characters of a piece */
-export function* piecesOf(text, most) {
+/** Chunks of a text. They are divided before spaces, where tokens rarely depend on the text before. @param {string} text @param {number} maxCharacters  of a chunk */
+export function* chunksOf(text, maxCharacters) {
   for (let from = 0; from < text.length;) {
-    let to = from + most;
+    let to = from + maxCharacters;
     const space = text.lastIndexOf(' ', to);
     if (to >= text.length) to = text.length;
     else if (space > from) to = space;
-    else if (/[\uDC00-\uDFFF]/.test(text[to])) to--; // a pair stays together
+    else if (/[\uDC00-\uDFFF]/.test(text[to])) to--; // keeps surrogate pairs together
     yield text.slice(from, to);
     from = to;
   }

@@ -1,118 +1,123 @@
 /**
- * Which type each matrix gets, so that a file is at most so large, or predicts at most so much worse: by what rounding each one alone
- * costs the model's predictions.
+ * Chooses a type for each matrix so that the file has at most a given size, or perplexity grows by at most a given percentage. The choice is
+ * based on the KL divergence that rounding each matrix alone causes in the model's predictions.
  */
 import { isSearched, runLayout, typeNamed, weightBytes } from '../format/bq4/weight-types.js';
 import { matrixOf } from '../format/bq4/write-v2.js';
 import { BqError } from '../shared/errors.js';
 import { inputOf } from './calibration-model.js';
-import { cutsOf, Tally } from './tensors.js';
+import { ErrorTally, piecesOf } from './tensors.js';
 
 /** @import { Match } from '../format/bq4/encode-tensor.js' */
-/** @import { AnyHand } from './worker-pool.js' */
+/** @import { AnyWorker } from './worker-pool.js' */
 /** @import { Calibrator } from './calibrate.js' */
 /** @import { Tensors } from './tensors.js' */
 /** @import { WeightType } from '../format/bq4/weight-types.js' */
 
 /** Types to choose from, smallest first. */
-const ALL = ['bq2a', 'bq3a', 'bq4h', 'bq4a', 'bq8'].map(typeNamed);
-/** Where all matrices may have this type nothing smaller is tried: what a type costs is measured with the smallest. */
-const USUAL = 2;
-/** The smallest that is tried for a perplexity, and from which percents on. @type {[number, number]} */
-const SMALLER = [1, 10];
-/** Files that are tried for a perplexity, at most; the share of what it may grow by that is near enough. */
-const [TRIES, NEAR] = [6, 0.8];
-/** Tokens on which a matrix's part is measured. */
-const TOKENS = 128;
+const CANDIDATES = ['bq2a', 'bq3a', 'bq4h', 'bq4a', 'bq8'].map(typeNamed);
+/** Index of the smallest type that is tried if all matrices limit have it: costs are measured with the smallest type tried. */
+const DEFAULT_SMALLEST = 2;
+/** For a target perplexity: index of the smallest type, from so many percent on. @type {[number, number]} */
+const SMALLER_FROM_PERCENT = [1, 10];
+/** For a target perplexity: limit of the files that are tried; share of the target that ends the search. */
+const [MAX_TRIES, CLOSE_ENOUGH] = [6, 0.8];
+/** Tokens on which the cost of a matrix is measured. */
+const COST_TOKENS = 128;
 
-/** What each step up the ladder takes and leaves. @typedef {{ name: string, bytes: number[], loss: number[] }} Choice */
+/** A matrix with its bytes and its loss (KL divergence) for each type of a ladder. @typedef {{ name: string, bytes: number[], loss: number[] }} Choice */
 
 /**
- * From the smallest types on, the step that takes away most for its bytes, as long as there is room.
- * ARGUMENT: the smallest are too large.
+ * Greedy choice: starts with the smallest types and takes the step with the largest gain per byte as long as it fits. Throws ARGUMENT if the
+ * smallest types don't fit.
  * @param {readonly Choice[]} choices
  * @param {number} room  bytes for all of them
- * @returns {Map<string, number>}  steps of the ladder by name
+ * @returns {Map<string, number>}  index of the type in the ladder, by name
  */
 export function spend(choices, room) {
   const at = new Map(choices.map(({ name }) => [name, 0]));
-  let left = room - choices.reduce((sum, { bytes }) => sum + bytes[0], 0);
-  if (left < 0)
-    throw new BqError('ARGUMENT', `the target is ${Math.ceil(-left)} bytes less than the smallest types take`);
+  let available = room - choices.reduce((sum, { bytes }) => sum + bytes[0], 0);
+  if (available < 0)
+    throw new BqError('ARGUMENT', `the target size is ${Math.ceil(-available)} bytes too small for the smallest types`);
   for (;;) {
     let best = { gain: 0, name: '', step: 0, bytes: 0 };
     for (const { name, bytes, loss } of choices) {
-      const now = at.get(name) ?? 0;
-      for (let step = now + 1; step < bytes.length; step++) {
-        const more = bytes[step] - bytes[now];
-        const gain = (loss[now] - loss[step]) / Math.max(more, 1);
-        if (more <= left && gain > best.gain) best = { gain, name, step, bytes: more };
+      const current = at.get(name) ?? 0;
+      for (let step = current + 1; step < bytes.length; step++) {
+        const added = bytes[step] - bytes[current];
+        const gain = (loss[current] - loss[step]) / Math.max(added, 1);
+        if (added <= available && gain > best.gain) best = { gain, name, step, bytes: added };
       }
     }
     if (!best.name) return at;
     at.set(best.name, best.step);
-    left -= best.bytes;
+    available -= best.bytes;
   }
 }
 
 /**
- * What rounding a matrix to each type of a ladder errs, and what it is in the first one: as it will be computed with.
- * @param {Tensors<Calibrator>} tensors @param {AnyHand} hand @param {Match} match @param {readonly WeightType[]} ladder
+ * Squared errors of a matrix in each type of a ladder, and its weights in the first type.
+ * @param {Tensors<Calibrator>} tensors @param {AnyWorker} worker @param {Match} match @param {readonly WeightType[]} ladder
  */
-async function triedOn(tensors, hand, match, ladder) {
+async function tryTypes(tensors, worker, match, ladder) {
   const { rows, cols } = matrixOf(match.slot.dims);
-  const by = inputOf(match.slot.name) !== null;
+  const hasInput = inputOf(match.slot.name) !== null;
   const values = new Float32Array(rows * cols);
   /** @type {number[]} */
   const errors = [];
   for (const [i, type] of ladder.entries()) {
-    const tally = new Tally();
+    const tally = new ErrorTally();
     const layout = runLayout(type);
-    for (const { row, n } of cutsOf(match)) {
-      const piece = await tensors.piece(hand, match, { type, layout, by: by && isSearched(type) }, { row, n });
+    for (const { row, n } of piecesOf(match)) {
+      const piece = await tensors.piece(
+        worker,
+        match,
+        { type, layout, byMoments: hasInput && isSearched(type) },
+        { row, n },
+      );
       tally.add(n * cols, piece);
-      if (i === 0) values.set(await hand.dequantize(type, layout, piece.bytes, n, cols), row * cols);
+      if (i === 0) values.set(await worker.dequantize(type, layout, piece.bytes, n, cols), row * cols);
     }
     const { product, rms } = tally.figures;
     errors.push(product === undefined ? rms ** 2 : product ** 2);
-    // What a byte leaves of a weight is not measured by products: as much less as its squares are.
-    if (by && type.bits === 8) errors[i] = errors[i - 1] / 256;
+    // 8-bit types are not rounded by moments, so their product error is estimated: 4 more bits reduce the squares by 256.
+    if (hasInput && type.bits === 8) errors[i] = errors[i - 1] / 256;
   }
   return { errors, values };
 }
 
-/** From the largest type on that leaves room when all have it. @param {Match[]} matches @param {number} room */
+/** Types from the largest one on that all matrices limit have. @param {Match[]} matches @param {number} room */
 function ladderFor(matches, room) {
   const bytesOf = (/** @type {WeightType} */ type) =>
     matches.reduce((sum, { slot: { dims } }) => {
       const { rows, cols } = matrixOf(dims);
       return sum + weightBytes(type, runLayout(type), rows, cols);
     }, 0);
-  const first = ALL.slice(0, USUAL + 1).findLastIndex((type) => bytesOf(type) <= room);
-  return ALL.slice(Math.max(first, 0));
+  const first = CANDIDATES.slice(0, DEFAULT_SMALLEST + 1).findLastIndex((type) => bytesOf(type) <= room);
+  return CANDIDATES.slice(Math.max(first, 0));
 }
 
-/** Mean of the divergences. @param {Float32Array[]} theirs @param {Float32Array[]} ours  log probabilities */
-function divergence(theirs, ours) {
+/** Mean KL divergence. @param {Float32Array[]} reference  log probabilities @param {Float32Array[]} changed */
+function divergence(reference, changed) {
   let sum = 0;
-  theirs.forEach((p, i) => p.forEach((log, j) => (sum += Math.exp(log) * (log - ours[i][j]))));
-  return sum / theirs.length;
+  reference.forEach((p, i) => p.forEach((log, j) => (sum += Math.exp(log) * (log - changed[i][j]))));
+  return sum / reference.length;
 }
 
 /**
- * What each matrix takes and loses in each type of a ladder.
- * @param {Match[]} matches  matrices, embedding and head @param {readonly WeightType[]} ladder
- * @param {{ tensors: Tensors<Calibrator>, onTensor: (done: number, total: number) => void }} with_
+ * Bytes and losses of each matrix for each type of a ladder.
+ * @param {Match[]} matches  matrices, embedding and LM head @param {readonly WeightType[]} ladder
+ * @param {{ tensors: Tensors<Calibrator>, onTensor: (done: number, total: number) => void }} tools
  */
 async function choicesOf(matches, ladder, { tensors, onTensor }) {
-  const reference = await tensors.alone((calibrator) => calibrator.predictions(TOKENS));
+  const reference = await tensors.alone((calibrator) => calibrator.predictions(COST_TOKENS));
   const tried = tensors.ahead(
     matches.map((match) => {
       const { rows, cols } = matrixOf(match.slot.dims);
       return {
         key: tensors.keyOf(match, true),
         bytes: 4 * rows * cols,
-        run: (/** @type {AnyHand} */ hand) => triedOn(tensors, hand, match, ladder),
+        run: (/** @type {AnyWorker} */ worker) => tryTypes(tensors, worker, match, ladder),
       };
     }),
   );
@@ -123,7 +128,9 @@ async function choicesOf(matches, ladder, { tensors, onTensor }) {
     const { rows, cols } = matrixOf(dims);
     const { errors, values } = await tried[i]();
     const cost = await tensors.alone((calibrator) =>
-      calibrator.withWeights(name, values, async () => divergence(reference, await calibrator.predictions(TOKENS))),
+      calibrator.withWeights(name, values, async () =>
+        divergence(reference, await calibrator.predictions(COST_TOKENS)),
+      ),
     );
     choices.push({
       name,
@@ -141,30 +148,30 @@ const typesOf = (steps, ladder) => new Map([...steps].map(([name, step]) => [nam
 
 /**
  * Types with which all matrices take at most `room` bytes.
- * @param {Match[]} matches @param {number} room @param {Parameters<typeof choicesOf>[2]} with_
+ * @param {Match[]} matches @param {number} room @param {Parameters<typeof choicesOf>[2]} tools
  */
-export async function typesInRoom(matches, room, with_) {
+export async function typesInRoom(matches, room, tools) {
   const ladder = ladderFor(matches, room);
-  return typesOf(spend(await choicesOf(matches, ladder, with_), room), ladder);
+  return typesOf(spend(await choicesOf(matches, ladder, tools), room), ladder);
 }
 
-/** Of the smallest steps that lose no more than this. @param {readonly Choice[]} choices @param {number} most */
-export function stepsThatLose(choices, most) {
+/** The smallest choice with at most this loss, found by bisection of its size. @param {readonly Choice[]} choices @param {number} maxLoss */
+export function stepsWithinLoss(choices, maxLoss) {
   const sum = (/** @type {(choice: Choice) => number} */ of) => choices.reduce((all, choice) => all + of(choice), 0);
   let [low, high] = [sum(({ bytes }) => bytes[0]), sum(({ bytes }) => Math.max(...bytes))];
   const lost = (/** @type {Map<string, number>} */ steps) => sum(({ name, loss }) => loss[steps.get(name) ?? 0]);
   while (high - low > 1) {
     const room = Math.floor((low + high) / 2);
-    if (lost(spend(choices, room)) > most) low = room;
+    if (lost(spend(choices, room)) > maxLoss) low = room;
     else high = room;
   }
   return spend(choices, high);
 }
 
 /**
- * The smallest types of those tried with which perplexity grows by at most `target` percent. What matrices lose one by one says in
- * which order they need bits, and roughly how much all of them lose together: how much they do is measured.
- * ARGUMENT: it grows more with the largest.
+ * The smallest choice among those tried with which perplexity grows by at most `target` percent. The losses of single matrices give the
+ * order in which they need bits and a rough sum; the actual growth of each candidate is measured. Throws ARGUMENT if even the largest
+ * types exceed the target.
  * @param {readonly Choice[]} choices @param {number} target
  * @param {(steps: Map<string, number>) => Promise<number>} measure  percents that perplexity has grown by
  * @returns {Promise<Map<string, number>>}
@@ -175,47 +182,47 @@ export async function stepsWithin(choices, target, measure) {
   const aim = Math.log1p(target / 100);
   /** @type {{ steps: Map<string, number>, bytes: number } | null} */
   let best = null;
-  // What may be lost: this much is known to be right, this much to be too much.
-  let [right, wrong, may] = [0, Infinity, aim];
+  // Limits of the summed loss: the largest that met the target, the smallest that exceeded it, the next to try.
+  let [accepted, rejected, limit] = [0, Infinity, aim];
   const seen = new Set();
-  for (let tried = 0; tried < TRIES; tried++) {
-    // The last one, if all were too small: the largest types.
-    const steps = stepsThatLose(choices, !best && tried === TRIES - 1 ? 0 : may);
+  for (let tried = 0; tried < MAX_TRIES; tried++) {
+    // The last try, if all choices were too small, has the largest types.
+    const steps = stepsWithinLoss(choices, !best && tried === MAX_TRIES - 1 ? 0 : limit);
     if (seen.has(bytesOf(steps))) {
       if (best) break;
-      [wrong, may] = [may, may / 4];
+      [rejected, limit] = [limit, limit / 4];
       continue;
     }
     seen.add(bytesOf(steps));
     const grown = await measure(steps);
     if (grown <= target) {
-      right = may;
+      accepted = limit;
       if (!best || bytesOf(steps) < best.bytes) best = { steps, bytes: bytesOf(steps) };
-      if (grown >= NEAR * target) break;
-    } else wrong = may;
-    const guess = may * Math.min(Math.max(aim / Math.log1p(Math.max(grown, 0) / 100), 1 / 8), 8);
-    may =
-      guess > right && guess < wrong
+      if (grown >= CLOSE_ENOUGH * target) break;
+    } else rejected = limit;
+    const guess = limit * Math.min(Math.max(aim / Math.log1p(Math.max(grown, 0) / 100), 1 / 8), 8);
+    limit =
+      guess > accepted && guess < rejected
         ? guess
-        : wrong === Infinity
-          ? 8 * right
-          : Math.sqrt(Math.max(right, wrong / 64) * wrong);
+        : rejected === Infinity
+          ? 8 * accepted
+          : Math.sqrt(Math.max(accepted, rejected / 64) * rejected);
   }
   if (!best)
-    throw new BqError('ARGUMENT', `with none of the types tried perplexity grows by ${target} % or less`, {
-      hint: 'allow more, or keep the types that the model has',
+    throw new BqError('ARGUMENT', `perplexity grows by more than ${target} % with all types that were tried`, {
+      hint: 'pass a larger --target-ppl, or keep the types of the model',
     });
   return best.steps;
 }
 
 /**
  * Types with which perplexity grows by at most `target` percent.
- * @param {Match[]} matches @param {number} target @param {Parameters<typeof choicesOf>[2]} with_
+ * @param {Match[]} matches @param {number} target @param {Parameters<typeof choicesOf>[2]} tools
  * @param {(types: Types) => Promise<number>} measure  percents that perplexity has grown by
  */
-export async function typesWithin(matches, target, with_, measure) {
-  const [smaller, from] = SMALLER;
-  const ladder = ALL.slice(target < from ? USUAL : smaller);
-  const choices = await choicesOf(matches, ladder, with_);
+export async function typesWithin(matches, target, tools, measure) {
+  const [smaller, from] = SMALLER_FROM_PERCENT;
+  const ladder = CANDIDATES.slice(target < from ? DEFAULT_SMALLEST : smaller);
+  const choices = await choicesOf(matches, ladder, tools);
   return typesOf(await stepsWithin(choices, target, (steps) => measure(typesOf(steps, ladder))), ladder);
 }

@@ -1,4 +1,4 @@
-/** Weights of a model that reads a text, where not all of them stay in memory: C says which bytes go where (c/model/pages.h), this reads them. */
+/** Loads weights of a model that does not fit in memory: the C code decides which bytes go to which address (c/model/pages.h). */
 import { openReader, readInto } from '../storage/paging/reader.js';
 import { BqError } from '../shared/errors.js';
 import { structs } from '../wasm/abi.js';
@@ -7,10 +7,10 @@ import { structs } from '../wasm/abi.js';
 /** @import { Source } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-/** Pages that are asked for in one call. */
-const PAGES = 64;
+/** Pages requested in one call. */
+const PAGES_PER_CALL = 64;
 
-export class Pages {
+export class WeightPages {
   #wasm;
   #model;
   #reader;
@@ -22,7 +22,7 @@ export class Pages {
     this.#reader = reader;
   }
 
-  /** Its file is closed when the heap is released. READ. @param {Wasm} wasm @param {number} model @param {Source} source */
+  /** Opens the file, which is closed when the instance is released. Throws READ. @param {Wasm} wasm @param {number} model @param {Source} source */
   static async open(wasm, model, source) {
     const reader = await openReader(source);
     const before = wasm.onRelease;
@@ -30,35 +30,35 @@ export class Pages {
       before();
       void reader.close();
     };
-    return new Pages(wasm, model, reader);
+    return new WeightPages(wasm, model, reader);
   }
 
-  /** @param {number} at  of a bqw_page */
+  /** @param {number} at  address of a bqw_page */
   async #fill(at) {
     const { offset, dst, bytes, id } = this.#wasm.read('bqw_page', at);
-    let good = 0;
+    let succeeded = 0;
     try {
       await readInto(this.#reader, this.#wasm, offset, dst, bytes);
-      good = 1;
+      succeeded = 1;
     } finally {
-      if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, good);
+      if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, succeeded);
     }
   }
 
-  /** @param {number} count @param {(at: number) => number} ask  for at most so many pages; how many there are to be read */
-  async #read(count, ask) {
+  /** @param {number} count @param {(at: number) => number} request  writes at most `count` pages to `at` and returns their number */
+  async #read(count, request) {
     const { size } = structs.bqw_page;
     const at = this.#wasm.alloc(count * size);
     try {
-      const found = ask(at);
-      for (let i = 0; i < found; i++) await this.#fill(at + i * size);
-      return found;
+      const pages = request(at);
+      for (let i = 0; i < pages; i++) await this.#fill(at + i * size);
+      return pages;
     } finally {
       this.#wasm.free(at);
     }
   }
 
-  /** A layer's weights are there afterwards. READ. @param {number} session @param {number} layer */
+  /** Loads the weights of a layer. Throws READ. @param {number} session @param {number} layer */
   layer(session, layer) {
     return this.#read(1, (at) => {
       this.#wasm.check('bqw_layer_page', session, layer, at);
@@ -66,9 +66,11 @@ export class Pages {
     });
   }
 
-  /** What a session found not to be there. READ. @param {number} session */
-  async lacking(session) {
-    const found = await this.#read(PAGES, (at) => this.#wasm.out('bqw_session_pages', session, at, PAGES));
-    if (!found) throw new BqError('STATE', 'what is lacking is not to be read');
+  /** Loads the weights that a session needs next. Throws READ. @param {number} session */
+  async loadMissing(session) {
+    const pages = await this.#read(PAGES_PER_CALL, (at) =>
+      this.#wasm.out('bqw_session_pages', session, at, PAGES_PER_CALL),
+    );
+    if (!pages) throw new BqError('STATE', 'the session waits for weights but names no pages to load');
   }
 }

@@ -1,8 +1,8 @@
-/** Those that round, in threads of their own or in this one, and who does what next. What comes of it doesn't depend on how many they are. In Node. */
+/** The pool of rounding workers, in threads or in this thread, and the assignment of jobs to them. Results don't depend on the number of workers. Node only. */
 import { deferred } from '../shared/async.js';
 import { BqError, unpackError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
-import { Hand } from './rounding-worker.js';
+import { RoundingWorker } from './rounding-worker.js';
 import { roundingBytes } from './rounder.js';
 
 /** @import { Codec } from '../format/bq4/codec.js' */
@@ -11,24 +11,24 @@ import { roundingBytes } from './rounder.js';
 /** @import { Task } from './rounding-worker.js' */
 /** @import { Moments, Rounded } from './rounder.js' */
 
-/** @typedef {Encoder & { key: string, use: (moments: Moments) => void | Promise<void>, round: (...given: Parameters<Hand['round']>) => Rounded | Promise<Rounded>, end: (why: Error) => void }} AnyHand */
-/** @template T @typedef {{ key: string, bytes: number, run: (hand: AnyHand) => Promise<T>, hurry?: boolean }} Job  key: of the moments that it needs, or ''; bytes: of what it gives; hurry: others wait for it */
+/** @typedef {Encoder & { key: string, use: (moments: Moments) => void | Promise<void>, round: (...args: Parameters<RoundingWorker['round']>) => Rounded | Promise<Rounded>, close: (reason: Error) => void }} AnyWorker */
+/** @template T @typedef {{ key: string, bytes: number, run: (worker: AnyWorker) => Promise<T>, isUrgent?: boolean }} Job  key: input whose moments it needs, or ''; bytes: size of its result; isUrgent: later jobs wait for it */
 
-/** Threads at most, unless more are asked for. */
-const MOST = 8;
-/** Weights of a model that one thread has rounded before others have begun. */
-const SMALL = 1 << 22;
-/** Bytes of results that may wait for their turn, for each thread. */
-const WAITING = 32 << 20;
+/** Limit of the default number of threads. */
+const MAX_DEFAULT_THREADS = 8;
+/** Weights of a model below which starting threads takes longer than rounding. */
+const SMALL_MODEL_WEIGHTS = 1 << 22;
+/** Limit of the results that wait to be taken, in bytes for each thread. */
+const MAX_WAITING_BYTES = 32 << 20;
 
-/** A buffer of its own: of a view all that it is a view of would be copied. @template {Float32Array | Uint8Array} T @param {T} view @returns {T} */
-const own = (view) => (view.byteLength === view.buffer.byteLength ? view : /** @type {T} */ (view.slice()));
+/** The view itself if it covers its buffer, else a copy: postMessage would copy the whole buffer. @template {Float32Array | Uint8Array} T @param {T} view @returns {T} */
+const withOwnBuffer = (view) => (view.byteLength === view.buffer.byteLength ? view : /** @type {T} */ (view.slice()));
 
-/** A hand in another thread. It does one thing at a time. @implements {AnyHand} */
-class RemoteHand {
+/** A rounding worker in another thread, which does one call at a time. @implements {AnyWorker} */
+class RemoteWorker {
   #worker;
-  /** @type {Deferred<any> | null} */
-  #asked = null;
+  /** The pending call. @type {Deferred<any> | null} */
+  #pending = null;
   /** @type {Error | null} */
   #ended = null;
   key = '';
@@ -37,105 +37,108 @@ class RemoteHand {
     const { Worker } = nodeModule('worker_threads');
     this.#worker = new Worker(new URL('./round-thread.js', import.meta.url), { execArgv: [] });
     this.#worker.on('message', (/** @type {{ result: any, error?: object }} */ { result, error }) => {
-      const asked = this.#asked;
-      this.#asked = null;
-      if (error) asked?.reject(unpackError(error));
-      else asked?.resolve(result);
+      const pending = this.#pending;
+      this.#pending = null;
+      if (error) pending?.reject(unpackError(error));
+      else pending?.resolve(result);
     });
-    const lost = (/** @type {unknown} */ cause) =>
-      this.end(new BqError('NO_WORKER', 'a thread that rounds has ended', { cause, hint: 'try --threads 1' }));
-    this.#worker.on('error', lost);
-    this.#worker.on('exit', lost);
+    const onExit = (/** @type {unknown} */ cause) =>
+      this.close(new BqError('NO_WORKER', 'a rounding thread ended unexpectedly', { cause, hint: 'try --threads 1' }));
+    this.#worker.on('error', onExit);
+    this.#worker.on('exit', onExit);
   }
 
-  /** NOMEM, NO_WORKER. @param {Task} task */
+  /** Throws NOMEM, NO_WORKER. @param {Task} task */
   static async create(task) {
-    const hand = new RemoteHand();
+    const worker = new RemoteWorker();
     try {
-      await hand.#ask('begin', [task]);
-      return hand;
+      await worker.#call('begin', [task]);
+      return worker;
     } catch (error) {
-      hand.end(/** @type {Error} */ (error));
+      worker.close(/** @type {Error} */ (error));
       throw error;
     }
   }
 
-  /** @param {string} call  of round-thread.js @param {any[]} given @param {ArrayBufferLike[]} [transfer] @returns {Promise<any>} */
-  async #ask(call, given, transfer = []) {
+  /** @param {string} call  of round-thread.js @param {any[]} args @param {ArrayBufferLike[]} [transfer] @returns {Promise<any>} */
+  async #call(call, args, transfer = []) {
     if (this.#ended) throw this.#ended;
-    this.#asked = deferred();
-    const { promise } = this.#asked;
-    this.#worker.postMessage({ call, given }, transfer);
+    this.#pending = deferred();
+    const { promise } = this.#pending;
+    this.#worker.postMessage({ call, args }, transfer);
     return promise;
   }
 
-  /** What is copied is copied before it returns. @param {Moments} moments */
+  /** Copies the moments before it returns. @param {Moments} moments */
   async use({ key, cols, values, drift }) {
     const copies = { values: values.slice(), drift: drift?.slice() };
     const buffers = Object.values(copies).flatMap((copy) => (copy ? [copy.buffer] : []));
-    await this.#ask('use', [{ key, cols, ...copies }], buffers);
+    await this.#call('use', [{ key, cols, ...copies }], buffers);
     this.key = key;
   }
 
-  /** @type {AnyHand['round']} */
-  round = (type, layout, weights, rows, cols) => this.#ask('round', [type.id, layout, own(weights), rows, cols]);
+  /** @type {AnyWorker['round']} */
+  round = (type, layout, weights, rows, cols) =>
+    this.#call('round', [type.id, layout, withOwnBuffer(weights), rows, cols]);
   /** @type {Encoder['encode']} */
   encode = ({ type, bytes }, to, layout, rows, cols) =>
-    this.#ask('encode', [{ type: type.id, bytes: own(bytes) }, to.id, layout, rows, cols]);
+    this.#call('encode', [{ type: type.id, bytes: withOwnBuffer(bytes) }, to.id, layout, rows, cols]);
   /** @type {Encoder['dequantize']} */
-  dequantize = (type, layout, bytes, rows, cols) => this.#ask('dequantize', [type.id, layout, own(bytes), rows, cols]);
+  dequantize = (type, layout, bytes, rows, cols) =>
+    this.#call('dequantize', [type.id, layout, withOwnBuffer(bytes), rows, cols]);
 
-  /** @param {Error} why */
-  end(why) {
+  /** @param {Error} reason */
+  close(reason) {
     if (this.#ended) return;
-    this.#ended = why;
-    this.#asked?.reject(why);
+    this.#ended = reason;
+    this.#pending?.reject(reason);
     void this.#worker.terminate();
   }
 }
 
-/** As many as there are cores, and as a quarter of the memory has room for. @param {Task} task @param {number} weights */
-export function usualThreads({ shapes, largestPiece }, weights) {
-  if (weights < SMALL) return 1;
+/** The default number of threads: one per core, as far as a quarter of the memory suffices. @param {Task} task @param {number} weights */
+export function defaultThreads({ shapes, largestPiece }, weights) {
+  if (weights < SMALL_MODEL_WEIGHTS) return 1;
   const { availableParallelism, totalmem } = nodeModule('os');
   const bytes = 3 * largestPiece + (shapes.length ? roundingBytes(shapes) : 0);
-  return Math.max(1, Math.min(MOST, availableParallelism(), Math.floor(totalmem() / 4 / bytes)));
+  return Math.max(1, Math.min(MAX_DEFAULT_THREADS, availableParallelism(), Math.floor(totalmem() / 4 / bytes)));
 }
 
-export class Hands {
-  /** @type {{ hand: AnyHand, key: string, busy: boolean }[]} */
-  #all;
+export class WorkerPool {
+  /** @type {{ worker: AnyWorker, key: string, busy: boolean }[]} */
+  #workers;
   /** @type {(Job<any> & Deferred<any>)[]} */
   #queue = [];
   /** @type {Error | null} */
   #ended = null;
   #signal;
-  #abort = () => this.end(this.#signal?.reason);
+  #abort = () => this.close(this.#signal?.reason);
 
-  /** @param {AnyHand[]} hands @param {AbortSignal} [signal] */
-  constructor(hands, signal) {
-    this.#all = hands.map((hand) => ({ hand, key: '', busy: false }));
+  /** @param {AnyWorker[]} workers @param {AbortSignal} [signal] */
+  constructor(workers, signal) {
+    this.#workers = workers.map((worker) => ({ worker, key: '', busy: false }));
     this.#signal = signal;
     if (signal?.aborted) this.#abort();
     signal?.addEventListener('abort', this.#abort);
   }
 
-  /** NOMEM, NO_WORKER. @param {number} threads @param {Task} task @param {Codec} codec  of this thread @param {AbortSignal} [signal] */
+  /** Throws NOMEM, NO_WORKER. @param {number} threads @param {Task} task @param {Codec} codec  used in this thread @param {AbortSignal} [signal] */
   static async create(threads, task, codec, signal) {
-    if (threads < 2) return new Hands([await Hand.create(task, codec)], signal);
-    const made = await Promise.allSettled(Array.from({ length: threads }, () => RemoteHand.create(task)));
-    const hands = made.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    // Where there is memory for fewer, those do it.
-    if (!hands.length) throw /** @type {PromiseRejectedResult} */ (made[0]).reason;
-    return new Hands(hands, signal);
+    if (threads < 2) return new WorkerPool([await RoundingWorker.create(task, codec)], signal);
+    const results = await Promise.allSettled(Array.from({ length: threads }, () => RemoteWorker.create(task)));
+    const workers = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    // If memory suffices for fewer workers, these do all jobs.
+    if (!workers.length) throw /** @type {PromiseRejectedResult} */ (results[0]).reason;
+    return new WorkerPool(workers, signal);
   }
 
   /**
-   * What jobs give. They are asked for in their order; others are begun before, as long as not too much waits.
+   * Functions that return the results of jobs, to be called in order. Later jobs are started ahead as long as the results that wait are not
+   * too large.
    * @template T @param {Job<T>[]} jobs @returns {(() => Promise<T>)[]}
    */
   ahead(jobs) {
-    const room = this.#all.length > 1 ? WAITING * this.#all.length : 0;
+    const room = this.#workers.length > 1 ? MAX_WAITING_BYTES * this.#workers.length : 0;
     /** @type {(Promise<T> | null)[]} */
     const begun = [];
     let waiting = 0;
@@ -154,38 +157,38 @@ export class Hands {
 
   /** @template T @param {Job<T>} job @returns {Promise<T>} */
   #begin(job) {
-    const made = { ...job, .../** @type {Deferred<T>} */ (deferred()) };
-    if (this.#ended) made.reject(this.#ended);
-    else this.#queue.push(made);
-    this.#next();
-    return made.promise;
+    const queued = { ...job, .../** @type {Deferred<T>} */ (deferred()) };
+    if (this.#ended) queued.reject(this.#ended);
+    else this.#queue.push(queued);
+    this.#assign();
+    return queued.promise;
   }
 
-  /** Those that are free take the first jobs; what needs moments that one has is that one's, unless others wait for it: to prepare them takes longest. */
-  #next() {
+  /** Assigns jobs to free workers in order. A job goes to the worker that has its moments, as preparing them takes longest, even if that is busy; an urgent job then goes to any free worker. */
+  #assign() {
     for (const job of [...this.#queue]) {
-      const has = job.key && this.#all.find(({ key }) => key === job.key);
-      if (has && has.busy && !job.hurry) continue;
-      const free = has && !has.busy ? has : this.#all.find(({ busy }) => !busy);
+      const prepared = job.key && this.#workers.find(({ key }) => key === job.key);
+      if (prepared && prepared.busy && !job.isUrgent) continue;
+      const free = prepared && !prepared.busy ? prepared : this.#workers.find(({ busy }) => !busy);
       if (!free) continue;
       this.#queue.splice(this.#queue.indexOf(job), 1);
       free.busy = true;
       if (job.key) free.key = job.key;
       job
-        .run(free.hand)
+        .run(free.worker)
         .then(job.resolve, (error) => job.reject(this.#ended ?? error))
         .finally(() => {
           free.busy = false;
-          this.#next();
+          this.#assign();
         });
     }
   }
 
-  /** Threads end at once, and whoever waits hears why. @param {Error} [why] */
-  end(why = new BqError('CLOSED', 'it was closed')) {
-    this.#ended ??= why;
+  /** Ends all threads at once and rejects all pending jobs. @param {Error} [reason] */
+  close(reason = new BqError('CLOSED', 'the worker pool was closed')) {
+    this.#ended ??= reason;
     this.#signal?.removeEventListener('abort', this.#abort);
-    for (const { hand } of this.#all) hand.end(why);
-    for (const { reject } of this.#queue.splice(0)) reject(why);
+    for (const { worker } of this.#workers) worker.close(reason);
+    for (const { reject } of this.#queue.splice(0)) reject(reason);
   }
 }

@@ -19,14 +19,14 @@ const HINTS = {
   NOMEM: 'plan again with a smaller context, fewer sessions or a smaller model',
   NO_SIMD: 'needs WebAssembly SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, Node 16.4, or newer',
   NO_ENGINE: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
-  NO_WORKER: 'serve worker.js from the origin of the page, or pass { worker } (docs/API.md, "Other origins")',
+  NO_WORKER: 'serve worker.js from the origin of the page, or pass { worker } (docs/guides/bundlers.md)',
   NO_SESSION: 'close a session, wait for a reply to end, or load the model with more sessions or forks',
   NO_CHAT: 'the model has no chat format: use createSession(), or pass { format: "chatml" } or another to createChat()',
   TRAP: 'the engine met a bug or damaged memory: close the model and load it again',
   CLOSED: 'it was closed: create a new one',
   STATE: 'wait for the running call to end, or abort it',
-  GRAMMAR: 'see "Structured output" in docs/API.md',
-  ARGUMENT: 'see docs/API.md',
+  GRAMMAR: 'see docs/reference/generation.md',
+  ARGUMENT: 'see docs/reference',
   CONTEXT_FULL: 'start a new chat, or load the model with a larger context',
 };
 

@@ -1,6 +1,6 @@
 /** Events of an engine (`engine.events`), and callbacks whose errors are reported without an effect on the engine. */
 
-/** Types of events that a worker's port forwards; docs/API.md lists the details of each. */
+/** Types of events that a worker's port forwards; docs/reference/events.md lists the details of each. */
 export const FORWARDED_EVENTS = ['paused', 'resumed', 'pace', 'shift', 'memory', 'threads'];
 
 /** Reports an error in a callback or listener of the page. If it were thrown, Node would end the process. @param {unknown} error */

@@ -9,7 +9,7 @@
 /** @typedef {import('../wasm/build-choice.js').Build} Build */
 
 /**
- * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
+ * What went wrong: docs/reference/errors.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
  * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
  *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
  *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL' | 'RESTARTED'} ErrorCode
@@ -751,7 +751,7 @@
  * @property {EngineStore | null} store  null without a `cache`
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Plan>} plan
  * @property {(source: SourceLike, options?: LoadOptions) => Promise<Model>} load
- * @property {EventTarget} events  what happens to it, as CustomEvents: docs/API.md names them
+ * @property {EventTarget} events  what happens to it, as CustomEvents: docs/reference/events.md names them
  * @property {() => Promise<void>} pause  computes nothing from when it settles on, whoever has asked
  * @property {() => Promise<void>} resume
  * @property {(pace: Pace) => Promise<void>} pace  how much of the machine it takes; `slow`: one thread, half of the time

@@ -9,7 +9,7 @@
  * does; `step` runs the kernels of one token through a 135M model; attention is in attend.c. Rounds
  * (7) are interleaved; medians are printed, and the least time, which a busy machine disturbs less.
  * --only keeps measurements whose "name table type" contains TEXT. One JSON line per measurement;
- * --json prints the summary that docs/SPEED.md explains. */
+ * --json prints the summary that docs/log/speed.md explains. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-// The examples of docs/API.md that need a page, as they stand there.
+// The examples of docs/reference and docs/guides that need a page, as they stand there.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { rolldown } from 'rolldown';
-import { trainHead } from '../../js/api/classifiers/index.js';
+import { trainClassifier } from '../../js/api/classifiers/index.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { bodyOf, named, runBy, sourceOf } from '../js/api-doc.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';
@@ -14,7 +14,7 @@ const codeOf = (name) => /** @type {import('../js/api-doc.mjs').Block} */ (named
 
 /** What the component of an example becomes in a page: a script that shows it and gives `root` to end it. */
 async function component() {
-  const [name, source] = ['Adapters 3', codeOf('Adapters 3')];
+  const [name, source] = ['React 0', codeOf('React 0')];
   const entry = `${source}
 import { createRoot } from 'react-dom/client';
 export const show = (engine, box) => {
@@ -43,10 +43,10 @@ export const show = (engine, box) => {
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  /** Runs an example in a new page; gives what the page says then, also what is logged. @param {string} example @param {string[]} [gives] */
-  async function run(example, gives = []) {
+  /** Runs an example in a new page; gives what the page says then, also what is logged. @param {string} example @param {string[]} [gives] @param {string} [before]  code */
+  async function run(example, gives = [], before = '') {
     const page = await here.open();
-    const body = bodyOf(codeOf(example), (from) => `/${sourceOf(from)}`, gives);
+    const body = bodyOf(before + codeOf(example), (from) => `/${sourceOf(from)}`, gives);
     const said = await page.evaluate(async (/** @type {string} */ code) => {
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
@@ -63,7 +63,12 @@ await chromiumFirst((name) => {
     return said;
   }
 
-  for (const example of ['The JavaScript interface 0', 'One engine for all tabs 0', 'Adapters 2'])
+  for (const example of [
+    'The JavaScript interface 0',
+    'One engine for all tabs 0',
+    'Prompt API 0',
+    'A streaming reply 0',
+  ])
     test(`${example}: a reply is in the page`, async () => {
       assert.match(await run(example, example.startsWith('One') ? ['engine'] : []), /\S{2}/);
     });
@@ -73,21 +78,26 @@ await chromiumFirst((name) => {
     assert.match(said, /(opfs|cache|indexeddb)\S* .* true \d{7}/i);
   });
 
-  test('Heads 1: a head trained in the page is the one that Node trains', async (t) => {
+  test('The model 0: a model is pinned', async () => {
+    const load = "await (await engine.load('models/chat.bq4')).close();\n";
+    assert.match(await run('The model 0', [], load), /true/);
+  });
+
+  test('Training 0: a head trained in the page is the one that Node trains', async (t) => {
     const lines = ['at six', 'at noon', 'early', 'in an hour', 'on Monday', 'again'].flatMap((when) => [
       `wake me ${when}\talarm`,
       `play some jazz ${when}\tmusic`,
     ]);
-    const code = codeOf('Heads 1').replace('requests.tsv', `data:,${encodeURIComponent(lines.join('\n'))}`);
+    const code = codeOf('Training 0').replace('requests.tsv', `data:,${encodeURIComponent(lines.join('\n'))}`);
     const page = await here.open();
     const body = bodyOf(code, (from) => `/${sourceOf(from)}`, ['file', 'report']);
     const made = await page.evaluate(async (/** @type {string} */ code) => {
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
-      const model = await engine.load('/models/chat.bq4', { context: 128 });
+      const model = await engine.load('/models/chat.bq4', { contextTokens: 128 });
       const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
       const { file, report } = await AsyncFunction('model', code)(model);
-      const [{ label, score }] = await model.classify('play the blues', { head: file });
+      const [{ label, score }] = await model.classify('play the blues', { classifier: file });
       await engine.close();
       return { file, report, label, score };
     }, body);
@@ -95,15 +105,15 @@ await chromiumFirst((name) => {
     await page.close();
     const engine = await createWorkerEngine({ threads: 1 });
     t.after(() => engine.close());
-    const model = await engine.load(fromFile(join(ROOT, 'models/chat.bq4')), { context: 128 });
+    const model = await engine.load(fromFile(join(ROOT, 'models/chat.bq4')), { contextTokens: 128 });
     const examples = lines.map((line) => line.split('\t')).map(([text, label]) => ({ text, label }));
-    const own = await trainHead(model, examples);
-    const [{ label, score }] = await model.classify('play the blues', { head: own.file });
+    const own = await trainClassifier(model, examples);
+    const [{ label, score }] = await model.classify('play the blues', { classifier: own.file });
     assert.deepEqual(made, { ...own, label, score });
     assert.deepEqual([own.report.train, own.report.test], [10, 2]);
   });
 
-  test('Adapters 3: a component that loads a model, and talks', async () => {
+  test('React 0: a component that loads a model, and talks', async () => {
     const page = await here.open();
     const told = await page.evaluate(
       async (/** @type {string} */ script) => {
@@ -136,10 +146,12 @@ await chromiumFirst((name) => {
 });
 
 test('each has a test here', () =>
-  assert.deepEqual(runBy('page'), [
-    'The JavaScript interface 0',
-    'One engine for all tabs 0',
+  assert.deepEqual(runBy('page').sort(), [
+    'A streaming reply 0',
     'Cache 0',
-    'Adapters 2',
-    'Adapters 3',
+    'One engine for all tabs 0',
+    'Prompt API 0',
+    'React 0',
+    'The JavaScript interface 0',
+    'The model 0',
   ]));

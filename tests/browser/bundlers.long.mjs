@@ -1,5 +1,5 @@
 // The package as it is installed, in pages that bundlers make of it: no plugin, and no setting that it needs; with esbuild and Rollup,
-// which leave addresses as they are, by the recipe of docs/API.md, and without it an error that says so.
+// which leave addresses as they are, by the recipe of docs/guides/bundlers.md, and without it an error that says so.
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -48,8 +48,12 @@ test('every link, image and anchor leads to something in it, by a relative addre
 });
 
 test('every document is in the navigation of every other; none has a script, each has a policy', () => {
-  const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-  const wanted = ['index.html', 'CHANGELOG.html', ...docs.map((name) => `docs/${name.replace('.md', '.html')}`)];
+  const docs = ['docs', 'docs/guides', 'docs/reference', 'docs/inside'].flatMap((path) =>
+    readdirSync(join(ROOT, path))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${path}/${name.replace('.md', '.html')}`),
+  );
+  const wanted = ['index.html', 'CHANGELOG.html', ...docs];
   for (const page of pages().filter(isDocument)) {
     const html = htmlOf(page);
     assert.ok(!/<script|<[a-z][^<>]*\s(?:on\w+|style)=/.test(html), page);
@@ -83,11 +87,12 @@ describe('in a browser', { skip: missing() }, () => {
   test('from the first page to the interface, to an example that replies', async () => {
     const page = await newPage(browser);
     await page.goto(`${host.url}${BASE}/`);
-    await page.getByRole('navigation').getByRole('link', { name: 'The JavaScript interface' }).click();
-    await page.getByRole('heading', { level: 1, name: 'The JavaScript interface' }).waitFor();
-    await page.getByRole('link', { name: 'bundlers' }).first().click();
-    await page.waitForURL(/\/docs\/API\.html#bundlers$/);
-    assert.ok(await page.locator('#bundlers').evaluate((heading) => heading.getBoundingClientRect().top < innerHeight));
+    await page.getByRole('navigation').getByRole('link', { name: 'Reference', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Reference' }).waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'load and engine' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'ports' }).first().click();
+    await page.waitForURL(/\/docs\/reference\/load-and-engine\.html#ports$/);
+    assert.ok(await page.locator('#ports').evaluate((heading) => heading.getBoundingClientRect().top < innerHeight));
     await page.getByRole('navigation').getByRole('link', { name: 'Examples' }).click();
     await page.getByRole('link', { name: 'Chat', exact: true }).click();
     await page.locator('#send:enabled').waitFor();
@@ -122,7 +127,7 @@ describe('in a browser', { skip: missing() }, () => {
         await page.goto(`${host.url}${BASE}/${name}`);
         const width = await page.evaluate(() => document.documentElement.scrollWidth);
         assert.ok(width <= 320, `${name}: ${width}`);
-        if (!/^(index|docs\/(API|MODELS|benchmarks))/.test(name)) continue;
+        if (!/^(index|docs\/(guides|reference|MODELS|benchmarks))/.test(name)) continue;
         await page.evaluate(axe.source);
         const { violations, passes } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
         assert.ok(passes.length > 10, 'axe looked at the page');

@@ -1,4 +1,4 @@
-// Scripts or models from another origin than the page's: the recipe of docs/API.md, and errors that name the cause.
+// Scripts or models from another origin than the page's: the recipe of docs/guides/bundlers.md, and errors that name the cause.
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -112,7 +112,7 @@ describe('other origins', { skip: missing() }, () => {
   test('without the recipe the error names it', async () => {
     const { said: result } = await says({ 'app.js': app('') }, ISOLATED);
     assert.equal(result.code, 'NO_WORKER', result.error);
-    assert.match(result.hint, /origin of the page.*"Other origins"/);
+    assert.match(result.hint, /origin of the page.*docs\/guides\/bundlers\.md/);
   });
 
   /** A page of its own package that loads the other origin's model. */

@@ -1,4 +1,4 @@
-// README's own page, as it is written there, on a host with README's own headers: it runs, and what a browser transfers for it.
+// The first page of docs/guides/first-chat.md on a host with the headers of docs/guides/hosting.md: it runs, and what a browser transfers for it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -20,24 +20,23 @@ const REQUESTS = 11;
 /** @type {Record<string, string>} */
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
-const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-
-/** A block of README after a heading. @param {string} heading @param {string} kind */
-function block(heading, kind) {
-  const from = readme.indexOf(`\n## ${heading}\n`);
-  const found = new RegExp(`\n\`\`\`${kind}\n([^]*?)\n\`\`\`\n`).exec(readme.slice(from));
-  assert.ok(from >= 0 && found, `README has no ${kind} under "${heading}"`);
+/** A block of a guide after a heading. @param {string} guide @param {string} heading @param {string} kind */
+function block(guide, heading, kind) {
+  const text = readFileSync(join(ROOT, 'docs/guides', guide), 'utf8');
+  const from = text.indexOf(`\n## ${heading}\n`);
+  const found = new RegExp(`\n\`\`\`${kind}\n([^]*?)\n\`\`\`\n`).exec(text.slice(from));
+  assert.ok(from >= 0 && found, `${guide} has no ${kind} under "${heading}"`);
   return found[1];
 }
 
-/** The headers of README's nginx example. @returns {Record<string, string>} */
+/** The headers of the nginx example. @returns {Record<string, string>} */
 function headers() {
-  const lines = [...block('Host it', 'nginx').matchAll(/^add_header (\S+) (?:"([^"]*)"|(\S+));$/gm)];
+  const lines = [...block('hosting.md', 'Headers', 'nginx').matchAll(/^add_header (\S+) (?:"([^"]*)"|(\S+));$/gm)];
   assert.equal(lines.length, 3);
   return Object.fromEntries(lines.map(([, name, quoted, plain]) => [name, quoted ?? plain]));
 }
 
-/** A host of README's page with the package as npm installs it. Each answer is gzipped, but models. */
+/** A host of the guide's page with the package as npm installs it. Each answer is gzipped, but models. */
 async function hostOfReadme() {
   const [{ files }] = JSON.parse(
     execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
@@ -48,7 +47,8 @@ async function hostOfReadme() {
   );
   /** @type {Map<string, Buffer>} */
   const site = new Map(files.map((/** @type {any} */ { path }) => [`/node_modules/bq4/${path}`, path]));
-  const page = { '/': block('Embed it', 'html'), '/app.js': block('Embed it', 'js'), '/favicon.ico': '' };
+  const part = (/** @type {string} */ kind) => block('first-chat.md', 'A page without a bundler', kind);
+  const page = { '/': part('html'), '/app.js': part('js'), '/favicon.ico': '' };
   const common = headers();
   /** Bytes of each answer but the model's. @type {{ path: string, bytes: number }[]} */
   const sent = [];
@@ -84,7 +84,7 @@ async function hostOfReadme() {
   };
 }
 
-describe('README', { skip: missing() }, () => {
+describe('the first page', { skip: missing() }, () => {
   /** @type {import('playwright-core').Browser} */
   let browser;
   /** @type {Awaited<ReturnType<typeof hostOfReadme>>} */
@@ -99,7 +99,7 @@ describe('README', { skip: missing() }, () => {
     await host?.close();
   });
 
-  /** README's page, which the tests here have in this order. @type {Awaited<ReturnType<typeof newPage>>} */
+  /** The guide's page, which the tests here have in this order. @type {Awaited<ReturnType<typeof newPage>>} */
   let page;
 
   test('its page writes a story under its own policy, with threads', async () => {

@@ -9,7 +9,7 @@ import { readReceipt, receiptOf } from '../../js/api/receipts/index.js';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const MODEL = path('models/chat.bq4');
-/** Of docs/API.md, Sessions. */
+/** Of docs/reference/receipts.md. */
 const DEFAULTS = { temperature: 0.7, topK: 40, topP: 0.95, minP: 0, repeatPenalty: 1, repeatLast: 64 };
 
 /** A receipt as tools/native/replay.c reads it. @param {import('../../js/api/receipts/index.js').Receipt} receipt */

@@ -17,7 +17,7 @@ import {
 } from '../../tools/size.mjs';
 import { chained, countOpcodes, relaxedOpcodes, sections } from './opcodes.mjs';
 
-/** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/ARCHITECTURE.md). */
+/** i32x4.relaxed_dot_i8x16_i7x16_add_s: exact as the kernels use it (docs/inside/architecture.md). */
 const RELAXED_DOT = 'fd 113';
 /** i16x8.relaxed_dot_i8x16_i7x16_s: so is this. */
 const RELAXED16_DOT = 'fd 112';
@@ -178,7 +178,7 @@ for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name
   });
 
   // One sum computed to its end before the next makes engines spill what the sums share: a third of
-  // the speed (docs/SPEED.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
+  // the speed (docs/log/speed.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
   // Some 2 % come out so, in the loops for one token; with -O3 three quarters do.
   if (relaxedOf(name).includes(RELAXED_DOT))
     test(`${name} takes its sums forward together`, () => {

@@ -1,41 +1,49 @@
-// docs/API.md as tests read it: its sections, the names in them, its examples.
-import { readFileSync } from 'node:fs';
+// docs/reference and docs/guides as tests read them: their sections, the names in them, their examples.
+import { readdirSync, readFileSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
-const text = readFileSync(new URL('docs/API.md', root), 'utf8');
+
+/** The documents with examples. README.md has tests of its own (readme.mjs). */
+export const DOCUMENTS = ['docs/reference', 'docs/guides'].flatMap((folder) =>
+  readdirSync(new URL(`${folder}/`, root))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`),
+);
 
 /** @typedef {{ kind: string, code: string }} Block */
 
-/** Each heading's own text, up to the next heading. @type {Map<string, string>} */
+/** The text of each heading that has code, up to the next heading. @type {Map<string, string>} */
 export const sections = new Map();
-/** The code blocks of each heading. @type {Map<string, Block[]>} */
+/** The code blocks of each heading that has some. @type {Map<string, Block[]>} */
 export const examples = new Map();
 
-let heading = '';
-/** @type {Block | null} */
-let block = null;
-for (const line of text.split('\n')) {
-  const title = block ? null : /^#+ (.*)$/.exec(line);
-  if (title) {
-    heading = title[1];
-    sections.set(heading, '');
-    examples.set(heading, []);
+for (const path of DOCUMENTS) {
+  let heading = path;
+  let text = '';
+  let block = /** @type {Block | null} */ (null);
+  /** @type {Block[]} */
+  let blocks = [];
+  for (const line of readFileSync(new URL(path, root), 'utf8').split('\n')) {
+    const title = block ? null : /^##+ (.*)$/.exec(line);
+    if (title) [heading, blocks, text] = [title[1], [], ''];
+    text += `${line}\n`;
+    if (examples.get(heading) === blocks) sections.set(heading, text);
+    const fence = /^```(\w*)$/.exec(line);
+    if (fence && block) block = null;
+    else if (fence) {
+      // Examples are named by their heading.
+      if (!blocks.length && examples.has(heading))
+        throw new Error(`two examples are under "${heading}", one in ${path}`);
+      blocks.push((block = { kind: fence[1], code: '' }));
+      examples.set(heading, blocks);
+    } else if (block) block.code += `${line}\n`;
   }
-  sections.set(heading, `${sections.get(heading)}${line}\n`);
-  const fence = /^```(\w*)$/.exec(line);
-  if (fence && block) block = null;
-  else if (fence) examples.get(heading)?.push((block = { kind: fence[1], code: '' }));
-  else if (block) block.code += `${line}\n`;
 }
 
-/** Names that are written as code in some sections. @param {string[]} headings @returns {Set<string>} */
-export function namesIn(headings) {
-  const parts = headings.map((name) => {
-    const section = sections.get(name);
-    if (section === undefined) throw new Error(`docs/API.md has no "${name}"`);
-    return section;
-  });
-  const code = parts.flatMap((part) => [...part.matchAll(/```\w*\n[^]*?```|`[^`\n]+`/g)].map(([all]) => all));
+/** Names that are written as code in some documents. @param {string[]} paths @returns {Set<string>} */
+export function namesIn(paths) {
+  const texts = paths.map((path) => readFileSync(new URL(path, root), 'utf8'));
+  const code = texts.flatMap((text) => [...text.matchAll(/```\w*\n[^]*?```|`[^`\n]+`/g)].map(([all]) => all));
   return new Set(code.flatMap((all) => all.match(/[\p{L}\w$]+/gu) ?? []));
 }
 
@@ -53,11 +61,45 @@ export function engineOptions({ code }) {
  */
 export const RUNS = {
   'The JavaScript interface 0': 'page',
-  'Engines 0': 'node',
-  'Polite 0': 'node',
+  'AI SDK 0': 'node',
+  'LangChain 0': 'node',
+  'Prompt API 0': 'page',
+  'React 0': 'page',
+  'Cache 0': 'page',
+  'Chats 0': 'node',
+  'Long conversations 0': 'node',
+  'Classifiers 0': 'node',
+  'Training 0': 'node',
+  'A server, and other servers 0': 'node',
+  'Aborts and errors 0': 'node',
   'Events 0': 'node',
+  'Structured output 0': 'node',
+  'Speculative decoding 0': 'node',
+  'Draft models 0': 'node',
+  'Load 0': 'node',
+  'Engines 0': 'node',
+  'Pause and pace 0': 'node',
   'Ports 0': 'node',
+  'Plan and load 0': 'node',
+  'Memory budget 0': 'node',
+  'Texts without end 0': 'node',
+  'What leaves a full cache 0': 'node',
+  'Less of a model 0': 'node',
+  'A share of the LM head 0': 'node',
+  'Models 0': 'node',
+  'Embeddings 0': 'node',
+  'Score options 0': 'node',
+  'Prompt cache 0': 'node',
+  'Adapters of a model (LoRA) 0': 'node',
+  'Completions 0': 'node',
+  'Tools 0': 'node',
+  'Tools 1': 'node',
+  'Receipts 0': 'node',
+  'Sessions 0': 'node',
+  'Sessions 1': 'node',
+  'Where the time goes 0': 'node',
   'One engine for all tabs 0': 'page',
+  'Sources 0': 'node',
   'Bundlers 0': 'tests/browser/bundlers.long.mjs',
   'Bundlers 1': 'tests/browser/frameworks.long.mjs',
   'Next 0': 'tests/browser/frameworks.long.mjs',
@@ -65,39 +107,24 @@ export const RUNS = {
   'Other origins 0': 'tests/browser/origins.long.mjs',
   'Other origins 1': 'tests/browser/origins.long.mjs',
   'Other origins 2': 'tests/browser/origins.long.mjs',
-  'Cache 0': 'page',
-  'Sources 0': 'node',
-  'Plan and load 0': 'node',
-  'A budget smaller than the weights 0': 'node',
-  'Models 0': 'node',
-  'Embeddings 0': 'node',
-  'Heads 0': 'node',
-  'Heads 1': 'node',
-  'Sessions 0': 'node',
-  'Sessions 1': 'node',
-  'Guesses 0': 'node',
-  'Draft models 0': 'node',
-  'Given answers 0': 'node',
-  'Structured output 0': 'node',
-  'Prompt states 0': 'node',
-  'Receipts 0': 'node',
-  'Where the time goes 0': 'node',
-  'Adapters of a model (LoRA) 0': 'node',
-  'Chats 0': 'node',
-  'Long conversations 0': 'node',
-  'Texts without end 0': 'node',
-  'What leaves a full cache 0': 'node',
-  'Fewer layers 0': 'node',
-  'A share of the head 0': 'node',
-  "OpenAI's calls 0": 'node',
-  "OpenAI's calls 1": 'node',
-  "OpenAI's calls 2": 'node',
-  'A server, and other servers 0': 'node',
-  'Adapters 0': 'node',
-  'Adapters 1': 'node',
-  'Adapters 2': 'page',
-  'Adapters 3': 'page',
-  'Aborts and errors 0': 'node',
+  'Ask before you download 0': 'node',
+  'Search 0': 'node',
+  'A streaming reply 0': 'page',
+  'A conversation 0': 'node',
+  'Stop and failures 0': 'node',
+  'A page without a bundler 0': 'tests/browser/readme.test.mjs',
+  'A page without a bundler 1': 'tests/browser/readme.test.mjs',
+  'In Node 0': 'node',
+  'Headers 0': 'tests/browser/readme.test.mjs',
+  'How much 0': 'node',
+  'A budget 0': 'node',
+  'The model 0': 'page',
+  'Measure 0': 'node',
+  'Stay polite 0': 'node',
+  'Fill a form 0': 'node',
+  'Pick from a list 0': 'node',
+  'Let the library run them 0': 'node',
+  'Read calls yourself 0': 'node',
 };
 
 /** Every example that is code, or what a program reads, by its name in RUNS. @type {Map<string, Block>} */
@@ -121,7 +148,8 @@ const ENTRIES = Object.fromEntries(
 );
 
 /** Where the sources have what an example imports from the package; null: it is of another one. @param {string} name */
-export const sourceOf = (name) => ENTRIES[name] ?? (name.startsWith('bq4/heads/') ? name.replace('bq4/', '') : null);
+export const sourceOf = (name) =>
+  ENTRIES[name] ?? (name.startsWith('bq4/classifiers/') ? name.replace('bq4/', '') : null);
 
 /**
  * An example as the body of an async function, which gives the values of some of its names.

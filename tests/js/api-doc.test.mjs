@@ -1,5 +1,5 @@
-// docs/API.md has everything that is public: each name that an entry exports, each method, option, field of a result and error code
-// stands as code in its section, and each row of a table of options or errors is one that there is.
+// docs/reference has everything that is public: each name that an entry exports, each method, option, field of a result and error code
+// stands as code in a page of its object, and each row of a table of options or errors is one that exists.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -7,172 +7,138 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { TABLE } from '../../js/remote/port/methods.js';
 import { OPTIONS } from '../../js/shared/options.js';
-import { named, namesIn, RUNS, sections } from './api-doc.mjs';
+import { errorCodes, publicTypes } from '../../tools/docs/public-names.mjs';
+import { DOCUMENTS, named, namesIn, RUNS, sourceOf } from './api-doc.mjs';
 import { testFolder } from './folders.mjs';
 
 const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
-const types = ['shared/types', 'storage/sources/types', 'storage/cache/types']
-  .map((name) => read(`js/${name}.js`))
-  .join('\n');
+const REFERENCE = DOCUMENTS.filter((path) => path.startsWith('docs/reference/'));
+const page = (/** @type {string} */ name) => `docs/reference/${name}.md`;
 
-/** Properties of a type that is written with @property. @param {string} name */
-function propertiesOf(name) {
-  const comment = types.split('/**').find((text) => new RegExp(`@typedef \\{object\\} ${name}\\b`).test(text));
-  assert.ok(comment, name);
-  return [...comment.matchAll(/^ \* @property \{.*\} \[?(\w+)\]?/gm)].map(([, property]) => property);
-}
-
-/** @param {string} what @param {readonly string[]} names @param {...string} headings */
-function documented(what, names, ...headings) {
-  const there = namesIn(headings);
+/** Names must stand as code in one of some pages. @param {string} what @param {readonly string[]} names @param {string[]} pages */
+function documented(what, names, pages) {
+  const documentedNames = namesIn(pages);
   assert.deepEqual(
-    names.filter((name) => !there.has(name)),
+    names.filter((name) => !documentedNames.has(name)),
     [],
-    `${what}, under ${headings}`,
+    `${what}, in ${pages === REFERENCE ? 'docs/reference' : pages.join(', ')}`,
   );
 }
 
-/** Entries of the package, and where they are explained. */
-const ENTRIES = {
-  index: ['The JavaScript interface', 'Engines', 'Ports', 'Sources', 'Aborts and errors'],
-  engine: ['Engines', 'Sources', 'Aborts and errors'],
-  connect: ['A server, and other servers', 'Aborts and errors'],
-  'api/adapters/ai-sdk': ['Adapters'],
-  'api/adapters/langchain': ['Adapters'],
-  'api/adapters/prompt-api': ['Adapters'],
-  'api/adapters/react': ['Adapters'],
-  'api/classifiers/index': ['Heads'],
-  'api/receipts/index': ['Receipts'],
-  'remote/tabs/index': ['One engine for all tabs', 'Aborts and errors'],
-};
-
 test('every entry of the package, and what it exports', async () => {
   const { exports } = JSON.parse(read('package.json'));
-  const named = sections.get('The JavaScript interface') ?? '';
-  for (const path of Object.keys(exports).filter((key) => key !== './package.json'))
-    assert.ok(named.includes(`\`${path.replace(/^\./, 'bq4')}\``), `the beginning of docs/API.md names ${path}`);
-  for (const [entry, headings] of Object.entries(ENTRIES))
-    documented(entry, Object.keys(await import(new URL(`js/${entry}.js`, root).href)), ...headings);
-});
-
-/** Where the methods of each kind of object are. */
-const METHODS = {
-  engine: ['The JavaScript interface', 'Ports', 'Plan and load', 'Polite', 'Events'],
-  store: ['Cache'],
-  model: ['The JavaScript interface', 'Models'],
-  session: ['The JavaScript interface', 'Sessions', 'Given answers'],
-  adapter: ['Adapters of a model (LoRA)'],
-};
-test('every method', () => {
-  assert.deepEqual(Object.keys(TABLE), Object.keys(METHODS));
-  for (const [kind, headings] of Object.entries(METHODS)) documented(kind, Object.keys(TABLE[kind]), ...headings);
-});
-
-const GENERATION = ['Sessions', 'Structured output', 'Adapters of a model (LoRA)'];
-/** Where the options of each call are. @type {Record<keyof typeof OPTIONS, string[]>} */
-const CALLS = {
-  createEngine: ['Engines'],
-  createWorkerEngine: ['Engines'],
-  connectEngine: ['Ports'],
-  fromUrl: ['Sources'],
-  source: ['Sources'],
-  plan: ['Plan and load'],
-  load: ['Plan and load'],
-  tokenize: ['Models'],
-  createSession: ['Models', 'Plan and load'],
-  loadAdapter: ['Models'],
-  createChat: ['Chats'],
-  countTokens: ['Models'],
-  complete: ['Chats', ...GENERATION],
-  generate: GENERATION,
-  append: ['Sessions'],
-  choose: ['Given answers'],
-  promptState: ['Prompt states'],
-  chooseNext: ['Given answers'],
-  embed: ['Embeddings'],
-  create: ["OpenAI's calls"],
-  createOne: ["OpenAI's calls"],
-  classify: ['Heads'],
-  trace: ['Where the time goes'],
-  format: ['Chats'],
-  role: ['Chats'],
-  message: ['Chats'],
-};
-for (const [call, options] of Object.entries(OPTIONS))
-  test(`every option of ${call}`, () =>
-    documented(call, Object.keys(options), ...CALLS[/** @type {keyof typeof OPTIONS} */ (call)]));
-
-/** Where what calls give is. */
-const RESULTS = {
-  EngineInfo: ['Engines'],
-  ThreadTiming: ['Engines'],
-  SharedInfo: ['One engine for all tabs'],
-  Progress: ['Plan and load'],
-  EngineStore: ['Cache'],
-  StoreOptions: ['Cache'],
-  Listed: ['Cache'],
-  Usage: ['Cache'],
-  Plan: ['Plan and load'],
-  Paging: ['A budget smaller than the weights'],
-  TokenizerInfo: ['Models'],
-  AdapterInfo: ['Adapters of a model (LoRA)'],
-  Embeddings: ['Embeddings'],
-  Classified: ['Heads'],
-  Chosen: ['Given answers'],
-  ChosenOption: ['Given answers'],
-  Part: ['Sessions', 'Chats'],
-  Logprob: ['Sessions'],
-  Result: ['Sessions', 'Chats'],
-  Timings: ['Sessions'],
-  PrefillProgress: ['Sessions'],
-  SessionStats: ['Sessions'],
-  StageTrace: ['Where the time goes'],
-  MemoryInfo: ['Models'],
-  EngineMethods: ['The JavaScript interface', 'Engines', 'Ports', 'Cache', 'Plan and load', 'Polite', 'Events'],
-  ModelMethods: ['The JavaScript interface', 'Models', 'Plan and load', 'Heads', 'Prompt states', 'Given answers'],
-  SessionMethods: ['The JavaScript interface', 'Sessions', 'Given answers'],
-  ChatStats: ['Chats'],
-  CompletionFields: ["OpenAI's calls"],
-  ToolRun: ["OpenAI's calls"],
-};
-/** What only stores that are opened by themselves have, which nobody outside can do. */
-const INNER = ['EngineStore.close', 'StoreOptions.hash'];
-for (const [name, headings] of Object.entries(RESULTS))
-  test(`every field of ${name}`, () => {
-    const names = propertiesOf(name).filter((field) => !INNER.includes(`${name}.${field}`));
-    documented(name, names, ...headings);
-  });
-
-test('every error code has a row, and no other has', () => {
-  const [, list] = /@typedef \{([^}]*)\} ErrorCode/.exec(types) ?? [];
-  const codes = [...list.matchAll(/'(\w+)'/g)].map(([, code]) => code).sort();
-  assert.ok(codes.length > 25);
-  const rows = (sections.get('Aborts and errors') ?? '').split('\n').filter((line) => line.startsWith('| `'));
-  assert.deepEqual(rows.flatMap((row) => row.split('|')[1].match(/\w+/g) ?? []).sort(), codes);
-});
-
-/** Tables whose first column are options of one call. @type {Record<string, keyof typeof OPTIONS>} */
-const TABLES = { Engines: 'createWorkerEngine', 'Plan and load': 'load', Embeddings: 'embed' };
-test('a table of options has no row of one that is not there', () => {
-  for (const [heading, call] of Object.entries(TABLES)) {
-    const [, table] = /\n\| option[^\n]*\n\|[- |]*\n((?:\|.*\n)+)/.exec(sections.get(heading) ?? '') ?? [];
-    assert.ok(table, heading);
-    const rows = table.split('\n').flatMap((row) => row.split('|')[1]?.match(/\w+/g) ?? []);
-    assert.deepEqual(
-      rows.filter((name) => !Object.hasOwn(OPTIONS[call], name)),
-      [],
-      heading,
-    );
+  const index = read(page('README'));
+  for (const path of Object.keys(exports).filter((key) => key !== './package.json')) {
+    const name = path.replace(/^\./, 'bq4');
+    assert.ok(index.includes(`\`${name}\``), `docs/reference/README.md names ${name}`);
+    const source = sourceOf(name);
+    if (source && !name.includes('*'))
+      documented(name, Object.keys(await import(new URL(source, root).href)), REFERENCE);
   }
 });
 
+/** The page of each kind of object. @type {Record<string, string[]>} */
+const OBJECTS = {
+  engine: [page('load-and-engine')],
+  store: [page('cache')],
+  model: [page('model')],
+  session: [page('session')],
+  adapter: [page('model')],
+};
+test('every method', () => {
+  for (const [kind, methods] of Object.entries(TABLE)) documented(kind, Object.keys(methods), OBJECTS[kind]);
+});
+
+/** Pages of the options of a call, where it isn't any. @type {Record<string, string[]>} */
+const CALLS = {
+  createEngine: [page('load-and-engine')],
+  createWorkerEngine: [page('load-and-engine')],
+  plan: [page('load-and-engine')],
+  load: [page('load-and-engine')],
+  createSession: [page('load-and-engine'), page('model')],
+  fromUrl: [page('sources')],
+  source: [page('sources')],
+  generate: [page('generation')],
+  complete: [page('generation'), page('chat')],
+  createChat: [page('chat')],
+  message: [page('chat')],
+  format: [page('chat')],
+  role: [page('chat')],
+  append: [page('session')],
+  trace: [page('session')],
+  embed: [page('model')],
+  classify: [page('classifiers')],
+};
+for (const [call, options] of Object.entries(OPTIONS))
+  test(`every option of ${call}`, () => documented(call, Object.keys(options), CALLS[call] ?? REFERENCE));
+
+/** Types that only modules of this package meet. */
+const INTERNAL = [
+  'Cache',
+  'CacheEntry',
+  'ByteSource',
+  'FilePart',
+  'About',
+  'Backend',
+  'Space',
+  'EntryOptions',
+  'Found',
+];
+/** Types in OpenAI's shape, which OpenAI's own documents explain. */
+const OPENAI = ['ChatMessage', 'ChatCompletion', 'ChatCompletionChunk', 'TextCompletion'];
+/** Properties that only modules of this package meet. */
+const INTERNAL_PROPERTIES = ['EngineStore.close', 'StoreOptions.hash'];
+for (const [name, properties] of publicTypes())
+  if (![...INTERNAL, ...OPENAI].includes(name))
+    test(`every field of ${name}`, () =>
+      documented(
+        name,
+        properties.filter((property) => !INTERNAL_PROPERTIES.includes(`${name}.${property}`)),
+        REFERENCE,
+      ));
+
+test('every error code has a row, and no other has', () => {
+  const codes = errorCodes().sort();
+  assert.ok(codes.length > 25);
+  const [, table] = /\n\| code \| meaning \|\n\|[-|]*\n((?:\|.*\n)+)/.exec(read(page('errors'))) ?? [];
+  const rows = String(table).trim().split('\n');
+  assert.deepEqual(rows.flatMap((row) => row.split('|')[1].match(/\w+/g) ?? []).sort(), codes);
+});
+
+/** Options of entries that check their own: not in js/shared/options.js. */
+const OWN_OPTIONS = [
+  'name',
+  'patience',
+  'apiKey',
+  'model',
+  'headers',
+  'fetch',
+  'backend',
+  'maxBytes',
+  'path',
+  'sha256',
+];
+test('a table of options has no row of one that is not there', () => {
+  const known = new Set([...Object.values(OPTIONS).flatMap((options) => Object.keys(options)), ...OWN_OPTIONS]);
+  for (const path of REFERENCE)
+    for (const [, table] of read(path).matchAll(/\n\| option [^\n]*\n\|[- |]*\n((?:\|.*\n)+)/g)) {
+      const cells = table.split('\n').flatMap((row) => row.split('|')[1]?.match(/`[^`]+`/g) ?? []);
+      const names = cells.map((cell) => cell.slice(1, -1)).filter((name) => /^\w+$/.test(name));
+      assert.deepEqual(
+        names.filter((name) => !known.has(name)),
+        [],
+        path,
+      );
+    }
+});
+
 test('every example is run, in Node, in a page or by a test of its own', () => {
-  assert.deepEqual([...named.keys()], Object.keys(RUNS));
+  assert.deepEqual([...named.keys()].sort(), Object.keys(RUNS).sort());
   for (const [name, how] of Object.entries(RUNS))
     if (how.startsWith('tests/')) {
       const [, heading] = /^(.*) \d+$/.exec(name) ?? [];
-      assert.ok(read(how).includes(`examples.get('${heading}')`), `${how} runs ${name}`);
+      assert.ok(read(how).includes(`'${heading}'`), `${how} runs ${name}`);
     }
 });
 
@@ -180,7 +146,8 @@ test('every example is run, in Node, in a page or by a test of its own', () => {
 const words = (line) => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain);
 
 test('every command line is one that the program knows: it fails for want of its files, not for what is asked', () => {
-  const lines = [...`${read('docs/API.md')}\n${read('README.md')}`.matchAll(/^(?:npx bq4|node bin\/bq4\.js) (.*)$/gm)];
+  const text = [...DOCUMENTS, 'README.md'].map(read).join('\n');
+  const lines = [...text.matchAll(/^(?:npx bq4|node bin\/bq4\.js) (.*)$/gm)].filter(([line]) => !line.includes('hf:'));
   assert.ok(lines.length > 20, `${lines.length}`);
   const { folder } = testFolder('commands');
   for (const [line, asked] of lines) {

@@ -1,4 +1,4 @@
-// The examples of docs/API.md that Node can run, as they stand there. Addresses are those of a server here; `model` is the bundled one.
+// The examples of docs/reference and docs/guides that Node can run, as they stand there. Addresses are those of a server here; `model` is the bundled one.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -62,12 +62,13 @@ const address = (name) => {
 
 /** Those that go on with a session. */
 const SESSION = new Set([
-  'Polite 0',
+  'Pause and pace 0',
   'Sessions 0',
-  'Guesses 0',
+  'Speculative decoding 0',
   'Draft models 0',
   'Where the time goes 0',
   'Aborts and errors 0',
+  'Measure 0',
 ]);
 
 /** Runs an example. @param {string} name @param {string[]} gives  names whose values are told @param {More} more @returns {Promise<Ran>} */
@@ -115,9 +116,9 @@ const CHECKS = {
     const { log, own } = await run(['own']);
     assert.deepEqual(log, [[own.info.build, own.info.threads, own.info.threadsReason]]);
   },
-  'Polite 0': async (run) => {
-    const { text, reason } = await run(['text', 'reason']);
-    assert.ok(text.length > 0 && ['length', 'stop'].includes(reason), reason);
+  'Pause and pace 0': async (run) => {
+    const { text, finishReason } = await run(['text', 'finishReason']);
+    assert.ok(text.length > 0 && ['length', 'stop'].includes(finishReason), finishReason);
   },
   'Events 0': async (run) => {
     const { log } = await run();
@@ -144,13 +145,13 @@ const CHECKS = {
     assert.equal(log[0][0], 2048);
     assert.ok(log[0][1].total >= plan.heapBytes, 'in pages of 64 KiB');
   },
-  'A budget smaller than the weights 0': async (run) => {
+  'Memory budget 0': async (run) => {
     const { residency, paging, heapBytes, log } = await run(['residency', 'paging', 'heapBytes']);
     assert.deepEqual([residency, log], ['paged', [['paged', heapBytes, paging.streamedBytes]]]);
     assert.ok(heapBytes + paging.besideBytes <= 5e6);
   },
   'Models 0': async (run) => {
-    const { ids, text, used, log } = await run(['ids', 'text', 'used']);
+    const { tokens: ids, text, used, log } = await run(['tokens', 'text', 'used']);
     const [[kind, , back, user], [tokens, said]] = log;
     assert.deepEqual([kind, back.trim(), tokens, said], [model.info.tokenizer.kind, 'Once upon a time', used, text]);
     assert.ok(ids.length > 2 && user > 0 && used > 2);
@@ -160,11 +161,11 @@ const CHECKS = {
     assert.deepEqual([vectors[1].length, truncated], [384, []]);
     assert.ok(cosine > 0.4 && cosine < 1, `${cosine}`);
   },
-  'Heads 0': async (run, t) => {
+  'Classifiers 0': async (run, t) => {
     const { label, score } = await run(['label', 'score'], { scope: { model: await minilm(t) } });
     assert.deepEqual([label, score > 0.8], ['negative', true]);
   },
-  'Heads 1': async (run, t) => {
+  'Training 0': async (run, t) => {
     const [wake, play] = ['at six', 'at noon', 'early', 'in an hour', 'on Monday']
       .map((when) => [`wake me ${when}\talarm`, `play some jazz ${when}\tmusic`])
       .reduce(
@@ -177,55 +178,56 @@ const CHECKS = {
     files.set('requests.tsv', `${[...wake, ...play].join('\n')}\n`);
     const own = await minilm(t);
     const { file, report } = await run(['file', 'report'], { scope: { model: own } });
-    const [{ label }] = await own.classify('play the blues', { head: file });
+    const [{ label }] = await own.classify('play the blues', { classifier: file });
     assert.equal(label, 'music', JSON.stringify(report));
   },
   'Sessions 0': async (run) => {
     const { generation, out, log } = await run(['generation']);
+    const { text, finishReason, usage } = await generation.result;
     assert.ok(out.length > 20);
-    assert.equal(out, generation.result.text);
-    assert.deepEqual(log, [[generation.result.reason, generation.result.timings]]);
+    assert.equal(out, text);
+    assert.deepEqual(log, [[finishReason, usage]]);
   },
   'Sessions 1': async (run) => {
     const { session, text, tokens, log } = await run(['session', 'text', 'tokens']);
     assert.ok(text.length > 20);
     assert.equal((await session.tokens()).length, tokens, 'restored, after it was cut');
-    assert.ok(log.length > 0 && log.every(([done, total]) => done <= total));
+    assert.ok(log.length > 0 && log.every(([loaded, total]) => loaded <= total));
     await session.close();
   },
-  'Guesses 0': async (run) => {
+  'Speculative decoding 0': async (run) => {
     const { text, log } = await run(['text']);
     assert.equal(log[0][0], text);
-    assert.ok(log[0][1] > 0, 'it has guessed');
+    assert.ok(log[0][1] > 0, 'it has drafted tokens');
     assert.deepEqual(log[1], [true]);
   },
   'Draft models 0': async (run) => {
     files.set('models/small.bq4', readFileSync(CHAT));
-    const { small, timings, log } = await run(['small', 'timings']);
-    assert.deepEqual(log, [[timings.draftedTokens, timings.acceptedTokens]]);
-    assert.ok(timings.acceptedTokens > 0 && timings.acceptedTokens === timings.draftedTokens, 'it is the same model');
+    const { small, usage, log } = await run(['small', 'usage']);
+    assert.deepEqual(log, [[usage.draftedTokens, usage.acceptedTokens]]);
+    assert.ok(usage.acceptedTokens > 0 && usage.acceptedTokens === usage.draftedTokens, 'it is the same model');
     await small.close();
   },
-  'Given answers 0': async (run) => {
+  'Score options 0': async (run) => {
     const { best, options, log } = await run(['best', 'options']);
     assert.ok([' positive', ' negative'].includes(best));
     assert.ok(Math.abs(options[0].probability + options[1].probability - 1) < 1e-6);
     assert.deepEqual(log, [[best, options[0].probability, options[0].logprob]]);
   },
   'Structured output 0': async (run) => {
-    const { text, reason, log } = await run(['text', 'reason']);
+    const { text, finishReason, log } = await run(['text', 'finishReason']);
     const { name, age, mood } = JSON.parse(text);
-    assert.deepEqual([reason, typeof name, ['good', 'bad'].includes(mood)], ['stop', 'string', true]);
+    assert.deepEqual([finishReason, typeof name, ['good', 'bad'].includes(mood)], ['stop', 'string', true]);
     assert.deepEqual(log, [[age + 1]]);
   },
-  'Prompt states 0': async (run, t) => {
+  'Prompt cache 0': async (run, t) => {
     const scope = { model: await roomy(t) };
     // What the page fetches was made before, elsewhere, by the first lines.
-    const made = await run(['state'], { scope, change: (code) => code.slice(0, code.indexOf('\n\n')) });
-    files.set('shop.state', made.state);
-    const { state, reply } = await run(['state', 'reply'], { scope });
-    assert.deepEqual(state, made.state);
-    assert.ok(reply.timings.reusedTokens > 5, JSON.stringify(reply.timings));
+    const made = await run(['bytes'], { scope, change: (code) => code.slice(0, code.indexOf('\n\n')) });
+    files.set('shop.cache', made.bytes);
+    const { bytes, reply } = await run(['bytes', 'reply'], { scope });
+    assert.deepEqual(bytes, made.bytes);
+    assert.ok(reply.usage.cachedTokens > 5, JSON.stringify(reply.usage));
   },
   'Receipts 0': async (run) => {
     const { session, receipt, equal, differences, same } = await run([
@@ -235,7 +237,7 @@ const CHECKS = {
       'differences',
       'same',
     ]);
-    assert.deepEqual([equal, differences, receipt.ids.length > 5], [true, [], true]);
+    assert.deepEqual([equal, differences, receipt.tokens.length > 5], [true, [], true]);
     await session.close();
     await same.close();
   },
@@ -259,7 +261,7 @@ const CHECKS = {
     const { model: own, text, pirate, session } = await run(['model', 'text', 'pirate', 'session']);
     assert.deepEqual([pirate.info.changes, text.length > 0], [1, true]);
     await session.close();
-    await assert.rejects(own.generate('Ahoy', { adapter: pirate }).done(), { code: 'CLOSED' });
+    await assert.rejects(own.generate('Ahoy', { adapter: pirate }).result, { code: 'CLOSED' });
     await own.close();
   },
   'Chats 0': async (run, t) => {
@@ -284,41 +286,41 @@ const CHECKS = {
   'Texts without end 0': async (run) => {
     const { endless, text } = await run(['endless', 'text']);
     assert.ok(text.length > 0);
-    assert.deepEqual([endless.info.context, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
+    assert.deepEqual([endless.info.contextTokens, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
   },
   'What leaves a full cache 0': async (run) => {
     const { held, text } = await run(['held', 'text']);
     assert.ok(text.length > 0);
     assert.deepEqual([held.info.kvWindow, held.info.kvEvict], [256, 'attention']);
   },
-  'Fewer layers 0': async (run) => {
+  'Less of a model 0': async (run) => {
     const { text } = await run(['text']);
     assert.ok(text.length > 0);
   },
-  'A share of the head 0': async (run) => {
+  'A share of the LM head 0': async (run) => {
     const { text } = await run(['text']);
     assert.ok(text.length > 0);
   },
-  "OpenAI's calls 0": async (run) => {
+  'Completions 0': async (run) => {
     const { choices, usage, text, list, out } = await run(['choices', 'usage', 'text', 'list']);
     assert.ok(choices[0].message.content.length > 0 && out.length > 0);
     assert.equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens);
     assert.ok(text.choices[0].logprobs.tokens.length > 0);
     assert.deepEqual([list.data.length, typeof list.data[1].embedding], [2, 'string']);
   },
-  "OpenAI's calls 1": async (run, t) => {
+  'Tools 0': async (run, t) => {
     const { message, weather } = await run(['message', 'weather'], { scope: { model: await roomy(t) } });
     assert.equal(message.tool_calls[0].function.name, 'weather');
     assert.equal(typeof weather.city, 'string');
   },
-  "OpenAI's calls 2": async (run, t) => {
-    const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get("OpenAI's calls 1"));
+  'Tools 1': async (run, t) => {
+    const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get('Tools 0'));
     const [tools, asked] = code.split('\n');
     const { run: ran, log } = await run(['run'], {
       scope: { model: await roomy(t) },
       change: (own) => `${tools}\n${asked}\n${own}`,
     });
-    assert.deepEqual(log, [[ran.content, ran.messages, ran.reason]]);
+    assert.deepEqual(log, [[ran.content, ran.messages, ran.finishReason]]);
     assert.ok(ran.completions.length > 0);
   },
   'A server, and other servers 0': async (run, t) => {
@@ -335,13 +337,13 @@ const CHECKS = {
     assert.equal(where === 'remote', found === remote, where);
     if (found !== remote) await found.close();
   },
-  'Adapters 0': async (run) => {
+  'AI SDK 0': async (run) => {
     const { textStream } = await run(['textStream']);
     let text = '';
     for await (const part of textStream) text += part;
     assert.ok(text.length > 0);
   },
-  'Adapters 1': async (run) => {
+  'LangChain 0': async (run) => {
     const { mood, vectors } = await run(['mood', 'vectors']);
     assert.ok(['good', 'bad'].includes(mood), mood);
     assert.deepEqual([vectors.length, vectors[0].length], [2, model.info.hidden]);
@@ -350,10 +352,67 @@ const CHECKS = {
     const { log } = await run();
     assert.deepEqual([log[0].slice(0, 2), log[1]], [['HTTP_STATUS', 404], ['AbortError']]);
   },
+  'Load 0': async (run) => {
+    const { text } = await run(['text']);
+    assert.ok(text.length > 0);
+  },
+  'In Node 0': async (run) => {
+    const { log } = await run();
+    assert.ok(log[0][0].length > 0 && log[0][1] > 0);
+  },
+  'Ask before you download 0': async (run) => {
+    const { plan, log } = await run(['plan']);
+    assert.deepEqual([plan.contextTokens, log.length], [512, 2]);
+  },
+  'Search 0': async (run, t) => {
+    const { log } = await run([], { scope: { model: await minilm(t) } });
+    assert.deepEqual(log, [['The museum opens at nine.']]);
+  },
+  'A conversation 0': async (run, t) => {
+    const { log } = await run([], { scope: { model: await roomy(t) } });
+    assert.ok(log[0][0].length > 0 && log[0][1].length > 0);
+    assert.equal(log[0][2], 5);
+  },
+  'Stop and failures 0': async (run) => {
+    const { log } = await run();
+    assert.deepEqual(log, [['AbortError']]);
+  },
+  'How much 0': async (run) => {
+    const { estimate } = await run(['estimate']);
+    assert.equal(estimate.sessions, 2);
+    assert.ok(estimate.heapBytes > estimate.weightBytes + 2 * estimate.kvBytes);
+  },
+  'A budget 0': async (run) => {
+    const { limited } = await run(['limited']);
+    assert.ok(limited.heapBytes <= 8e6);
+  },
+  'Measure 0': async (run) => {
+    const { log } = await run();
+    assert.ok(log[0][0] > 0);
+    assert.ok(log[1].some(({ stage }) => stage === 'attend'));
+  },
+  'Stay polite 0': async (run) => void (await run()),
+  'Fill a form 0': async (run, t) => {
+    const { filled } = await run(['filled'], { scope: { model: await roomy(t) } });
+    const { name, email } = JSON.parse(filled.text);
+    assert.deepEqual([typeof name, email.includes('@')], ['string', true]);
+  },
+  'Pick from a list 0': async (run) => {
+    const { log } = await run();
+    assert.ok(log[0].every((/** @type {string} */ text) => [' good', ' bad'].includes(text)));
+  },
+  'Let the library run them 0': async (run, t) => {
+    const { outcome, log } = await run(['outcome'], { scope: { model: await roomy(t) } });
+    assert.deepEqual(log, [[outcome.content, outcome.completions.length]]);
+  },
+  'Read calls yourself 0': async (run, t) => {
+    const { log } = await run([], { scope: { model: await roomy(t) } });
+    assert.deepEqual([log[0][0], typeof log[0][1]], ['weather', 'string']);
+  },
 };
 
 /** Those that need all-MiniLM-L6-v2. */
-const REAL = ['Embeddings 0', 'Heads 0', 'Heads 1'];
+const REAL = ['Embeddings 0', 'Classifiers 0', 'Training 0', 'Search 0'];
 /** @param {import('node:test').TestContext} t */
 async function minilm(t) {
   const made = await engine.load(fromBytes(/** @type {Uint8Array} */ (files.get('minilm.bq4'))));
@@ -361,7 +420,7 @@ async function minilm(t) {
   return made;
 }
 
-test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS), runBy('node')));
+test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS).sort(), runBy('node').sort()));
 
 for (const [name, check] of Object.entries(CHECKS))
   test(name, { skip: REAL.includes(name) && !realModel('minilm') ? NO_REAL_MODEL : false }, async (t) => {

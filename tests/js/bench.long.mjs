@@ -103,7 +103,7 @@ print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "mis
       const text = readFileSync(join(folder, 'plots', name), 'utf8');
       assert.match(text, /prefers-color-scheme:dark/);
       assert.doesNotMatch(text, /#1f2328(?!;)/i);
-      assert.ok(reportText(made).includes(`(benchmarks/${name})`), name);
+      assert.ok(reportText(made).includes(`(../benchmarks/${name})`), name);
     }
   });
 });

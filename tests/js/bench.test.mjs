@@ -179,7 +179,9 @@ test("README's table is the report's", () => {
     readFileSync(join(ROOT, 'README.md'), 'utf8'),
   )?.[1];
   assert.ok(between?.includes('| **bq4**'), 'README.md has one');
-  assert.ok(readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8').includes(between), 'written by the same run');
+  for (const name of ['log/benchmarks', 'benchmarks'])
+    assert.ok(readFileSync(join(ROOT, `docs/${name}.md`), 'utf8').includes(between), 'written by the same run');
+  assert.equal(withTable('<!-- targets: x -->\nold\n<!-- end of targets -->', 'new', 'targets').split('\n')[1], 'new');
 });
 
 test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {

@@ -334,7 +334,10 @@ test('files that lie are refused, saying why', async () => {
     [Buffer.from('{"a": 1}'), /^NOT_A_MODEL: .*not a \.bullet file/],
     [Buffer.concat([Buffer.from('{"a": 1}'), Buffer.alloc(4096)]), /^NOT_A_MODEL: .*no bullet_version/],
     [Buffer.concat([Buffer.from('{}}'), Buffer.alloc(4096)]), /^FORMAT: .*JSON header is not valid JSON/],
-    [Buffer.concat([Buffer.from('{"a":"\xff"}', 'latin1'), Buffer.alloc(4096)]), /^FORMAT: .*JSON header is not valid JSON/],
+    [
+      Buffer.concat([Buffer.from('{"a":"\xff"}', 'latin1'), Buffer.alloc(4096)]),
+      /^FORMAT: .*JSON header is not valid JSON/,
+    ],
     [Buffer.alloc((1 << 20) + 8, '{'), /^FORMAT: .*exceeds 1048576 bytes/],
     [patched(end + 2, 1), /^FORMAT: .*four zero bytes/],
     [said('"1.0"', '"2.0"'), /^UNSUPPORTED: .*version "2\.0"/],

@@ -279,11 +279,7 @@ test('a model whose scores grow beyond the positions it was made for goes up to 
 const REFUSED = [
   ['llama-gqa', { model_type: 'mamba' }, /"mamba".*llama, mistral/],
   ['llama-gqa', { hidden_act: 'mish' }, /"mish"/],
-  [
-    'llama-gqa',
-    { rope_parameters: { rope_type: 'proportional' } },
-    /"proportional".*linear, llama3, yarn, longrope/,
-  ],
+  ['llama-gqa', { rope_parameters: { rope_type: 'proportional' } }, /"proportional".*linear, llama3, yarn, longrope/],
   ['qwen2-listed', { layer_types: Array(4).fill('chunked_attention') }, /of type "chunked_attention"/],
   ['mpt', { attn_config: { alibi: false } }, /without ALiBi/],
   ['mpt', { attn_config: { qk_ln: true } }, /MPT with norms of q and k/],

@@ -49,7 +49,10 @@ test('the choice of a build, and why', () => {
     build: 'simd128',
     reason: 'relaxed SIMD is not available here',
   });
-  assert.deepEqual(pickBuild('simd128', has(SIMD128, RELAXED)), { build: 'simd128', reason: 'requested by the option build' });
+  assert.deepEqual(pickBuild('simd128', has(SIMD128, RELAXED)), {
+    build: 'simd128',
+    reason: 'requested by the option build',
+  });
   assert.equal(pickBuild('relaxed16', has(SIMD128, RELAXED)).build, 'relaxed16');
   assert.throws(() => pickBuild('relaxed16', has(SIMD128)), { code: 'NO_SIMD' });
   assert.throws(() => pickBuild('relaxed', has(SIMD128)), { code: 'NO_SIMD' });

@@ -99,7 +99,10 @@ test('what is missing, ambiguous or damaged is said by its name', async () => {
     [without('model.safetensors'), { code: 'NOT_A_MODEL', message: /no safetensors file/ }],
     [[...without('model.safetensors'), index], { code: 'NOT_A_MODEL', message: /model-1\.safetensors is missing/ }],
     [[...tiny, fileAt('config.json', '{}')], { code: 'ARGUMENT', message: /two files are called config\.json/ }],
-    [[...without('config.json'), fileAt('config.json', '{')], { code: 'FORMAT', message: /config\.json is no JSON/ }],
+    [
+      [...without('config.json'), fileAt('config.json', '{')],
+      { code: 'FORMAT', message: /config\.json is not valid JSON/ },
+    ],
     [
       [...without('config.json'), fileAt('config.json', '{"model_type": "mamba"}')],
       { code: 'UNSUPPORTED', message: /mamba/ },

@@ -159,7 +159,10 @@ test('inspect: a GGUF file in parts, by the first: the tensors of all', () => {
   assert.deepEqual([found.layers, list.length, integrity], [2, weights.size, undefined]);
   const alone = bq4('inspect', names[1]);
   assert.equal(alone.status, 0);
-  assert.match(alone.stdout, /can't be planned: FORMAT: .* is one of 3 parts of a model, but 1 were given\n +load the first part/);
+  assert.match(
+    alone.stdout,
+    /can't be planned: FORMAT: .* is one of 3 parts of a model, but 1 were given\n +load the first part/,
+  );
 });
 
 test('an address: inspect and run say what they say of the path', async () => {
@@ -200,7 +203,7 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   assert.deepEqual(answers[0], answers[1]);
   const { status, stderr } = bq4('convert', path, to, '--activation-steps', 'steps.json');
   assert.equal(status, 1);
-  assert.match(stderr, /--activation-steps is not for GGUF files/);
+  assert.match(stderr, /--activation-steps is not supported for GGUF files/);
 });
 
 test('convert: what the engine refuses becomes no file, and no file replaces itself or what is no file', () => {
@@ -220,7 +223,7 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
   writeFileSync(other, '{');
   const chat = bq4('convert', path, to, '--chat', other);
   assert.equal(chat.status, 1);
-  assert.match(chat.stderr, /^bq4: FORMAT: .* is no JSON/);
+  assert.match(chat.stderr, /^bq4: FORMAT: .* is not valid JSON/);
   assert.ok(!existsSync(to) && !existsSync(`${to}.part`));
   const before = readFileSync(path);
   for (const command of ['convert', 'quantize']) {
@@ -231,7 +234,10 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
   assert.deepEqual(readFileSync(path), before);
   const inside = join(folder, 'a folder');
   mkdirSync(inside);
-  assert.match(bq4('convert', path, inside).stderr, /^bq4: WRITE: .* can't be written: something else has that name/);
+  assert.match(
+    bq4('convert', path, inside).stderr,
+    /^bq4: WRITE: .* can't be written: it exists and is not a regular file/,
+  );
   assert.ok(!existsSync(`${inside}.part`));
 });
 

@@ -198,11 +198,11 @@ test('a file that ends too early; what is not for GGUF files', async () => {
     code: 'TRUNCATED',
   });
   for (const [options, said] of /** @type {const} */ ([
-    [{ v1: true, quant: 'bq4' }, /--v1 is not for GGUF files$/],
-    [{ compress: 'lz4' }, /--compress is not for GGUF files$/],
-    [{ activationSteps: 'a.json' }, /--activation-steps is not for GGUF files whose weights are kept/],
-    [{ tokenizer: 'a.json' }, /--tokenizer is not for GGUF files whose weights are kept/],
-    [{ quant: 'q4_k' }, /"q4_k" is no weight type/],
+    [{ v1: true, quant: 'bq4' }, /--v1 is not supported for GGUF files$/],
+    [{ compress: 'lz4' }, /--compress is not supported for GGUF files$/],
+    [{ activationSteps: 'a.json' }, /--activation-steps is not supported for GGUF files whose weights are kept/],
+    [{ tokenizer: 'a.json' }, /--tokenizer is not supported for GGUF files whose weights are kept/],
+    [{ quant: 'q4_k' }, /unknown weight type "q4_k"/],
   ]))
     await assert.rejects(converted(path, options), { code: 'ARGUMENT', message: said });
   assert.deepEqual(

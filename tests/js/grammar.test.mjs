@@ -42,7 +42,7 @@ describe('regular expressions', () => {
     ['x(?=a)b', /lookahead/],
     ['(?=a)a|b', /alternatives/],
     ['(a)\\1', /\\1/],
-    ['a{3,2}', /at least/],
+    ['a{3,2}', /minimum is above its maximum/],
     ['(a', /unmatched/],
     ['a{1,99999}', /10000/],
     ['(a|b)*a(a|b){20}', /too many states/],
@@ -89,13 +89,13 @@ describe('GBNF', () => {
   for (const [grammar, what] of /** @type {[any, RegExp][]} */ ([
     ['root ::= root "a" | "b"', /"root" begins with itself/],
     ['root ::= a "b"\na ::= b?\nb ::= "x"? root', /begins with itself/],
-    ['root ::= x', /"x", which is no rule/],
+    ['root ::= x', /uses the undefined rule "x"/],
     ['a ::= "b"', /no rule "root"/],
     ['root ::= "a', /line 1 .* ends inside/],
     ['root ::= "a"\nroot ::= "b"', /line 2 .* second time/],
     ['root ::= ("b"', /unmatched/],
     ['root ::= [z-a]', /range/],
-    ['root ::= "a"{3,2}', /at most 10000/],
+    ['root ::= "a"{3,2}', /minimum is above its maximum/],
     ['root ::= "a" root', /nothing can satisfy/],
     ['root = "a"', /name ::=/],
     [3, /must be a text/],
@@ -432,25 +432,25 @@ describe('schemas', () => {
 
   for (const [schema, what] of /** @type {[any, RegExp][]} */ ([
     [{ type: 'integer', divisibleBy: 3 }, /"divisibleBy" is not supported/],
-    [{ type: 'string', format: 3 }, /format must be a text/],
-    [{ type: 'string', not: { format: 'email' } }, /not with format "email" is not supported/],
+    [{ type: 'string', format: 3 }, /format must be a string/],
+    [{ type: 'string', not: { format: 'email' } }, /"not" with the format "email" is not supported/],
     [{ type: 'string', minLength: 2 ** 40 }, /minLength 1099511627776 takes too many states/],
     [{ type: 'integer', multipleOf: 4097 }, /multipleOf 4097 takes too many states/],
-    [{ type: 'object', minProperties: 2, propertyNames: { pattern: '^[a-z]{2}$' } }, /minProperties 2 beside/],
-    [{ type: 'object', minProperties: 17 }, /minProperties 17 beside names that are left open/],
-    [{ contains: true, minContains: 0.5 }, /minContains must be a whole number/],
-    [{ $ref: 3 }, /\$ref must be a text/],
-    [{ items: { $ref: '#a' }, other: { $anchor: 'a' } }, /no such anchor/],
-    [{ $ref: 'part:0' }, /inside the schema/],
+    [{ type: 'object', minProperties: 2, propertyNames: { pattern: '^[a-z]{2}$' } }, /minProperties 2 together/],
+    [{ type: 'object', minProperties: 17 }, /minProperties 17 together with unnamed properties/],
+    [{ contains: true, minContains: 0.5 }, /minContains must be an integer/],
+    [{ $ref: 3 }, /\$ref must be a string/],
+    [{ items: { $ref: '#a' }, other: { $anchor: 'a' } }, /the anchor does not exist/],
+    [{ $ref: 'part:0' }, /references to other documents/],
     [{ type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[a-z]{2}$' } }, /uniqueItems/],
     [{ type: 'array', uniqueItems: true, items: { type: 'integer' } }, /uniqueItems/],
     [{ type: 'array', uniqueItems: true, items: { type: 'object' } }, /uniqueItems/],
-    [{ $ref: 'https://example.org/other.json' }, /inside the schema/],
+    [{ $ref: 'https://example.org/other.json' }, /references to other documents/],
     [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
-    [{ $ref: '#/definitions/none' }, /nothing there/],
-    [{ $ref: '#' }, /leads back to itself/],
-    [{ items: { $dynamicRef: '#a' }, $defs: { a: { $dynamicAnchor: 'a' } } }, /whole schema only/],
-    [{ not: { unevaluatedItems: false } }, /not with unevaluatedItems alone/],
+    [{ $ref: '#/definitions/none' }, /has no "definitions" there/],
+    [{ $ref: '#' }, /refers to itself/],
+    [{ items: { $dynamicRef: '#a' }, $defs: { a: { $dynamicAnchor: 'a' } } }, /only if it refers to the whole schema/],
+    [{ not: { unevaluatedItems: false } }, /"not" with "unevaluatedItems" alone/],
     [{ type: 'object', required: ['a'], unevaluatedProperties: false }, /nothing can satisfy/],
     [{ unevaluatedProperties: 3 }, /must be an object or a boolean/],
     [{ type: 'string', minLength: 3, maxLength: 2 }, /nothing can satisfy/],
@@ -723,20 +723,20 @@ describe('what schemas hold of, and what not', () => {
     });
 });
 
-describe('what is passed over is named', () => {
+describe('ignored keywords are named in warnings', () => {
   for (const [schema, warnings] of /** @type {[any, string[]][]} */ ([
     [{ type: 'integer', title: 'a', 'x-a': 1 }, []],
     [
       { type: 'object', readonly: true, properties: { links: { minimun: 3, links: [] } }, required: ['links'] },
-      ['readonly', 'minimun', 'links'].map((name) => `"${name}" is not a keyword of JSON Schema: it was passed over`),
+      ['readonly', 'minimun', 'links'].map((name) => `"${name}" is not a keyword of JSON Schema: it was ignored`),
     ],
     [
       { type: 'string', format: 'starts_with', pattern: '^ab.*' },
-      ['"starts_with" is not a format of JSON Schema: it was passed over'],
+      ['"starts_with" is not a format of JSON Schema: it was ignored'],
     ],
     [
       { anyOf: [{ not: { format: 'cuid' } }, { type: 'null' }] },
-      ['"cuid" is not a format of JSON Schema: it was passed over'],
+      ['"cuid" is not a format of JSON Schema: it was ignored'],
     ],
   ]))
     test(JSON.stringify(schema), async () => {

@@ -183,7 +183,7 @@ test('bq4 train-head and bq4 classify', () => {
   );
   writeFileSync(data, 'no tab here');
   assert.match(cli('train-head', SMALL, data, head).stderr, /FORMAT: line 1 of /);
-  assert.match(cli('classify', SMALL, data, 'x').stderr, /FORMAT: .* is no JSON/);
+  assert.match(cli('classify', SMALL, data, 'x').stderr, /FORMAT: .* is not valid JSON/);
   assert.equal(cli('train-head', SMALL, data, head, '--type', 'q9').status, 2);
 });
 

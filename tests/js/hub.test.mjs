@@ -91,9 +91,9 @@ test('answers that end early, a busy hub, an address that expires: tried again',
 
 test('refusals say what to do', async () => {
   const cases = /** @type {const} */ ([
-    [{ token: 'secret' }, {}, /has no|refuses/, /name|HF_TOKEN/],
+    [{ token: 'secret' }, {}, /has no|denies access/, /name|HF_TOKEN/],
     [{ gated: true }, {}, /is gated/, /conditions.*HF_TOKEN/],
-    [{ gated: true }, { token: 'other' }, /is gated/, /the token may not/],
+    [{ gated: true }, { token: 'other' }, /is gated/, /token has access/],
     [{}, { revision: 'none' }, /no revision "none"/, /--revision/],
   ]);
   for (const [faults, options, message, hint] of cases)

@@ -1,4 +1,4 @@
-// The direction of dependencies, as docs/ARCHITECTURE.md draws it: an #include or import may only
+// The direction of dependencies, as docs/inside/architecture.md draws it: an #include or import may only
 // name a room that is listed for its own room here.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { windowsOf } from '../../bin/perplexity.js';
+import { windowsOf } from '../../bin/commands/perplexity.js';
 import { convert } from '../../js/convert/index.js';
 import { tinyModel } from './fixture.mjs';
 
@@ -56,7 +56,7 @@ for (const { context, stride, predicted, perplexity, against } of GOLDEN.measure
 test('a model against itself, in words; fewer tokens', () => {
   const { status, stdout, stderr } = bq4(plain, text, '--against', plain, '--tokens', '50', '--threads', '1');
   assert.equal(status, 0, stderr);
-  assert.match(stdout, /49 predicted, in windows of 256, one every 128\n/);
+  assert.match(stdout, /49 predicted, in windows of 256 with a stride of 128\n/);
   assert.match(stdout, /mean KL +0\.000000\n/);
   assert.match(stdout, /the same for 100\.00 %\n/);
 });
@@ -86,10 +86,10 @@ test('what it cannot do is told', () => {
   writeFileSync(empty, '');
   /** @type {[string[], number, RegExp][]} */
   const wrong = [
-    [[plain], 2, /a model and a file with a text/],
+    [[plain], 2, /expected FILE TEXT, found 1 argument/],
     [[plain, join(folder, 'none.txt')], 1, /READ.*none\.txt/s],
-    [[plain, empty], 1, /none is there to be predicted/],
-    [[plain, text, '--stride', '256'], 2, /--stride is "256", not a whole number from 1 to 255/],
+    [[plain, empty], 1, /expected at least 2/],
+    [[plain, text, '--stride', '256'], 2, /--stride is "256"; expected an integer from 1 to 255/],
     [[plain, text, '--against', other], 1, /MISMATCH.*vocabulary of 300/s],
     [[join(ROOT, 'tests/golden/fixtures/bert'), text], 1, /tokenizer|encoder/],
   ];

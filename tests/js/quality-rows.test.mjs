@@ -1,10 +1,10 @@
-// Tables of docs/QUALITY.md: rows that are measured join those that the document has.
+// Tables of docs/log/quality.md: rows that are measured join those that the document has.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { between, joined, markdown, speedsIn, speedsOf, tablesIn } from '../../tools/quality/rows.mjs';
 
-const document = readFileSync(new URL('../../docs/QUALITY.md', import.meta.url), 'utf8');
+const document = readFileSync(new URL('../../docs/log/quality.md', import.meta.url), 'utf8');
 const written = /<!-- tables -->([^]*)<!-- end -->/.exec(document)[1].trim();
 
 const row = { type: 'bq3a', how: 'searched', bits: 3.5, bytes: 4e6, perplexity: 15, kl: 0.25, same: 0.5 };

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const { fresh } = testFolder('quantize-resume');
 const TEXT = readFileSync(join(root, 'README.md'), 'utf8').slice(0, 2000);
 const script = `
-  import { withInput } from ${JSON.stringify(new URL('../../bin/quantize.js', import.meta.url).href)};
+  import { withInput } from ${JSON.stringify(new URL('../../bin/model-input.js', import.meta.url).href)};
   import { quantize } from ${JSON.stringify(new URL('../../js/quantize/index.js', import.meta.url).href)};
   const [from, to, at, how, given] = process.argv.slice(1);
   const stop = new AbortController();

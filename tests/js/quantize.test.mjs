@@ -7,13 +7,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspect } from '../../bin/inspect.js';
-import { withInput } from '../../bin/quantize.js';
+import { withInput } from '../../bin/model-input.js';
 import { matchTensors } from '../../js/format/bq4/names.js';
 import { ROWS, typeNamed } from '../../js/format/bq4/weight-types.js';
 import { inputOf } from '../../js/quantize/calibration-model.js';
 import { quantizing } from '../../js/quantize/abi.js';
 import { spend, stepsWithin } from '../../js/quantize/type-choice.js';
-import { piecesOf } from '../../js/quantize/text-chunks.js';
+import { chunksOf } from '../../js/quantize/text-chunks.js';
 import { Rounder } from '../../js/quantize/rounder.js';
 import { smoothed } from '../../js/quantize/smooth.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -127,7 +127,7 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   assert.deepEqual(await contents(converted), await contents(a));
   const other = bq4('convert', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--v1');
   assert.equal(other.status, 2);
-  assert.match(other.stderr, /--v1 and --calibrate don't go together/);
+  assert.match(other.stderr, /--v1 and --calibrate exclude each other/);
   const { status, stdout } = bq4('run', a, 'The', '--max-tokens', '8', '--temperature', '0', '--json');
   assert.equal(status, 0);
   assert.equal(JSON.parse(stdout).ids.length, 8);
@@ -213,7 +213,7 @@ test('quantize --target-size: types by what each matrix costs, and the file is n
   assert.equal(status, 2);
   assert.match(stderr, /--target-size is "30KB"/);
   const small = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '0.03MB');
-  assert.match(small.stderr, /the target is \d+ bytes less than the smallest types take/);
+  assert.match(small.stderr, /the target size is \d+ bytes too small for the smallest types/);
 });
 
 /** A tree of what is well-formed, as strictly as our charts need it; else it throws. @param {string} xml */
@@ -288,9 +288,9 @@ test('quantize --target-ppl: the smallest that was tried and grows no more, targ
   const tight = quantized(tiny, join(folder, 'b.bq4'), '--calibrate', text, '--target-ppl', '1');
   assert.ok(loose.bytes < tight.bytes, `${loose.bytes}, ${tight.bytes}`);
   for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
-    [['--calibrate', text, '--target-ppl', '0'], /--target-ppl is "0", not percents above 0/],
-    [['--target-ppl', '3%'], /only be chosen by what they cost on a text/],
-    [['--calibrate', text, '--target-ppl', '3%', '--target-size', '1MB'], /not both/],
+    [['--calibrate', text, '--target-ppl', '0'], /--target-ppl is "0"; expected a percentage above 0/],
+    [['--target-ppl', '3%'], /choosing types needs a calibration text/],
+    [['--calibrate', text, '--target-ppl', '3%', '--target-size', '1MB'], /exclude each other/],
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.deepEqual(readdirSync(folder).sort(), ['a.bq4', 'b.bq4', 'text.txt']);
@@ -319,8 +319,8 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   assert.ok(kl < 1e-6 && agreement > 0.99, stdout);
   quantized(tiny, rounded, '--calibrate', text, '--smooth', '0.25', '--quant', 'bq4h');
   for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
-    [['--smooth', '0.5'], /what is large is known by a text/],
-    [['--calibrate', text, '--smooth', '2'], /smooth is 2, not a number from 0 to 1/],
+    [['--smooth', '0.5'], /--smooth needs a calibration text/],
+    [['--calibrate', text, '--smooth', '2'], /--smooth is 2; expected a number from 0 to 1/],
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.ok(!existsSync(join(folder, 'o.bq4')));
@@ -358,7 +358,7 @@ test('a perplexity is met with few files, or it is said that none does', async (
   }
   await assert.rejects(
     stepsWithin(choices, 5, async () => 6),
-    { code: 'ARGUMENT', message: /with none of the types tried perplexity grows by 5 % or less/ },
+    { code: 'ARGUMENT', message: /perplexity grows by more than 5 % with all types that were tried/ },
   );
   const grown = [6, 4];
   await stepsWithin(choices.slice(0, 1), 5, async () => Number(grown.shift())); // the same steps where less may be lost
@@ -390,7 +390,7 @@ test('a text far longer than there is room for at once: what counts of it is all
     ['abc '.repeat(100), 5],
     [`a${'🎈'.repeat(100)}`, 3],
   ])) {
-    const pieces = [...piecesOf(text, 100)];
+    const pieces = [...chunksOf(text, 100)];
     assert.equal(pieces.join(''), text);
     // Half a pair would throw.
     for (const piece of pieces) assert.ok(piece.length <= 100 && encodeURI(piece), `${piece.length}`);
@@ -420,7 +420,7 @@ test('moments are raised by shares of their mean and of themselves', async () =>
   const { rows, cols } = golden;
   // One input far larger than all others, which the mean follows.
   const moments = floats(golden.moments).map((x, i) => x * (i % cols ? 1 : 100) * (i < cols ? 100 : 1));
-  const blocks = async (/** @type {{ damp: number, own?: number }} */ raised) => {
+  const blocks = async (/** @type {{ damp: number, relativeDamp?: number }} */ raised) => {
     const rounder = await Rounder.create([[rows, cols]], { feedback: true, sweeps: 0, ...raised });
     rounder.use({ key: 'x', cols, values: moments });
     const { bytes, errors } = rounder.round(typeNamed('bq4h_32'), ROWS, floats(golden.weights), rows, cols);
@@ -428,15 +428,15 @@ test('moments are raised by shares of their mean and of themselves', async () =>
     return { text: Buffer.from(bytes).toString('base64'), errors };
   };
   const usual = await blocks({ damp: 0.001 });
-  assert.deepEqual(await blocks({ damp: 0.001, own: 0 }), usual);
-  assert.notEqual((await blocks({ damp: 0.001, own: 0.1 })).text, usual.text);
+  assert.deepEqual(await blocks({ damp: 0.001, relativeDamp: 0 }), usual);
+  assert.notEqual((await blocks({ damp: 0.001, relativeDamp: 0.1 })).text, usual.text);
   // What is raised as C does it, by hand: twice the diagonal.
   const twice = moments.map((x, i) => (i % (cols + 1) ? x : 2 * x));
   const rounder = await Rounder.create([[rows, cols]], { feedback: true, sweeps: 0, damp: 0.001 });
   rounder.use({ key: 'x', cols, values: twice });
   const { bytes } = rounder.round(typeNamed('bq4h_32'), ROWS, floats(golden.weights), rows, cols);
   rounder.close();
-  assert.equal((await blocks({ damp: 0.001, own: 1 })).text, Buffer.from(bytes).toString('base64'));
+  assert.equal((await blocks({ damp: 0.001, relativeDamp: 1 })).text, Buffer.from(bytes).toString('base64'));
 });
 
 test('quantize: what it is told wrongly', () => {
@@ -446,10 +446,10 @@ test('quantize: what it is told wrongly', () => {
   for (const [args, message] of /** @type {const} */ ([
     [['--calibrate', join(folder, 'none.txt')], /none\.txt can't be read/],
     [['--calibrate', empty], /calibration text has no tokens/],
-    [['--method', 'magic'], /method is "magic", not one of search, gptq/],
-    [['--quant', 'q9'], /"q9" is no weight type/],
-    [['--threads', '0'], /threads is 0, not a whole number of at least 1/],
-    [['--target-size', '1MB'], /only be chosen by what they cost on a text/],
+    [['--method', 'magic'], /--method is "magic"; expected one of search, gptq/],
+    [['--quant', 'q9'], /unknown weight type "q9"/],
+    [['--threads', '0'], /--threads is 0; expected an integer of at least 1/],
+    [['--target-size', '1MB'], /choosing types needs a calibration text/],
   ])) {
     const { status, stderr } = bq4('quantize', tiny, join(folder, 'out.bq4'), ...args);
     assert.equal(status, 1);

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { withInput } from '../../bin/quantize.js';
+import { withInput } from '../../bin/model-input.js';
 import { Calibrator } from '../../js/quantize/calibrate.js';
 import { Drift } from '../../js/quantize/drift.js';
 import { quantize } from '../../js/quantize/index.js';
@@ -148,7 +148,7 @@ test('a model that is too large is read from its file, layer by layer: the same 
     );
     assert.equal(error?.code, 'NOMEM');
     const { needed } = error.details;
-    assert.match(error.message, new RegExp(`can't be read in \\d+ bytes of memory: ${needed} are needed`));
+    assert.match(error.message, new RegExp(`calibration needs ${needed} bytes of memory; the budget is \\d+`));
     await assert.rejects(Calibrator.open(fromFile(path), TEXT, { budget: needed - 1 }), { code: 'NOMEM' });
     (await Calibrator.open(fromFile(path), TEXT, { budget: needed })).close();
   }
@@ -169,7 +169,10 @@ test('quantize in less memory than the model takes: the same file, by each metho
   }
   const targeted = (/** @type {import('../../js/quantize/index.js').Input} */ input) =>
     quantize(input, join(folder, 'none.bq4'), { calibrate: text, targetSize: 3_700_000, tokens: 64, budget: 33e6 });
-  await assert.rejects(withInput(from, undefined, targeted), { code: 'NOMEM', message: /types to be chosen/ });
+  await assert.rejects(withInput(from, undefined, targeted), {
+    code: 'NOMEM',
+    message: /choosing types needs the whole model/,
+  });
   assert.deepEqual(
     readdirSync(folder).filter((name) => name.startsWith('none')),
     [],

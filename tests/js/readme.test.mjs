@@ -14,7 +14,7 @@ test(
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'bq4-readme-'));
     t.after(() => rmSync(folder, { recursive: true }));
-    assert.match(code, /from 'bq4';.*cache: 'auto'.*'https:\/\/huggingface\.co\/\S+\.gguf'/s);
+    assert.match(code, /from 'bq4';.*'hf:\S+\.gguf'/s);
     const from = new URL('../../js/index.js', import.meta.url).href;
     const path = script(folder, await modelServer(t), from);
     const log = t.mock.method(console, 'log', () => {});

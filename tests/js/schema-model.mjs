@@ -1,5 +1,5 @@
 // Random schemas beside ajv: what a compiled schema writes is valid, what is valid it takes, and what isn't it refuses. Each schema is made
-// with a way to make values, most of which it holds of, in the order and the spelling that docs/API.md promises to write.
+// with a way to make values, most of which it holds of, in the order and the spelling that docs/reference/generation.md promises to write.
 import { compile } from '../../js/text/grammar/index.js';
 import { random } from './fixture.mjs';
 import { grammarMachine, pickerOf, textOf } from './picker.mjs';

@@ -129,11 +129,11 @@ describe('with the bundled model', () => {
     assert.equal(steps.length, sample.mock.callCount() + 1);
   });
 
-  test('what was passed over of a schema is named in the result', async () => {
+  test('the result names ignored parts of the schema', async () => {
     const schema = { type: 'object', properties: { a: { type: 'null', format: 'colour' } }, readonly: true };
     const warnings = [
-      '"readonly" is not a keyword of JSON Schema: it was passed over',
-      '"colour" is not a format of JSON Schema: it was passed over',
+      '"readonly" is not a keyword of JSON Schema: it was ignored',
+      '"colour" is not a format of JSON Schema: it was ignored',
     ];
     const responseFormat = { type: /** @type {const} */ ('json_schema'), schema };
     assert.deepEqual((await model.reply(ASK, { responseFormat, maxTokens: 20 })).warnings?.sort(), warnings.sort());
@@ -181,7 +181,7 @@ describe('with the bundled model', () => {
     const session = await model.createSession();
     await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).done(), {
       code: 'GRAMMAR',
-      message: /no type "xml"/,
+      message: /unknown type of responseFormat: "xml"/,
     });
     await assert.rejects(session.generate('Once', { responseFormat: 'json' }).done(), { code: 'ARGUMENT' });
     /** @type {any} */

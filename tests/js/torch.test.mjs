@@ -220,8 +220,14 @@ const HOSTILE = {
     ]),
     /200000 entries/,
   ],
-  'a module that is tuples of tuples, each used twice': [text(`\x80\x04${DOUBLED}U\x01b\x93.`), /a global name is not a string/],
-  'a name that is tuples of tuples, each used twice': [text(`\x80\x04U\x01b${DOUBLED}\x93.`), /a global name is not a string/],
+  'a module that is tuples of tuples, each used twice': [
+    text(`\x80\x04${DOUBLED}U\x01b\x93.`),
+    /a global name is not a string/,
+  ],
+  'a name that is tuples of tuples, each used twice': [
+    text(`\x80\x04U\x01b${DOUBLED}\x93.`),
+    /a global name is not a string/,
+  ],
   'an OrderedDict of what is not pairs': [text('\x80\x02ccollections\nOrderedDict\n]K\x01a\x85R.'), /not a pair/],
   'an OrderedDict of numbers in tuples': [text('\x80\x02ccollections\nOrderedDict\nK\x01\x85\x85R.'), /not a pair/],
   'one list made an OrderedDict 10,000 times': [

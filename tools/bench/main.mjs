@@ -16,7 +16,7 @@ import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
 import { makeDist, PAGE, sizeOf } from '../payload.mjs';
 import { figures } from './figures.mjs';
-import { reportText, shortTable } from './report.mjs';
+import { reportText, shortTable, targetsTable } from './report.mjs';
 import { forget, readEntries, runVisits } from './runner.mjs';
 import { SCRIPTS } from './targets.mjs';
 
@@ -26,7 +26,7 @@ const RESULTS = join(ROOT, 'build', 'bench', 'results.jsonl');
 const help = (peers) => `npm run ${peers ? 'bench:peers' : 'bench'} -- [options]
 
 ${peers ? 'Times bq4, other runtimes for browsers and native llama.cpp' : 'Times bq4'} on models with random weights and writes
-docs/benchmarks.md when all is measured. Leave the machine alone meanwhile. Results are kept in
+docs/log/benchmarks.md when all is measured. Leave the machine alone meanwhile. Results are kept in
 build/bench/results.jsonl as they come: the same command goes on where the last one stopped.
 
 --shapes    of tools/make_random.mjs; default 15m,135m,500m
@@ -155,10 +155,10 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
   }
 }
 
-/** Between its marks. @param {string} text @param {string} table */
-export const withTable = (text, table) =>
+/** A document with another table between the marks of that name. @param {string} text @param {string} table @param {string} [name] */
+export const withTable = (text, table, name = 'benchmarks') =>
   text.replace(
-    /(<!-- benchmarks: [^>]*-->\n)[^]*?(<!-- end of benchmarks -->)/,
+    new RegExp(`(<!-- ${name}: [^>]*-->\\n)[^]*?(<!-- end of ${name} -->)`),
     (_, begin, end) => `${begin}${table}\n${end}`,
   );
 
@@ -172,7 +172,7 @@ async function writeReport(python) {
     payload: { ours: ourPayload(), peers: peersThere ? payloads() : {} },
   });
   const json = join(ROOT, 'build', 'bench', 'figures.json');
-  const report = join(ROOT, 'docs', 'benchmarks.md');
+  const report = join(ROOT, 'docs', 'log', 'benchmarks.md');
   mkdirSync(dirname(json), { recursive: true });
   writeFileSync(json, `${JSON.stringify(made, null, 2)}\n`);
   await run(python, [join(ROOT, 'tools/bench/plots.py'), json, join(ROOT, 'docs', 'benchmarks')]);
@@ -181,7 +181,10 @@ async function writeReport(python) {
     .filter((name) => name.endsWith('.md'))
     .map((name) => readFileSync(join(ROOT, 'docs', 'benchmarks', name), 'utf8'));
   writeFileSync(report, [reportText(made), ...others].join('\n'));
-  const readme = join(ROOT, 'README.md');
-  writeFileSync(readme, withTable(readFileSync(readme, 'utf8'), shortTable(made)));
-  say('wrote docs/benchmarks.md, docs/benchmarks/*.svg and the table in README.md');
+  for (const name of ['README.md', 'docs/benchmarks.md']) {
+    const path = join(ROOT, name);
+    const text = withTable(readFileSync(path, 'utf8'), shortTable(made));
+    writeFileSync(path, withTable(text, targetsTable(made), 'targets'));
+  }
+  say('wrote docs/log/benchmarks.md, docs/benchmarks/*.svg and the tables in README.md and docs/benchmarks.md');
 }

@@ -1,4 +1,4 @@
-"""The plots of docs/benchmarks.md, as SVG that is readable in light and dark.
+"""The plots of docs/log/benchmarks.md, as SVG that is readable in light and dark.
 
     python plots.py build/bench/figures.json docs/benchmarks
 """

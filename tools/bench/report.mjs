@@ -1,4 +1,4 @@
-// docs/benchmarks.md, from figures.
+// docs/log/benchmarks.md, from figures.
 import { short, shown } from './stats.mjs';
 import { stepOf, Table } from './table.mjs';
 import { PRECISIONS, titleOf } from './titles.mjs';
@@ -10,8 +10,8 @@ import { PRECISIONS, titleOf } from './titles.mjs';
 const table = (head, body) =>
   [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** @param {Figures} f */
-function targets({ targets: list }) {
+/** What is reached and what is not. @param {Figures} f */
+export function targetsTable({ targets: list }) {
   const verdict = (/** @type {import('./targets.mjs').Target} */ { target, value, reached }) =>
     value === null ? 'not measured' : target === '' ? 'to compare' : reached ? 'reached' : '**not reached**';
   return table(
@@ -266,7 +266,7 @@ export function reportText(f) {
   const shapes = ['15m', '135m', '500m'].filter((shape) =>
     rows.some(({ visit, rounds: n }) => visit.shape === shape && n),
   );
-  const plot = (/** @type {string} */ name, /** @type {string} */ alt) => `![${alt}](benchmarks/${name}.svg)`;
+  const plot = (/** @type {string} */ name, /** @type {string} */ alt) => `![${alt}](../benchmarks/${name}.svg)`;
   return `# Benchmarks
 
 Written by \`npm run bench:peers\` and \`npm run bench\`; don't edit. Rates belong to this machine; ratios travel better.
@@ -299,7 +299,7 @@ both sides are measured within half an hour, or it is the ratio of their medians
 
 "To compare": figures of the same run that stand beside a target.
 
-${targets(f)}
+${targetsTable(f)}
 
 ### What is not reached, and why
 
@@ -360,7 +360,7 @@ ${plot('load', 'Load time and payload')}
 ## How each was run
 
 - **bq4**: \`createWorkerEngine\`, greedy. A prompt's first token always differs, so that nothing is reused. KV cache i8, the default. It costs 0.04 to 0.29 % of perplexity on the models that it was measured with (\`node tests/golden/kv_types.mjs\`,
-  [decision 5](decisions/0005-kv-cache-types.md)).
+  [decision 5](../decisions/0005-kv-cache-types.md)).
 - **native llama.cpp**: flash attention as it decides (on), KV f16, batches of 512, a thread pool that lives through the run, nothing
   sampled, as in its own bench; the driver is \`tools/bench/peers/native.c\`. Measuring fails if the backend it picks lacks an instruction
   set of this CPU.

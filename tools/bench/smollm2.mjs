@@ -3,7 +3,7 @@
 // transformers.js an int8 ONNX of the same shape with random weights, since no registry has one of this model. In turns, one thread each, in
 // Chromium a page of its own each time: milliseconds of loading, rates of a prompt and of what is written behind it, the most memory that
 // this took, and the milliseconds from opening a runtime in a page whose cache has the file to the first token of a reply. `--write` makes
-// docs/benchmarks/real-model.md of it, which docs/benchmarks.md repeats.
+// docs/benchmarks/real-model.md of it, which docs/log/benchmarks.md repeats.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

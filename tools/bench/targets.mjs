@@ -106,7 +106,7 @@ function oneThread(t) {
     0.9,
     t.ratio(t.us(1, 'bq4h+bq4h'), t.native(1, 'q4_0-pure'), 128, 'decode'),
   );
-  const memory = `Theirs is bound by arithmetic, ours by memory, whose rate on this machine changes by up to two from hour to hour ([SPEED.md](SPEED.md)): in these rounds we made
+  const memory = `Theirs is bound by arithmetic, ours by memory, whose rate on this machine changes by up to two from hour to hour ([speed.md](speed.md)): in these rounds we made
   ${shown(t.table.bestOf(us, 128, 'decode')?.decode ?? null)} tokens/s.`;
   t.add(
     first,
@@ -142,7 +142,7 @@ function oneThread(t) {
         ? 'Native takes wider vectors where the CPU has them; wasm has 16 bytes.'
         : `Native multiplies batches with AMX here, tiles of 16 rows of 64 bytes
   in one instruction; wasm has vectors of 16 bytes and no way to reach those units. With AMX left out, native takes vectors of 64 bytes (AVX-512) and
-  we are at ${middle(less)} of it, the next row of the table. The loops of our batches are near what ports and vectors of this width allow ([SPEED.md](SPEED.md), "Where the loops stand").`,
+  we are at ${middle(less)} of it, the next row of the table. The loops of our batches are near what ports and vectors of this width allow ([speed.md](speed.md), "Where the loops stand").`,
     );
     t.beside(second, `${prompt} tokens, against native with AMX left out`, less);
     const best = t.table.best(t.web(1), prompt, 'prefill');
@@ -175,7 +175,7 @@ function twoThreads(t) {
     1.7,
     ours.decode,
     `${besideIt}. What is ours of it: 3 KV heads don't split evenly in two, and
-  threads read what the other core wrote ([SPEED.md](SPEED.md), "Two threads").`,
+  threads read what the other core wrote ([speed.md](speed.md), "Two threads").`,
   );
   t.beside(group, "native llama.cpp's own decode against its one thread", theirs.decode);
   t.beside(group, 'a plain read of as many bytes, against one thread (`build/native/bench-read`)', reads);
@@ -194,7 +194,7 @@ function twoThreads(t) {
     1.85,
     ours.prefill,
     `A second thread brings native ${middle(theirs.prefill)} with AMX and ${middle(gain(t, (n) => t.native(n, 'q4_0', 'no-amx'), 'prefill'))}
-  without. Steps of the same work with one and two threads in turn, as \`tests/bench/share.mjs\` times them, gave 1.81 to 1.90 ([SPEED.md](SPEED.md)).`,
+  without. Steps of the same work with one and two threads in turn, as \`tests/bench/share.mjs\` times them, gave 1.81 to 1.90 ([speed.md](speed.md)).`,
   );
   t.beside(group, "native llama.cpp's own prefill against its one thread", theirs.prefill);
   const best = t.table.best(t.web(2), 128, 'decode');
@@ -281,7 +281,7 @@ function builds(t) {
   const firefox = (/** @type {number} */ threads) => t.us(threads, MAIN, { browser: 'firefox' });
   const simd128 = t.us(1, MAIN, { variant: 'simd128' });
   const why = `One instruction: the relaxed dot is one \`vpdpbusd\` in Chromium and three instructions in Firefox, seen in its source and timed alone. With
-  SIMD128's kernels Firefox is as fast as Chromium (\`tests/bench/browsers.mjs\`; [SPEED.md](SPEED.md), "Firefox beside Chromium").`;
+  SIMD128's kernels Firefox is as fast as Chromium (\`tests/bench/browsers.mjs\`; [speed.md](speed.md), "Firefox beside Chromium").`;
   for (const what of /** @type {const} */ (['decode', 'prefill']))
     t.add(group, `${what} with SIMD128 against relaxed SIMD`, '≥', 0.5, t.ratio(simd128, t.us(1), 128, what));
   for (const threads of [1, 2])
@@ -305,7 +305,7 @@ function contextAndRest(t) {
     '≤',
     1.5,
     at('i8'),
-    'Attention reads all positions, and one token of it waits for memory rather than for arithmetic ([SPEED.md](SPEED.md), "Decode at depth is bound by latency").',
+    'Attention reads all positions, and one token of it waits for memory rather than for arithmetic ([speed.md](speed.md), "Decode at depth is bound by latency").',
   );
   for (const kv of ['f16', 'f32']) t.beside('context', `the same, KV ${kv}`, at(kv));
   const traced = t.table.where({ runtime: 'limit', shape: SHAPE, precision: MAIN })[0];
@@ -332,7 +332,7 @@ function contextAndRest(t) {
     '≤',
     1.2,
     t.us(1)[0]?.startRatio ?? null,
-    'V8 still makes better code of some functions while the first prompt runs ([SPEED.md](SPEED.md), "The first prompt").',
+    'V8 still makes better code of some functions while the first prompt runs ([speed.md](speed.md), "The first prompt").',
   );
 }
 

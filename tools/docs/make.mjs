@@ -13,14 +13,20 @@ const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf
 /** The navigation begins with these; other files of docs/ follow. */
 const FIRST = [
   'README.md',
-  'docs/API.md',
+  'docs/guides/README.md',
+  'docs/reference/README.md',
+  'docs/inside/README.md',
   'docs/MODELS.md',
-  'docs/benchmarks.md',
-  'docs/QUALITY.md',
-  'docs/FORMAT.md',
-  'docs/ARCHITECTURE.md',
 ];
 const LAST = ['CHANGELOG.md'];
+/** Folders of the navigation, each with a title and its README first. */
+const FOLDERS = {
+  'docs/guides': 'Guides',
+  'docs/reference': 'Reference',
+  'docs/inside': 'Inside',
+  'docs/decisions': 'Decisions',
+  'docs/log': 'Logs',
+};
 /** What a browser shows as it is. Other sources become pages. */
 const SHOWN = /\.(svg|png|js|json|csv|html|css)$/;
 /** Mobile apps: no pages, but sources that documents point at. */
@@ -56,8 +62,11 @@ const isLocal = (href) => !/^([a-z]+:|#|\/)/i.test(href);
 /** @param {string} to  the site's folder */
 function writePages(to) {
   const shown = [...new Set([...FIRST, ...documentsIn('docs'), ...LAST])];
-  const decisions = documentsIn('docs/decisions');
-  const begin = [...shown, ...decisions];
+  const folders = Object.entries(FOLDERS).map(([folder, title]) => ({
+    title,
+    files: documentsIn(folder).filter((path) => !shown.includes(path)),
+  }));
+  const begin = [...shown, ...folders.flatMap(({ files }) => files)];
   /** Texts by their file, in the order in which links led there. @type {Map<string, import('./page.mjs').Text>} */
   const texts = new Map();
   /** @param {string} from @param {string} href */
@@ -112,7 +121,17 @@ function writePages(to) {
       { href: `${up}examples/`, title: 'Examples' },
       { href: `${up}demo/`, title: 'The chat demo' },
     ];
-    write(place, pageOf({ title, up, body, headings, links, more: decisions.map(link) }));
+    write(
+      place,
+      pageOf({
+        title,
+        up,
+        body,
+        headings,
+        links,
+        folders: folders.map((folder) => ({ title: folder.title, links: folder.files.map(link) })),
+      }),
+    );
   }
   for (const path of sources)
     if (SHOWN.test(path)) {

@@ -72,10 +72,10 @@ const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base
 /** @typedef {{ href: string, title: string, here?: boolean }} Link */
 
 /**
- * @param {{ title: string, up: string, body: string, headings?: Heading[], links: Link[], more: Link[] }} page
- *   `up`: from the page to the site's root; `links`: the navigation; `more`: documents behind them
+ * @param {{ title: string, up: string, body: string, headings?: Heading[], links: Link[], folders: { title: string, links: Link[] }[] }} page
+ *   `up`: from the page to the site's root; `links`: the navigation; `folders`: documents after them, which open by folder
  */
-export function pageOf({ title, up, body, headings = [], links, more }) {
+export function pageOf({ title, up, body, headings = [], links, folders }) {
   const item = (/** @type {Link} */ { href, title: name, here }) =>
     `<li><a href="${href}"${here ? ' aria-current="page"' : ''}>${name}</a></li>`;
   const parts = headings.filter(({ level }) => level === 2 || level === 3);
@@ -99,11 +99,15 @@ export function pageOf({ title, up, body, headings = [], links, more }) {
 <ul>
 ${links.map(item).join('\n')}
 </ul>
-<details${more.some(({ here }) => here) ? ' open' : ''}><summary>Decisions</summary>
+${folders
+  .map(
+    (folder) => `<details${folder.links.some(({ here }) => here) ? ' open' : ''}><summary>${folder.title}</summary>
 <ul>
-${more.map(item).join('\n')}
+${folder.links.map(item).join('\n')}
 </ul></details>
-</nav>
+`,
+  )
+  .join('')}</nav>
 <main id="text" tabindex="-1">
 ${contents ? body.replace('</h1>\n', () => `</h1>\n${contents}`) : body}</main>
 </body>

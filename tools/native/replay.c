@@ -1,4 +1,4 @@
-/* Computes what a receipt tells of (docs/API.md, Receipts) with the native build, which shares no
+/* Computes what a receipt tells of (docs/reference/receipts.md) with the native build, which shares no
  * machine code with the modules of browsers:
  *
  *   replay MODEL.bq4 THREADS <RECEIPT

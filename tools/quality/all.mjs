@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--other TEXT.txt] [--chat CHECKPOINT] [--only NAME,...]`: all tables of docs/QUALITY.md, one after the other, on SmolLM2
+// `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--other TEXT.txt] [--chat CHECKPOINT] [--only NAME,...]`: all tables of docs/log/quality.md, one after the other, on SmolLM2
 // of `npm run models`. Hours: each is a command of this folder, which its section names, and is written as soon as it is there; those of weights and of
 // positions go on where they were stopped, and --only measures some. NAME: tables, chat, outliers, positions, kv, layers, head,
 // chats, replies.
@@ -11,7 +11,7 @@ import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, say, SetupError, step } from '../setup/shell.mjs';
 import { between } from './rows.mjs';
 
-const DOCUMENT = join(ROOT, 'docs/QUALITY.md');
+const DOCUMENT = join(ROOT, 'docs/log/quality.md');
 const FOLDER = join(ROOT, 'build/quality');
 /** As kv.mjs takes them. */
 const CACHES = ['f32', 'f16', 'i8', 'i4', 'i2', 'i8/1024/4', 'i8/1024/4/h2o', 'i8/256/4', 'i8/256/4/h2o'];

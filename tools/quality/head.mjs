@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What a share of the head costs and brings, by clusters: a table of docs/QUALITY.md.
+// What a share of the head costs and brings, by clusters: a table of docs/log/quality.md.
 //
 //   npm run build && node tools/quality/head.mjs MODEL TEXT [--tokens 2048] [--shares 0.05,0.1,0.2,0.3,0.5] [--activations i16] [--build relaxed] [--rounds 5]
 //

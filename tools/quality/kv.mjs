@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What each type of KV cache takes, costs and brings, at several depths, with windows, too: tables of docs/QUALITY.md and of
+// What each type of KV cache takes, costs and brings, at several depths, with windows, too: tables of docs/log/quality.md and of
 // docs/decisions/0005-kv-cache-types.md and 0018-attention-sinks.md.
 //
 //   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4,i2] [--activations i16] [--build relaxed] [--threads 1]

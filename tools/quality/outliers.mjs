@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What weights far from all others are worth (row Q3): clamped, kept aside in f16, or more bits for all; docs/QUALITY.md, "Weights far from all others".
+// What weights far from all others are worth (row Q3): clamped, kept aside in f16, or more bits for all; docs/log/quality.md, "Weights far from all others".
 //
 //   npm run build && node tools/quality/outliers.mjs MODEL...
 //
@@ -10,7 +10,7 @@ import { matchTensors } from '../../js/format/bq4/names.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { inputOf } from '../../js/quantize/calibration-model.js';
-import { withInput } from '../../bin/quantize.js';
+import { withInput } from '../../bin/model-input.js';
 
 const FAR = 3;
 const ASIDE_BITS = 32;

@@ -1,4 +1,4 @@
-// Tables of docs/QUALITY.md, written and read: a row costs minutes, so those that were measured before, or elsewhere, stay.
+// Tables of docs/log/quality.md, written and read: a row costs minutes, so those that were measured before, or elsewhere, stay.
 
 import { readdirSync, readFileSync } from 'node:fs';
 

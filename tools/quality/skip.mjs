@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What leaving out layers costs and brings: tables of docs/QUALITY.md and docs/decisions/0019-quality.md.
+// What leaving out layers costs and brings: tables of docs/log/quality.md and docs/decisions/0019-quality.md.
 //
 //   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--sure 0.5,0.9,0.99] [--build relaxed] [--rounds 5] [--plot OUT.svg]
 //

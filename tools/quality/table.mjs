@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What each type and way of rounding costs: docs/QUALITY.md's table and docs/quality.svg, by one command.
+// What each type and way of rounding costs: docs/log/quality.md's table and docs/quality.svg, by one command.
 //   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [TEXT] [--tokens 4096] [--only stories|model|rescaled] [--rows PATTERN] [--llama]
 //   node tools/quality/table.mjs --chat FOLDER [--rows PATTERN] [--llama]
 // STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
@@ -315,7 +315,7 @@ function writeDocument() {
   const found = KEYS.flatMap((key) => files.filter((name) => new RegExp(`^${key}(-.+)?\\.json$`).test(name))).map(
     (name) => /** @type {Table} */ (JSON.parse(readFileSync(join(FOLDER, name), 'utf8'))),
   );
-  const path = join(ROOT, 'docs/QUALITY.md');
+  const path = join(ROOT, 'docs/log/quality.md');
   const document = readFileSync(path, 'utf8');
   const [begin, end] = ['<!-- tables -->', '<!-- end -->'];
   const [before, rest] = document.split(begin);

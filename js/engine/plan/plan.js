@@ -27,7 +27,7 @@ export const KV = { f32: 0, f16: 1, i8: 2, i4: 3, i2: 4 };
 const ACTIVATIONS = { i8: 0, i16: 1 };
 /**
  * Bytes of weights between which a model that writes text is small enough to err where activations are rounded to 8 bits (SmolLM2 doesn't
- * know the capital of France then), and fast enough all the same (docs/QUALITY.md, "Twenty chats").
+ * know the capital of France then), and fast enough all the same (docs/log/quality.md, "Twenty chats").
  */
 const FINER = [50e6, 300e6];
 

@@ -10,7 +10,7 @@ const EXPECTED = [0.9, 0.6, 1, 1.2, 1.4, 1.6, 1.7, 1.8];
 /** What older counts are worth beside a new one. */
 const FADE = 0.97;
 
-/** What steps of 1 to 8 tokens take, in steps of one, before they are measured: as where arithmetic bounds them (docs/SPEED.md, "A pair alone"). */
+/** What steps of 1 to 8 tokens take, in steps of one, before they are measured: as where arithmetic bounds them (docs/log/speed.md, "A pair alone"). */
 const SLOW = [1, 1.55, 2.2, 2.6, 3.4, 3.8, 4.6, 5];
 /** What is not known, or was not measured for so many steps, may take less: this share of what tokens more are thought to cost. */
 const [HOPE, AGED] = [0.7, 256];

@@ -5,10 +5,10 @@
 
 const LEFT =
   'a bundler that leaves addresses as they are (esbuild, Rollup) has not copied what bq4 loads: copy bq4/dist and bq4/build/wasm beside ' +
-  'the page and pass { worker } (docs/API.md, "Bundlers")';
+  'the page and pass { worker } (docs/guides/bundlers.md, "Bundlers")';
 
 const HOISTED =
-  'Parcel loses modules of workers where it hoists scopes: build with --no-scope-hoist (docs/API.md, "Bundlers")';
+  'Parcel loses modules of workers where it hoists scopes: build with --no-scope-hoist (docs/guides/bundlers.md, "Bundlers")';
 
 const OUTSIDE =
   "Vite's own server shows nothing from outside its root: name the folder where bq4 lies in server.fs.allow";

@@ -1,4 +1,4 @@
-/** `bq4/shared`: one engine for all tabs of an origin; docs/API.md explains it. */
+/** `bq4/shared`: one engine for all tabs of an origin; docs/reference/shared-tabs.md explains it. */
 import { createWorkerEngine } from '../client/client.js';
 import { remote } from '../port/proxy.js';
 import { portOf } from '../port/dispatch.js';

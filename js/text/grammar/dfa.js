@@ -1,81 +1,50 @@
-/** Deterministic automata over code points: made of expressions and lists of texts, intersected, subtracted, counted. */
+/**
+ * Deterministic automata over code points, and operations on the sets of texts that they accept: union, intersection, difference, lengths.
+ * They are made of regular expressions and of lists of texts.
+ */
+import { Nfa } from '../regex/nfa.js';
+import { TEXT } from '../regex/sets.js';
 import { refused, tooLarge } from './failure.js';
-import { ALL, rangesOf } from './sets.js';
 import { countSteps } from './work.js';
 
-/** @import { Ahead, Tree } from './regex.js' */
+/** @import { Lookahead, Tree } from './regex.js' */
 
-/** Edges of a state are disjoint and sorted. @typedef {{ accepts: boolean, edges: [number, number, number][] }} State  [low, high, target] */
-/** Starts at state 0; from each an end can be reached, but perhaps not from 0. @typedef {State[]} Dfa */
+/** An edge: the first and the last character, and the target state. @typedef {[low: number, high: number, target: number]} Edge */
+/** Edges of a state are disjoint and sorted. @typedef {{ accepts: boolean, edges: Edge[] }} State */
+/** State 0 is the first. Every state leads to an accepting one, except perhaps state 0. @typedef {State[]} Dfa */
 
-const MOST = 20000;
+/** Maximum number of states. */
+const MAX_STATES = 20000;
+/** Maximum number of states of a nondeterministic automaton. */
+const MAX_NFA_STATES = 4 * MAX_STATES;
+/** Maximum number of nodes for a list of texts. */
+const MAX_NODES = 400_000;
+/** Subject of error messages. */
 const REGEX = 'the regular expression';
-/** Nodes of a list of texts. */
-const MOST_NODES = 400_000;
 
-/** @param {string} what @param {number} n */
-function bounded(what, n) {
-  if (n > MOST) throw tooLarge(what);
+/** @param {string} what @param {number} states */
+function checkSize(what, states) {
+  if (states > MAX_STATES) throw tooLarge(what);
 }
 
-/** The parts of a tree as a machine of steps without bytes (to), over characters (set), and at begin and end (only). */
-class Nfa {
-  /** @type {{ set: number[] | null, to: number[], only: '' | '^' | '$' }[]} */
-  states = [];
-
-  /** @param {number[]} to @param {number[] | null} [set] @param {'' | '^' | '$'} [only] */
-  state(to, set = null, only = '') {
-    bounded(REGEX, this.states.length / 4);
-    countSteps(1, REGEX);
-    return this.states.push({ to, set, only }) - 1;
+/**
+ * The states that can be reached without a character. An item is 2 × state, + 1 if the text must end there.
+ * @param {Nfa<'^' | '$'>} nfa @param {Iterable<number>} from  items @param {boolean} atStart  of the text
+ */
+function closure({ states }, from, atStart) {
+  const items = new Set(from);
+  for (const item of items) {
+    const { next, set, assert } = states[item >> 1];
+    if (set || (assert === '^' && !atStart)) continue;
+    for (const state of next) items.add(state * 2 + (assert === '$' ? 1 : item & 1));
   }
-
-  /** @param {Tree} tree @param {number} next  where it ends @returns {number} where it begins */
-  add(tree, next) {
-    switch (tree.kind) {
-      case 'chars':
-        return this.state([next], tree.set);
-      case '^':
-      case '$':
-        return this.state([next], null, tree.kind);
-      case 'and':
-        return tree.parts.reduceRight((at, part) => this.add(part, at), next);
-      case 'or':
-        return this.state(tree.parts.map((part) => this.add(part, next)));
-      default:
-        return this.#repeat(tree.part, tree.min, tree.max, next);
-    }
-  }
-
-  /** @param {Tree} part @param {number} min @param {number} max @param {number} next */
-  #repeat(part, min, max, next) {
-    let at = next;
-    if (max === Infinity) {
-      at = this.state([]);
-      this.states[at].to = [this.add(part, at), next];
-    } else for (let i = min; i < max; i++) at = this.state([this.add(part, at), next]);
-    for (let i = 0; i < min; i++) at = this.add(part, at);
-    return at;
-  }
-
-  /** What is reached without a character; numbers are 2 × state, + 1 where the text must end. @param {Iterable<number>} from @param {boolean} first */
-  closure(from, first) {
-    const all = new Set(from);
-    for (const item of all) {
-      const { to, set, only } = this.states[item >> 1];
-      if (set || (only === '^' && !first)) continue;
-      for (const next of to) all.add(next * 2 + (only === '$' ? 1 : item & 1));
-    }
-    countSteps(2 * all.size, REGEX);
-    return [...all]
-      .filter((item) => (this.states[item >> 1].set ? !(item & 1) : item >> 1 === 0))
-      .sort((a, b) => a - b);
-  }
+  countSteps(2 * items.size, REGEX);
+  return [...items].filter((item) => (states[item >> 1].set ? !(item & 1) : item >> 1 === 0)).sort((a, b) => a - b);
 }
 
-/** Of states found from the first on: `next` says a state's edges by keys of others. @template T @param {string} what @param {T} first @param {(value: T) => string | number} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
+/** An automaton whose states are found from the first one on. `keyOf` identifies a state, `expand` gives its edges. @template T @param {string} what @param {T} first @param {(value: T) => string | number} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
 export function explore(what, first, keyOf, expand) {
-  const known = new Map([[keyOf(first), 0]]);
+  const numbers = new Map([[keyOf(first), 0]]);
   const todo = [first];
   /** @type {Dfa} */
   const dfa = [];
@@ -86,11 +55,11 @@ export function explore(what, first, keyOf, expand) {
       accepts,
       edges: edges.map(([low, high, target]) => {
         const key = keyOf(target);
-        let id = known.get(key);
+        let id = numbers.get(key);
         if (id === undefined) {
           id = todo.push(target) - 1;
-          known.set(key, id);
-          bounded(what, id);
+          numbers.set(key, id);
+          checkSize(what, id);
         }
         return [low, high, id];
       }),
@@ -99,7 +68,7 @@ export function explore(what, first, keyOf, expand) {
   return trim(dfa);
 }
 
-/** Without states that no end can be reached from, and edges side by side as one. @param {Dfa} dfa @returns {Dfa} */
+/** Removes states that lead to no accepting one, and joins adjacent edges. @param {Dfa} dfa @returns {Dfa} */
 function trim(dfa) {
   /** @type {number[][]} */
   const from = dfa.map(() => []);
@@ -109,7 +78,7 @@ function trim(dfa) {
   const kept = [0, ...[...live].filter((i) => i > 0).sort((a, b) => a - b)];
   const number = new Map(kept.map((old, i) => [old, i]));
   return kept.map((old) => {
-    /** @type {[number, number, number][]} */
+    /** @type {Edge[]} */
     const edges = [];
     for (const [low, high, to] of dfa[old].edges) {
       const target = number.get(to);
@@ -122,7 +91,7 @@ function trim(dfa) {
   });
 }
 
-/** The same texts with as few states as can be: states are told apart by what follows them, until nothing tells more apart. @param {Dfa} dfa @returns {Dfa} */
+/** The automaton with the fewest states for the same texts: states are divided into classes by their edges until the classes stay the same. @param {Dfa} dfa @returns {Dfa} */
 export function minimal(dfa) {
   let classes = dfa.map(({ accepts }) => Number(accepts));
   for (let count = 0; ;) {
@@ -130,9 +99,9 @@ export function minimal(dfa) {
     const found = new Map();
     const next = dfa.map(({ edges }, i) => {
       const key = [classes[i], ...edges.map(([low, high, to]) => `${low}-${high}>${classes[to]}`)].join();
-      const known = found.get(key) ?? found.size;
-      found.set(key, known);
-      return known;
+      const number = found.get(key) ?? found.size;
+      found.set(key, number);
+      return number;
     });
     countSteps(dfa.length, 'an automaton');
     classes = next;
@@ -141,34 +110,33 @@ export function minimal(dfa) {
   }
   /** @type {Dfa} */
   const out = [];
-  // A class is numbered where it is met first, so the first state's is 0.
+  // Classes are numbered in the order of their first states, so that of state 0 is 0.
   dfa.forEach(({ accepts, edges }, i) => {
     out[classes[i]] ??= { accepts, edges: edges.map(([low, high, to]) => [low, high, classes[to]]) };
   });
   return trim(out);
 }
 
-/** Texts of an expression: the whole text, or any with such a part. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
+/** The texts that an expression matches as a whole, or, with `search`, that contain a match. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
 export function ofTree(tree, { search = false } = {}) {
-  const nfa = new Nfa();
-  nfa.state([]); // 0: the end
-  const any = {
-    kind: /** @type {const} */ ('repeat'),
-    part: { kind: /** @type {const} */ ('chars'), set: ALL },
-    min: 0,
-    max: Infinity,
-  };
-  const begin = nfa.add(search ? { kind: 'and', parts: [any, tree, any] } : tree, 0);
-  const cuts = [
-    ...new Set(nfa.states.flatMap(({ set }) => (set ? rangesOf(set).flatMap(([low, high]) => [low, high + 1]) : []))),
-  ].sort((a, b) => a - b);
-  /** Which parts between cuts a state's characters are, first and last of each range. */
-  const spans = nfa.states.map(({ set }) =>
-    set ? rangesOf(set).map(([low, high]) => [indexOf(cuts, low), indexOf(cuts, high + 1)]) : [],
+  /** @type {Nfa<'^' | '$'>} */
+  const nfa = new Nfa((states) => {
+    if (states > MAX_NFA_STATES) throw tooLarge(REGEX);
+    countSteps(1, REGEX);
+  });
+  const anything = { repeat: { set: TEXT }, min: 0, max: Infinity };
+  const begin = nfa.add(search ? { all: [anything, tree, anything] } : tree, 0);
+  /** All characters at which a set begins, or has just ended. */
+  const cuts = [...new Set(nfa.states.flatMap(({ set = [] }) => set.flatMap(([low, high]) => [low, high + 1])))].sort(
+    (a, b) => a - b,
   );
-  /** Closures of states behind a character, by their numbers. @type {Map<string, number[]>} */
-  const closed = new Map();
-  const first = nfa.closure([begin * 2], true);
+  /** The ranges of each state's set, as indexes of cuts. */
+  const spans = nfa.states.map(({ set = [] }) =>
+    set.map(([low, high]) => [indexOf(cuts, low), indexOf(cuts, high + 1)]),
+  );
+  /** Closures after a character, by the items that it leads to. @type {Map<string, number[]>} */
+  const closures = new Map();
+  const first = closure(nfa, [begin * 2], true);
   return explore(
     REGEX,
     first,
@@ -181,24 +149,24 @@ export function ofTree(tree, { search = false } = {}) {
           countSteps(end - from, REGEX);
           for (let i = from; i < end; i++) {
             const all = targets.get(i) ?? new Set();
-            targets.set(i, all.add(nfa.states[item >> 1].to[0] * 2));
+            targets.set(i, all.add(nfa.states[item >> 1].next[0] * 2));
           }
         }
       const edges = [...targets]
         .sort(([a], [b]) => a - b)
         .map(([i, all]) => {
           const key = [...all].sort().join();
-          const closure = closed.get(key) ?? nfa.closure(all, false);
-          closed.set(key, closure);
-          countSteps(closure.length, REGEX);
-          return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, closure]);
+          const target = closures.get(key) ?? closure(nfa, all, false);
+          closures.set(key, target);
+          countSteps(target.length, REGEX);
+          return /** @type {[number, number, number[]]} */ ([cuts[i], cuts[i + 1] - 1, target]);
         });
       return { accepts: items.some((item) => item >> 1 === 0), edges };
     },
   );
 }
 
-/** @param {number[]} sorted @param {number} value  one of them */
+/** Index of a value in a sorted list that contains it. @param {number[]} sorted @param {number} value */
 function indexOf(sorted, value) {
   let low = 0;
   for (let high = sorted.length; low < high;) {
@@ -209,7 +177,7 @@ function indexOf(sorted, value) {
   return low;
 }
 
-/** Exactly these texts. @param {Iterable<string>} texts @returns {Dfa} */
+/** The texts of a list. @param {Iterable<string>} texts @returns {Dfa} */
 export function ofTexts(texts) {
   /** @type {{ accepts: boolean, next: Map<number, number> }[]} */
   const nodes = [{ accepts: false, next: new Map() }];
@@ -220,7 +188,7 @@ export function ofTexts(texts) {
       let next = nodes[at].next.get(code);
       if (next === undefined) nodes[at].next.set(code, (next = nodes.push({ accepts: false, next: new Map() }) - 1));
       at = next;
-      if (at > MOST_NODES) throw tooLarge('a list of texts');
+      if (at > MAX_NODES) throw tooLarge('a list of texts');
     }
     nodes[at].accepts = true;
   }
@@ -232,14 +200,14 @@ export function ofTexts(texts) {
   );
 }
 
-/** How many characters the texts have: Infinity, where there is no most. @param {Dfa} dfa */
+/** The lengths of the shortest and the longest text, in characters; Infinity: there is no longest. @param {Dfa} dfa */
 export function lengthsOf(dfa) {
   let shortest = 0;
   for (let states = new Set([0]); ![...states].some((i) => dfa[i].accepts); shortest++) {
     if (shortest > dfa.length) return { shortest: Infinity, longest: 0 };
     states = new Set([...states].flatMap((i) => dfa[i].edges.map(([, , to]) => to)));
   }
-  // States in an order in which none leads back, if there is one: each once all that lead to it have come.
+  // A topological order of the states, as far as there is one: a state follows once all that lead to it have come.
   const before = new Uint32Array(dfa.length);
   for (const { edges } of dfa) for (const [, , to] of edges) before[to]++;
   const longest = new Uint32Array(dfa.length);
@@ -253,49 +221,49 @@ export function lengthsOf(dfa) {
   return { shortest, longest: order.length < dfa.length ? Infinity : most };
 }
 
-/** All texts, the shortest first; null: more than so many. @param {Dfa} dfa @param {number} most @returns {string[] | null} */
-export function textsOf(dfa, most) {
+/** All texts, the shortest first; null: there are more than `max`. @param {Dfa} dfa @param {number} max @returns {string[] | null} */
+export function textsOf(dfa, max) {
   /** @type {string[]} */
   const found = [];
-  let ways = [{ text: '', state: 0 }];
-  for (let n = 0; ways.length; n++) {
-    // Each way leads to an end, so a longer way than there are states has a loop.
-    if (ways.length + found.length > most || n > dfa.length) return null;
-    for (const { text, state } of ways) if (dfa[state].accepts) found.push(text);
-    /** @type {typeof ways} */
+  let paths = [{ text: '', state: 0 }];
+  for (let n = 0; paths.length; n++) {
+    // Each path leads to an accepting state, so a path that is longer than the number of states has a loop.
+    if (paths.length + found.length > max || n > dfa.length) return null;
+    for (const { text, state } of paths) if (dfa[state].accepts) found.push(text);
+    /** @type {typeof paths} */
     const next = [];
-    for (const { text, state } of ways)
+    for (const { text, state } of paths)
       for (const [low, high, target] of dfa[state].edges) {
-        if (high - low >= most) return null;
+        if (high - low >= max) return null;
         for (let c = low; c <= high; c++) next.push({ text: text + String.fromCodePoint(c), state: target });
       }
-    ways = next;
+    paths = next;
   }
   return found;
 }
 
-/** Any text of so many characters. @param {number} min @param {number} max @returns {Dfa} */
+/** All texts with `min` to `max` characters. @param {number} min @param {number} max @returns {Dfa} */
 export function ofLength(min, max) {
   const last = max === Infinity ? min : max;
-  bounded('a limit of length beside a pattern', last);
+  checkSize('a limit of length together with a pattern', last);
   return Array.from({ length: last + 1 }, (_, i) => ({
     accepts: i >= min,
     edges:
       i < last
-        ? rangesOf(ALL).map(([low, high]) => [low, high, i + 1])
+        ? TEXT.map(([low, high]) => [low, high, i + 1])
         : max === Infinity
-          ? rangesOf(ALL).map(([low, high]) => [low, high, i])
+          ? TEXT.map(([low, high]) => [low, high, i])
           : [],
   }));
 }
 
-/** Steps of two states together; -1 stands for a state that nothing leads on from. @param {[number, number, number][]} a @param {[number, number, number][]} b @returns {[number, number, [number, number]][]} */
-function together(a, b) {
+/** The edges of two states that read a text in parallel; the target -1 stands for "no edge". @param {Edge[]} a @param {Edge[]} b @returns {[number, number, [number, number]][]} */
+function parallel(a, b) {
   /** @type {[number, number, [number, number]][]} */
   const out = [];
   for (let i = 0, j = 0, low = 0; i < a.length || j < b.length;) {
     const [x, y] = [a[i] ?? NO_EDGE, b[j] ?? NO_EDGE];
-    // Up to where one of them ends, or begins.
+    // The range ends where an edge of either ends, or the next one begins.
     const high = Math.min(x[0] > low ? x[0] - 1 : x[1], y[0] > low ? y[0] - 1 : y[1]);
     if (x[0] <= low || y[0] <= low) out.push([low, high, [x[0] <= low ? x[2] : -1, y[0] <= low ? y[2] : -1]]);
     if (x[1] === high) i++;
@@ -305,39 +273,37 @@ function together(a, b) {
   return out;
 }
 
-/** Behind all. @type {[number, number, number]} */
+/** Comes after all edges. @type {Edge} */
 const NO_EDGE = [Infinity, Infinity, -1];
 
-const AND = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a && b;
-const OR = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a || b;
-const LESS = (/** @type {boolean} */ a, /** @type {boolean} */ b) => a && !b;
-
-/** @param {(a: boolean, b: boolean) => boolean} how @returns {(a: Dfa, b: Dfa) => Dfa} */
-const combine = (how) => (a, b) =>
+/** A function that combines two automata: the result accepts a text if `accepts` says so. @param {(a: boolean, b: boolean) => boolean} accepts @returns {(a: Dfa, b: Dfa) => Dfa} */
+const combine = (accepts) => (a, b) =>
   explore(
     'a combination of patterns',
     [0, 0],
     ([i, j]) => (i + 1) * (b.length + 1) + j + 1,
     ([i, j]) => ({
-      accepts: how(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
-      // Where only one goes on, it may matter or not.
-      edges: together(i >= 0 ? a[i].edges : [], j >= 0 ? b[j].edges : []).filter(
-        ([, , [x, y]]) => how(x >= 0, y >= 0) || (x >= 0 && how(true, false)) || (x >= 0 && y >= 0 && how(true, true)),
+      accepts: accepts(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
+      // An edge is kept if texts may be accepted after it, even where only one of the two has it.
+      edges: parallel(i >= 0 ? a[i].edges : [], j >= 0 ? b[j].edges : []).filter(
+        ([, , [x, y]]) =>
+          accepts(x >= 0, y >= 0) || (x >= 0 && accepts(true, false)) || (x >= 0 && y >= 0 && accepts(true, true)),
       ),
     }),
   );
 
-export const both = combine(AND);
-export const either = combine(OR);
-export const without = combine(LESS);
+/** The intersection, union and difference of the texts of two automata. */
+export const both = combine((a, b) => a && b);
+export const either = combine((a, b) => a || b);
+export const without = combine((a, b) => a && !b);
 
-/** Whether there is no such text. @param {Dfa} dfa */
+/** Whether it accepts no text. @param {Dfa} dfa */
 export const isNone = (dfa) => dfa.length === 1 && !dfa[0].accepts;
 
-/** @type {Dfa} */
-export const ANY = [{ accepts: true, edges: rangesOf(ALL).map(([low, high]) => [low, high, 0]) }];
+/** Accepts all texts. @type {Dfa} */
+export const ANY = [{ accepts: true, edges: TEXT.map(([low, high]) => [low, high, 0]) }];
 
-/** Whether a text is one of them. @param {Dfa} dfa @param {string} text */
+/** Whether it accepts a text. @param {Dfa} dfa @param {string} text */
 export function matches(dfa, text) {
   let at = 0;
   for (const c of text) {
@@ -350,17 +316,18 @@ export function matches(dfa, text) {
 }
 
 /**
- * Texts of an expression as `parseRegex` read it: the whole text, or any with such a part. What lookaheads ask is asked of
- * the whole text, so in a search they need a ^ before them.
- * @param {{ tree: Tree, ahead: Ahead[] }} regex @param {{ search?: boolean }} [options] @returns {Dfa}
+ * Like `ofTree`, for an expression with the lookaheads at its beginning. They apply to the whole text, so in a search a ^ must precede
+ * them.
+ * @param {{ tree: Tree, lookaheads: Lookahead[] }} regex @param {{ search?: boolean }} [options] @returns {Dfa}
  */
-export function ofRegex({ tree, ahead }, { search = false } = {}) {
-  if (search && ahead.length && !(tree.kind === '^' || (tree.kind === 'and' && tree.parts[0]?.kind === '^')))
+export function ofRegex({ tree, lookaheads }, { search = false } = {}) {
+  const first = 'all' in tree ? tree.all[0] : tree;
+  if (search && lookaheads.length && !(first && 'assert' in first && first.assert === '^'))
     throw refused('a lookahead without a ^ before it is not supported');
-  return ahead.reduce(
+  return lookaheads.reduce(
     (dfa, { tree: next, not }) => {
-      const begun = ofTree({ kind: 'and', parts: [{ kind: '^' }, next] }, { search: true });
-      return not ? without(dfa, begun) : both(dfa, begun);
+      const beginning = ofTree({ all: [{ assert: '^' }, next] }, { search: true });
+      return not ? without(dfa, beginning) : both(dfa, beginning);
     },
     ofTree(tree, { search }),
   );

@@ -1,17 +1,18 @@
-/** GBNF, the grammars of llama.cpp, as rules over bytes. */
+/** Compiles grammars in GBNF, the format of llama.cpp, to rules over bytes. */
+import { charsOf, complement, intersect, TEXT, unite } from '../regex/sets.js';
 import { refused } from './failure.js';
 import { Rules } from './ir.js';
-import { rangesOf, ALL, charsOf, complement, setOf, union } from './sets.js';
 import { Writer } from './text.js';
 
-/** @import { CodePoints } from './sets.js' */
+/** @import { CharSet } from '../regex/sets.js' */
 
-const MOST_TIMES = 10000;
-const DEEPEST = 200;
+/** Maximum number of repetitions in a quantifier, and depth of groups. */
+const MAX_REPETITIONS = 10000;
+const MAX_DEPTH = 200;
 /** @type {Record<string, string>} */
 const ESCAPES = { n: '\n', r: '\r', t: '\t', '\\': '\\', '"': '"', '[': '[', ']': ']', '-': '-', '^': '^' };
 
-/** Without the mark of what was escaped. @param {string} c */
+/** A character of #char without the backslash that marks escaped ones. @param {string} c */
 const plain = (c) => (c.length > 1 && c[0] === '\\' ? c.slice(1) : c);
 
 class Reader {
@@ -20,7 +21,7 @@ class Reader {
   #text;
   #at = 0;
   #depth = 0;
-  /** Rules by name, and where each was first spoken of. @type {Map<string, { rule: number, at: number, defined: boolean }>} */
+  /** Rules by name, and the offset where each is first used or defined. @type {Map<string, { rule: number, at: number, defined: boolean }>} */
   #names = new Map();
 
   /** @param {string} text */
@@ -37,7 +38,7 @@ class Reader {
     return refused(`line ${this.#line()} of the grammar ${what}`);
   }
 
-  /** Blanks and comments. @param {boolean} lines  also ends of lines */
+  /** Skips blanks and comments. @param {boolean} lines  and line breaks */
   #space(lines) {
     const found = lines ? /(?:\s|#.*)*/y : /(?:[ \t]|#.*)*/y;
     found.lastIndex = this.#at;
@@ -54,35 +55,35 @@ class Reader {
 
   /** @param {string} name */
   #named(name) {
-    const known = this.#names.get(name) ?? { rule: this.rules.rule(name), at: this.#at, defined: false };
-    this.#names.set(name, known);
-    return known;
+    const entry = this.#names.get(name) ?? { rule: this.rules.rule(name), at: this.#at, defined: false };
+    this.#names.set(name, entry);
+    return entry;
   }
 
   read() {
     for (this.#space(true); this.#at < this.#text.length; this.#space(true)) {
       const name = this.#take(/[A-Za-z0-9_-]+/y);
       this.#space(true);
-      if (!name || !this.#take(/::=/y)) throw this.#bad('should have a rule: name ::= …');
-      const known = this.#named(name[0]);
-      if (known.defined) throw this.#bad(`has the rule "${name[0]}" a second time`);
-      known.defined = true;
+      if (!name || !this.#take(/::=/y)) throw this.#bad('is not a rule: expected name ::= …');
+      const entry = this.#named(name[0]);
+      if (entry.defined) throw this.#bad(`defines the rule "${name[0]}" a second time`);
+      entry.defined = true;
       this.#space(true);
-      this.#either(this.rules.start(known.rule), this.rules.state(true), false);
+      this.#either(this.rules.start(entry.rule), this.rules.state(true), false);
       this.#space(false);
       if (this.#at < this.#text.length && !this.#take(/\r?\n/y))
-        throw this.#bad(`has something at "${this.#text.slice(this.#at, this.#at + 20)}" that is not understood`);
+        throw this.#bad(`has an unexpected "${this.#text.slice(this.#at, this.#at + 20)}"`);
     }
     for (const [name, { defined, at }] of this.#names)
-      if (!defined) throw refused(`line ${this.#line(at)} of the grammar speaks of "${name}", which is no rule`);
+      if (!defined) throw refused(`line ${this.#line(at)} of the grammar uses the undefined rule "${name}"`);
     const root = this.#names.get('root');
     if (!root) throw refused('the grammar has no rule "root"');
     return this.rules.encode(root.rule);
   }
 
-  /** @param {number} from @param {number} to @param {boolean} inside  parentheses */
+  /** @param {number} from @param {number} to @param {boolean} inside  whether it is in parentheses */
   #either(from, to, inside) {
-    if (++this.#depth > DEEPEST) throw this.#bad('has groups too deep');
+    if (++this.#depth > MAX_DEPTH) throw this.#bad(`has groups more than ${MAX_DEPTH} levels deep`);
     do {
       this.#space(true);
       this.#sequence(from, to, inside);
@@ -102,7 +103,7 @@ class Reader {
     this.rules.skip(at, to);
   }
 
-  /** One thing and how often it comes. @param {number} from @param {number} to @returns {boolean} */
+  /** One item with its quantifier. @param {number} from @param {number} to @returns {boolean}  whether there is one */
   #repeated(from, to) {
     const begin = this.rules.state();
     const end = this.rules.state(true);
@@ -129,8 +130,9 @@ class Reader {
     if (found[0] === '?') return [0, 1];
     const min = Number(found[1]);
     const max = found[2] ? (found[3] ? Number(found[3]) : Infinity) : min;
-    if (min > max || min > MOST_TIMES || (max < Infinity && max > MOST_TIMES))
-      throw this.#bad(`repeats something ${found[0]} times: at most ${MOST_TIMES}`);
+    if (min > max) throw this.#bad(`has the quantifier ${found[0]}, whose minimum is above its maximum`);
+    if (min > MAX_REPETITIONS || (max < Infinity && max > MAX_REPETITIONS))
+      throw this.#bad(`has the quantifier ${found[0]}; at most ${MAX_REPETITIONS} repetitions are supported`);
     return [min, max];
   }
 
@@ -140,7 +142,7 @@ class Reader {
     if (name) this.rules.call(from, this.#named(name[0]).rule, to);
     else if (this.#take(/"/y)) this.#literal(from, to);
     else if (this.#take(/\[/y)) this.#chars(from, this.#class(), to);
-    else if (this.#take(/\./y)) this.#chars(from, ALL, to);
+    else if (this.#take(/\./y)) this.#chars(from, TEXT, to);
     else if (this.#take(/\(/y)) {
       this.#either(from, to, true);
       this.#space(true);
@@ -149,9 +151,9 @@ class Reader {
     return true;
   }
 
-  /** @param {number} from @param {CodePoints} set @param {number} to */
+  /** @param {number} from @param {CharSet} set @param {number} to */
   #chars(from, set, to) {
-    for (const [low, high] of rangesOf(set)) this.#writer.range(from, low, high, to);
+    for (const [low, high] of set) this.#writer.range(from, low, high, to);
   }
 
   /** @param {number} from @param {number} to */
@@ -169,32 +171,33 @@ class Reader {
     if (all[0] !== '\\') return all;
     if (short) return `\\${ESCAPES[short]}`;
     const code = parseInt(x ?? u ?? U, 16);
-    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) throw this.#bad(`has ${all}, which is no character`);
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+      throw this.#bad(`has the escape ${all}, which is not a character`);
     return `\\${String.fromCodePoint(code)}`;
   }
 
-  /** @returns {CodePoints} */
+  /** @returns {CharSet} */
   #class() {
-    const others = Boolean(this.#take(/\^/y));
-    /** @type {CodePoints[]} */
-    const sets = [];
+    const isNegated = Boolean(this.#take(/\^/y));
+    /** @type {CharSet} */
+    const ranges = [];
     for (let c = this.#char(); c !== ']'; c = this.#char()) {
       const low = plain(c);
       if (!this.#take(/-(?!\])/y)) {
-        sets.push(charsOf(low));
+        ranges.push(...charsOf(low));
         continue;
       }
       const high = plain(this.#char());
       const range = /** @type {[number, number]} */ ([low.codePointAt(0), high.codePointAt(0)]);
-      if (range[0] > range[1]) throw this.#bad('has a range of characters that ends before it begins');
-      sets.push(setOf([range]));
+      if (range[0] > range[1]) throw this.#bad('has a character range out of order');
+      ranges.push(range);
     }
-    const all = union(...sets);
-    return others ? complement(all) : all;
+    const set = unite(ranges);
+    return isNegated ? intersect(complement(set), TEXT) : set;
   }
 }
 
-/** GRAMMAR: it is written wrongly, a rule is missing or begins with itself. @param {unknown} text @returns {Uint8Array<ArrayBuffer>} */
+/** The rules of a grammar, as C reads them. GRAMMAR: its syntax is wrong, a rule is missing or begins with itself. @param {unknown} text @returns {Uint8Array<ArrayBuffer>} */
 export function compileGbnf(text) {
   if (typeof text !== 'string') throw refused('a grammar must be a text, in GBNF');
   return new Reader(text).read();

@@ -1,4 +1,4 @@
-/** What a text is held to, compiled: `responseFormat` becomes rules over bytes. Loaded when first asked for. */
+/** Compiles a `responseFormat` (JSON Schema, regular expression, GBNF, choices) to rules over bytes. Loaded on demand. */
 import { ofRegex, ofTexts } from './dfa.js';
 import { refused } from './failure.js';
 import { onDemand } from '../../shared/errors.js';
@@ -14,7 +14,7 @@ export { Machine } from './machine.js';
 /** @import { ResponseFormat } from '../../shared/types.js' */
 /** @import { Dfa } from './dfa.js' */
 
-/** Texts of an automaton. @param {Dfa} dfa */
+/** The rules of an automaton. @param {Dfa} dfa */
 function whole(dfa) {
   const rules = new Rules();
   const root = rules.rule('text');
@@ -26,21 +26,22 @@ function whole(dfa) {
 function regex(pattern) {
   const { source, flags } = pattern instanceof RegExp ? pattern : { source: pattern, flags: '' };
   const unknown = [...flags].find((flag) => !'su'.includes(flag));
-  if (unknown) throw refused(`the regular expression has the flag ${unknown}: only s and u are supported`);
-  if (typeof source !== 'string') throw refused('a regex needs a pattern: a text or a RegExp');
+  if (unknown) throw refused(`the flag ${unknown} of the regular expression is not supported: only s and u are`);
+  if (typeof source !== 'string')
+    throw refused(`the pattern of a regex must be a string or a RegExp, found ${shown(pattern)}`);
   return whole(ofRegex(parseRegex(source, { dotAll: flags.includes('s') })));
 }
 
 /** @param {unknown} choices */
 function choice(choices) {
-  if (!Array.isArray(choices) || !choices.length || !choices.every((one) => typeof one === 'string' && one))
-    throw refused('choices must be a list of texts, none of them empty');
+  if (!Array.isArray(choices) || !choices.length || !choices.every((choice) => typeof choice === 'string' && choice))
+    throw refused('choices must be a list of strings that are not empty');
   return whole(ofTexts(choices));
 }
 
 const schemas = () => onDemand(import('./schema/index.js'));
 
-/** What each type of format may say. @type {Map<unknown, string[]>} */
+/** The members of each type of format. @type {Map<unknown, string[]>} */
 const MEMBERS = new Map([
   ['text', []],
   ['json_object', ['schema']],
@@ -49,10 +50,10 @@ const MEMBERS = new Map([
   ['grammar', ['grammar']],
   ['choice', ['choices']],
 ]);
-/** What OpenAI has beside a schema. */
+/** The members of OpenAI's `json_schema`. */
 const NAMED = ['name', 'description', 'strict', 'schema'];
 
-/** GRAMMAR: there is something that would be passed over. @param {string} what @param {any} value @param {string[]} members */
+/** GRAMMAR: there is an unknown member. @param {string} what @param {any} value @param {string[]} members */
 function checkMembers(what, value, members) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused(`${what} must be an object`);
   const unknown = Object.keys(value).find((name) => value[name] !== undefined && !members.includes(name));
@@ -60,7 +61,7 @@ function checkMembers(what, value, members) {
     throw refused(`${what} has an unknown member "${unknown}"`, `it may have ${members.join(', ')}`);
 }
 
-/** The schema of a format. GRAMMAR: there are two, or none. @param {any} format */
+/** The schema of a format. GRAMMAR: it has two. @param {any} format */
 function schemaOf(format) {
   const named = format.json_schema;
   if (named === undefined) return format.schema;
@@ -71,7 +72,7 @@ function schemaOf(format) {
 }
 
 /**
- * Rules over bytes, and what of the format was passed over because it says nothing of texts.
+ * Rules in the form that C reads, and warnings about parts of the format that are ignored.
  * @typedef {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }} Compiled
  */
 
@@ -86,8 +87,8 @@ export async function compile(format) {
   const members = MEMBERS.get(format.type);
   if (!members)
     throw refused(
-      `responseFormat has no type ${shown(format.type)}`,
-      'it is one of text, json_object, json_schema, regex, grammar, choice',
+      `unknown type of responseFormat: ${shown(format.type)}`,
+      'expected text, json_object, json_schema, regex, grammar or choice',
     );
   checkMembers('responseFormat', format, ['type', ...members]);
   /** @param {() => Uint8Array<ArrayBuffer>} rules @returns {Compiled} */
@@ -114,22 +115,22 @@ export async function compile(format) {
       return withStepBound(() => compileSchema(schemaOf(format), format.parts));
     }
     default:
-      throw refused('responseFormat of the type "text" holds a text to nothing', 'leave it out');
+      throw refused('responseFormat of the type "text" has no effect', 'leave it out');
   }
 }
 
-/** Of a text that is made of parts, as engines compose them. GRAMMAR. @param {import('./sequence.js').Node} node @returns {Promise<Compiled>} */
+/** Compiles a text of several parts (sequence.js), such as the calls of tools. GRAMMAR. @param {import('./sequence.js').Node} node @returns {Promise<Compiled>} */
 export async function compileParts(node) {
   const { compileSequence } = await onDemand(import('./sequence.js'));
   return withStepBound(() => compileSequence(node));
 }
 
-/** A format's identity: equal texts are equal formats. GRAMMAR: it is no JSON. @param {any} format */
+/** A text that identifies a format. GRAMMAR: it isn't JSON. @param {any} format */
 export function keyOf(format) {
   try {
     return JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));
   } catch (cause) {
-    const what = cause instanceof RangeError ? 'is nested too deep' : 'is no JSON: it contains itself, or a BigInt';
-    throw refused(`the format ${what}`, 'write a schema that contains itself by $ref');
+    const problem = cause instanceof RangeError ? 'is nested too deep' : 'is not JSON: it contains itself, or a BigInt';
+    throw refused(`the format ${problem}`, 'for a recursive schema, use $ref');
   }
 }

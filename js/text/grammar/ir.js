@@ -1,62 +1,62 @@
 /**
- * Rules over bytes on their way to C: states with edges and calls, see c/grammar/grammar.h. What can never end is left
- * out, so that whoever follows the rest always finds an end.
+ * Grammars as rules over bytes: states with edges (a byte) and calls (another rule), see c/grammar/grammar.h. Parts from which no text can
+ * be completed are left out of the encoded form, so that a generation never gets stuck.
  */
 import { refused, tooLarge } from './failure.js';
 import { countSteps } from './work.js';
 
 const MAGIC = 0x52475142;
 const VERSION = 3;
-/** What a state's only byte begins or ends: c/grammar/grammar.h. */
+/** Marks of states whose only byte begins or ends a list or an item that C compares: c/grammar/grammar.h. */
 export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
 const NONE = 0xffffffff;
 const ACCEPTS = 1;
-/** Of an edge: its byte begins a character. */
+/** Flag of an edge: its byte begins a character. */
 const BEGINS = 1 << 16;
-/** Of a rule: it takes any one plain character; its characters are counted. */
+/** Flags of a rule: it is one plain character of a string; its characters are counted. */
 const PLAIN = 1;
 const LENGTH = 2;
-const MOST = 400_000;
-/** More bytes than any way to an end is said to have. */
-const FAR = 1 << 22;
+const MAX_STATES = 400_000;
+/** Maximum distance to the end of a rule that is stored, in bytes. */
+const MAX_DISTANCE = 1 << 22;
 
-/** Rows of some numbers, of which the first is a state: those of state s begin at row begin[s]. @typedef {{ begin: Uint32Array, rows: Uint32Array }} Table */
+/** Rows of numbers, of which the first is a state, sorted by it: those of state s begin at row begin[s]. @typedef {{ begin: Uint32Array, rows: Uint32Array }} Table */
 
 const encoder = new TextEncoder();
 
-/** Rows one state's after the other's, each state's in their order. @param {number[]} given @param {number} width @param {number} states @returns {Table} */
-function byState(given, width, states) {
+/** Sorts rows by their states; rows of the same state stay in order. @param {number[]} list @param {number} width  numbers in a row @param {number} states @returns {Table} */
+function byState(list, width, states) {
   const begin = new Uint32Array(states + 1);
-  for (let i = 0; i < given.length; i += width) begin[given[i] + 1]++;
+  for (let i = 0; i < list.length; i += width) begin[list[i] + 1]++;
   for (let s = 0; s < states; s++) begin[s + 1] += begin[s];
   const next = begin.slice();
-  const rows = new Uint32Array(given.length);
-  for (let i = 0; i < given.length; i += width) {
-    const at = width * next[given[i]]++;
-    for (let k = 0; k < width; k++) rows[at + k] = given[i + k];
+  const rows = new Uint32Array(list.length);
+  for (let i = 0; i < list.length; i += width) {
+    const at = width * next[list[i]]++;
+    for (let k = 0; k < width; k++) rows[at + k] = list[i + k];
   }
   return { begin, rows };
 }
 
 export class Rules {
-  /** Of each state: ACCEPTS, its mark, and above 8 bits how many characters it lacks. @type {number[]} */
+  /** For each state: ACCEPTS, its mark, and above 8 bits the number of characters that it lacks (see `lacks`). @type {number[]} */
   #flags = [];
-  /** From, low byte | high byte << 8, BEGINS, to. @type {number[]} */
+  /** Rows of three: from, low byte | high byte << 8 | BEGINS, to. @type {number[]} */
   #edges = [];
-  /** From, rule, least times, most times, to. @type {number[]} */
+  /** Rows of five: from, rule (NONE: none, the state follows at once), minimum and maximum of repetitions, to. @type {number[]} */
   #calls = [];
   /** @type {{ start: number, plain: boolean, name: string, limited?: boolean }[]} */
   rules = [];
-  /** Bytes that lists whose items differ may take beyond the least. */
+  /** Bytes that lists of different items may take beyond their minimum. */
   slack = 0;
 
   /** @returns {number} */
   state(accepts = false) {
-    if (this.#flags.length === MOST) throw tooLarge('the grammar');
+    if (this.#flags.length === MAX_STATES) throw tooLarge('the grammar');
     return this.#flags.push(accepts ? ACCEPTS : 0) - 1;
   }
 
-  /** A rule, with its first state. @param {string} name  for messages @param {boolean} [plain] @returns {number} */
+  /** A new rule with its first state. @param {string} name  for messages @param {boolean} [plain] @returns {number} */
   rule(name, plain = false) {
     return this.rules.push({ start: this.state(), plain, name }) - 1;
   }
@@ -72,8 +72,8 @@ export class Rules {
   }
 
   /**
-   * A rule of limited length: what calls it says by `min` and `max` how many characters it has, and every state that is reached by an edge
-   * says what it lacks.
+   * A rule whose characters are counted: its calls state their number by `min` and `max`, and every state that an edge leads to states how
+   * many characters it lacks.
    * @param {string} name
    */
   limitedRule(name) {
@@ -82,24 +82,24 @@ export class Rules {
     return rule;
   }
 
-  /** How few characters lead to the end of the rule, behind the one that was begun. @param {number} state @param {number} characters */
+  /** Sets the smallest number of characters from a state to the end of the rule, after the current one. @param {number} state @param {number} characters */
   lacks(state, characters) {
     this.#flags[state] = (this.#flags[state] & 255) | (characters << 8);
   }
 
-  /** A rule, so many times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
+  /** Calls a rule `min` to `max` times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
   call(from, rule, to, min = 1, max = 1) {
-    // A limit that no text can reach doesn't bound anything.
+    // NONE stands for no limit: no text is so long.
     if (max > 0) this.#calls.push(from, rule, min, Math.min(max, NONE), to);
     else this.skip(from, to);
   }
 
-  /** @param {number} from @param {number} to */
+  /** Makes the state `to` follow at once. @param {number} from @param {number} to */
   skip(from, to) {
     this.#calls.push(from, NONE, 1, 1, to);
   }
 
-  /** A byte that begins or ends something, from a state of its own. @param {number} from @param {string} byte @param {number} mark @param {number} [to] @returns {number} */
+  /** A byte with a mark, from a state of its own. Returns the state after it. @param {number} from @param {string} byte @param {number} mark @param {number} [to] @returns {number} */
   marked(from, byte, mark, to) {
     const state = this.state();
     this.skip(from, state);
@@ -107,12 +107,12 @@ export class Rules {
     return this.literal(state, byte, to);
   }
 
-  /** @param {number} state @param {boolean} [accepts] */
+  /** Sets whether a rule may end in a state. @param {number} state @param {boolean} [accepts] */
   end(state, accepts = true) {
     this.#flags[state] = (this.#flags[state] & ~ACCEPTS) | (accepts ? ACCEPTS : 0);
   }
 
-  /** A text as it is; where it ends. @param {number} from @param {string | Uint8Array} text @param {number} [to] */
+  /** A fixed text. Returns the state after it. @param {number} from @param {string | Uint8Array} text @param {number} [to] */
   literal(from, text, to) {
     const bytes = typeof text === 'string' ? encoder.encode(text) : text;
     let at = from;
@@ -125,18 +125,18 @@ export class Rules {
     return bytes.length ? at : (to ?? from);
   }
 
-  /** How few bytes a rule takes that is called so many times, or has so many characters. @param {number} rule @param {number} min @param {Float64Array} least */
+  /** The smallest number of bytes of a rule that is called `min` times, or has `min` characters. @param {number} rule @param {number} min @param {Float64Array} least */
   #bytesOf(rule, min, least) {
     const start = this.start(rule);
     if (this.rules[rule].limited) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
     return min ? min * least[start] : 0;
   }
 
-  /** How few bytes lead from each state to the end of its rule; Infinity: there is no way. @param {Table} edges @param {Table} calls */
+  /** The smallest number of bytes from each state to the end of its rule; Infinity: it can't be reached. @param {Table} edges @param {Table} calls */
   #least(edges, calls) {
     const states = this.#flags.length;
     const least = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
-    /** A state, one that may come to its end by way of it, and by which call; 0: by an edge, else 1 more than it. @type {number[]} */
+    /** Rows of three: a state, a state before it whose distance depends on it, and the call by which (its index + 1; 0: an edge). @type {number[]} */
     const ways = [];
     for (let i = 0; i < edges.rows.length; i += 3) ways.push(edges.rows[i + 2], edges.rows[i], 0);
     for (let i = 0; i < calls.rows.length; i += 5) {
@@ -198,7 +198,7 @@ export class Rules {
       } else if (done.get(rule) === false)
         throw refused(
           `the rule "${this.rules[rule].name}" begins with itself`,
-          'write what repeats with * or +, or put what the rule begins with first',
+          'write the repetition with * or +, or begin the rule with a text',
         );
       else if (!done.has(rule)) {
         done.set(rule, false);
@@ -207,7 +207,7 @@ export class Rules {
     }
   }
 
-  /** States that the root needs and that have an end, in their order. @param {Table} edges @param {Table} calls @param {Float64Array} least @param {number} root */
+  /** States that are reachable from the root and from which the end is reachable, rising. @param {Table} edges @param {Table} calls @param {Float64Array} least @param {number} root */
   #kept(edges, calls, least, root) {
     const known = new Uint8Array(this.#flags.length);
     /** @type {number[]} */
@@ -225,16 +225,16 @@ export class Rules {
       }
       for (let c = 5 * calls.begin[s]; c < 5 * calls.begin[s + 1]; c += 5) {
         const [rule, min, to] = [calls.rows[c + 1], calls.rows[c + 2], calls.rows[c + 4]];
-        const there = rule !== NONE && least[this.start(rule)] < Infinity;
-        if (least[to] === Infinity || (rule !== NONE && min && !there)) continue;
+        const canEnd = rule !== NONE && least[this.start(rule)] < Infinity;
+        if (least[to] === Infinity || (rule !== NONE && min && !canEnd)) continue;
         keep(to);
-        if (there) keep(this.start(rule));
+        if (canEnd) keep(this.start(rule));
       }
     }
     return Uint32Array.from(found).sort();
   }
 
-  /** The bytes that C reads. GRAMMAR: nothing satisfies it, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
+  /** The grammar in the form that C reads. GRAMMAR: no text satisfies it, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
   encode(root) {
     const n = this.#flags.length;
     const [allEdges, allCalls] = [byState(this.#edges, 3, n), byState(this.#calls, 5, n)];
@@ -242,7 +242,7 @@ export class Rules {
     if (least[this.start(root)] === Infinity)
       throw refused(
         'nothing can satisfy this',
-        'there is no text that keeps to all of it: look for parts that contradict each other',
+        'no text satisfies all of its parts: look for parts that contradict each other',
       );
     this.#checkRecursion(allCalls, least, root);
     const kept = this.#kept(allEdges, allCalls, least, root);
@@ -271,7 +271,7 @@ export class Rules {
         if (called !== undefined) calls.push(called, min, max, to);
         else if (!min) calls.push(NONE, 1, 1, to);
       }
-      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], FAR), this.#flags[old]);
+      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], MAX_DISTANCE), this.#flags[old]);
     }
     const rules = used.flatMap((i) => {
       const { start, plain, limited } = this.rules[i];

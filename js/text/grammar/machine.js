@@ -1,13 +1,16 @@
-/** The module that holds texts to grammars (web/grammar/grammar_api.c): a vocabulary, and a matcher for each grammar. */
+/**
+ * The wasm module that constrains texts to grammars (web/grammar/grammar_api.c). An instance (Machine) has the vocabulary of a model and
+ * a Matcher for each grammar in use.
+ */
 import { BqError } from '../../shared/errors.js';
 import { fetchModule } from '../../wasm/wasm.js';
 
 /** @import { Compiled } from './index.js' */
 
-/** Matchers that are kept with what they have learned, for the next text of the same grammar. */
-const KEPT = 4;
-/** Bytes that are looked ahead or forced at once. */
-const AHEAD = 1024;
+/** Maximum number of idle matchers, which are kept with their caches for the next text of the same grammar. */
+const MAX_IDLE = 4;
+/** Size of the buffer for texts that are passed to the module and back, in bytes. */
+const BUFFER_BYTES = 1024;
 
 /** Modules by address. @type {Map<string, Promise<WebAssembly.Module>>} */
 const modules = new Map();
@@ -15,18 +18,18 @@ const modules = new Map();
 /** NO_ENGINE. @param {string | undefined} url */
 async function moduleAt(url) {
   if (!url)
-    throw new BqError('NO_ENGINE', 'wasmUrl does not say where the module for grammars lies', {
-      hint: 'add grammar: the address of bq4-grammar.wasm',
+    throw new BqError('NO_ENGINE', "structured output needs the module for grammars, and wasmUrl has no 'grammar'", {
+      hint: "add 'grammar' to wasmUrl: the address of bq4-grammar.wasm",
     });
-  const known = modules.get(url) ?? fetchModule(url);
-  modules.set(url, known);
+  const module = modules.get(url) ?? fetchModule(url);
+  modules.set(url, module);
   try {
-    return await known;
+    return await module;
   } catch (cause) {
     modules.delete(url);
     throw new BqError(
       'NO_ENGINE',
-      `the module for grammars ${url} can't be used: ${/** @type {Error} */ (cause).message}`,
+      `can't load the module for grammars ${url}: ${/** @type {Error} */ (cause).message}`,
       { cause },
     );
   }
@@ -38,11 +41,11 @@ export class Machine {
   /** @type {any} */
   #exports;
   #vocabulary = 0;
-  /** Bytes that are handed over, and read. */
+  /** Address of the buffer for texts. */
   #buffer = 0;
-  /** Idle matchers by what they are for, the least recently used first. @type {Map<string, Matcher>} */
+  /** Idle matchers by the key of their grammar, the least recently used first. @type {Map<string, Matcher>} */
   #idle = new Map();
-  /** Blocks that nobody uses: address and bytes. @type {[number, number][]} */
+  /** Free blocks of the heap: address and size in bytes. @type {[number, number][]} */
   #free = [];
 
   /** @param {any} exports */
@@ -53,8 +56,8 @@ export class Machine {
   /**
    * NO_ENGINE, NOMEM, FORMAT.
    * @param {string | undefined} url
-   * @param {Uint8Array} section  TOKN, as a file has it
-   * @param {number} vocab  logits of the model
+   * @param {Uint8Array} section  the section TOKN of the model's file
+   * @param {number} vocab  number of the model's logits
    */
   static async create(url, section, vocab) {
     const { exports } = await WebAssembly.instantiate(await moduleAt(url), {});
@@ -62,7 +65,7 @@ export class Machine {
     const at = machine.#take(section.length);
     machine.#bytes(at, section.length).set(section);
     const view = new DataView(section.buffer, section.byteOffset, section.length);
-    // Tokens and merges: docs/FORMAT.md, TOKN.
+    // The numbers of tokens and merges lie at 32 and 36: docs/FORMAT.md, TOKN.
     machine.#vocabulary = machine.#address(
       'bqg_vocabulary',
       at,
@@ -71,7 +74,7 @@ export class Machine {
       view.getUint32(36, true),
       vocab,
     );
-    machine.#buffer = machine.#take(AHEAD + 4);
+    machine.#buffer = machine.#take(BUFFER_BYTES + 4);
     return machine;
   }
 
@@ -80,7 +83,7 @@ export class Machine {
     return this.#exports[name](...args);
   }
 
-  /** Why the last call failed. */
+  /** The error of the last call. */
   error() {
     const heap = new Uint8Array(this.#exports.memory.buffer);
     const text = (/** @type {number} */ at) => decoder.decode(heap.subarray(at, heap.indexOf(0, at)));
@@ -92,7 +95,7 @@ export class Machine {
     });
   }
 
-  /** A call whose 0 is a failure. @param {string} name @param {...number} args @returns {number} */
+  /** Calls a function whose result 0 is a failure. @param {string} name @param {...number} args @returns {number} */
   #address(name, ...args) {
     const at = this.call(name, ...args) >>> 0;
     if (!at) throw this.error();
@@ -109,15 +112,15 @@ export class Machine {
     return new Uint8Array(this.#exports.memory.buffer, at, length);
   }
 
-  /** A block of its own, one that was left if it is large enough. @param {number} bytes @returns {[number, number]} */
+  /** A block of the heap: a free one that is large enough, or a new one. @param {number} bytes @returns {[number, number]} */
   #block(bytes) {
     const i = this.#free.findIndex(([, size]) => size >= bytes);
     return i < 0 ? [this.#take(bytes), bytes] : this.#free.splice(i, 1)[0];
   }
 
   /**
-   * A matcher at the beginning; it is given back. GRAMMAR.
-   * @param {string} key  of the grammar
+   * A matcher at the beginning of a text; the caller returns it by `give`. GRAMMAR.
+   * @param {string} key  identifies the grammar
    * @param {() => Promise<Compiled>} compile
    */
   async matcher(key, compile) {
@@ -136,26 +139,26 @@ export class Machine {
     return matcher;
   }
 
-  /** @param {Matcher} matcher */
+  /** Returns a matcher, for the next text of its grammar. @param {Matcher} matcher */
   give(matcher) {
-    const known = this.#idle.get(matcher.key);
-    if (known) this.#free.push(...known.blocks);
+    const other = this.#idle.get(matcher.key);
+    if (other) this.#free.push(...other.blocks);
     this.#idle.delete(matcher.key);
     this.#idle.set(matcher.key, matcher);
     for (const [key, oldest] of this.#idle) {
-      if (this.#idle.size <= KEPT) break;
+      if (this.#idle.size <= MAX_IDLE) break;
       this.#idle.delete(key);
       this.#free.push(...oldest.blocks);
     }
   }
 
-  /** What a call leaves in the buffer. @param {string} name @param {number} matcher @returns {Uint8Array | null} a copy; null: there is too much */
+  /** The bytes that a call writes to the buffer, as a copy; null: they don't fit. @param {string} name @param {number} matcher @returns {Uint8Array | null} */
   read(name, matcher) {
-    const n = this.call(name, matcher, this.#buffer, AHEAD);
+    const n = this.call(name, matcher, this.#buffer, BUFFER_BYTES);
     return n < 0 ? null : this.#bytes(this.#buffer, n).slice();
   }
 
-  /** @param {Uint8Array} bytes  at most AHEAD @returns {number} where they lie until the next call */
+  /** @param {Uint8Array} bytes  at most BUFFER_BYTES @returns {number}  their address, valid until the next call */
   put(bytes) {
     this.#bytes(this.#buffer, bytes.length).set(bytes);
     return this.#buffer;
@@ -163,11 +166,11 @@ export class Machine {
 
   /** Bytes of a token. @param {number} id */
   token(id) {
-    const at = this.call('bqg_token', this.#vocabulary, id, this.#buffer + AHEAD);
-    return this.#bytes(at, this.u32(this.#buffer + AHEAD, 1)[0]).slice();
+    const at = this.call('bqg_token', this.#vocabulary, id, this.#buffer + BUFFER_BYTES);
+    return this.#bytes(at, this.u32(this.#buffer + BUFFER_BYTES, 1)[0]).slice();
   }
 
-  /** The longest token that bytes begin with; 0xffffffff. @param {Uint8Array} bytes */
+  /** The longest token that some bytes begin with; 0xffffffff: there is none. @param {Uint8Array} bytes */
   longest(bytes) {
     return this.call('bqg_longest', this.#vocabulary, this.put(bytes), bytes.length) >>> 0;
   }
@@ -194,12 +197,12 @@ export class Matcher {
     this.warnings = warnings;
   }
 
-  /** The text may end here. */
+  /** Whether the text may end here. */
   get complete() {
     return Boolean(this.#machine.call('bqg_state', this.at) & 1);
   }
 
-  /** It may go on. */
+  /** Whether the text may continue. */
   get continues() {
     return Boolean(this.#machine.call('bqg_state', this.at) & 2);
   }
@@ -211,38 +214,39 @@ export class Matcher {
     return this.#machine.u32(at, words);
   }
 
-  /** Takes a token. @param {number} id @returns {boolean} false: it may not come next */
+  /** Advances by a token. @param {number} id @returns {boolean}  whether the grammar allows it here */
   accept(id) {
     return Boolean(this.#machine.call('bqg_accept', this.at, id));
   }
 
+  /** Marks this place in the text for `return`. */
   mark() {
     this.#machine.call('bqg_mark', this.at);
   }
 
-  /** Back to the mark. */
+  /** Goes back to the mark. */
   return() {
     this.#machine.call('bqg_return', this.at);
   }
 
-  /** Bytes that come next whatever is chosen. GRAMMAR. */
+  /** The bytes that every allowed continuation begins with. GRAMMAR. */
   forced() {
     const bytes = this.#machine.read('bqg_forced', this.at);
     if (!bytes) throw this.#machine.error();
     return bytes;
   }
 
-  /** Whether a token may come that begins with the last of the forced bytes and goes on. @param {Uint8Array} tail */
+  /** Whether an allowed token begins with the last forced bytes and is longer. @param {Uint8Array} tail */
   extends(tail) {
     return this.#machine.call('bqg_extends', this.at, this.#machine.put(tail), tail.length) !== 0;
   }
 
-  /** How few bytes end the text. */
+  /** The smallest number of bytes that complete the text. */
   get least() {
     return this.#machine.call('bqg_least', this.at) >>> 0;
   }
 
-  /** Bytes that end it soonest; null: too many. */
+  /** The shortest bytes that complete the text; null: they don't fit into the buffer. */
   shortest() {
     return this.#machine.read('bqg_shortest', this.at);
   }

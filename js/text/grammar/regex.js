@@ -1,24 +1,20 @@
-/** Regular expressions as ECMAScript writes them with the flag u (and as JSON Schema's `pattern`), as trees. */
+/** Parses regular expressions in the syntax of ECMAScript with the flag u, which JSON Schema's `pattern` has, too. */
+import { charsOf, complement, intersect, TEXT, unite } from '../regex/sets.js';
+import { CONTROLS, quantifierOf } from '../regex/syntax.js';
 import { refused } from './failure.js';
-import { ALL, charsOf, complement, rangesOf, setOf, union, unionOf } from './sets.js';
 
-/** @import { CodePoints } from './sets.js' */
+/** @import { CharSet } from '../regex/sets.js' */
 
-/**
- * `chars`: one character of a set; `^` and `$`: nothing, at the begin or the end of the text.
- * @typedef {{ kind: 'chars', set: CodePoints } | { kind: 'and' | 'or', parts: Tree[] } | { kind: 'repeat', part: Tree, min: number, max: number } | { kind: '^' | '$' }} Tree
- */
+/** A tree whose assertions are `^` and `$`: the beginning and the end of the text. @typedef {import('../regex/nfa.js').Tree<'^' | '$'>} Tree */
 
-const DIGIT = setOf([[48, 57]]);
-const WORD = union(
-  DIGIT,
-  charsOf('_'),
-  setOf([
-    [65, 90],
-    [97, 122],
-  ]),
-);
-const SPACE = setOf([
+/** All characters of texts that are not in a set. @param {CharSet} set */
+const others = (set) => intersect(complement(set), TEXT);
+
+/** @type {CharSet} */
+const DIGIT = [[48, 57]];
+const WORD = unite([...DIGIT, ...charsOf('_'), [65, 90], [97, 122]]);
+/** @type {CharSet} */
+const SPACE = [
   [9, 13],
   [32, 32],
   [0xa0, 0xa0],
@@ -29,58 +25,59 @@ const SPACE = setOf([
   [0x205f, 0x205f],
   [0x3000, 0x3000],
   [0xfeff, 0xfeff],
-]);
+];
 const NEWLINE = charsOf('\n\r\u2028\u2029');
-/** @type {Record<string, CodePoints>} */
-const CLASSES = { d: DIGIT, w: WORD, s: SPACE, D: complement(DIGIT), W: complement(WORD), S: complement(SPACE) };
-/** @type {Record<string, string>} */
-const CONTROLS = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' };
+/** Character classes by their escapes. @type {Record<string, CharSet>} */
+const CLASSES = { d: DIGIT, w: WORD, s: SPACE, D: others(DIGIT), W: others(WORD), S: others(SPACE) };
 
-/** Nesting of groups, and times of one repetition. */
-const DEEPEST = 200;
-const MOST_TIMES = 10000;
+/** Maximum depth of groups, and number of repetitions in a quantifier. */
+const MAX_DEPTH = 200;
+const MAX_REPETITIONS = 10000;
 
-/** Sets of \p{…} as they were asked for. @type {Map<string, CodePoints>} */
+/** Sets of `\p{…}` that have been computed, by name. @type {Map<string, CharSet>} */
 const properties = new Map();
 
-/** @param {string} name  of \p{name} @returns {CodePoints} */
+/**
+ * The set of `\p{name}`. The runtime's own RegExp decides which characters it has, so that it is the same set as that of a validator in
+ * this runtime, and pages need no tables of Unicode.
+ * @param {string} name @returns {CharSet}
+ */
 function propertySet(name) {
-  const known = properties.get(name);
-  if (known) return known;
-  let is;
+  const computed = properties.get(name);
+  if (computed) return computed;
+  let pattern;
   try {
-    is = new RegExp(`^\\p{${name}}$`, 'u');
+    pattern = new RegExp(`^\\p{${name}}$`, 'u');
   } catch {
-    throw refused(`the regular expression's \\p{${name}} is no Unicode property`);
+    throw refused(`the regular expression has \\p{${name}}, which is not a Unicode property`);
   }
-  /** @type {[number, number][]} */
-  const ranges = [];
-  for (const [from, to] of rangesOf(ALL))
+  /** @type {CharSet} */
+  const set = [];
+  for (const [from, to] of TEXT)
     for (let c = from; c <= to; c++) {
-      if (!is.test(String.fromCodePoint(c))) continue;
-      const last = ranges.at(-1);
+      if (!pattern.test(String.fromCodePoint(c))) continue;
+      const last = set.at(-1);
       if (last && last[1] === c - 1) last[1] = c;
-      else ranges.push([c, c]);
+      else set.push([c, c]);
     }
-  const set = setOf(ranges);
   properties.set(name, set);
   return set;
 }
 
-/** What a text must begin with, or must not. @typedef {{ tree: Tree, not: boolean }} Ahead */
+/** A lookahead at the beginning: an expression that the text must begin with, or, if `not`, must not. @typedef {{ tree: Tree, not: boolean }} Lookahead */
 
 class Parser {
   #text;
   #at = 0;
   #depth = 0;
-  /** @type {Ahead[]} */
-  ahead = [];
+  /** @type {Lookahead[]} */
+  lookaheads = [];
 
   /** @param {string} source @param {boolean} dotAll */
   constructor(source, dotAll) {
     this.#text = [...source];
     this.source = source;
-    this.dot = dotAll ? ALL : complement(NEWLINE);
+    this.dot = dotAll ? TEXT : others(NEWLINE);
   }
 
   /** @param {string} what */
@@ -88,7 +85,7 @@ class Parser {
     return refused(`the regular expression /${this.source.slice(0, 80)}/ ${what}`);
   }
 
-  /** @param {string} text @returns {boolean} */
+  /** Skips a text, if it is next. @param {string} text @returns {boolean} */
   #eat(text) {
     if (this.#text.slice(this.#at, this.#at + text.length).join('') !== text) return false;
     this.#at += text.length;
@@ -99,83 +96,74 @@ class Parser {
   whole() {
     const tree = this.#either();
     if (this.#at < this.#text.length) throw this.#bad(`has an unmatched ${this.#text[this.#at]}`);
-    if (this.ahead.length && tree.kind === 'or')
+    if (this.lookaheads.length && 'any' in tree)
       throw this.#bad('has a lookahead in one of several alternatives, which is not supported');
     return tree;
   }
 
   /**
-   * Lookaheads where the whole text begins: what is asked of it beside the rest.
-   * @param {Tree[]} parts  what the sequence has so far
+   * Reads lookaheads at the beginning of the text; others are not supported.
+   * @param {Tree[]} parts  the sequence so far
    */
-  #lookaheads(parts) {
-    if (this.#depth > 1 || parts.some(({ kind }) => kind !== '^')) return;
+  #readLookaheads(parts) {
+    if (this.#depth > 1 || parts.some((part) => !('assert' in part) || part.assert !== '^')) return;
     for (let not = this.#eat('(?!'); not || this.#eat('(?='); not = this.#eat('(?!')) {
-      this.ahead.push({ tree: this.#either(), not });
+      this.lookaheads.push({ tree: this.#either(), not });
       if (!this.#eat(')')) throw this.#bad('has an unmatched (');
     }
   }
 
   /** @returns {Tree} */
   #either() {
-    if (++this.#depth > DEEPEST) throw this.#bad('has groups too deep');
-    const parts = [this.#sequence()];
-    while (this.#eat('|')) parts.push(this.#sequence());
+    if (++this.#depth > MAX_DEPTH) throw this.#bad(`has groups more than ${MAX_DEPTH} levels deep`);
+    const any = [this.#sequence()];
+    while (this.#eat('|')) any.push(this.#sequence());
     this.#depth--;
-    return parts.length > 1 ? { kind: 'or', parts } : parts[0];
+    return any.length > 1 ? { any } : any[0];
   }
 
   /** @returns {Tree} */
   #sequence() {
     /** @type {Tree[]} */
-    const parts = [];
+    const all = [];
     for (;;) {
-      this.#lookaheads(parts);
+      this.#readLookaheads(all);
       if (this.#at === this.#text.length || '|)'.includes(this.#text[this.#at])) break;
       const part = this.#repeated();
-      // The same place twice is that place: the list stays short.
-      if ((part.kind === '^' || part.kind === '$') && parts.at(-1)?.kind === part.kind) continue;
-      parts.push(part);
+      const last = all.at(-1);
+      // An assertion that is repeated at once says no more than one: the list stays short.
+      if ('assert' in part && last && 'assert' in last && last.assert === part.assert) continue;
+      all.push(part);
     }
-    return parts.length === 1 ? parts[0] : { kind: 'and', parts };
+    return all.length === 1 ? all[0] : { all };
   }
 
   /** @returns {Tree} */
   #repeated() {
     const part = this.#atom();
-    const times = this.#times();
-    if (!times) return part;
-    if (part.kind === '^' || part.kind === '$') throw this.#bad(`repeats a ${part.kind}`);
-    this.#eat('?'); // lazy or greedy, the texts are the same
-    const { min, max } = times;
-    if (min > max) throw this.#bad('repeats at least more often than at most');
-    if (Math.max(min, max === Infinity ? 0 : max) > MOST_TIMES)
-      throw this.#bad(`repeats something more than ${MOST_TIMES} times`);
-    return { kind: 'repeat', part, min, max };
-  }
-
-  #times() {
-    if (this.#eat('*')) return { min: 0, max: Infinity };
-    if (this.#eat('+')) return { min: 1, max: Infinity };
-    if (this.#eat('?')) return { min: 0, max: 1 };
-    if (this.#text[this.#at] !== '{') return null;
-    const found = /^\{(\d+)(?:(,)(\d*))?\}/.exec(this.#text.slice(this.#at, this.#at + 40).join(''));
-    if (!found) throw this.#bad('has a { that begins no repetition');
-    this.#at += found[0].length;
-    const min = Number(found[1]);
-    return { min, max: found[2] ? (found[3] ? Number(found[3]) : Infinity) : min };
+    const quantifier = quantifierOf(this.#text.slice(this.#at, this.#at + 40).join(''));
+    if (!quantifier && this.#text[this.#at] === '{') throw this.#bad('has a { that begins no quantifier');
+    if (!quantifier) return part;
+    const { min, max, length } = quantifier;
+    this.#at += length;
+    if ('assert' in part) throw this.#bad(`has a quantifier after ${part.assert}`);
+    this.#eat('?'); // a lazy quantifier allows the same texts
+    if (min > max) throw this.#bad('has a quantifier whose minimum is above its maximum');
+    if (Math.max(min, max === Infinity ? 0 : max) > MAX_REPETITIONS)
+      throw this.#bad(`has a quantifier of more than ${MAX_REPETITIONS} repetitions, which is not supported`);
+    return { repeat: part, min, max };
   }
 
   /** @returns {Tree} */
   #atom() {
     const c = this.#text[this.#at++];
-    if (c === '^' || c === '$') return { kind: c };
-    if (c === '.') return { kind: 'chars', set: this.dot };
-    if (c === '[') return { kind: 'chars', set: this.#class() };
-    if (c === '\\') return { kind: 'chars', set: this.#escape(false) };
+    if (c === '^' || c === '$') return { assert: c };
+    if (c === '.') return { set: this.dot };
+    if (c === '[') return { set: this.#class() };
+    if (c === '\\') return { set: this.#escape(false) };
     if (c === '(') return this.#group();
-    if ('*+?{}]'.includes(c)) throw this.#bad(`has a ${c} where nothing is repeated`);
-    return { kind: 'chars', set: charsOf(c) };
+    if ('*+?{}]'.includes(c)) throw this.#bad(`has an unexpected ${c}`);
+    return { set: charsOf(c) };
   }
 
   /** @returns {Tree} */
@@ -196,7 +184,7 @@ class Parser {
     return tree;
   }
 
-  /** Behind a backslash. @param {boolean} inClass @returns {CodePoints} */
+  /** The characters of an escape, after its backslash. @param {boolean} inClass @returns {CharSet} */
   #escape(inClass) {
     const c = this.#text[this.#at++];
     if (c === undefined) throw this.#bad('ends with a backslash');
@@ -207,7 +195,7 @@ class Parser {
       if (!found) throw this.#bad(`has a \\${c} without {…}`);
       this.#at += found[0].length;
       const set = propertySet(found[1]);
-      return c === 'p' ? set : complement(set);
+      return c === 'p' ? set : others(set);
     }
     if (c === 'c' && /[A-Za-z]/.test(this.#text[this.#at] ?? ''))
       return charsOf(String.fromCharCode(this.#text[this.#at++].charCodeAt(0) % 32));
@@ -218,10 +206,10 @@ class Parser {
     return charsOf(c);
   }
 
-  /** @param {string} c @returns {number} */
+  /** The code point of \x… or \u…. @param {string} c @returns {number} */
   #hex(c) {
-    const rest = this.#text.slice(this.#at, this.#at + 16).join('');
-    const found = (c === 'x' ? /^([\da-f]{2})/i : /^(?:([\da-f]{4})|\{([\da-f]{1,6})\})/i).exec(rest);
+    const text = this.#text.slice(this.#at, this.#at + 16).join('');
+    const found = (c === 'x' ? /^([\da-f]{2})/i : /^(?:([\da-f]{4})|\{([\da-f]{1,6})\})/i).exec(text);
     if (!found) throw this.#bad(`has an incomplete \\${c}`);
     this.#at += found[0].length;
     let code = parseInt(found[1] ?? found[2], 16);
@@ -230,32 +218,34 @@ class Parser {
       this.#at += 6;
       code = 0x10000 + ((code - 0xd800) << 10) + parseInt(low[1], 16) - 0xdc00;
     }
-    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) throw this.#bad(`has \\${c} of no character`);
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+      throw this.#bad(`has an escape \\${c} that is not a character`);
     return code;
   }
 
-  /** @returns {CodePoints} */
+  /** A class in brackets, after the opening one. @returns {CharSet} */
   #class() {
-    const others = this.#eat('^');
-    /** @type {CodePoints[]} */
-    const sets = [];
+    const isNegated = this.#eat('^');
+    /** @type {CharSet} */
+    const ranges = [];
     while (!this.#eat(']')) {
       const set = this.#classChar();
       if (this.#text[this.#at] !== '-' || this.#text[this.#at + 1] === ']') {
-        sets.push(set);
+        ranges.push(...set);
         continue;
       }
       this.#at++;
-      const end = this.#classChar();
-      if (set.length !== 2 || set[0] !== set[1] || end.length !== 2 || end[0] !== end[1] || end[0] < set[0])
-        throw this.#bad('has an invalid range: expected two characters in ascending order around a hyphen');
-      sets.push([set[0], end[0]]);
+      const [first, last] = [set, this.#classChar()].map((chars) =>
+        chars.length === 1 && chars[0][0] === chars[0][1] ? chars[0][0] : NaN,
+      );
+      if (!(first <= last)) throw this.#bad('has a character range out of order, or one that ends with a class');
+      ranges.push([first, last]);
     }
-    const all = unionOf(sets);
-    return others ? complement(all) : all;
+    const set = unite(ranges);
+    return isNegated ? others(set) : set;
   }
 
-  /** @returns {CodePoints} */
+  /** @returns {CharSet} */
   #classChar() {
     const c = this.#text[this.#at++];
     if (c === undefined) throw this.#bad('has an unmatched [');
@@ -264,10 +254,10 @@ class Parser {
 }
 
 /**
- * An expression, and the lookaheads that it begins with. GRAMMAR: it is written wrongly, or has what is not supported.
- * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {{ tree: Tree, ahead: Ahead[] }}
+ * The tree of an expression, and the lookaheads at its beginning. GRAMMAR: its syntax is wrong, or a part of it is not supported.
+ * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {{ tree: Tree, lookaheads: Lookahead[] }}
  */
 export function parseRegex(source, { dotAll = false } = {}) {
   const parser = new Parser(source, dotAll);
-  return { tree: parser.whole(), ahead: parser.ahead };
+  return { tree: parser.whole(), lookaheads: parser.lookaheads };
 }

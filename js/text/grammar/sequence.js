@@ -1,4 +1,4 @@
-/** Texts that follow each other: what is fixed, JSON of a schema, and what else calls of tools are made of. Loaded when first asked for. */
+/** Compiles texts of several parts: fixed texts, JSON of a schema, and others that calls of tools consist of. Loaded on demand. */
 import { ANY, ofLength, ofRegex, ofTexts, without } from './dfa.js';
 import { Rules } from './ir.js';
 import { parseRegex } from './regex.js';
@@ -11,17 +11,17 @@ import { Writer } from './text.js';
 /** @import { Shape } from './schema/shapes.js' */
 
 /**
- * What a text is made of: a fixed text; things one after the other; one of several; what may be left out; what a regular
- * expression says; JSON of a schema, each with references of its own; a value of a schema, a part of another, whose texts are written as they are, without
- * `end` in them, and its words (true, false, null) as `words` says.
+ * A part: a fixed text; parts one after the other; one of several parts; an optional part; a text that a regular expression matches; JSON
+ * of a schema; or `value`, a value of a part of the schema `root`, whose strings are written without quotes and don't contain `end`, and
+ * whose words (true, false, null) are written by `words`.
  * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, root: any, end: string, words: Record<string, string> }} Node
  */
 
-/** Texts of a shape's strings; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
+/** The strings of a shape; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
 function stringsOf(compiler, shape) {
   if (shape.values) {
-    const values = [...shape.values.values()].filter((one) => compiler.admission.admits(shape, one));
-    const texts = values.filter((one) => typeof one === 'string');
+    const values = [...shape.values.values()].filter((value) => compiler.admission.admits(shape, value));
+    const texts = values.filter((value) => typeof value === 'string');
     return texts.length ? ofTexts(texts) : null;
   }
   const { min, max } = shape.string;
@@ -35,23 +35,23 @@ const hasWord = (compiler, shape, word) =>
     ? [...shape.values.values()].includes(word) && compiler.admission.admits(shape, word)
     : shape.types.has(typeOf(word)) && ![...shape.excluded.values()].includes(word);
 
-/** Texts with this in them. @param {string} text */
+/** All texts that contain a text. @param {string} text */
 const containing = (text) => ofRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
 
-/** What references in a part of a schema lead to. @param {any} schema @returns {object} */
+/** The members of a schema that references in its parts need. @param {any} schema @returns {object} */
 const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
 
 class Sequence {
   rules = new Rules();
   #writer = new Writer(this.rules);
-  /** What of the schemas was passed over. @type {Set<string>} */
+  /** Warnings about parts of the schemas that are ignored. @type {Set<string>} */
   #warnings = new Set();
 
-  /** @param {any} schema @param {boolean} [apart]  it writes no rules */
-  #compiler(schema, apart = false) {
+  /** @param {any} schema @param {boolean} [readOnly]  whether it writes no rules */
+  #compiler(schema, readOnly = false) {
     const compiler = new Compiler(schema, []);
     compiler.warnings = this.#warnings;
-    if (apart) return compiler;
+    if (readOnly) return compiler;
     compiler.rules = this.rules;
     compiler.writer = this.#writer;
     return compiler;
@@ -61,7 +61,7 @@ class Sequence {
   write(node, from, to) {
     if (typeof node === 'string') this.rules.literal(from, node, to);
     else if (Array.isArray(node)) this.#all(node, from, to);
-    else if ('any' in node) for (const one of node.any) this.write(one, this.#state(from), to);
+    else if ('any' in node) for (const part of node.any) this.write(part, this.#state(from), to);
     else if ('maybe' in node) {
       this.rules.skip(from, to);
       this.write(node.maybe, this.#state(from), to);
@@ -94,7 +94,7 @@ class Sequence {
     if (!nodes.length) this.rules.skip(from, to);
   }
 
-  /** A state of its own, so that what comes back to it does not come back to what it follows. @param {number} from */
+  /** A new state after another one, so that a loop in the new one doesn't lead back to the other. @param {number} from */
   #state(from) {
     const state = this.rules.state();
     this.rules.skip(from, state);

@@ -1,16 +1,17 @@
-/** Texts as bytes: automata over code points become rules over UTF-8, as they are or as JSON writes them inside a string. */
+/** Turns automata over code points into rules over the bytes of UTF-8, either of the text itself or of a JSON string with escapes. */
 import { countSteps } from './work.js';
 
 /** @import { Dfa } from './dfa.js' */
 /** @import { Rules } from './ir.js' */
 
-/** Ranges of code points whose UTF-8 has as many bytes. */
+/** Ranges of code points by the number of their bytes in UTF-8: 1 to 4. */
 const LENGTHS = [
   [0, 0x7f],
   [0x80, 0x7ff],
   [0x800, 0xffff],
   [0x10000, 0x10ffff],
 ];
+/** Letters of the short escapes of JSON, by code point. */
 const SHORT = new Map([
   [8, 'b'],
   [9, 't'],
@@ -29,15 +30,15 @@ function utf8(c, n) {
   return bytes;
 }
 
-/** Writes ranges of characters as edges; what ends alike is shared. */
+/** Writes ranges of characters as edges. States with the same continuation are shared. */
 export class Writer {
-  /** States that lead to a state by so many continuation bytes. @type {Map<string, number>} */
+  /** States from which some continuation bytes lead to another state, by number of bytes and target. @type {Map<string, number>} */
   #continued = new Map();
 
-  /** Rules of one character of many ranges. @type {Map<string, number>} */
+  /** Rules of one character of a large set, by its ranges. @type {Map<string, number>} */
   #sets = new Map();
   #shares = true;
-  /** Of each state, how few characters lead from it to the end; null: they aren't counted. @type {Map<number, number> | null} */
+  /** The smallest number of characters from each state to the end; null: characters aren't counted. @type {Map<number, number> | null} */
   #lacks = null;
 
   /** @param {Rules} rules */
@@ -45,7 +46,7 @@ export class Writer {
     this.rules = rules;
   }
 
-  /** A state on the way to another, which lacks as much. @param {number} to */
+  /** A state within a character whose last byte leads to another state: it lacks as many characters. @param {number} to */
   #before(to) {
     const state = this.rules.state();
     const lacks = this.#lacks?.get(to);
@@ -104,7 +105,7 @@ export class Writer {
   /** An automaton from a state on; its ends lead to `to`. @param {number} from @param {Dfa} dfa @param {number} to @param {boolean} json  inside a JSON string @param {number[]} [lacks]  by its states */
   dfa(from, dfa, to, json, lacks) {
     const states = dfa.map((_, i) => (i ? this.rules.state() : from));
-    // The first state may be come back to, but what is before it must not be.
+    // If a loop leads back to the first state, it needs a state of its own: `from` may have other edges.
     if (dfa.some(({ edges }) => edges.some(([, , t]) => t === 0))) {
       states[0] = this.rules.state();
       this.rules.skip(from, states[0]);
@@ -157,11 +158,11 @@ export class Writer {
     return rule;
   }
 
-  /** What stands behind a backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
+  /** The rest of an escape, after its backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
   #escaped(escape, text, to) {
     const lacks = this.#lacks?.get(to);
     if (lacks === undefined) return void this.rules.literal(escape, text, to);
-    // A backslash lacks what the nearest of the characters does that it may begin.
+    // A backslash lacks as many characters as the nearest of those that it may begin.
     if (lacks < (this.#lacks?.get(escape) ?? 0)) this.#lack(escape, lacks);
     [...text].reduce((at, c, i) => {
       const next = i + 1 < text.length ? this.#before(to) : to;
@@ -171,7 +172,7 @@ export class Writer {
   }
 
   /**
-   * The texts of an automaton that have so many characters, inside a JSON string: they are counted as the text is written.
+   * The texts of an automaton that have `min` to `max` characters, inside a JSON string. C counts the characters as the text is written.
    * @param {number} from @param {Dfa} dfa @param {number[]} lacks  `missingOf` of its states @param {{ min: number, max: number }} length @param {number} to
    */
   limited(from, dfa, lacks, { min, max }, to) {
@@ -184,7 +185,7 @@ export class Writer {
   }
 }
 
-/** What a JSON string may have as it is. */
+/** Characters that need no escape in a JSON string. */
 const PLAIN = [
   [0x20, 0x21],
   [0x23, 0x5b],
@@ -192,30 +193,30 @@ const PLAIN = [
   [0xe000, 0x10ffff],
 ];
 const ESCAPED = [...Array(32).keys(), 34, 92];
-/** What stands behind the backslash. @param {number} c */
+/** The escape of a character, after its backslash. @param {number} c */
 const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
 
-/** States that edges to one state take, from which on they are a rule of their own, so that they are written once. */
+/** If the edges to one state take this many states or more, they become a rule of their own, which is written once. */
 const MANY_STATES = 24;
 
-/** About how many states a range takes. @param {number} low @param {number} high */
+/** The approximate number of states that a range takes. @param {number} low @param {number} high */
 const statesOf = (low, high) => (low < 32 ? 4 * (Math.min(high, 31) - low + 1) : 1) + (high > 127 ? 3 : 0);
 
-/** Edges that take many states to one, and the others. @param {[number, number, number][]} edges */
+/** Divides edges into those that become rules, by target, and the others. @param {[number, number, number][]} edges */
 function sharedEdges(edges) {
   /** @type {Map<number, { set: [number, number, number][], states: number }>} */
   const found = new Map();
   for (const edge of edges) {
-    const one = found.get(edge[2]) ?? { set: [], states: 0 };
-    found.set(edge[2], one);
-    one.set.push(edge);
-    one.states += statesOf(edge[0], edge[1]);
+    const entry = found.get(edge[2]) ?? { set: [], states: 0 };
+    found.set(edge[2], entry);
+    entry.set.push(edge);
+    entry.states += statesOf(edge[0], edge[1]);
   }
   for (const [to, { states }] of found) if (states < MANY_STATES) found.delete(to);
   return { sets: found, others: edges.filter(([, , to]) => !found.has(to)) };
 }
 
-/** How few bytes a character of a range takes inside a JSON string. @param {number} low @param {number} high */
+/** The smallest number of bytes of a character of a range inside a JSON string. @param {number} low @param {number} high */
 function leastBytes(low, high) {
   if (PLAIN.some(([a, b]) => a <= high && b >= low && Math.max(a, low) < 0x80)) return 1;
   if ([...SHORT.keys()].some((c) => c >= low && c <= high)) return 2;
@@ -223,9 +224,10 @@ function leastBytes(low, high) {
 }
 
 /**
- * How few characters lead from each state to an end, where texts can be counted as they are written (grammar.h): the ways of the fewest
- * bytes have the fewest characters. Null: they can't.
- * @param {Dfa} dfa @param {boolean} longer  each such way must have a state that a character of one byte leads back to @returns {number[] | null}
+ * The smallest number of characters from each state to the end, if C can count them as the text is written (grammar.h): the paths with the
+ * fewest bytes must have the fewest characters. Null: they don't.
+ * @param {Dfa} dfa @param {boolean} longer  whether each such path must have a state with a loop of one byte, so that texts can be made longer
+ * @returns {number[] | null}
  */
 export function missingOf(dfa, longer) {
   const least = (/** @type {(low: number, high: number) => number} */ weight) => {
@@ -249,9 +251,9 @@ export function missingOf(dfa, longer) {
     ),
   );
   if (!agree || !longer) return agree ? characters : null;
-  /** Whether a shortest way from a state has such a one. @type {Set<number>} */
+  /** States with a shortest path that has such a loop. @type {Set<number>} */
   const loops = new Set();
-  // Nearer to an end first.
+  // States that are nearer to an end come first.
   const order = [...dfa.keys()].sort((a, b) => characters[a] - characters[b]);
   for (const i of order)
     if (
@@ -264,7 +266,7 @@ export function missingOf(dfa, longer) {
   return loops.size === dfa.length ? characters : null;
 }
 
-/** A rule of one character as it is, or behind a backslash. @param {Rules} rules */
+/** The rule of one character without an escape, and the state after a backslash, whose escapes the caller adds. @param {Rules} rules */
 function oneCharacter(rules) {
   const rule = rules.rule('character', true);
   const from = rules.start(rule);
@@ -300,7 +302,7 @@ export function characterRule(rules) {
   const three = hex(u, '0123456789abcef');
   const two = hex(three, all);
   hex(hex(two, all), all, end);
-  // Not a surrogate by itself, but two that are one character.
+  // A surrogate alone is not allowed, only a pair that stands for one character.
   const d = hex(u, 'd');
   hex(d, '01234567', two);
   const low = rules.literal(hex(hex(hex(d, '89ab'), all), all), '\\u');

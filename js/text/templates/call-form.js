@@ -1,21 +1,21 @@
 /**
- * How a chat template writes calls of tools: found by rendering conversations with calls whose names, arguments and ids are known, and
- * looking where these come in the text. Nothing of a template's source is read.
+ * Finds out how a chat template writes calls of tools: it renders conversations with calls of known names, arguments and ids, and looks
+ * where these occur in the text. The template's source is not read.
  */
 
-/** Stand in a form for a call's name, its arguments, its id, and how many calls came before it. Private characters of Unicode. */
+/** Placeholders in a form for a call's name, its arguments, its id, and the number of calls before it. Private characters of Unicode. */
 export const [NAME, ARGUMENTS, ID, COUNT] = ['\u{f0005}', '\u{f0006}', '\u{f0007}', '\u{f0008}'];
 
-/** Arguments that are no JSON: what stands around each, and how three words are written. @typedef {{ open: string, between: string, close: string, words: Record<'true' | 'false' | 'null', string> }} Fields */
+/** Arguments that are not JSON: the texts around each name and value, and the notation of three words. @typedef {{ open: string, between: string, close: string, words: Record<'true' | 'false' | 'null', string> }} Fields */
 
 /**
  * @typedef {object} CallForm
- * @property {string} first   a reply's first call, with what stands before it
- * @property {string | null} next  another one behind it; null: a reply has one
- * @property {string} after   what stands behind the last
+ * @property {string} first   the first call of a reply, with the text before it
+ * @property {string | null} next  a further call; null: a reply has only one
+ * @property {string} after   the text after the last call
  * @property {Fields | null} fields  null: arguments are JSON
- * @property {boolean} texts  the template takes arguments as texts
- * @property {boolean} none   the template writes calls of a message without content, where that is null
+ * @property {boolean} texts  whether the template expects arguments as JSON texts, not as objects
+ * @property {boolean} none   whether the template expects null as the content of a message with calls
  */
 
 /** @typedef {(context: Record<string, any>) => string} Render */
@@ -26,7 +26,7 @@ const [KEY, VALUE, SECOND, NUMBER] = ['qzkey', 'qzvalue', 'qzcount', 70917];
 const USER = { role: 'user', content: 'qzquestion' };
 const SAID = 'qzanswer';
 
-/** Closing marks of models that reason: what they thought before a call is no part of it. */
+/** The reasoning before a call, which is not a part of it, by its closing mark. */
 const REASONED = /^[^]*(?:<\/think>|\[\/THINK\]|<\|END_THINKING\|>|<\/seed:think>|<\/thinking>)\s*/;
 
 const TOOLS = NAMES.map((name) => ({
@@ -42,17 +42,17 @@ const TOOLS = NAMES.map((name) => ({
   },
 }));
 
-/** How much two texts begin alike. @param {string} a @param {string} b */
+/** The length of the common beginning of two texts. @param {string} a @param {string} b */
 function alike(a, b) {
   let n = 0;
   while (n < a.length && a[n] === b[n]) n++;
   return n;
 }
 
-/** Without a tag that only began: `<|call` of `<|call_begin|>` and `<|calls_end|>`. @param {string} text */
+/** A text without an incomplete tag at its end: `<|call` of `<|call_begin|>` and `<|calls_end|>`. @param {string} text */
 const whole = (text) => text.replace(/[<[][^>\]\s]*$/, '');
 
-/** What two texts begin with alike, without a tag that only began. @param {string} a @param {string} b */
+/** The common beginning of two texts, without an incomplete tag. @param {string} a @param {string} b */
 const common = (a, b) => whole(a.slice(0, alike(a, b)));
 
 class Probe {
@@ -60,19 +60,19 @@ class Probe {
   #ends;
   #how;
 
-  /** @param {Render} render @param {string[]} ends @param {{ tools: boolean, texts: boolean, none: boolean }} how  `tools`: the template is told of them */
+  /** @param {Render} render @param {string[]} ends @param {{ tools: boolean, texts: boolean, none: boolean }} how  `tools`: whether they are passed to the template */
   constructor(render, ends, how) {
     this.#render = render;
     this.#ends = ends;
     this.#how = how;
   }
 
-  /** @param {any[]} messages @param {boolean} [prompt]  for a reply */
+  /** Renders a conversation. @param {any[]} messages @param {boolean} [prompt]  with the prompt for a reply */
   #text(messages, prompt = false) {
     return this.#render({ messages, tools: this.#how.tools ? TOOLS : null, add_generation_prompt: prompt });
   }
 
-  /** What the template writes of a reply; null: it refuses it, or writes other things differently, too. @param {any} message */
+  /** The template's text of a reply; null: it refuses the reply, or the text before it depends on the reply. @param {any} message */
   #reply(message) {
     try {
       const text = this.#text([USER, { role: 'assistant', ...message }]);
@@ -87,7 +87,7 @@ class Probe {
     }
   }
 
-  /** Without what ends a turn. @param {string} text */
+  /** A text without the end of the turn. @param {string} text */
   #turn(text) {
     const said = this.#reply({ content: SAID }) ?? '';
     const end = said.slice(said.indexOf(SAID) + SAID.length);
@@ -96,25 +96,25 @@ class Probe {
     return at.length ? text.slice(0, Math.min(...at)) : text;
   }
 
-  /** The text of calls, with marks in the place of names and ids; null: it isn't there. @param {object[]} given  arguments of each */
-  calls(given) {
-    const tool_calls = given.map((args, i) => ({
+  /** The text of calls, with placeholders for names and ids; null: the template doesn't write them. @param {object[]} list  the arguments of each call */
+  calls(list) {
+    const tool_calls = list.map((args, i) => ({
       id: IDS[i],
       type: 'function',
       function: { name: NAMES[i], arguments: this.#how.texts ? JSON.stringify(args) : args },
     }));
     const text = this.#reply({ content: this.#how.none ? null : '', tool_calls });
-    if (text === null || given.some((_, i) => !text.includes(NAMES[i]))) return null;
+    if (text === null || list.some((_, i) => !text.includes(NAMES[i]))) return null;
     const begin = Math.min(
       ...NAMES.concat(IDS)
         .map((one) => text.indexOf(one))
         .filter((at) => at >= 0),
     );
     const bare = text.slice(0, begin).replace(REASONED, '') + text.slice(begin);
-    return this.#turn(given.reduce((all, _, i) => all.replaceAll(NAMES[i], NAME).replaceAll(IDS[i], ID), bare));
+    return this.#turn(list.reduce((all, _, i) => all.replaceAll(NAMES[i], NAME).replaceAll(IDS[i], ID), bare));
   }
 
-  /** A call's text with a mark in the place of its arguments, where these are JSON. @param {string} text @param {object} args */
+  /** A call's text with a placeholder for its arguments; null: they are not JSON. @param {string} text @param {object} args */
   static json(text, args) {
     const wanted = JSON.stringify(args);
     for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at + 1))
@@ -130,7 +130,7 @@ class Probe {
   }
 }
 
-/** Several calls' texts, of one, two and three of them, as a first, a next, and what ends them. @param {string} one @param {string | null} two @param {string | null} three */
+/** Splits the texts of one, two and three calls into the first call, a further one, and the text after the last. @param {string} one @param {string | null} two @param {string | null} three */
 function split(one, two, three) {
   const rest = two !== null && three !== null ? splitNext(one, two, three) : null;
   return rest ?? { first: one, next: null, after: '' };
@@ -144,7 +144,7 @@ function splitNext(one, two, three) {
   const second = two.slice(first.length, two.length - after.length);
   const both = three.slice(first.length, three.length - after.length);
   if (both === second + second) return { first, next: second, after };
-  // Calls that are numbered.
+  // The calls are numbered.
   for (const found of second.match(/\d+/g) ?? []) {
     const next = second.replace(found, COUNT);
     const all = next.replace(COUNT, found) + next.replace(COUNT, String(Number(found) + 1));
@@ -154,7 +154,7 @@ function splitNext(one, two, three) {
   return null;
 }
 
-/** How fields are written; null: not as name and value. @param {(args: object) => string | null} written */
+/** The notation of arguments that are not JSON; null: it isn't a list of names and values. @param {(args: object) => string | null} written */
 function fieldsOf(written) {
   const [none, one, two] = [{}, { [KEY]: VALUE }, { [KEY]: VALUE, [SECOND]: NUMBER }].map(written);
   if (none === null || one === null || two === null || !one.includes(VALUE) || !one.includes(KEY)) return null;
@@ -171,7 +171,7 @@ function fieldsOf(written) {
   const close = tail.slice(0, tail.length - rest.length);
   const field = (/** @type {string} */ key, /** @type {string} */ text) => open + key + between + text + close;
   if (!open || !close || two !== before + field(KEY, VALUE) + field(SECOND, String(NUMBER)) + rest) return null;
-  // A text as it is, not as JSON.
+  // Text values must be written as they are, not as JSON.
   if (written({ [KEY]: 'qz"\\' }) !== before + field(KEY, 'qz"\\') + rest) return null;
   const word = (/** @type {any} */ one) =>
     written({ [KEY]: one })?.slice((before + open + KEY + between).length, -(close + rest).length) ?? '';
@@ -201,7 +201,7 @@ function formOf(probe, { texts, none }) {
 }
 
 /**
- * The form of a template's calls; null: it writes none, or in a way that is not understood.
+ * The form of a template's calls; null: it writes none, or in an unknown form.
  * @param {Render} render @param {string[]} ends  texts that end a turn
  * @returns {CallForm | null}
  */
@@ -224,7 +224,7 @@ function isUsable({ first, next }) {
   );
 }
 
-/** Whether a template says anything of tools. @param {Render} render */
+/** Whether a template's text depends on the tools that it gets. @param {Render} render */
 export function knowsTools(render) {
   try {
     const context = { messages: [USER], add_generation_prompt: true };

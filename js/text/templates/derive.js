@@ -1,24 +1,24 @@
 /**
- * The compact form of a chat template: what stands before and after each role's text. It is found by rendering a few
- * conversations, and kept only when it gives exactly what the template gives for others.
+ * Derives the compact form of a chat template: the text before and after each role's messages. It is found by rendering a few
+ * conversations, and accepted only if it gives exactly the template's text for others.
  */
 import { compact } from './compact.js';
 import { compile } from './jinja.js';
 
 /** @import { ChatFormat } from '../../shared/types.js' */
 
-// Letters alone, so that no filter changes them.
+// Texts of messages. They consist of letters only, so that no filter changes them.
 const [SYSTEM, USER, REPLY, NEXT] = ['Qsystemq', 'Quserq', 'Qreplyq', 'Qnextq'];
-/** Stand for BOS and EOS, so that they are in one piece. */
+/** Stand-ins for BOS and EOS: single characters, which can't be split. */
 const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
 
-/** @param {string[]} texts  the system's first, '' for none */
+/** A conversation of some messages. @param {string[]} texts  the first is the system's, '' for none */
 const conversation = ([system, ...turns]) => [
   ...(system ? [{ role: 'system', content: system }] : []),
   ...turns.map((content, i) => ({ role: i % 2 ? 'assistant' : 'user', content })),
 ];
 
-/** Conversations that decide whether a form is right. */
+/** Conversations by which a form is checked. */
 const PROBES = [
   ['', 'a'],
   ['', 'a b', 'c', 'd'],
@@ -27,7 +27,7 @@ const PROBES = [
   ['', ' a ', ' b\n', 'c'],
   ['', 'a', '<think>b</think>c', 'd', 'e', 'f', 'g', 'h'],
 ].map(conversation);
-/** A template that tells the time gives other texts on these. */
+/** Two days, on which a template that prints the date gives different texts. */
 const DAYS = [new Date(2024, 1, 3), new Date(2025, 10, 14)];
 
 /** @param {string} a @param {string} b */
@@ -44,7 +44,7 @@ function commonEnd(a, b) {
   return n ? a.slice(-n) : '';
 }
 
-/** Where a turn ends in what lies between two: behind its end token and the line's end. @param {string} text @param {string[]} ends */
+/** Offset where a turn ends in the text between two messages: after its end token and a line break. @param {string} text @param {string[]} ends */
 function cut(text, ends) {
   const at = Math.max(...ends.map((end) => (end && text.includes(end) ? text.indexOf(end) + end.length : 0)));
   return at && text[at] === '\n' ? at + 1 : at;
@@ -53,7 +53,7 @@ function cut(text, ends) {
 /** Whether a text ends inside of `<…>` or `[…]`. @param {string} text */
 const inside = (text) => text.lastIndexOf('<') > text.lastIndexOf('>') || text.lastIndexOf('[') > text.lastIndexOf(']');
 
-/** The common end without what it has of a tag that begins before it. @param {string} a @param {string} b */
+/** The common end of two texts, without the rest of a tag that begins before it. @param {string} a @param {string} b */
 function wholeEnd(a, b) {
   let end = commonEnd(a, b);
   while (end && (inside(a.slice(0, a.length - end.length)) || inside(b.slice(0, b.length - end.length))))
@@ -68,22 +68,23 @@ function wholeStart(a, b) {
   return start;
 }
 
-/** What lies around known texts, in order; null: one is not there. @param {string} text @param {string[]} known */
-function around(text, known) {
+/** The parts of a text around some messages, in order; null: one is missing. @param {string} text @param {string[]} messages */
+function around(text, messages) {
   const parts = [];
-  for (const one of known) {
-    const at = text.indexOf(one);
+  for (const message of messages) {
+    const at = text.indexOf(message);
     if (at < 0) return null;
     parts.push(text.slice(0, at));
-    text = text.slice(at + one.length);
+    text = text.slice(at + message.length);
   }
   return [...parts, text];
 }
 
 /**
+ * The compact form of a template; null: it has none.
  * @param {string} template
- * @param {{ bos?: string, eos?: string, ends?: string[] }} [tokens]  texts of special tokens; `ends`: of those that end a turn
- * @returns {ChatFormat | null} null: it can't be said so shortly
+ * @param {{ bos?: string, eos?: string, ends?: string[] }} [tokens]  texts of special tokens; `ends`: those that end a turn
+ * @returns {ChatFormat | null}
  */
 export function derive(template, { bos = '', eos = '', ends = [] } = {}) {
   const render = compile(template);
@@ -101,15 +102,15 @@ export function derive(template, { bos = '', eos = '', ends = [] } = {}) {
   const format = read(make, [EOS, ...ends]);
   if (!format) return null;
   const { system, ...others } = format.roles;
-  const right = [format, { ...format, roles: others }].find((one) => agrees(one, make));
-  return right ? JSON.parse(JSON.stringify(right).replaceAll(BOS, json(bos)).replaceAll(EOS, json(eos))) : null;
+  const match = [format, { ...format, roles: others }].find((candidate) => agrees(candidate, make));
+  return match ? JSON.parse(JSON.stringify(match).replaceAll(BOS, json(bos)).replaceAll(EOS, json(eos))) : null;
 }
 
-/** A text inside of JSON. @param {string} text */
+/** A text as a part of a JSON string. @param {string} text */
 const json = (text) => JSON.stringify(text).slice(1, -1);
 
 /**
- * Whether the form gives what the template gives, wherever it has the conversation.
+ * Whether the form gives the template's text for all probes that it allows.
  * @param {ChatFormat} format
  * @param {(messages: { role: string, content: string }[]) => string | null} make
  */
@@ -131,7 +132,7 @@ function read(make, ends) {
   const led = around(make(conversation([SYSTEM, USER])) ?? '', [SYSTEM, USER]);
   if (!long || !short || long[0] !== short[0] || long[3] !== short[1]) return null;
   const [first, toReply, toNext, last] = long;
-  // A turn's beginning is what all beginnings share; an end token before it belongs to the turn before.
+  // The beginning of a turn is the part that all its occurrences share; an end token in it belongs to the turn before.
   const shared = wholeEnd(first, toNext);
   const before = shared.slice(cut(shared, ends));
   const opens = led !== null && !led[1].endsWith(before);

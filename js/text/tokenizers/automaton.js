@@ -1,71 +1,42 @@
 /**
- * Compiles a regular expression to the automaton of a stage (docs/FORMAT.md, TOKN): the match that a backtracking matcher
- * finds first, in one pass over the text. States are lists of places in the expression, those tried first in front.
+ * Compiles a regular expression to the deterministic automaton of a stage (docs/FORMAT.md, TOKN). It finds the match that a backtracking
+ * matcher would find first, in one pass over the text: each of its states is a list of states of the nondeterministic automaton, the
+ * preferred ones first.
  */
+import { Nfa } from '../regex/nfa.js';
+import { LAST } from '../regex/sets.js';
 import { ALPHABET } from './bytes.js';
 import { parseRegex } from './regex.js';
 import { unsupported } from './section.js';
 
-/** @import { CharSet } from './unicode.js' @import { Node } from './regex.js' */
+/** @import { CharSet } from '../regex/sets.js' @import { Lookahead } from './regex.js' */
 
+/** Flags of a stage. */
 export const STAGE = Object.freeze({ dropMatches: 1, dropBetween: 2, bytes: 4 });
+/** Bit of a table's entry: a match ends before this character. The number of the first state. */
 const [MATCH, START] = [0x8000, 1];
-const MOST = { places: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
-
-/**
- * Places of an expression: `set` and `look` go on at `next`, `split` tries its ways in order.
- * @typedef {{ set?: CharSet, look?: CharSet, end?: boolean, next?: number, split?: number[], match?: true }} Place
- */
+/** Limits: states of the nondeterministic automaton and of the deterministic one, classes of characters, and steps of the compiler. */
+const MAX = { nfaStates: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
 
 /** @param {string} source @param {string} what */
 const tooLarge = (source, what) =>
   unsupported(
-    `the tokenizer cuts text by ${JSON.stringify(source.slice(0, 200))}, which takes too many ${what}`,
+    `the tokenizer splits text by the expression ${JSON.stringify(source.slice(0, 200))}, which takes too many ${what}`,
     'simplify the expression',
   );
 
 /**
- * Places for a tree, from the last to the first.
- * @param {Node} tree
- * @param {string} source
- */
-function placesOf(tree, source) {
-  /** @type {Place[]} */
-  const places = [{ match: true }];
-  const add = (/** @type {Place} */ place) => {
-    if (places.push(place) > MOST.places) throw tooLarge(source, 'places');
-    return places.length - 1;
-  };
-  /** The first place of a node after which `next` comes. @type {(node: Node, next: number) => number} */
-  const build = (node, next) => {
-    if ('set' in node) return add({ set: node.set, next });
-    if ('look' in node) return add({ look: node.look, end: node.end, next });
-    if ('all' in node) return node.all.reduceRight((at, part) => build(part, at), next);
-    if ('any' in node) return add({ split: node.any.map((part) => build(part, next)) });
-    const order = (/** @type {number} */ more, /** @type {number} */ enough) =>
-      node.lazy ? [enough, more] : [more, enough];
-    let at = next;
-    if (node.max === Infinity) {
-      at = add({ split: [] });
-      places[at].split = order(build(node.repeat, at), next);
-    } else for (let i = node.min; i < node.max; i++) at = add({ split: order(build(node.repeat, at), next) });
-    for (let i = 0; i < node.min; i++) at = build(node.repeat, at);
-    return at;
-  };
-  return { places, start: build(tree, 0) };
-}
-
-/**
- * Characters that no set tells apart are a class. Gives runs of characters of one class, and for each set its classes.
+ * Divides characters into classes: those that no set tells apart are one class. Returns runs of characters of one class, and the classes
+ * of each set.
  * @param {CharSet[]} sets
  * @param {string} source
  */
 function classify(sets, source) {
-  /** Sets that begin or end at a character. @type {Map<number, number[]>} */
-  const turns = new Map([[0, []]]);
+  /** Indexes of the sets that begin or end at a character. @type {Map<number, number[]>} */
+  const borders = new Map([[0, []]]);
   sets.forEach((set, i) =>
     set.forEach(([first, last]) => {
-      for (const at of [first, last + 1]) turns.set(at, [...(turns.get(at) ?? []), i]);
+      for (const at of [first, last + 1]) borders.set(at, [...(borders.get(at) ?? []), i]);
     }),
   );
   /** @type {Map<string, number>} */
@@ -74,65 +45,68 @@ function classify(sets, source) {
   const runs = [];
   const inside = new Uint8Array(sets.length);
   const members = sets.map(() => new Set());
-  for (const at of [...turns.keys()].sort((a, b) => a - b)) {
-    if (at > 0x10ffff) break;
-    for (const i of turns.get(at) ?? []) inside[i] ^= 1;
+  for (const at of [...borders.keys()].sort((a, b) => a - b)) {
+    if (at > LAST) break;
+    for (const i of borders.get(at) ?? []) inside[i] ^= 1;
     const key = inside.join('');
-    const known = classes.get(key) ?? classes.size;
-    classes.set(key, known);
-    sets.forEach((_, i) => inside[i] && members[i].add(known));
-    if (runs.at(-1)?.[1] !== known) runs.push([at, known]);
+    const number = classes.get(key) ?? classes.size;
+    classes.set(key, number);
+    sets.forEach((_, i) => inside[i] && members[i].add(number));
+    if (runs.at(-1)?.[1] !== number) runs.push([at, number]);
   }
-  if (classes.size > MOST.classes) throw tooLarge(source, 'kinds of characters');
+  if (classes.size > MAX.classes) throw tooLarge(source, 'classes of characters');
   return { runs, members, count: classes.size };
 }
 
 /** @param {string} source @param {{ rust?: boolean }} [options] */
 function automaton(source, options) {
-  const { places, start } = placesOf(parseRegex(source, options), source);
-  /** @type {Map<string, number>} */
-  const names = new Map();
+  /** @type {Nfa<Lookahead>} */
+  const nfa = new Nfa((states) => {
+    if (states >= MAX.nfaStates) throw tooLarge(source, 'states');
+  });
+  const start = nfa.add(parseRegex(source, options), 0);
+  /** Numbers of sets by their text. @type {Map<string, number>} */
+  const setNumbers = new Map();
   /** @type {CharSet[]} */
   const sets = [];
-  const setOf = places.map(({ set, look }) => {
-    const own = set ?? look;
-    if (!own) return -1;
-    const key = own.join();
-    const known = names.get(key) ?? sets.length;
-    if (known === sets.length) sets.push(own);
-    names.set(key, known);
-    return known;
+  /** The number of each state's set, which it reads or looks at; -1: it has none. */
+  const setOf = nfa.states.map(({ set, assert }) => {
+    const chars = set ?? assert?.look;
+    if (!chars) return -1;
+    const key = chars.join();
+    const number = setNumbers.get(key) ?? sets.length;
+    if (number === sets.length) sets.push(chars);
+    setNumbers.set(key, number);
+    return number;
   });
   const { runs, members, count } = classify(sets, source);
   let steps = 0;
-  /** Adds what can be reached from a place without a character, in order. @type {(at: number, seen: Set<number>, out: number[]) => void} */
+  /** Adds the states that are reached from one without reading or looking, in order. @type {(at: number, seen: Set<number>, out: number[]) => void} */
   const reach = (from, seen, out) => {
     const stack = [from];
     for (let at; (at = stack.pop()) !== undefined;) {
       if (seen.has(at)) continue;
-      if (++steps > MOST.steps) throw tooLarge(source, 'steps');
+      if (++steps > MAX.steps) throw tooLarge(source, 'steps');
       seen.add(at);
-      const { split } = places[at];
-      if (split) stack.push(...[...split].reverse());
+      if (at && setOf[at] < 0) stack.push(...[...nfa.states[at].next].reverse());
       else out.push(at);
     }
   };
-  /** Where a state goes by a class, or by the end of the text. @param {number[]} state @param {number} byClass */
-  const go = (state, byClass) => {
+  /** The list that follows a list of states by a class of characters, or by the end of the text (the class `count`). @param {number[]} list @param {number} byClass */
+  const follow = (list, byClass) => {
     const [seen, next, nextSeen] = [new Set(), /** @type {number[]} */ ([]), new Set()];
-    const todo = [...state].reverse();
+    const todo = [...list].reverse();
     for (let at; (at = todo.pop()) !== undefined;) {
-      if (seen.has(at)) continue; // a way tried before comes here too
+      if (seen.has(at)) continue; // a preferred path has led here before
       seen.add(at);
-      const place = places[at];
-      if (place.match) return { match: true, next };
-      const has = byClass < count ? members[setOf[at]].has(byClass) : Boolean(place.end);
-      if (!has) continue;
+      if (!at) return { match: true, next };
+      const { set, assert, next: targets } = nfa.states[at];
+      if (!(byClass < count ? members[setOf[at]].has(byClass) : assert?.end)) continue;
       /** @type {number[]} */
-      const ways = [];
-      if (place.set) reach(/** @type {number} */ (place.next), nextSeen, next);
-      else reach(/** @type {number} */ (place.next), new Set(), ways);
-      todo.push(...ways.reverse());
+      const sameCharacter = [];
+      if (set) reach(targets[0], nextSeen, next);
+      else reach(targets[0], new Set(), sameCharacter);
+      todo.push(...sameCharacter.reverse());
     }
     return { match: false, next };
   };
@@ -149,24 +123,24 @@ function automaton(source, options) {
   for (let i = START; i < states.length; i++) {
     table.push(
       Array.from({ length: count + 1 }, (_, byClass) => {
-        const { match, next } = go(states[i], byClass);
+        const { match, next } = follow(states[i], byClass);
         if (match && i === START)
           throw unsupported(
-            `the tokenizer cuts text by ${JSON.stringify(source)}, which matches nothing at all`,
-            'each match must take a character',
+            `the tokenizer splits text by the expression ${JSON.stringify(source)}, which matches the empty text`,
+            'each match must have at least one character',
           );
         const key = next.join();
-        const known = numbers.get(key) ?? states.length;
-        if (known === states.length && states.push(next) > MOST.states) throw tooLarge(source, 'states');
-        numbers.set(key, known);
-        return known | (match ? MATCH : 0);
+        const number = numbers.get(key) ?? states.length;
+        if (number === states.length && states.push(next) > MAX.states) throw tooLarge(source, 'states');
+        numbers.set(key, number);
+        return number | (match ? MATCH : 0);
       }),
     );
   }
   return { runs, table, count };
 }
 
-/** Runs of bytes of one class, from those of the letters that stand for them. @param {[number, number][]} runs */
+/** Runs of bytes of one class, from the runs of the letters that stand for bytes in byte-level vocabularies. @param {[number, number][]} runs */
 function byteRuns(runs) {
   /** @type {[number, number][]} */
   const out = [];
@@ -179,10 +153,10 @@ function byteRuns(runs) {
 }
 
 /**
- * The payload of a stage. UNSUPPORTED names what can't be used.
+ * The payload of a stage. UNSUPPORTED: a part of the expression is not supported, or it is too large.
  * @param {string} source
- * @param {{ rust?: boolean, flags?: number }} [options]  flags: of STAGE; bytes: the expression is about the alphabet in which
- *   byte-level vocabularies are written, of which each byte has a letter
+ * @param {{ rust?: boolean, flags?: number }} [options]  flags: those of STAGE. With `bytes` the expression is about the letters that
+ *   stand for bytes in byte-level vocabularies
  * @returns {Uint8Array<ArrayBuffer>}
  */
 export function compileStage(source, { rust, flags = 0 } = {}) {

@@ -1,8 +1,8 @@
-/** Bytes of token texts, and the printable alphabet in which byte-level vocabularies are written. */
+/** Bytes of tokens' texts, and the alphabet of printable letters, one for each byte, in which byte-level vocabularies are written. */
 import { malformed } from './section.js';
 
 const encoder = new TextEncoder();
-/** A token may begin with U+FEFF, which is no byte order mark there. */
+/** Keeps U+FEFF at the beginning of a token, where it is not a byte order mark. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** @param {string} text */
@@ -57,7 +57,7 @@ export function fromAlphabet(text) {
   return bytes;
 }
 
-/** The same of tokenizer.json, where a token with other letters is itself when it is written, and never read. @param {string} text */
+/** The same for tokenizer.json, where a token with other letters is written as it is, and never encoded. @param {string} text */
 export const fromAlphabetOrText = (text) => lettersOf(text) ?? utf8(text);
 
 /** SentencePiece writes spaces as ▁. @param {string} piece */

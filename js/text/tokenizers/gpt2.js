@@ -1,4 +1,4 @@
-/** GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
+/** Reads GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
 import { shown } from '../../shared/quote-value.js';
 import { fromAlphabet, utf8 } from './bytes.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
@@ -6,10 +6,10 @@ import { KIND, malformed, NONE, TOKEN } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
-/** What stands at an id that no token has: nothing ever becomes it. */
+/** The token at an id that the vocabulary doesn't use. */
 export const HOLE = Object.freeze({ bytes: new Uint8Array(), score: 0, kind: TOKEN.unused });
-/** Ids without a token at most, beside as many as there are tokens. */
-const MOST_HOLES = 1024;
+/** Maximum number of unused ids, in addition to the number of tokens. */
+const MAX_HOLES = 1024;
 
 const END_OF_TEXT = '<|endoftext|>';
 
@@ -17,7 +17,7 @@ const END_OF_TEXT = '<|endoftext|>';
  * Puts tokens at their ids.
  * @template T
  * @param {Iterable<readonly [id: number, token: T]>} entries
- * @param {T} [hole]  what stands where there is none; without it there may be no holes
+ * @param {T} [hole]  takes the place of missing tokens; without it, all ids must be used
  * @returns {T[]}
  */
 export function byId(entries, hole) {
@@ -31,8 +31,10 @@ export function byId(entries, hole) {
     count++;
   }
   if (tokens.length === count) return tokens;
-  if (hole === undefined || tokens.length > 2 * count + MOST_HOLES)
-    throw malformed(`there are ${count} tokens, but ids up to ${tokens.length - 1}`);
+  if (hole === undefined || tokens.length > 2 * count + MAX_HOLES)
+    throw malformed(
+      `expected the ids 0 to ${count - 1} for ${count} tokens, but ids up to ${tokens.length - 1} are there`,
+    );
   return Array.from(tokens, (token) => token ?? hole);
 }
 
@@ -76,6 +78,6 @@ export function parseJson(text, name) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw malformed(`${name} is no JSON (${/** @type {Error} */ (error).message})`);
+    throw malformed(`${name} is not JSON (${/** @type {Error} */ (error).message})`);
   }
 }

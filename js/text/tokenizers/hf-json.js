@@ -1,4 +1,4 @@
-/** tokenizer.json of Hugging Face. */
+/** Reads tokenizer.json of Hugging Face: BPE, Unigram and WordPiece, with normalizers, pre-tokenizers and added tokens. */
 import { BqError } from '../../shared/errors.js';
 import { byteOf, fromAlphabetOrText, fromPiece, fromUtf8, utf8 } from './bytes.js';
 import { byId, HOLE, parseJson } from './gpt2.js';
@@ -16,17 +16,17 @@ import { longestWord, WORDPIECE, wordpieceToken } from './wordpiece.js';
 /** @typedef {import('./section.js').Token} Token */
 
 /**
- * What a folder's other files say: names or ids of special tokens.
+ * Names or ids of special tokens from the other files of a model's folder.
  * @typedef {object} Hints
  * @property {string | number | null} [bos]
  * @property {string | number | null} [eos]
  * @property {string | number | null} [pad]
- * @property {(string | number)[]} [eog]  what else ends generation
- * @property {boolean} [addBos]  whether texts begin with BOS, where the tokenizer itself doesn't say
+ * @property {(string | number)[]} [eog]  further tokens that end generation
+ * @property {boolean} [addBos]  whether texts begin with BOS, if the tokenizer itself doesn't say so
  * @property {boolean} [addEos]
  */
 
-/** What a model makes of its vocabulary. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string, id: number) => Token, unk?: number }} Vocabulary */
+/** The properties of a tokenizer that depend on the type of its model. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string, id: number) => Token, unk?: number }} Vocabulary */
 
 const HINT =
   'BPE, WordPiece and Unigram are read; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits that automata can make';
@@ -47,7 +47,7 @@ const mergesOf = (merges, ids) =>
     ids,
   );
 
-/** Whether shown texts begin without the space that was put in front. @param {any} decoder */
+/** Whether the output drops the space that was added before the text. @param {any} decoder */
 const dropsSpace = (decoder) => {
   const metaspace = stepOf(decoder, 'Metaspace');
   const strip = stepOf(decoder, 'Strip');
@@ -66,7 +66,7 @@ function bpe(json, ids) {
   if (!Array.isArray(model.merges)) throw malformed('tokenizer.json has no vocabulary or no merges');
   if (model.continuing_subword_prefix || model.end_of_word_suffix || model.dropout)
     throw unsupported(
-      'tokenizer.json is a BPE whose tokens are marked where they go on or end, or that drops merges',
+      'tokenizer.json is a BPE that marks tokens which continue or end a word, or that drops merges',
       HINT,
     );
   const common = {
@@ -98,7 +98,7 @@ function bpe(json, ids) {
   };
 }
 
-/** A piece of SentencePiece's, as tokenizer.json has it. @param {string} text @param {number} score @param {boolean} fallback @returns {Token} */
+/** A piece of SentencePiece in the form of tokenizer.json. @param {string} text @param {number} score @param {boolean} fallback @returns {Token} */
 function pieceToken(text, score, fallback) {
   const byte = fallback ? byteOf(text) : undefined;
   return byte === undefined
@@ -147,7 +147,7 @@ function wordpiece(json, ids) {
 /** @type {Record<string, (json: any, ids: ReadonlyMap<string, number>) => Vocabulary>} */
 const MODELS = { BPE: bpe, WordPiece: wordpiece, Unigram: unigram };
 
-/** What kind of model it is, where an old file doesn't say. @param {any} model */
+/** The type of a model for which an old file names none. @param {any} model */
 const typeOf = (model) => model.type ?? (Array.isArray(model.vocab) ? 'Unigram' : model.merges ? 'BPE' : 'WordPiece');
 
 /** Ids by text. @param {any} vocab  an object, or pieces with scores @returns {Map<string, number>} */
@@ -156,7 +156,7 @@ function idsOf(vocab) {
   if (!Array.isArray(vocab)) return new Map(Object.entries(vocab));
   vocab.forEach((piece, id) => {
     if (typeof piece?.[0] !== 'string' || typeof piece[1] !== 'number')
-      throw malformed(`its piece ${id} is no text with a score`);
+      throw malformed(`expected a text with a score for piece ${id}`);
   });
   return new Map(vocab.map(([text], id) => [text, id]));
 }
@@ -172,8 +172,8 @@ export function parseHfTokenizer(text, hints = {}) {
     return tokenizerOf(json, hints);
   } catch (cause) {
     if (cause instanceof BqError) throw cause;
-    // Some member is of another sort than its name says.
-    throw malformed(`tokenizer.json is not laid out as one (${/** @type {Error} */ (cause).message})`);
+    // A member has an unexpected type.
+    throw malformed(`tokenizer.json has an unexpected layout (${/** @type {Error} */ (cause).message})`);
   }
 }
 
@@ -186,7 +186,7 @@ function tokenizerOf(json, hints) {
   const ids = idsOf(model.vocab);
   const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
   const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
-  // Gemma adds pieces of ▁ alone, which arise from spaces by merging: they stay pieces, but are looked for as somebody wrote them.
+  // Gemma adds pieces of ▁ alone, which are also the result of merging spaces: they stay pieces, but are also searched for in the text.
   const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
   const isPiece = (/** @type {any} */ own) =>
     marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id;
@@ -205,7 +205,7 @@ function tokenizerOf(json, hints) {
   const idOf = (/** @type {string | number | null | undefined} */ name) => {
     if (name === undefined || name === null || Number(name) < 0) return NONE;
     const id = typeof name === 'number' ? name : (specials.get(name) ?? ids.get(name) ?? NONE);
-    if (!tokens[id]) throw malformed(`there is no token ${name}`);
+    if (!tokens[id]) throw malformed(`the vocabulary has no token ${name}`);
     return id;
   };
   const { bos, eos } = template(json.post_processor);
@@ -225,13 +225,13 @@ function tokenizerOf(json, hints) {
 }
 
 /**
- * Tokens that are looked for in the text itself, by id.
+ * Added tokens, which are searched for in the text before it is split, by id.
  * @param {any[]} list
  */
 function addedTokens(list) {
   return new Map(
     list.map((token) => {
-      if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without text');
+      if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without a text');
       const { id, content, special } = token;
       return /** @type {[number, Token]} */ ([
         id,
@@ -242,8 +242,8 @@ function addedTokens(list) {
 }
 
 /**
- * What holds for added tokens: white space that they take, where they stand, in which text.
- * @param {any} json @param {(own: any) => boolean} isWritten  whether it is looked for as rows of ▁ @returns {Part[]}
+ * Rules of added tokens: which white space they absorb, whether they must be whole words, and in which text they are searched for.
+ * @param {any} json @param {(own: any) => boolean} isWritten  whether it is a piece of ▁ alone @returns {Part[]}
  */
 function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
   const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
@@ -260,7 +260,7 @@ function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
   ];
 }
 
-/** Rules are a part: words that a program cuts become a stage beside them. @param {Part[] | undefined} parts @param {string | undefined} split @param {Part[]} rules */
+/** Adds the rules to the parts. If a program splits the words (split.js), it is replaced by a stage, since both can't be combined. @param {Part[] | undefined} parts @param {string | undefined} split @param {Part[]} rules */
 function withRules(parts, split, rules) {
   if (!rules.length) return parts ? { parts } : {};
   return {
@@ -286,6 +286,6 @@ function template(processor) {
     return name === undefined ? undefined : found.special_tokens[name]?.ids?.[0];
   };
   const ends = found.single.slice(at + 1);
-  // Several at the end (Command R: a turn's and the text's) end a whole conversation: none is written behind a text that goes on.
+  // Several tokens at the end (Command R: of a turn and of the text) end a whole conversation, and are not added to a text that continues.
   return { bos: idAt(found.single.slice(0, at)), eos: ends.length > 1 ? undefined : idAt(ends) };
 }

@@ -1,4 +1,4 @@
-/** The normalizers of tokenizer.json as steps. */
+/** Converts the normalizers of tokenizer.json to steps. */
 import { fromBase64 } from './bytes.js';
 import {
   bertParts,
@@ -15,7 +15,7 @@ import { unsupported } from './section.js';
 
 /** @import { Part } from './section.js' */
 
-/** Spaces become ▁, which we write as a space: nothing to do. @param {any} json */
+/** Whether it replaces spaces by ▁: nothing to do, since the section writes ▁ as a space. @param {any} json */
 const toMarks = ({ pattern, content }) => pattern?.String === ' ' && content === '▁';
 
 /** @param {any} json @param {string} hint @returns {Part[]} */
@@ -50,7 +50,7 @@ const NORMALIZERS = {
   Replace: replace,
 };
 
-/** UNSUPPORTED names what we would do differently. @param {any} json  a normalizer, or null @param {string} hint @returns {Part[]} */
+/** The steps of a normalizer. UNSUPPORTED: bq4 can't do the same. @param {any} json  a normalizer, or null @param {string} hint @returns {Part[]} */
 export function normalizerParts(json, hint) {
   if (json === null || json === undefined) return [];
   if (!Object.hasOwn(NORMALIZERS, json.type)) throw unsupported(`tokenizer.json normalizes text by ${json.type}`, hint);

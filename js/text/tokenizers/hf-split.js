@@ -1,4 +1,4 @@
-/** The pre-tokenizers of tokenizer.json as stages and steps. */
+/** Converts the pre-tokenizers of tokenizer.json, which split text into words, to stages and steps. */
 import { compileStage, STAGE } from './automaton.js';
 import { prefixPart } from './normalizers.js';
 import { GPT2 } from './patterns.js';
@@ -7,18 +7,18 @@ import { bertStages } from './wordpiece.js';
 
 /** @import { Part } from './section.js' */
 
-/** What is said by other parts of tokenizer.json. @typedef {{ hint: string, marks: boolean, flags?: number }} Context  marks: the text has ▁ for spaces; flags: of all stages */
+/** Properties of the whole tokenizer. `marks`: the text has ▁ for spaces; `flags`: those of all stages. @typedef {{ hint: string, marks: boolean, flags?: number }} Context */
 
 /** @param {string} source @param {number} [flags] @returns {Part} */
 export const stage = (source, flags = 0) => ({ type: PART.stage, bytes: compileStage(source, { flags }) });
 
-/** An expression for a text itself. @param {string} text */
+/** An expression that matches a text literally. @param {string} text */
 const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|&-]/g, '\\$&');
 
 const PUNCTUATION = '[\\p{P}!-/:-@\\[-`{-~]';
 
 /**
- * The stage of a pattern and what becomes of its matches.
+ * The stage of a pattern, by what tokenizer.json does with its matches (`behavior`).
  * @param {string} source
  * @param {string} behavior
  * @param {boolean} invert
@@ -45,7 +45,7 @@ function split({ pattern, behavior, invert = false }, context) {
   let source = pattern?.Regex ?? (typeof pattern?.String === 'string' ? literal(pattern.String) : undefined);
   if (typeof source !== 'string') throw unsupported('tokenizer.json splits text without a pattern', hint);
   if (marks) {
-    // Spaces are ▁ by then, which we write as a space: an expression about spaces finds none.
+    // Spaces have become ▁ before, so an expression about spaces matches nothing. The section writes ▁ as a space.
     if (source === ' ') return [];
     if (/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+')
       throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${source}`, hint);
@@ -64,7 +64,7 @@ function metaspace(json) {
 /** @type {Record<string, (json: any, context: Context) => Part[]>} */
 const SPLITTERS = {
   Sequence: ({ pretokenizers }, context) => {
-    // Behind ByteLevel texts are written in its alphabet.
+    // After ByteLevel, texts are written in its alphabet.
     const bytes = pretokenizers.findIndex((/** @type {any} */ one) => one.type === 'ByteLevel');
     return pretokenizers.flatMap((/** @type {any} */ one, /** @type {number} */ i) =>
       stageParts(one, bytes >= 0 && i > bytes ? { ...context, flags: STAGE.bytes } : context),
@@ -84,7 +84,7 @@ const SPLITTERS = {
   Metaspace: metaspace,
 };
 
-/** UNSUPPORTED names what we would cut differently. @param {any} json  a pre-tokenizer, or null @param {Context} context @returns {Part[]} */
+/** The stages of a pre-tokenizer. UNSUPPORTED: bq4 would split differently. @param {any} json  a pre-tokenizer, or null @param {Context} context @returns {Part[]} */
 export function stageParts(json, context) {
   if (json === null || json === undefined) return [];
   if (!Object.hasOwn(SPLITTERS, json.type))
@@ -92,7 +92,7 @@ export function stageParts(json, context) {
   return SPLITTERS[json.type](json, context);
 }
 
-/** Whether a step of some sort is among these. @param {any} json  a normalizer, pre-tokenizer or decoder @param {string} type @returns {any} */
+/** The first step of a type in a normalizer, pre-tokenizer or decoder. @param {any} json  a normalizer, pre-tokenizer or decoder @param {string} type @returns {any} */
 export function stepOf(json, type) {
   if (json === null || typeof json !== 'object') return undefined;
   if (json.type === type) return json;

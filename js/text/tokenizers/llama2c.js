@@ -1,4 +1,4 @@
-/** tokenizer.bin of llama2.c: u32 longest text, then per token f32 score, u32 length, text. */
+/** Reads tokenizer.bin of llama2.c: u32 length of the longest text, then for each token f32 score, u32 length, and the text. */
 import { byteOf, fromUtf8, utf8 } from './bytes.js';
 import { FLAG, KIND, malformed, NONE, TOKEN } from './section.js';
 
@@ -8,8 +8,8 @@ import { FLAG, KIND, malformed, NONE, TOKEN } from './section.js';
 const [UNK, BOS, EOS] = [0, 1, 2];
 
 /**
- * The file says nothing of its special tokens: they are SentencePiece's first three. Generation ends at BOS, which
- * begins the next text of the training data, as at EOS.
+ * The file doesn't name its special tokens: they are SentencePiece's first three. Generation ends at EOS and at BOS, which begins the next
+ * text of the training data.
  * @param {Uint8Array} bytes
  * @param {number} count  the model's vocabulary; the file doesn't say where it ends
  * @returns {Tokenizer}
@@ -48,7 +48,7 @@ export function parseLlama2c(bytes, count) {
  * @returns {Token}
  */
 function token(id, bytes, score) {
-  // The exporter puts BOS and EOS on lines of their own ("\n<s>\n"), to be seen when printed.
+  // The exporter adds line breaks around BOS and EOS ("\n<s>\n"), to make them visible when printed.
   if (id === BOS || id === EOS) return { bytes: utf8(fromUtf8(bytes).trim()), score, kind: TOKEN.control };
   if (id === UNK) return { bytes, score, kind: TOKEN.unknown };
   const byte = bytes.length === 6 ? byteOf(fromUtf8(bytes)) : undefined;

@@ -1,15 +1,15 @@
-/** Merges of byte-level BPE as triples of ids. */
+/** Merges of byte-level BPE as triples of ids: left, right, result. */
 import { keyOf } from './bytes.js';
 import { malformed } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer['merges']} Merges */
 
 /**
- * Merges given as pairs of texts in the byte alphabet, in rank order.
+ * Merges from pairs of texts in the byte alphabet, in rank order.
  * @param {Iterable<readonly [string, string]>} pairs
  * @param {ReadonlyMap<string, number>} ids  id by text in the byte alphabet
- * @param {readonly string[]} [texts]  the same by id, where no two are equal: tokens mostly lie in the order of the merges that
- *   make them, and comparing costs less than looking up a text that must be put together first
+ * @param {readonly string[]} [texts]  the texts by id, if no two are equal. Tokens are mostly in the order of their merges, and comparing
+ *   with the next one costs less than joining two texts to look them up
  * @returns {Merges}
  */
 export function mergesFromPairs(pairs, ids, texts = []) {
@@ -17,7 +17,7 @@ export function mergesFromPairs(pairs, ids, texts = []) {
   const merges = [];
   const idOf = (/** @type {string} */ text) => {
     const id = ids.get(text);
-    if (id === undefined) throw malformed(`merge ${merges.length} needs ${JSON.stringify(text)}, which is no token`);
+    if (id === undefined) throw malformed(`merge ${merges.length} needs ${JSON.stringify(text)}, which is not a token`);
     return id;
   };
   const spells = (/** @type {string | undefined} */ text, /** @type {string} */ left, /** @type {string} */ right) =>
@@ -33,22 +33,22 @@ export function mergesFromPairs(pairs, ids, texts = []) {
 }
 
 /**
- * "left right", as vocab.bpe, GGUF and older tokenizer.json write a merge.
+ * The parts of a merge "left right", the form of vocab.bpe, GGUF and older tokenizer.json.
  * @param {string} line
  * @returns {[string, string]}
  */
 export function splitMerge(line) {
   const at = typeof line === 'string' ? line.indexOf(' ', 1) : -1;
-  if (at < 0 || at === line.length - 1) throw malformed(`${JSON.stringify(line)} is no merge`);
+  if (at < 0 || at === line.length - 1) throw malformed(`expected a merge "left right", found ${JSON.stringify(line)}`);
   return [line.slice(0, at), line.slice(at + 1)];
 }
 
-/** Bytes of a token whose merges are found; the longest of those in use have 128. */
-const LONGEST = 1024;
+/** Maximum number of bytes of a token whose merges are derived; the longest in use have 128. */
+const MAX_TOKEN_BYTES = 1024;
 
 /**
- * Vocabularies that name no merges but ranks (tiktoken): merging the bytes of a token by the tokens below it leaves
- * the two parts that it was made of. A token that doesn't come down to two parts can't arise from merging.
+ * Derives merges from ranks (tiktoken): merging the bytes of a token by the tokens of lower rank leaves the two parts that its merge joins.
+ * A token that is not left as two parts is never the result of a merge.
  * @param {readonly Uint8Array[]} tokens  in rank order
  * @returns {Merges}
  */
@@ -56,8 +56,10 @@ export function mergesFromRanks(tokens) {
   /** @type {Map<string, number>} */
   const ranks = new Map();
   tokens.forEach((bytes, rank) => {
-    if (bytes.length > LONGEST)
-      throw malformed(`its token ${rank} has ${bytes.length} bytes; tokens of ranks have at most ${LONGEST}`);
+    if (bytes.length > MAX_TOKEN_BYTES)
+      throw malformed(
+        `token ${rank} has ${bytes.length} bytes; at most ${MAX_TOKEN_BYTES} are supported in a file of ranks`,
+      );
     const key = keyOf(bytes);
     if (!ranks.has(key)) ranks.set(key, rank);
   });
@@ -72,12 +74,12 @@ export function mergesFromRanks(tokens) {
 }
 
 /**
- * Ids of what is left when `text` is merged, best rank first, by ranks under `limit`. Texts of pairs are looked up where they
- * are new, so that a token costs as many look-ups as it has bytes, and their square in comparing numbers.
+ * The ids that are left when `text` is merged, the lowest rank first, by ranks under `limit`. Only new pairs are looked up, so a token
+ * takes as many look-ups as it has bytes, and the square of that number in comparisons of numbers.
  * @param {string} text
  * @param {number} limit
  * @param {ReadonlyMap<string, number>} ranks
- * @returns {number[] | undefined} undefined when a single byte is no token
+ * @returns {number[] | undefined} undefined: a single byte is not a token
  */
 function partsBelow(text, limit, ranks) {
   const parts = [...text];

@@ -1,15 +1,16 @@
-/** Steps that change text before it is cut, as parts of a TOKN section (docs/FORMAT.md, TOKN). */
+/** Steps that change text before it is split into words, as parts of the section TOKN (docs/FORMAT.md). */
 import { utf8 } from './bytes.js';
 import { malformed, PART } from './section.js';
-import { combining, complement, decompositions, intersect, lowerCase, properties, unite } from './unicode.js';
+import { complement, intersect, unite } from '../regex/sets.js';
+import { combining, decompositions, lowerCase, properties } from './unicode.js';
 
-/** @import { Part } from './section.js' @import { CharSet } from './unicode.js' */
+/** @import { Part } from './section.js' @import { CharSet } from '../regex/sets.js' */
 
-/** What the characters of a record become: a text, others so far away, their letters (Hangul), themselves within a text. */
+/** What the characters of a record become: a text; the characters at a distance; their letters (Hangul); themselves with a text around. */
 const TO = Object.freeze({ text: 0, other: 1, jamo: 2, around: 3 });
 /** @typedef {{ first: number, last: number, kind: number, text?: string, difference?: number }} Change */
 
-/** Where BERT sees Chinese characters. @type {CharSet} */
+/** The characters that BERT treats as Chinese. @type {CharSet} */
 const CHINESE = [
   [0x3400, 0x4dbf],
   [0x4e00, 0x9fff],
@@ -29,7 +30,7 @@ function change(c, text) {
   return { first: c, last: c, kind: TO.other, difference: to - c };
 }
 
-/** Changes in order; neighbours of the same sort become one. @param {Change[]} changes */
+/** Sorts changes, and joins neighbours of the same kind. @param {Change[]} changes */
 function joined(changes) {
   /** @type {Change[]} */
   const out = [];
@@ -74,8 +75,9 @@ export function mapPart(changes) {
 const allBecome = (set, text) => set.map(([first, last]) => ({ first, last, kind: TO.text, text }));
 
 /**
- * BERT's: control characters away, white space to spaces, spaces around Chinese characters, accents away, small letters.
- * @param {{ clean: boolean, chinese: boolean, accents: boolean, lower: boolean }} what  accents: they go
+ * BERT's normalizer: it removes control characters (`clean`, which makes white space spaces, too), puts spaces around Chinese characters,
+ * removes accents, and lower-cases.
+ * @param {{ clean: boolean, chinese: boolean, accents: boolean, lower: boolean }} what  accents: they are removed
  * @returns {Part[]}
  */
 export function bertParts({ clean, chinese, accents, lower }) {
@@ -140,9 +142,9 @@ function payload(bytes, ...numbers) {
 }
 
 /**
- * A text in front of those that are not empty.
+ * Puts a text before each text that is not empty.
  * @param {string} text
- * @param {{ atStart?: boolean, unlessThere?: boolean }} [when]  only where nothing is before; not where it is already
+ * @param {{ atStart?: boolean, unlessThere?: boolean }} [when]  atStart: only at the beginning of the whole text; unlessThere: only if the text doesn't begin with it
  * @returns {Part}
  */
 export function prefixPart(text, { atStart = false, unlessThere = false } = {}) {
@@ -151,7 +153,7 @@ export function prefixPart(text, { atStart = false, unlessThere = false } = {}) 
 }
 
 /**
- * Spaces at the ends of a text, and all but one in a row, go. `parts`: at the ends of each part between special tokens.
+ * Removes spaces at the ends of a text, and all but one of several in a row. `parts`: at the ends of each part between special tokens.
  * @param {{ before?: boolean, behind?: boolean, rows?: boolean, parts?: boolean }} which
  * @returns {Part}
  */
@@ -166,17 +168,17 @@ export function replacePart(from, to) {
   return { type: PART.replace, bytes: payload(Uint8Array.of(...a, ...b), a.length, b.length) };
 }
 
-/** Small letters. @returns {Part} */
+/** Lower-cases text. @returns {Part} */
 export const lowerPart = () =>
   mapPart([
     change(0x130, 'i\u0307'),
     ...[...lowerCase()].filter(([c]) => c !== 0x130).map(([c, to]) => change(c, String.fromCodePoint(to))),
   ]);
 
-/** Without marks. @returns {Part} */
+/** Removes combining marks. @returns {Part} */
 export const stripAccentsPart = () => mapPart(allBecome(properties('M'), ''));
 
-/** All that NFKD changes, but of Hangul. @returns {Change[]} */
+/** The changes of NFKD, except those of Hangul. @returns {Change[]} */
 const compatible = () =>
   properties('L', 'M', 'N', 'P', 'S', 'Z').flatMap(([first, last]) => {
     const changes = [];
@@ -188,7 +190,7 @@ const compatible = () =>
     return changes;
   });
 
-/** Characters taken apart, as NFD does, or NFKD. @param {boolean} [apart]  NFKD @returns {Part[]} */
+/** Decomposes characters: NFD or NFKD. @param {boolean} [apart]  whether it is NFKD @returns {Part[]} */
 export function decomposed(apart = false) {
   const changes = apart
     ? compatible()
@@ -200,7 +202,7 @@ export function decomposed(apart = false) {
   ];
 }
 
-/** Characters composed, as NFC does, or NFKC. @param {boolean} [apart]  NFKC @returns {Part[]} */
+/** Composes characters: NFC or NFKC. @param {boolean} [apart]  whether it is NFKC @returns {Part[]} */
 export function composed(apart = false) {
   const { of, excluded } = decompositions();
   const whole = new Map([...of].filter(([c]) => !excluded.has(c)).map(([c, to]) => [to.join(), c]));
@@ -218,18 +220,18 @@ export function composed(apart = false) {
   ];
 }
 
-/** SentencePiece's map of texts to texts. @param {Uint8Array} bytes @returns {Part[]} */
+/** SentencePiece's precompiled map from texts to texts. @param {Uint8Array} bytes @returns {Part[]} */
 export function charsmapPart(bytes) {
   if (!bytes.length) return [];
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const size = bytes.length >= 4 ? view.getUint32(0, true) : 0;
   if (!size || size % 4 || size > bytes.length - 5 || bytes[bytes.length - 1] !== 0)
-    throw malformed('its map of characters is cut short');
+    throw malformed('its map of characters is truncated');
   return [{ type: PART.charsmap, bytes: payload(bytes, bytes.length) }];
 }
 
 /**
- * SentencePiece looks for tokens with spaces (Gemma's rows of them) in the text that it made, where a ▁ that somebody wrote is one too.
+ * SentencePiece searches for tokens with spaces (Gemma's runs of them) in the normalized text, where a ▁ of the input counts as a space.
  * @param {Iterable<number>} ids  of these, rising
  * @returns {Part[]}
  */

@@ -1,6 +1,6 @@
 /**
- * How families cut text into words, as expressions one after the other, by the names that GGUF files have for them
- * (tokenizer.ggml.pre). The four of split.js are written as programs; these become automata.
+ * How families of models split text into words: regular expressions that are applied one after the other, by their names in GGUF files
+ * (tokenizer.ggml.pre). They become automata; the four of split.js are programs instead.
  */
 const R = String.raw;
 

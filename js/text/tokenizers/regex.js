@@ -1,23 +1,26 @@
 /**
- * Reads the regular expressions by which tokenizers cut text: what they use of Oniguruma's and Rust's, as a tree over sets
- * of characters. What can't become an automaton (references, looking far ahead or back) is refused by name.
+ * Parses the regular expressions by which tokenizers split text: the part of Oniguruma's and Rust's syntax that they use. Parts that can't
+ * become an automaton (back references, looking at more than the next character, lookbehind) are refused by name.
  */
-import { complement, intersect, LAST, lowerCase, properties, property, unite } from './unicode.js';
+import { charsOf, complement, intersect, LAST, unite } from '../regex/sets.js';
+import { CONTROLS, quantifierOf } from '../regex/syntax.js';
+import { lowerCase, properties, property } from './unicode.js';
 import { unsupported } from './section.js';
 
-/** @typedef {import('./unicode.js').CharSet} CharSet */
-/**
- * A set: one of these characters. look: what follows is one of the set, or, where `end` says so, nothing.
- * @typedef {{ set: CharSet } | { look: CharSet, end: boolean } | { all: Node[] } | { any: Node[] }
- *   | { repeat: Node, min: number, max: number, lazy: boolean }} Node
- */
+/** @import { Tree } from '../regex/nfa.js' @import { CharSet } from '../regex/sets.js' */
 
-const MOST = 1000;
-/** @type {Record<string, string>} */
-const CONTROLS = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', a: '\x07', e: '\x1b', 0: '\0' };
+/** An assertion: the next character is one of `look`, or, if `end`, there is none. @typedef {{ look: CharSet, end: boolean }} Lookahead */
+/** @typedef {Tree<Lookahead>} Node */
+
+/** Maximum number of repetitions in a quantifier. */
+const MAX_REPETITIONS = 1000;
+/** Maximum length of an expression, in characters. */
+const MAX_LENGTH = 20_000;
+/** Escapes of control characters, with those of Oniguruma alone. @type {Record<string, string>} */
+const ESCAPES = { ...CONTROLS, a: '\x07', e: '\x1b' };
 
 const words = () => properties('L', 'M', 'Nd', 'Pc');
-/** @type {Record<string, () => CharSet>} */
+/** Character classes by their escapes; they are computed from Unicode's properties. @type {Record<string, () => CharSet>} */
 const CLASSES = {
   s: () => properties('White_Space'),
   S: () => complement(properties('White_Space')),
@@ -33,18 +36,12 @@ const CLASSES = {
     ]),
 };
 
-/** @param {string} text @returns {CharSet} */
-export const setOf = (text) =>
-  unite(
-    Array.from(text, (c) => {
-      const code = /** @type {number} */ (c.codePointAt(0));
-      return /** @type {[number, number]} */ ([code, code]);
-    }),
-  );
+/** Larger sets are properties, which contain both cases already. */
+const MAX_FOLDED = 2000;
 
-/** The set with the other cases of its characters, where it is small enough to have been written out. @param {CharSet} set @returns {CharSet} */
+/** The set with its characters in both cases. @param {CharSet} set @returns {CharSet} */
 function anyCase(set) {
-  if (set.reduce((n, [first, last]) => n + last - first + 1, 0) > 2000) return set;
+  if (set.reduce((n, [first, last]) => n + last - first + 1, 0) > MAX_FOLDED) return set;
   const lower = lowerCase();
   const fold = (/** @type {number} */ c) => (c === 0x17f ? 0x73 : (lower.get(c) ?? c));
   const folds = new Set(
@@ -55,7 +52,7 @@ function anyCase(set) {
 }
 
 class Reader {
-  /** @param {string} source @param {boolean} rust  whose rules: Rust's (tiktoken), or Oniguruma's */
+  /** @param {string} source @param {boolean} rust  Rust's syntax (tiktoken), else Oniguruma's */
   constructor(source, rust) {
     this.source = source;
     this.chars = Array.from(source);
@@ -64,32 +61,32 @@ class Reader {
     this.ignoreCase = false;
   }
 
-  /** @param {string} what @returns {Error} */
-  refuse(what) {
+  /** @param {string} part @returns {Error} */
+  refuse(part) {
     return unsupported(
-      `the tokenizer cuts text by ${JSON.stringify(this.source)}, of which ${what} can't be used`,
-      'sets of characters, their repetition, alternatives, and looking at the one character that follows',
+      `the tokenizer splits text by the expression ${JSON.stringify(this.source)}, in which ${part} is not supported`,
+      'supported are sets of characters, their repetition, alternatives, and looking at the next character',
     );
   }
 
-  /** @param {string} text */
+  /** Skips a text, if it is next. @param {string} text @returns {boolean} */
   take(text) {
-    const found = this.chars.slice(this.at, this.at + text.length).join('') === text;
-    if (found) this.at += text.length;
-    return found;
+    const isNext = this.chars.slice(this.at, this.at + text.length).join('') === text;
+    if (isNext) this.at += text.length;
+    return isNext;
   }
 
   next() {
-    if (this.at >= this.chars.length) throw this.refuse('its end');
+    if (this.at >= this.chars.length) throw this.refuse('its unexpected end');
     return this.chars[this.at++];
   }
 
   /** @returns {Node} */
   alternatives() {
-    const was = this.ignoreCase;
+    const before = this.ignoreCase;
     const any = [this.sequence()];
     while (this.take('|')) any.push(this.sequence());
-    this.ignoreCase = was;
+    this.ignoreCase = before;
     return any.length === 1 ? any[0] : { any };
   }
 
@@ -104,40 +101,30 @@ class Reader {
     return all.length === 1 ? all[0] : { all };
   }
 
-  /** @param {Node} node @returns {Node} */
+  /** A node with the quantifiers after it. @param {Node} node @returns {Node} */
   repeated(node) {
     for (;;) {
-      const bounds = this.bounds();
-      if (!bounds) return node;
-      const [min, max, braces] = bounds;
-      if (min > MOST || (max !== Infinity && max > MOST) || min > max)
+      const found = quantifierOf(this.chars.slice(this.at, this.at + 20).join(''));
+      if (!found) return node;
+      const { min, max, length } = found;
+      this.at += length;
+      if (min > MAX_REPETITIONS || (max !== Infinity && max > MAX_REPETITIONS) || min > max)
         throw this.refuse(`a repetition of ${min} to ${max} times`);
-      if ('look' in node) throw this.refuse('the repetition of what only looks');
+      if ('assert' in node) throw this.refuse('the repetition of an assertion');
       const lazy = this.take('?');
-      const possessive = !lazy && (!braces || this.rust) && this.take('+');
+      const possessive = !lazy && (length === 1 || this.rust) && this.take('+');
       node = possessive ? this.possessive(node, min, max) : { repeat: node, min, max, lazy };
     }
   }
 
-  /** @returns {[min: number, max: number, braces: boolean] | undefined} */
-  bounds() {
-    if (this.take('*')) return [0, Infinity, false];
-    if (this.take('+')) return [1, Infinity, false];
-    if (this.take('?')) return [0, 1, false];
-    const [all, min, comma, max] = /^\{(\d+)(,?)(\d*)\}/.exec(this.chars.slice(this.at, this.at + 20).join('')) ?? [];
-    if (!all) return undefined;
-    this.at += all.length;
-    return [Number(min), max ? Number(max) : comma ? Infinity : Number(min), true];
-  }
-
-  /** As many as there are, none given back: of sets, what follows is another character. @param {Node} node @param {number} min @param {number} max @returns {Node} */
+  /** A possessive repetition of a set, which never gives characters back: the next character must not be one of the set. @param {Node} node @param {number} min @param {number} max @returns {Node} */
   possessive(node, min, max) {
-    if (!('set' in node)) throw this.refuse('a group that gives nothing back');
-    const other = { look: complement(node.set), end: true };
+    if (!('set' in node)) throw this.refuse('a possessive quantifier of a group');
+    const other = { assert: { look: complement(node.set), end: true } };
     /** @type {Node} */
-    const open = { all: [{ repeat: node, min, max, lazy: false }, other] };
-    if (max === Infinity) return open;
-    return { any: [{ repeat: node, min: max, max, lazy: false }, open] };
+    const unlimited = { all: [{ repeat: node, min, max }, other] };
+    if (max === Infinity) return unlimited;
+    return { any: [{ repeat: node, min: max, max }, unlimited] };
   }
 
   /** @returns {Node | undefined} */
@@ -145,17 +132,17 @@ class Reader {
     const c = this.next();
     if (c === '(') return this.group();
     if (c === '[') return this.set(this.brackets());
-    if (c === '.') return { set: complement(setOf('\n')) };
-    if (c === '$') return { look: this.rust ? [] : setOf('\n'), end: true };
+    if (c === '.') return { set: complement(charsOf('\n')) };
+    if (c === '$') return { assert: { look: this.rust ? [] : charsOf('\n'), end: true } };
     if (c === '^' || '*+?'.includes(c)) throw this.refuse(`"${c}"`);
     if (c === '\\') {
-      if (this.take('z')) return { look: [], end: true };
+      if (this.take('z')) return { assert: { look: [], end: true } };
       return this.set(this.escape());
     }
-    return this.set(setOf(c));
+    return this.set(charsOf(c));
   }
 
-  /** @param {CharSet} set */
+  /** @param {CharSet} set @returns {Node} */
   set(set) {
     return { set: this.ignoreCase ? anyCase(set) : set };
   }
@@ -167,24 +154,24 @@ class Reader {
     const negative = this.take('!');
     if (negative || this.take('=')) {
       const inner = this.close(this.alternatives());
-      if (!('set' in inner)) throw this.refuse('a look at more than one character');
-      return { look: negative ? complement(inner.set) : inner.set, end: negative };
+      if (!('set' in inner)) throw this.refuse('looking at more than one character');
+      return { assert: { look: negative ? complement(inner.set) : inner.set, end: negative } };
     }
-    const was = this.ignoreCase;
+    const before = this.ignoreCase;
     const [flags] = /^-?[ismux]*(?=[:)])/.exec(this.chars.slice(this.at, this.at + 8).join('')) ?? [];
     if (!flags || /[mx]/.test(flags)) throw this.refuse(`"(?${this.chars[this.at] ?? ''}"`);
     this.at += flags.length;
-    this.ignoreCase = flags.startsWith('-') ? was && !flags.includes('i') : was || flags.includes('i');
-    if (this.take(')')) return undefined; // to the end of the group
+    this.ignoreCase = flags.startsWith('-') ? before && !flags.includes('i') : before || flags.includes('i');
+    if (this.take(')')) return undefined; // the flags hold up to the end of the group around
     this.at++;
     const inner = this.close(this.alternatives());
-    this.ignoreCase = was;
+    this.ignoreCase = before;
     return inner;
   }
 
   /** @template T @param {T} node @returns {T} */
   close(node) {
-    if (!this.take(')')) throw this.refuse('a group without an end');
+    if (!this.take(')')) throw this.refuse('a group without ")"');
     return node;
   }
 
@@ -194,9 +181,9 @@ class Reader {
     if (c === 'p' || c === 'P') return this.property(c === 'P');
     if (c === 'x' || c === 'u') return this.code(c);
     if (Object.hasOwn(CLASSES, c)) return CLASSES[c]();
-    if (Object.hasOwn(CONTROLS, c)) return setOf(CONTROLS[c]);
+    if (Object.hasOwn(ESCAPES, c)) return charsOf(ESCAPES[c]);
     if (/[A-Za-z0-9]/.test(c)) throw this.refuse(`"\\${c}"`);
-    return setOf(c);
+    return charsOf(c);
   }
 
   /** @param {boolean} negative @returns {CharSet} */
@@ -212,10 +199,10 @@ class Reader {
 
   /** @param {string} kind @returns {CharSet} */
   code(kind) {
-    const rest = this.chars.slice(this.at, this.at + 10).join('');
+    const text = this.chars.slice(this.at, this.at + 10).join('');
     const [all, digits] =
-      /^\{([0-9A-Fa-f]{1,6})\}/.exec(rest) ??
-      (kind === 'x' ? /^([0-9A-Fa-f]{2})/ : /^([0-9A-Fa-f]{4})/).exec(rest) ??
+      /^\{([0-9A-Fa-f]{1,6})\}/.exec(text) ??
+      (kind === 'x' ? /^([0-9A-Fa-f]{2})/ : /^([0-9A-Fa-f]{4})/).exec(text) ??
       [];
     const code = parseInt(digits ?? '', 16);
     if (!all || !(code <= LAST)) throw this.refuse(`"\\${kind}"`);
@@ -229,46 +216,46 @@ class Reader {
     /** @type {CharSet} */
     let set = [];
     for (let first = true; !this.take(']') || first; first = false) {
-      if (first && this.chars[this.at - 1] === ']') set = setOf(']');
+      if (first && this.chars[this.at - 1] === ']') set = charsOf(']');
       else if (this.take('&&')) {
         this.at--;
         this.chars[this.at] = '[';
         this.at++;
-        const rest = this.brackets();
-        set = intersect(unite(set), rest);
+        set = intersect(unite(set), this.brackets());
         break;
       } else set = [...set, ...this.member()];
     }
     return negative ? complement(unite(set)) : unite(set);
   }
 
-  /** One of a bracket's characters, ranges, classes. @returns {CharSet} */
+  /** One character, range or class within brackets. @returns {CharSet} */
   member() {
     const posix = /^\[:(\^?)(\w+):\]/.exec(this.chars.slice(this.at, this.at + 16).join(''));
     if (posix) throw this.refuse(posix[0]);
     if (this.take('[')) return this.brackets();
-    const first = this.take('\\') ? this.escape() : setOf(this.next());
-    const more =
+    const first = this.take('\\') ? this.escape() : charsOf(this.next());
+    const isRange =
       this.chars[this.at] === '-' && this.chars[this.at + 1] !== ']' && this.chars[this.at + 1] !== undefined;
-    if (!more || first.length !== 1 || first[0][0] !== first[0][1]) return first;
+    if (!isRange || first.length !== 1 || first[0][0] !== first[0][1]) return first;
     this.at++;
-    const last = this.take('\\') ? this.escape() : setOf(this.next());
-    if (last.length !== 1 || last[0][0] !== last[0][1] || last[0][0] < first[0][0]) throw this.refuse('a range');
+    const last = this.take('\\') ? this.escape() : charsOf(this.next());
+    if (last.length !== 1 || last[0][0] !== last[0][1] || last[0][0] < first[0][0])
+      throw this.refuse('a character range out of order');
     return [[first[0][0], last[0][0]]];
   }
 }
 
 /**
- * UNSUPPORTED names what can't be used.
+ * The tree of an expression. UNSUPPORTED: a part of it is not supported.
  * @param {string} source
- * @param {{ rust?: boolean }} [options]  rust: by the rules of Rust's expressions, not Oniguruma's
+ * @param {{ rust?: boolean }} [options]  rust: it has Rust's syntax, not Oniguruma's
  * @returns {Node}
  */
 export function parseRegex(source, { rust = false } = {}) {
-  if (source.length > 20_000)
+  if (source.length > MAX_LENGTH)
     throw unsupported(
-      'the tokenizer cuts text by an expression of more than 20,000 characters',
-      'expressions of tokenizers are far shorter',
+      `the tokenizer splits text by an expression of ${source.length} characters; at most ${MAX_LENGTH} are supported`,
+      'expressions of tokenizers are far shorter: the file may be damaged',
     );
   const reader = new Reader(source, rust);
   const node = reader.alternatives();

@@ -1,4 +1,4 @@
-/** Writes a TOKN section (docs/FORMAT.md, "TOKN"): where every tokenizer that we read from elsewhere ends up. */
+/** Writes the section TOKN (docs/FORMAT.md), the form of all tokenizers in a bq4 file, from whichever file they were read. */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
@@ -16,7 +16,7 @@ export const FLAG = Object.freeze({
   double: 256,
 });
 export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
-/** Types of parts. */
+/** Types of parts: steps that change or split text. */
 export const PART = Object.freeze({
   map: 1,
   prefix: 2,
@@ -40,7 +40,7 @@ export const NONE = 0xffffffff;
  */
 
 /**
- * How text is changed and cut before it becomes tokens: a step, in order, or a number (docs/FORMAT.md, TOKN).
+ * A step that changes or splits text before it becomes tokens, or a parameter of the tokenizer (docs/FORMAT.md, TOKN).
  * @typedef {{ type: number, bytes: Uint8Array }} Part
  */
 
@@ -49,7 +49,7 @@ export const NONE = 0xffffffff;
  * @typedef {object} Tokenizer
  * @property {number} kind   of KIND
  * @property {number} flags  bits of FLAG
- * @property {string} [split]  byte-level BPE: how text is cut into words, a name of split.js; GPT-2's by default
+ * @property {string} [split]  byte-level BPE: how text is split into words, a name in split.js; default: GPT-2's way
  * @property {Part[]} [parts]  instead of `split`
  * @property {number} bos    id or NONE, as eos, unk and pad
  * @property {number} eos
@@ -58,14 +58,14 @@ export const NONE = 0xffffffff;
  * @property {number[]} eog  ids that end generation
  * @property {Token[]} tokens
  * @property {[left: number, right: number, id: number][]} merges  in rank order; byte-level BPE only
- * @property {Packed} [packed]  both again, where nobody may ask for them otherwise
+ * @property {Packed} [packed]  tokens and merges in packed form, if the properties `tokens` and `merges` are computed from it on demand
  */
 
 /**
- * Tokens and merges as the section has them: a vocabulary of 262,144 as objects takes longer to make than to read.
+ * Tokens and merges in the layout of the section: creating objects for a vocabulary of 262,144 takes longer than reading it.
  * @typedef {object} Packed
- * @property {Uint8Array} text    of all tokens
- * @property {Uint32Array} ends   where each ends in it
+ * @property {Uint8Array} text    bytes of all tokens
+ * @property {Uint32Array} ends   end of each token in them
  * @property {Float32Array} scores
  * @property {Uint8Array} kinds
  * @property {Uint32Array} merges  three ids each
@@ -114,7 +114,7 @@ export function encodeTokenizer(tokenizer) {
   return out;
 }
 
-/** FORMAT: kinds and merges that no file could have. @param {Tokenizer} tokenizer @returns {Packed} */
+/** The packed form of tokens and merges. FORMAT: a kind or a merge is invalid. @param {Tokenizer} tokenizer @returns {Packed} */
 function pack({ tokens, merges }) {
   const text = new Uint8Array(tokens.reduce((sum, { bytes }) => sum + bytes.length, 0));
   const ends = new Uint32Array(tokens.length);
@@ -127,7 +127,7 @@ function pack({ tokens, merges }) {
   const flat = new Uint32Array(3 * merges.length);
   merges.forEach((merge, rank) => {
     if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(Number.isInteger)) throw badMerge(rank);
-    flat.set(merge, 3 * rank); // what is no id becomes a large one
+    flat.set(merge, 3 * rank); // a number that is not an id becomes a large one, which is refused later
   });
   const [scores, kinds] = [tokens.map(({ score }) => score), tokens.map(({ kind }) => kind)];
   return { text, ends, scores: Float32Array.from(scores), kinds: Uint8Array.from(kinds), merges: flat };
@@ -169,7 +169,7 @@ function encodeParts(parts) {
 /** @param {number} id @param {number} kind */
 const badKind = (id, kind) => malformed(`token ${id} has the unknown kind ${kind}`);
 /** @param {number} rank */
-const badMerge = (rank) => malformed(`merge ${rank} names a token that isn't there`);
+const badMerge = (rank) => malformed(`merge ${rank} names a token that does not exist`);
 
 /** @param {Tokenizer} t @param {Packed} packed */
 function check(t, { text, ends, scores, kinds, merges }) {
@@ -177,7 +177,7 @@ function check(t, { text, ends, scores, kinds, merges }) {
   const isId = (/** @type {number} */ id) => Number.isInteger(id) && id >= 0 && id < count;
   const { split = DEFAULT_SPLIT } = t;
   if (!isSplit(split) || (split !== DEFAULT_SPLIT && t.kind !== KIND.bpe))
-    throw malformed(`its way to cut text, ${JSON.stringify(split)}, is unknown`);
+    throw malformed(`unknown split ${JSON.stringify(split)}`);
   if (!count) throw malformed('it has no tokens');
   for (const [name, id] of Object.entries({ bos: t.bos, eos: t.eos, unk: t.unk, pad: t.pad })) {
     if (id !== NONE && !isId(id)) throw malformed(`${name} is ${shown(id)}, but there are ${count} tokens`);
@@ -185,7 +185,7 @@ function check(t, { text, ends, scores, kinds, merges }) {
   const ender = t.eog.find((id) => !isId(id));
   if (ender !== undefined) throw malformed(`${shown(ender)} ends generation, but there are ${count} tokens`);
   for (let id = 0; id < count; id++) {
-    if (Number.isNaN(scores[id])) throw malformed(`the score of token ${id} is no number`);
+    if (Number.isNaN(scores[id])) throw malformed(`the score of token ${id} is not a number`);
     if (kinds[id] > TOKEN.byte) throw badKind(id, kinds[id]);
     const bytes = ends[id] - (id ? ends[id - 1] : 0);
     if (kinds[id] === TOKEN.byte && bytes !== 1) throw malformed(`byte token ${id} has ${bytes} bytes`);
@@ -211,8 +211,8 @@ function joins(text, ends, left, right, whole) {
 
 /** @param {string} what */
 export function malformed(what) {
-  return new BqError('FORMAT', `the tokenizer can't be used: ${what}`, {
-    hint: 'fetch the tokenizer again, or take it from the model it belongs to',
+  return new BqError('FORMAT', `invalid tokenizer: ${what}`, {
+    hint: 'download the tokenizer again, or use the one of the model it belongs to',
   });
 }
 

@@ -1,4 +1,4 @@
-/** tokenizer.model of SentencePiece: a ModelProto (protocol buffers), of which what encoding needs is read. */
+/** Reads SentencePiece's tokenizer.model: a ModelProto (protocol buffers), of which the fields that encoding needs are read. */
 import { byteOf, fromPiece, fromUtf8, utf8 } from './bytes.js';
 import { charsmapPart, spacedParts, spacesPart } from './normalizers.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
@@ -40,7 +40,7 @@ function readMessage(bytes, each) {
       const length = varint();
       const from = need(length);
       each(number, bytes.subarray(from, from + length));
-    } else throw malformed(`the SentencePiece file has a field of unknown sort ${wire}`);
+    } else throw malformed(`the SentencePiece file has a field of the unknown wire type ${wire}`);
   }
 }
 
@@ -56,7 +56,7 @@ function piece(bytes, id) {
   const fields = fieldsOf(bytes);
   const [raw, score = 0, type = 1] = [fields.get(1), fields.get(2), fields.get(3)];
   if (!(raw instanceof Uint8Array) || typeof score !== 'number' || typeof type !== 'number')
-    throw malformed(`its piece ${id} has no text`);
+    throw malformed(`piece ${id} has no text`);
   const text = fromUtf8(raw);
   const kind = type - 1;
   const byte = kind === TOKEN.byte ? byteOf(text) : undefined;
@@ -90,16 +90,16 @@ export function parseSentencePiece(bytes, hints = {}) {
   if (!kind)
     throw unsupported(
       `the SentencePiece file is a model of ${KIND_NAMES[type] ?? `type ${type}`}`,
-      'unigram and BPE are read',
+      'unigram and BPE are supported',
     );
   if (trainer.get(24))
     throw unsupported(
-      'the SentencePiece file writes spaces behind words',
-      'unigram and BPE with spaces in front are read',
+      'the SentencePiece file puts spaces after words',
+      'unigram and BPE with spaces before words are supported',
     );
   const on = (/** @type {number} */ key) => normalizer.get(key) !== 0;
   const [prefix, rows] = [on(3), on(4)];
-  // Numbers are 64 bits, of which -1 is the largest: there is none.
+  // Numbers have 64 bits unsigned, so -1, which stands for "no token", is the largest one.
   const idAt = (/** @type {number} */ key, /** @type {number} */ otherwise) => {
     const id = Number(trainer.get(key) ?? otherwise);
     return id >= 0 && id < pieces.length && pieces[id].kind !== TOKEN.normal ? id : NONE;

@@ -1,6 +1,6 @@
 /**
- * How text is cut into words before byte-level BPE, as programs for C (c/text/split.h; docs/FORMAT.md, TOKN), by
- * name and by the regular expressions that tokenizer.json writes. Another one: a row of SPLITS.
+ * How text is split into words before byte-level BPE, as programs for C (c/text/split.h; docs/FORMAT.md, TOKN), by name and by the regular
+ * expressions in tokenizer.json. To add one, add a row to SPLITS.
  */
 const [OTHER, LETTER, NUMBER, SPACE] = [1, 2, 4, 8];
 const [LAST, CUT, SPARE] = [1, 2, 4];

@@ -1,4 +1,4 @@
-/** tiktoken's files: a line for each token, base64 and rank; the rank is the id. */
+/** Reads files of tiktoken: a line for each token with its bytes in base64 and its rank, which is its id. */
 import { shown } from '../../shared/quote-value.js';
 import { fromBase64, utf8 } from './bytes.js';
 import { byId, HOLE } from './gpt2.js';
@@ -11,14 +11,14 @@ import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
-/** Names of special tokens at ids that follow each other. @param {number} first @param {string[]} names */
+/** Special tokens with consecutive ids. @param {number} first @param {string[]} names */
 const from = (first, names) => Object.fromEntries(names.map((name, i) => [`<|${name}|>`, first + i]));
 /** @param {number} first @param {number} count */
 const reserved = (first, count) => Array.from({ length: count }, (_, i) => `reserved_special_token_${first + i}`);
 
 /**
- * What a file of ranks doesn't say, by how many it has: special tokens, which of them ends a text (and `begin` begins one),
- * and how text is cut into words (a name in patterns.js).
+ * What a file of ranks doesn't say, by the number of its ranks: special tokens, which of them end and begin a text, and how text is split
+ * into words (a name in patterns.js).
  * @typedef {{ ranks: number, names: string, pattern: string, special: Record<string, number>, end: string, begin?: string }} Family
  */
 
@@ -62,14 +62,14 @@ const FAMILIES = [
     end: '<|endoftext|>',
   },
 ];
-/** What else ends a turn. */
+/** Special tokens that end a turn. */
 const ENDS = ['<|im_end|>', '<|eot_id|>', '<|eom_id|>'];
 
 /** Whether a file is one of ranks: Llama 3 calls its own tokenizer.model. @param {Uint8Array} bytes */
 export const isRanks = (bytes) => /^[A-Za-z0-9+/]+={0,2} \d+\r?\n/.test(String.fromCharCode(...bytes.subarray(0, 64)));
 
 /**
- * FORMAT; UNSUPPORTED: it is of a family that nobody told of.
+ * FORMAT; UNSUPPORTED: the family is unknown.
  * @param {string} text
  * @returns {Tokenizer}
  */
@@ -78,8 +78,8 @@ export function parseTiktoken(text) {
   const family = FAMILIES.find(({ ranks }) => ranks === lines.length);
   if (!family)
     throw unsupported(
-      `a file of ${lines.length} ranks doesn't say how text is cut into words`,
-      `known are ${FAMILIES.map(({ names, ranks }) => `${names} (${ranks})`).join(', ')}; of others take tokenizer.json`,
+      `a file of ${lines.length} ranks is of an unknown family, and doesn't say how text is split into words`,
+      `known are ${FAMILIES.map(({ names, ranks }) => `${names} (${ranks})`).join(', ')}; for others use tokenizer.json`,
     );
   return ofRanks(lines, family);
 }
@@ -100,7 +100,7 @@ export function ofRanks(lines, { special, begin, end, pattern }) {
   const { split, stages } = /** @type {Pattern} */ (patternNamed(pattern));
   return {
     kind: KIND.bpe,
-    // A word that is a token stays one.
+    // A whole word that is a token is not split.
     flags: FLAG.ignoreMerges | (begin ? FLAG.addBos : 0),
     ...(split ? { split } : { parts: stages?.map((source) => stage(source)) }),
     bos: special[begin ?? end] ?? NONE,

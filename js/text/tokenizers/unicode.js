@@ -1,58 +1,34 @@
-/** Sets of characters, and what characters become, from the tables of unicode-data.js. */
+/**
+ * Reads the tables of unicode-data.js: sets of characters by their properties, lower case, decompositions, and combining marks. They are of
+ * one version of Unicode, so that a converted tokenizer has the same bytes whatever runtime made it.
+ */
+import { LAST, unite } from '../regex/sets.js';
 import * as data from './unicode-data.js';
 
+/** @import { CharSet } from '../regex/sets.js' */
+
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ*+-=';
-export const LAST = 0x10ffff;
 
-/** A set of characters: first and last of its ranges, rising, none touching the next. @typedef {[number, number][]} CharSet */
-
-const number = (/** @type {string} */ digits) => parseInt(digits, 36);
-
-/** @param {CharSet} ranges  in any order @returns {CharSet} */
-export function unite(ranges) {
-  /** @type {CharSet} */
-  const out = [];
-  for (const [first, last] of [...ranges].sort((a, b) => a[0] - b[0])) {
-    const end = out.at(-1);
-    if (end && first <= end[1] + 1) end[1] = Math.max(end[1], last);
-    else out.push([first, last]);
-  }
-  return out;
-}
-
-/** @param {CharSet} set @returns {CharSet} */
-export function complement(set) {
-  /** @type {CharSet} */
-  const out = [];
-  let next = 0;
-  for (const [first, last] of set) {
-    if (first > next) out.push([next, first - 1]);
-    next = last + 1;
-  }
-  if (next <= LAST) out.push([next, LAST]);
-  return out;
-}
-
-/** @param {CharSet} a @param {CharSet} b @returns {CharSet} */
-export const intersect = (a, b) => complement(unite([...complement(a), ...complement(b)]));
+/** A number of the tables, in base 36. @param {string} digits */
+const number = (digits) => parseInt(digits, 36);
 
 /** @type {Map<string, CharSet> | undefined} */
-let known;
+let categorySets;
 
-/** Sets by name: general categories. */
+/** The sets of general categories by name. */
 function categories() {
-  if (known) return known;
-  known = new Map(data.CATEGORY_NAMES.split(' ').map((name) => [name, /** @type {CharSet} */ ([])]));
-  const sets = [...known.values()];
+  if (categorySets) return categorySets;
+  categorySets = new Map(data.CATEGORY_NAMES.split(' ').map((name) => [name, /** @type {CharSet} */ ([])]));
+  const sets = [...categorySets.values()];
   let at = 0;
   for (const [, length, letter] of data.CATEGORIES.matchAll(/([0-9a-z]+)(.)/g)) {
     sets[LETTERS.indexOf(letter)].push([at, at + number(length) - 1]);
     at += number(length);
   }
-  return known;
+  return categorySets;
 }
 
-/** Ranges as distance and length. @param {string} text @returns {CharSet} */
+/** Ranges that are written as the distance from the one before, and the length. @param {string} text @returns {CharSet} */
 function readRanges(text) {
   /** @type {CharSet} */
   const out = [];
@@ -66,11 +42,11 @@ function readRanges(text) {
   return out;
 }
 
-/** Names of groups of categories that people write out. @type {Record<string, string>} */
+/** Long names of groups of categories. @type {Record<string, string>} */
 const LONG_NAMES = { Letter: 'L', Number: 'N', Punctuation: 'P', Symbol: 'S', Mark: 'M', Separator: 'Z', Other: 'C' };
 
 /**
- * The set that `\p{name}` stands for: a category, a group of them, a script, Any, White_Space. Undefined: no such.
+ * The set of `\p{name}`: a category, a group of categories, a script, Any, or White_Space. Undefined: there is none of this name.
  * @param {string} name
  * @returns {CharSet | undefined}
  */
@@ -86,10 +62,10 @@ export function property(name) {
   return parts.length ? unite(parts.flatMap(([, set]) => set)) : undefined;
 }
 
-/** @param {...string} names @returns {CharSet} */
+/** The characters of any of some properties. @param {...string} names @returns {CharSet} */
 export const properties = (...names) => unite(names.flatMap((name) => property(name) ?? []));
 
-/** Small letters by large ones, where that is one character. @returns {Map<number, number>} */
+/** Lower case by upper case, where it is a single character. @returns {Map<number, number>} */
 export function lowerCase() {
   /** @type {Map<number, number>} */
   const out = new Map();
@@ -103,7 +79,7 @@ export function lowerCase() {
 }
 
 /**
- * Canonical decompositions in full, but of Hangul; `excluded`: those that composing doesn't make.
+ * Full canonical decompositions, except those of Hangul; `excluded`: characters that composition never creates.
  * @returns {{ of: Map<number, number[]>, excluded: Set<number> }}
  */
 export function decompositions() {
@@ -121,7 +97,7 @@ export function decompositions() {
   return { of, excluded };
 }
 
-/** Runs of marks that are sorted: first, number, rank of their class. @returns {[first: number, n: number, rank: number][]} */
+/** Runs of combining marks, which normalization sorts: the first one, their number, and the rank of their class. @returns {[first: number, n: number, rank: number][]} */
 export function combining() {
   let end = 0;
   return data.COMBINING.split(' ').map((run) => {

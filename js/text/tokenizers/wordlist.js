@@ -1,20 +1,20 @@
-/** A vocabulary that says nothing but its texts, one per line of a file or as .bullet files have them. */
+/** Vocabularies that are a list of texts only: vocab.txt, with one in each line, and those of .bullet files. */
 import { byteOf, fromUtf8, utf8 } from './bytes.js';
 import { KIND, NONE, TOKEN, unsupported } from './section.js';
 
 /** @import { Token, Tokenizer } from './section.js' */
 
-/** Texts that special tokens have; the first that is there counts. */
+/** Usual texts of special tokens; the first one that the list contains counts. */
 const SPECIAL = {
   bos: ['<s>', '<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]'],
   eos: ['</s>', '<eos>', '<|endoftext|>', '<|end_of_text|>', '<|im_end|>', '[EOS]'],
   unk: ['<unk>', '[UNK]'],
   pad: ['<pad>', '[PAD]'],
 };
-/** Bytes that are no text are written so, each. */
+/** The notation of bytes that are not UTF-8. */
 const BYTES = /^(<0x[0-9A-Fa-f]{2}>)+$/;
 
-/** How a token is written in such a list: its text, or its bytes where they are none. @param {Token} token */
+/** A token in such a list: its text, or its bytes if they are not UTF-8. @param {Token} token */
 export function listedText({ bytes, kind }) {
   const text = fromUtf8(bytes);
   const plain = kind !== TOKEN.byte && !text.includes('\ufffd');
@@ -29,7 +29,7 @@ function tokenOf(text, kind) {
 }
 
 /**
- * The longest token that a text begins with, again and again; special tokens are known by their usual texts.
+ * A tokenizer that repeatedly takes the longest token that the text begins with. Special tokens are recognized by their usual texts.
  * @param {readonly string[]} texts  by id
  * @returns {Tokenizer}
  */
@@ -50,6 +50,9 @@ export function parseVocabTxt(text) {
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
   if (lines.includes('[CLS]'))
-    throw unsupported('a WordPiece vocabulary is no list of words', 'pass the tokenizer.json of the model');
+    throw unsupported(
+      'vocab.txt is a WordPiece vocabulary, not a list of words',
+      'pass the tokenizer.json of the model',
+    );
   return wordList(lines);
 }

@@ -1,11 +1,11 @@
-/** WordPiece vocabularies, as BERT's: tokens that go on a word are written with ## in front. */
+/** WordPiece vocabularies (BERT): tokens that continue a word begin with ##. */
 import { compileStage, STAGE } from './automaton.js';
 import { utf8 } from './bytes.js';
 import { FLAG, KIND, PART, TOKEN } from './section.js';
 
 /** @import { Part, Token } from './section.js' */
 
-/** White space between words is left out; punctuation is a word, each character. @returns {Part[]} */
+/** The stages that split text: white space is dropped, and each punctuation character is a word. @returns {Part[]} */
 export function bertStages() {
   return [
     { type: PART.stage, bytes: compileStage(String.raw`\s+`, { flags: STAGE.dropMatches }) },
@@ -17,10 +17,10 @@ export function bertStages() {
 export const longestWord = (n) => ({ type: PART.words, bytes: new Uint8Array(Uint32Array.of(n).buffer) });
 
 /**
- * A token as the section has it: one that begins a word begins with a space.
+ * A token in the section's form: if it begins a word, it begins with a space.
  * @param {string} text
  * @param {number} kind
- * @param {string} prefix  of tokens that go on
+ * @param {string} prefix  of tokens that continue a word
  * @returns {Token}
  */
 export function wordpieceToken(text, kind, prefix) {
@@ -29,5 +29,5 @@ export function wordpieceToken(text, kind, prefix) {
   return { bytes: utf8(goesOn ? text.slice(prefix.length) : ` ${text}`), score: 0, kind };
 }
 
-/** What all have: a space in front of a text is dropped when it is shown. */
+/** Properties of all WordPiece tokenizers: the space at the beginning of a text is dropped in the output. */
 export const WORDPIECE = Object.freeze({ kind: KIND.wordpiece, flags: FLAG.dropSpace, merges: [] });

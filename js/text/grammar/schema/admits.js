@@ -1,4 +1,4 @@
-/** Whether a value is of a shape: what an enum or const lists is written only if the rest of its schema holds of it. */
+/** Checks whether a value has a shape: values of `enum` and `const` are written only if they satisfy the other keywords, too. */
 import { matches } from '../dfa.js';
 import { numberAdmits } from './numbers.js';
 import { canonical, TRUE, typeOf } from './shapes.js';

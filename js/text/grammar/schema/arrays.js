@@ -1,4 +1,4 @@
-/** Arrays of a shape, as rules. */
+/** Writes the rules of a shape's arrays: items in a tuple, different items (uniqueItems), and items that are counted (contains). */
 import { ofTexts, textsOf } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { MARK } from '../ir.js';
@@ -9,31 +9,33 @@ import { andSub, canonical, TRUE } from './shapes.js';
 /** @import { Compiler } from './index.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 
-const MOST_LISTED = 64;
-/** Characters of a string from which on a limit is no hindrance to differ. */
-const FAR = 64;
-const MOST_TUPLES = 4096;
-/** Items of a list of different strings, at most, and at least where it must have some. */
-const MOST_DIFFERENT = 1000;
-const MOST_NEEDED = 16;
-/** States of lists whose items are counted by kinds. */
-const MOST_COUNTED = 40_000;
+/** Maximum number of values that are enumerated for an item, and of tuples of such values. */
+const MAX_LISTED = 64;
+const MAX_TUPLES = 4096;
+/** With this maximum length or a longer one, strings can differ in as many ways as are needed. */
+const LONG_STRING = 64;
+/** Maximum number of items in a list of different strings, and maximum of its required items. */
+const MAX_DIFFERENT = 1000;
+const MAX_REQUIRED = 16;
+/** Maximum number of states of a list whose items are counted. */
+const MAX_COUNTED = 40_000;
 
-/** Without a limit of length so far away that texts which differ before are enough. @param {Shape} s @returns {Shape} */
-const withoutFar = (s) => (s.string.dfa && s.string.max >= FAR ? { ...s, string: { ...s.string, max: Infinity } } : s);
+/** The shape without a maximum length that leaves strings enough ways to differ. @param {Shape} s @returns {Shape} */
+const withoutLongLimit = (s) =>
+  s.string.dfa && s.string.max >= LONG_STRING ? { ...s, string: { ...s.string, max: Infinity } } : s;
 
-/** All values of a shape; null: too many, or not known. @param {Shape} s @returns {any[] | null} */
+/** All values of a shape; null: there are too many, or they can't be enumerated. @param {Shape} s @returns {any[] | null} */
 function valuesOf(s) {
   if (s.values) return [...s.values.values()];
   if (s.types.has('array') || s.types.has('object')) return null;
   const numbers = s.types.has('number') ? numberTexts(s.number, []) : null;
-  const strings = s.types.has('string') ? stringDfa(withoutFar(s)) : null;
+  const strings = s.types.has('string') ? stringDfa(withoutLongLimit(s)) : null;
   if ((numbers && numbers.max < Infinity) || (s.types.has('string') && !strings)) return null;
-  const found = [numbers?.texts, strings].map((dfa) => (dfa ? textsOf(dfa, MOST_LISTED) : []));
+  const found = [numbers?.texts, strings].map((dfa) => (dfa ? textsOf(dfa, MAX_LISTED) : []));
   return found[0] && found[1] && [null, true, false, ...found[0].map(Number), ...found[1]];
 }
 
-/** All values of a schema; null: too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
+/** All values of a schema; null: there are too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
 function allOf(compiler, sub) {
   /** @type {Map<string, any>} */
   const found = new Map();
@@ -42,86 +44,117 @@ function allOf(compiler, sub) {
     if (!values) return null;
     for (const value of values) if (compiler.admission.admits(s, value)) found.set(canonical(value), value);
   }
-  return found.size <= MOST_LISTED ? [...found.values()] : null;
+  return found.size <= MAX_LISTED ? [...found.values()] : null;
 }
 
 /**
- * What `contains` asks of a list, where it says something: schemas of items, and how many items they must hold of. One that always holds
- * is a limit of length. Null: no list is so.
+ * The array with the conditions of `contains` that need counting: schemas, and how many items must satisfy each. A schema that all items
+ * satisfy becomes a limit of length. Null: no array satisfies it.
  * @param {Shape['array']} array @returns {Shape['array'] | null}
  */
 function contained({ contains, ...array }) {
   let { min, max } = array;
   const counted = [];
-  for (const one of contains) {
-    if (one.min > one.max) return null;
-    if (one.sub.pos.length || one.sub.neg.length) {
-      if (one.min > 0 || one.max < Infinity) counted.push(one);
-    } else [min, max] = [Math.max(min, one.min && one.from + one.min), Math.min(max, one.from + one.max)];
+  for (const condition of contains) {
+    if (condition.min > condition.max) return null;
+    if (condition.sub.pos.length || condition.sub.neg.length) {
+      if (condition.min > 0 || condition.max < Infinity) counted.push(condition);
+    } else {
+      min = Math.max(min, condition.min && condition.from + condition.min);
+      max = Math.min(max, condition.from + condition.max);
+    }
   }
-  // As many items as it needs; of more than the list may have nothing must be said.
-  for (const one of counted) if (one.min) min = Math.max(min, one.from + one.min);
+  // An array that must contain items has at least as many.
+  for (const condition of counted) if (condition.min) min = Math.max(min, condition.from + condition.min);
   return min > max ? null : { ...array, min, max, contains: counted };
 }
 
-/** How far items of each kind are counted: to the least, or to one less than too many. @param {Shape['array']['contains']} contains */
-const countsOf = (contains) => contains.map(({ min, max }) => (max < Infinity ? max : min));
+/** Counts how many items satisfy each condition of `contains`, as part of the states of a list. */
+class ContainsCounts {
+  #contains;
+  /** How far each count is exact: up to the maximum, or else up to the minimum. @type {number[]} */
+  limits;
 
-/** Lists of values in the order they are listed in, each once. @param {Compiler} compiler @param {any[]} values @param {Shape['array']} array @param {number} from @param {number} to */
-function writeInOrder({ rules, admission }, values, { min, max, contains }, from, to) {
-  const most = Math.min(max, values.length);
-  const limits = countsOf(contains);
-  /** Of each value, which schemas of `contains` hold. */
-  const holds = values.map((value) => contains.map(({ sub }) => admission.satisfies(sub, value)));
-  /** Before value i, with n before it, and so many that each schema of `contains` holds of. @type {Map<string, number>} */
-  const states = new Map();
-  /** @type {{ i: number, n: number, counts: number[], state: number }[]} */
-  const todo = [];
-  const state = (/** @type {number} */ i, /** @type {number} */ n, /** @type {number[]} */ counts) => {
-    const key = `${i} ${n} ${counts}`;
-    let known = states.get(key);
-    if (known === undefined) {
-      known = rules.state();
-      states.set(key, known);
-      todo.push({ i, n, counts, state: known });
-    }
-    return known;
-  };
-  rules.literal(
-    from,
-    '[',
-    state(
-      0,
-      0,
-      limits.map(() => 0),
-    ),
-  );
-  for (const { i, n, counts, state: at } of todo) {
-    if (n >= min && contains.every((one, k) => counts[k] >= one.min)) rules.literal(at, ']', to);
-    if (i === values.length) continue;
-    rules.skip(at, state(i + 1, n, counts));
-    if (n === most) continue;
-    const next = counts.map((count, k) => count + (holds[i][k] && n >= contains[k].from ? 1 : 0));
-    if (contains.some((one, k) => next[k] > one.max)) continue;
-    const target = state(
-      i + 1,
-      n + 1,
-      next.map((count, k) => Math.min(count, limits[k])),
-    );
-    rules.literal(at, `${n ? ', ' : ''}${jsonOf(values[i])}`, target);
+  /** @param {Shape['array']['contains']} contains */
+  constructor(contains) {
+    this.#contains = contains;
+    this.limits = contains.map(({ min, max }) => (max < Infinity ? max : min));
+  }
+
+  /** The counts of an empty list. @returns {number[]} */
+  start() {
+    return this.limits.map(() => 0);
+  }
+
+  /** Whether a list with these counts may end. @param {number[]} counts */
+  mayEnd(counts) {
+    return this.#contains.every(({ min }, k) => counts[k] >= min);
+  }
+
+  /** The counts after item n, which satisfies some conditions; null: too many items satisfy one. @param {number[]} counts @param {number} n @param {boolean[]} satisfied @returns {number[] | null} */
+  after(counts, n, satisfied) {
+    const next = counts.map((count, k) => count + (satisfied[k] && n >= this.#contains[k].from ? 1 : 0));
+    if (this.#contains.some(({ max }, k) => next[k] > max)) return null;
+    return next.map((count, k) => Math.min(count, this.limits[k]));
   }
 }
 
-/** The one shape of items that are strings which can become longer, or are of any characters. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
-function endless(compiler, sub) {
-  const [s, ...others] = compiler.shapesOf(sub);
-  if (!s || others.length || s.values || [...s.types].join() !== 'string') return null;
-  const dfa = stringDfa(withoutFar(s));
-  const goesOn = dfa ? dfa.every(({ accepts, edges }) => !accepts || edges.length) : s.string.max > 0;
-  return goesOn ? s : null;
+/**
+ * States of a list by numbers that identify them. Each state is given to `write` once, which may ask for further ones.
+ * @template {(number | number[])[]} T
+ * @param {Compiler['rules']} rules @param {(begin: (...key: T) => number) => void} start
+ * @param {(state: number, stateOf: (...key: T) => number, ...key: T) => void} write
+ */
+function writeStates(rules, start, write) {
+  /** @type {Map<string, number>} */
+  const states = new Map();
+  /** @type {{ key: T, state: number }[]} */
+  const todo = [];
+  const stateOf = (/** @type {T} */ ...key) => {
+    const text = key.join(' ');
+    let state = states.get(text);
+    if (state === undefined) {
+      state = rules.state();
+      states.set(text, state);
+      todo.push({ key, state });
+    }
+    return state;
+  };
+  start(stateOf);
+  for (const { key, state } of todo) write(state, stateOf, ...key);
 }
 
-/** Lists of different strings: marks say where C compares them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
+/** Lists of some of the values, each at most once, in the order in which the schema lists them. @param {Compiler} compiler @param {any[]} values @param {Shape['array']} array @param {number} from @param {number} to */
+function writeInOrder({ rules, admission }, values, { min, max, contains }, from, to) {
+  const length = Math.min(max, values.length);
+  const counter = new ContainsCounts(contains);
+  /** Which conditions of `contains` each value satisfies. */
+  const satisfied = values.map((value) => contains.map(({ sub }) => admission.satisfies(sub, value)));
+  // A state: the next value to decide on, the number of items so far, and their counts.
+  writeStates(
+    rules,
+    (/** @type {(i: number, n: number, counts: number[]) => number} */ stateOf) =>
+      void rules.literal(from, '[', stateOf(0, 0, counter.start())),
+    (at, stateOf, i, n, counts) => {
+      if (n >= min && counter.mayEnd(counts)) rules.literal(at, ']', to);
+      if (i === values.length) return;
+      rules.skip(at, stateOf(i + 1, n, counts));
+      const next = n < length ? counter.after(counts, n, satisfied[i]) : null;
+      if (next) rules.literal(at, `${n ? ', ' : ''}${jsonOf(values[i])}`, stateOf(i + 1, n + 1, next));
+    },
+  );
+}
+
+/** The only shape of items, if that is strings of unlimited length, or of any characters; else null. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
+function unlimitedString(compiler, sub) {
+  const [s, ...others] = compiler.shapesOf(sub);
+  if (!s || others.length || s.values || [...s.types].join() !== 'string') return null;
+  const dfa = stringDfa(withoutLongLimit(s));
+  const isUnlimited = dfa ? dfa.every(({ accepts, edges }) => !accepts || edges.length) : s.string.max > 0;
+  return isUnlimited ? s : null;
+}
+
+/** Lists of different strings; marks tell C where to compare them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
 function writeDifferent(compiler, s, { min, max }, from, to) {
   const { rules } = compiler;
   const item = rules.rule('an item');
@@ -132,36 +165,36 @@ function writeDifferent(compiler, s, { min, max }, from, to) {
   const more = rules.rule('an item');
   rules.call(rules.literal(rules.start(more), ', '), item, rules.state(true));
 
-  const begun = rules.marked(from, '[', MARK.list);
+  const begin = rules.marked(from, '[', MARK.list);
   const close = rules.state();
   rules.marked(close, ']', MARK.shut, to);
-  if (!min) rules.skip(begun, close);
+  if (!min) rules.skip(begin, close);
   const first = rules.state();
-  rules.call(begun, item, first);
-  rules.call(first, more, close, Math.max(0, min - 1), Math.min(max, MOST_DIFFERENT) - 1);
+  rules.call(begin, item, first);
+  rules.call(first, more, close, Math.max(0, min - 1), Math.min(max, MAX_DIFFERENT) - 1);
   rules.slack += 1 + min * min;
 }
 
-/** @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+/** Arrays with uniqueItems. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
 function writeUnique(compiler, array, from, to) {
   const { prefix, rest, min, max } = array;
   const values = prefix.length ? null : allOf(compiler, rest);
   if (values) return writeInOrder(compiler, values, array, from, to);
-  if (max <= 1) return writeSome(compiler, array, from, to);
+  if (max <= 1) return writeAny(compiler, array, from, to);
   if (array.contains.length)
     throw refused(
-      'contains beside uniqueItems is supported where items are of an enum, or at most one',
+      'contains together with uniqueItems is supported only for items of an enum, or for at most one item',
       'give the items an enum, or leave one of the two out',
     );
-  const strings = prefix.length || min > MOST_NEEDED ? null : endless(compiler, rest);
+  const strings = prefix.length || min > MAX_REQUIRED ? null : unlimitedString(compiler, rest);
   if (strings) return writeDifferent(compiler, strings, array, from, to);
   const each = prefix.map((sub) => allOf(compiler, sub));
   const lists = /** @type {any[][]} */ (each.filter(Boolean));
   const tuples = lists.reduce((product, list) => product * list.length, 1);
-  if (!prefix.length || lists.length < prefix.length || tuples > MOST_TUPLES || min > prefix.length)
+  if (!prefix.length || lists.length < prefix.length || tuples > MAX_TUPLES || min > prefix.length)
     throw refused(
-      'uniqueItems is supported where items are of few values, strings that may be of any length, or at most one',
-      'give the items an enum, or leave uniqueItems out and drop repetitions afterwards',
+      'uniqueItems is supported only for items with few values, for strings of any length, or for at most one item',
+      'give the items an enum, or leave uniqueItems out and remove repetitions afterwards',
     );
   /** @type {any[][]} */
   let all = [[]];
@@ -175,7 +208,7 @@ function writeUnique(compiler, array, from, to) {
   compiler.writer.dfa(from, ofTexts(found.map(jsonOf)), to, false);
 }
 
-/** @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+/** Arrays without `contains`. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
 function writeItems(compiler, { prefix, rest, min, max }, from, to) {
   const { rules } = compiler;
   let at = rules.literal(from, '[');
@@ -198,99 +231,84 @@ function writeItems(compiler, { prefix, rest, min, max }, from, to) {
   }
   const more = rules.rule('an item');
   rules.call(rules.literal(rules.start(more), ', '), compiler.rule(rest), rules.state(true));
-  const had = Math.max(n, 1);
-  rules.call(first, more, close, Math.max(0, min - had), max - had);
+  const written = Math.max(n, 1);
+  rules.call(first, more, close, Math.max(0, min - written), max - written);
 }
 
 /**
- * Items of which so many must keep to a schema, wherever they lie: an item is taken as one that counts, or as any (one that doesn't,
- * where too many may come).
+ * Arrays with `contains`, whose items may come in any order. Each item is written as one that satisfies certain conditions. A condition
+ * that it doesn't count for is left open, or excluded where the number of items that satisfy it has a maximum.
  * @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to
  */
 function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) {
   const { rules } = compiler;
-  const limits = countsOf(contains);
-  // Behind so many items all are alike.
+  const counter = new ContainsCounts(contains);
+  const { limits } = counter;
+  /** After this many items, the states no longer depend on their number. */
   const last = max < Infinity ? max : Math.max(min, prefix.length, ...contains.map(({ from }) => from), 1);
-  const most = (last + 1) * limits.reduce((product, limit) => product * (limit + 1), 1) * 2 ** contains.length;
-  if (most > MOST_COUNTED) throw tooLarge('contains beside limits of the number of items');
-  /** What item n is if it counts for some and not for others; null: nothing is. @param {number} n @param {boolean[]} counts @returns {Sub | null} */
-  const itemOf = (n, counts) => {
-    const sub = contains.reduce((all, one, k) => {
-      if (counts[k]) return andSub(all, one.sub);
-      if (n < one.from) return all;
-      return one.max < Infinity ? andSub(all, { pos: one.sub.neg, neg: one.sub.pos }) : all;
+  const size = (last + 1) * limits.reduce((product, limit) => product * (limit + 1), 1) * 2 ** contains.length;
+  if (size > MAX_COUNTED) throw tooLarge('contains together with limits of the number of items');
+  /** Item n, if it counts for some conditions and not for others; null: there is no such value. @param {number} n @param {boolean[]} counted @returns {Sub | null} */
+  const itemOf = (n, counted) => {
+    const sub = contains.reduce((all, condition, k) => {
+      if (counted[k]) return andSub(all, condition.sub);
+      if (n < condition.from) return all;
+      return condition.max < Infinity ? andSub(all, { pos: condition.sub.neg, neg: condition.sub.pos }) : all;
     }, prefix[n] ?? rest);
     return compiler.hasShape(sub) ? sub : null;
   };
-  const ways = Array.from({ length: 2 ** contains.length }, (_, bits) =>
-    contains.map((_one, k) => ((bits >> k) & 1) === 1),
+  /** For which conditions an item counts, in all combinations. */
+  const combinations = Array.from({ length: 2 ** contains.length }, (_, bits) =>
+    contains.map((_condition, k) => ((bits >> k) & 1) === 1),
   );
   const close = rules.state();
   rules.literal(close, ']', to);
-  /** Behind n items, with such counts. @type {Map<string, number>} */
-  const states = new Map();
-  /** @type {{ n: number, counts: number[], state: number }[]} */
-  const todo = [];
-  const state = (/** @type {number} */ n, /** @type {number[]} */ counts) => {
-    const key = `${n} ${counts}`;
-    let known = states.get(key);
-    if (known === undefined) {
-      known = rules.state();
-      states.set(key, known);
-      todo.push({ n, counts, state: known });
-    }
-    return known;
-  };
-  rules.literal(
-    from,
-    '[',
-    state(
-      0,
-      limits.map(() => 0),
-    ),
+  // A state: the number of items, and their counts.
+  writeStates(
+    rules,
+    (/** @type {(n: number, counts: number[]) => number} */ stateOf) =>
+      void rules.literal(from, '[', stateOf(0, counter.start())),
+    (at, stateOf, n, counts) => {
+      if (n >= min && counter.mayEnd(counts)) rules.skip(at, close);
+      if (n === max) return;
+      const before = n ? rules.literal(at, ', ') : at;
+      for (const counted of combinations) {
+        // An item counts only where the count matters: from the condition's first item on, and up to its limit.
+        if (counted.some((isCounted, k) => isCounted && (n < contains[k].from || counts[k] === limits[k]))) continue;
+        const next = counter.after(counts, n, counted);
+        const sub = next && itemOf(n, counted);
+        if (sub) rules.call(before, compiler.rule(sub), stateOf(Math.min(n + 1, last), next));
+      }
+    },
   );
-  for (const { n, counts, state: at } of todo) {
-    if (n >= min && contains.every((one, k) => counts[k] >= one.min)) rules.skip(at, close);
-    if (n === max) continue;
-    const before = n ? rules.literal(at, ', ') : at;
-    for (const way of ways) {
-      const next = counts.map((count, k) => count + (way[k] ? 1 : 0));
-      // More than the least is counted only where there is a most.
-      if (next.some((count, k) => count > limits[k])) continue;
-      if (way.some((counted, k) => counted && n < contains[k].from)) continue;
-      const sub = itemOf(n, way);
-      if (sub) rules.call(before, compiler.rule(sub), state(Math.min(n + 1, last), next));
-    }
-  }
 }
 
-/** @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
-function writeSome(compiler, array, from, to) {
+/** Arrays whose items may be equal. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+function writeAny(compiler, array, from, to) {
   if (array.contains.length) writeCounted(compiler, array, from, to);
   else writeItems(compiler, array, from, to);
 }
 
-/** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
+/** The arrays of a shape. @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 export function writeArray(compiler, s, from, to) {
-  // An array that is excluded: none is written, as there is something else.
+  // If an array is excluded, none is written: the shape has other types.
   if ([...s.excluded.values()].some(Array.isArray)) {
-    if (s.types.size === 1) throw refused('not with an array in const or enum is not supported');
+    if (s.types.size === 1) throw refused('"not" with an array in "const" or "enum" is not supported');
     return;
   }
   if (s.array.repeats) {
     if (s.array.unique) return;
-    // Two items that are alike: the least that says so.
+    // "not" with uniqueItems: arrays with two equal items, which is enough to satisfy it.
     const sub = s.array.prefix[0] ?? s.array.rest;
     const values =
       s.array.prefix.length || s.array.contains.length || s.array.min > 2 || s.array.max < 2
         ? null
         : allOf(compiler, sub);
-    if (!values && sub !== TRUE) throw refused('not with uniqueItems is not supported');
+    if (!values && sub !== TRUE) throw refused('"not" with "uniqueItems" is not supported');
     compiler.writer.dfa(from, ofTexts((values ?? [0, null, true]).map((v) => jsonOf([v, v]))), to, false);
     return;
   }
   const array = s.array.min <= s.array.max ? contained(s.array) : null;
   if (array?.unique) writeUnique(compiler, array, from, to);
-  else if (array) writeSome(compiler, array, from, to);
+  else if (array) writeAny(compiler, array, from, to);
 }

@@ -1,6 +1,6 @@
 /**
- * The formats of JSON Schema, as expressions: each text of theirs is valid by the RFC that defines the format and for ajv-formats, and
- * nearly each valid text is theirs. What is left out is named in docs/API.md.
+ * The formats of JSON Schema as regular expressions. Each text that matches is valid by the RFC of the format and for ajv-formats, and
+ * nearly all valid texts match; docs/reference/generation.md names the exceptions.
  */
 import { minimal, ofRegex } from '../dfa.js';
 import { parseRegex } from '../regex.js';

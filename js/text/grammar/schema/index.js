@@ -1,4 +1,7 @@
-/** JSON Schema to rules: of each schema, and each combination of schemas that meets in one place, a rule. */
+/**
+ * Compiles a JSON Schema to rules. Each schema, and each combination of schemas that apply to the same value, becomes a rule: keywords.js
+ * turns it into shapes (shapes.js), and scalars.js, arrays.js and objects.js write the values of these.
+ */
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
 import { characterRule, spelledRule, Writer } from '../text.js';
@@ -14,17 +17,17 @@ import { writeScalars } from './scalars.js';
 /** @import { Shape, Sub } from './shapes.js' */
 /** @import { Context } from './keywords.js' */
 
-/** Combinations of schemas at most. */
-const MOST_RULES = 4000;
+/** Maximum number of rules: schemas and their combinations. */
+const MAX_RULES = 4000;
 
 export class Compiler {
   rules = new Rules();
   writer = new Writer(this.rules);
   #registry;
-  /** @type {Map<string, Shape[] | null>} null: being made */
+  /** Shapes by the schema's number and whether it holds; null: they are being computed. @type {Map<string, Shape[] | null>} */
   #shapes = new Map();
-  /** @type {Map<string, number>} */
-  #made = new Map();
+  /** Rules by the key of their combination of schemas. @type {Map<string, number>} */
+  #rulesByKey = new Map();
   /** Rules that are not written yet. @type {[number, Sub][]} */
   #todo = [];
   /** @type {Map<string, Dfa>} */
@@ -32,7 +35,7 @@ export class Compiler {
   #character = -1;
   #spelled = -1;
 
-  /** What of the schema was passed over. @type {Set<string>} */
+  /** Warnings about parts of the schema that are ignored. @type {Set<string>} */
   warnings = new Set();
 
   /** @param {any} schema @param {any[]} parts */
@@ -45,14 +48,14 @@ export class Compiler {
     this.admission = new Admission(this);
   }
 
-  /** Texts of a pattern. @param {any} pattern @returns {Dfa} */
+  /** The texts that contain a match of a pattern. @param {any} pattern @returns {Dfa} */
   pattern(pattern) {
-    const known = this.#patterns.get(pattern) ?? patternDfa(pattern);
-    this.#patterns.set(pattern, known);
-    return known;
+    const dfa = this.#patterns.get(pattern) ?? patternDfa(pattern);
+    this.#patterns.set(pattern, dfa);
+    return dfa;
   }
 
-  /** Whether `yes` of a schema may be less than holds. */
+  /** Whether the schema has `unevaluated…`, so that the shapes of a schema may lack values that satisfy it. */
   get unevaluated() {
     return this.#context.unevaluated;
   }
@@ -77,63 +80,64 @@ export class Compiler {
     return schema === true ? { pos: [], neg: [] } : { pos: [number], neg: [] };
   }
 
-  /** Shapes of what a schema holds of, or doesn't. @param {any} schema @param {boolean} holds @returns {Shape[]} */
+  /** Shapes of the values that satisfy a schema, or that don't. @param {any} schema @param {boolean} holds @returns {Shape[]} */
   #of(schema, holds) {
     if (typeof schema === 'boolean') return schema === holds ? [shape()] : [];
     const key = `${holds}${this.#registry.number(schema)}`;
-    const known = this.#shapes.get(key);
-    if (known === null)
+    const computed = this.#shapes.get(key);
+    if (computed === null)
       throw refused(
-        'a $ref leads back to itself before anything was said',
+        'a $ref refers to itself without a property or item in between',
         'a schema may contain itself only inside properties or items',
       );
-    if (known) return known;
+    if (computed) return computed;
     this.#shapes.set(key, null);
     const all = holds ? this.#holding(schema) : this.#failing(schema);
     this.#shapes.set(key, all);
     return all;
   }
 
-  /** Keywords of a schema that say something of values. GRAMMAR: there are others. @param {any} schema */
-  #said(schema) {
-    const said = [];
+  /** The keywords of a schema that constrain values. GRAMMAR: one is not supported. @param {any} schema */
+  #keywordsOf(schema) {
+    const found = [];
     for (const [name, value] of Object.entries(schema)) {
       const keyword = KEYWORDS.get(name);
       if (ASSERTIONS.has(name)) throw refused(`the keyword "${name}" is not supported`);
       if (!keyword && !isSilent(name) && !UNEVALUATED.has(name))
-        this.warnings.add(`"${name}" is not a keyword of JSON Schema: it was passed over`);
-      if (keyword && value !== undefined) said.push({ keyword, value });
+        this.warnings.add(`"${name}" is not a keyword of JSON Schema: it was ignored`);
+      if (keyword && value !== undefined) found.push({ keyword, value });
     }
-    return said;
+    return found;
   }
 
   /** @param {any} schema @returns {Shape[]} */
   #holding(schema) {
     let all = [ANYTHING];
-    for (const { keyword, value } of this.#said(schema)) all = cross(all, keyword.yes(value, this.#context, schema));
-    for (const [name, rest] of UNEVALUATED)
+    for (const { keyword, value } of this.#keywordsOf(schema))
+      all = cross(all, keyword.yes(value, this.#context, schema));
+    for (const [name, apply] of UNEVALUATED)
       if (schema[name] !== undefined)
-        all = all.flatMap((s) => merge(ANYTHING, rest(s, schema[name], this.#context)) ?? []);
+        all = all.flatMap((s) => merge(ANYTHING, apply(s, schema[name], this.#context)) ?? []);
     return all;
   }
 
   /** @param {any} schema @returns {Shape[]} */
   #failing(schema) {
-    const all = this.#said(schema).flatMap(({ keyword, value }) => keyword.no(value, this.#context, schema));
-    const name = [...UNEVALUATED.keys()].find((one) => schema[one] !== undefined && schema[one] !== true);
-    // What fails by these alone is left out.
-    if (name && !all.length) throw refused(`not with ${name} alone is not supported`);
+    const all = this.#keywordsOf(schema).flatMap(({ keyword, value }) => keyword.no(value, this.#context, schema));
+    const name = [...UNEVALUATED.keys()].find((key) => schema[key] !== undefined && schema[key] !== true);
+    // Values that fail by these keywords alone are left out.
+    if (name && !all.length) throw refused(`"not" with "${name}" alone is not supported`);
     return unevaluated(all);
   }
 
-  /** @param {Sub} sub @returns {Shape[]} */
+  /** Shapes of the values that satisfy a combination of schemas. @param {Sub} sub @returns {Shape[]} */
   shapesOf({ pos, neg }) {
     const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
       list.map((n) => this.#of(this.#registry.schemas[n], holds));
     return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
   }
 
-  /** Whether there may be such a value, as far as is seen at once. @param {Sub} sub */
+  /** Whether a value may satisfy a combination; contradictions deeper in it are not found. @param {Sub} sub */
   hasShape(sub) {
     return this.shapesOf(sub).length > 0;
   }
@@ -146,11 +150,12 @@ export class Compiler {
   /** The rule of a value. GRAMMAR: there are too many combinations. @param {Sub} sub @returns {number} */
   rule(sub) {
     const key = keyOfSub(sub);
-    let rule = this.#made.get(key);
+    let rule = this.#rulesByKey.get(key);
     if (rule === undefined) {
-      if (this.#made.size === MOST_RULES) throw refused('the schema has too many combinations');
+      if (this.#rulesByKey.size === MAX_RULES)
+        throw refused(`the schema has more than ${MAX_RULES} combinations of schemas`);
       rule = this.rules.rule('a value');
-      this.#made.set(key, rule);
+      this.#rulesByKey.set(key, rule);
       this.#todo.push([rule, sub]);
     }
     return rule;
@@ -162,13 +167,13 @@ export class Compiler {
     return this.#character;
   }
 
-  /** The same, in one spelling. */
+  /** The rule of one character of a string, in its shortest spelling only. */
   spelled() {
     if (this.#spelled < 0) this.#spelled = spelledRule(this.rules);
     return this.#spelled;
   }
 
-  /** The rule of a value, with all that it needs, to the compiler's rules: one after the other, as rules ask for others. */
+  /** Writes the rule of the whole value, and all rules that it needs, and returns its number. */
   writeValue() {
     const root = this.rule(this.root);
     for (let next = this.#todo.pop(); next; next = this.#todo.pop()) {
@@ -188,13 +193,13 @@ export class Compiler {
     return this.rules.encode(this.writeValue());
   }
 
-  /** A value that keeps to all of these. @param {Sub[]} subs */
+  /** The combination of all of these. @param {Sub[]} subs */
   all = (...subs) => subs.reduce(andSub);
 }
 
 /**
- * GRAMMAR: a keyword isn't supported, or wrong; nothing satisfies it; it is too large.
- * @param {any} schema @param {any[]} [parts]  schemas whose references are their own @returns {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }}
+ * GRAMMAR: a keyword isn't supported, or wrong; no value satisfies the schema; it is too large.
+ * @param {any} schema @param {any[]} [parts]  schemas with references of their own @returns {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }}
  */
 export function compileSchema(schema, parts = []) {
   if (!Array.isArray(parts)) throw refused('parts must be a list of schemas');

@@ -1,6 +1,6 @@
 /**
- * Each keyword of JSON Schema by itself: the shapes of values that keep to it (`yes`) and of those that don't (`no`). A
- * schema holds where all of its keywords do, and doesn't where one of them doesn't.
+ * The keywords of JSON Schema: for each one the shapes of the values that satisfy it (`yes`) and of those that don't (`no`). A value
+ * satisfies a schema if it satisfies all of its keywords.
  */
 import { ANY, ofRegex, without } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
@@ -14,7 +14,7 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
 /** @import { Known, Shape, Sub } from './shapes.js' */
 
 /**
- * What a keyword asks of the whole: shapes of other schemas, their numbers.
+ * What the compiler provides to keywords: shapes and numbers of other schemas.
  * @typedef {object} Context
  * @property {(schema: any) => Shape[]} yes
  * @property {(schema: any) => Shape[]} no
@@ -22,15 +22,15 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
  * @property {(schema: any) => Sub} notSub
  * @property {(ref: string, from: any) => any} target  schema
  * @property {(ref: string, from: any) => any} dynamicTarget
- * @property {(pattern: any) => Dfa} pattern  texts of it
- * @property {(warning: string) => void} warn  of what is passed over
- * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere: what `yes` tells of a schema may be less than holds
- * @property {boolean} containsEvaluates  not in draft 2019-09
+ * @property {(pattern: any) => Dfa} pattern  texts that contain a match
+ * @property {(warning: string) => void} warn  reports an ignored part
+ * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere, so that `yes` may lack values that satisfy a schema
+ * @property {boolean} containsEvaluates  whether `contains` counts as evaluating items: not in draft 2019-09
  */
 
 /** @typedef {(value: any, context: Context, schema: any) => Shape[]} Side */
 
-/** A shape with some facts. @param {string[] | undefined} types @param {(s: Shape) => void} set @returns {Shape[]} */
+/** A single shape whose members `set` changes. @param {string[] | undefined} types @param {(s: Shape) => void} set @returns {Shape[]} */
 function one(types, set) {
   const s = shape(types);
   set(s);
@@ -47,17 +47,17 @@ const isCount = (/** @type {any} */ v) => isNumber(v) && v >= 0 && v % 1 === 0;
 const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => typeof name === 'string');
 const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
 
-/** From here on a limit bounds nothing: no text can reach it. */
+/** A limit of this size or more has no effect: no text can reach it. */
 const BEYOND = 2 ** 32 - 1;
-/** A count that is at most so much: Infinity beyond what can be counted. @param {number} v */
+/** A maximum; Infinity if it has no effect. @param {number} v */
 const most = (v) => (v < BEYOND ? v : Infinity);
-/** GRAMMAR: nothing is so long. @param {string} name @param {number} v */
+/** A minimum. GRAMMAR: no text is so long. @param {string} name @param {number} v */
 function least(name, v) {
   if (v >= BEYOND) throw tooLarge(`${name} ${v}`);
   return v;
 }
 
-/** A count on one type: at most so many, or at least. @param {string} name @param {'string' | 'array' | 'object'} type @returns {[string, { yes: Side, no: Side }]} */
+/** A keyword that limits the length of values of one type: a minimum or a maximum. @param {string} name @param {'string' | 'array' | 'object'} type @returns {[string, { yes: Side, no: Side }]} */
 const count = (name, type) =>
   limit(
     name,
@@ -66,12 +66,12 @@ const count = (name, type) =>
     name.startsWith('max') ? (s, v) => (s[type].min = least(name, v) + 1) : (s, v) => (s[type].max = most(v) - 1),
   );
 
-/** A number on one type. @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [is] @returns {[string, { yes: Side, no: Side }]} */
+/** A keyword that limits values of one type by a number. @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [is] @returns {[string, { yes: Side, no: Side }]} */
 const limit = (name, type, yes, no, is = isCount) => [
   name,
   {
     yes: (v) => (
-      must(name, v, is, is === isCount ? 'a whole number, not negative' : 'a number'),
+      must(name, v, is, is === isCount ? 'an integer, at least 0' : 'a number'),
       one(undefined, (s) => yes(s, v))
     ),
     no: (v) => one([type], (s) => no(s, v)),
@@ -79,7 +79,7 @@ const limit = (name, type, yes, no, is = isCount) => [
 ];
 
 /**
- * A limit of numbers, and the same without the limit itself. In draft 4 the second is a boolean beside the first.
+ * A limit of numbers, and the exclusive one. In draft 4 the second is a boolean that makes the first one exclusive.
  * @param {string} name @param {string} exclusive
  * @param {{ in: 'min' | 'max', out: 'above' | 'below' }} inside @param {{ in: 'min' | 'max', out: 'above' | 'below' }} beyond  what isn't within it
  * @returns {[string, { yes: Side, no: Side }][]}
@@ -118,7 +118,7 @@ function bound(name, exclusive, inside, beyond) {
 /** @param {any[]} values */
 const byText = (values) => new Map(values.map((value) => [canonical(value), value]));
 
-/** OpenAPI's `nullable` is a type more. @param {any} type @param {any} schema */
+/** The types, with null for OpenAPI's `nullable`. @param {any} type @param {any} schema */
 const typesOf = (type, schema) => (schema.nullable === true ? [type, 'null'].flat() : type);
 
 /** Shapes of named types. @param {any} names @param {boolean} not */
@@ -135,9 +135,9 @@ function ofTypes(names, not) {
   return shapes;
 }
 
-/** Texts of a pattern. @param {any} pattern */
+/** The texts that contain a match of a pattern. @param {any} pattern */
 export function patternDfa(pattern) {
-  must('a pattern', pattern, (v) => typeof v === 'string', 'a text');
+  must('a pattern', pattern, (v) => typeof v === 'string', 'a string');
   return ofRegex(parseRegex(pattern), { search: true });
 }
 
@@ -149,7 +149,7 @@ function arrayOf(name, value, schema) {
   return { s, tuple };
 }
 
-/** A list of schemas, and what comes behind them. @param {string} name @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
+/** Shapes of arrays whose first items (prefix), or whose other items (rest), satisfy their schemas. @param {string} name @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
 function items(name, value, context, schema, part) {
   const { s, tuple } = arrayOf(name, value, schema);
   if (part === 'prefix') [s.array.prefix, s.array.evaluated.count] = [tuple.map(context.sub), tuple.length];
@@ -157,7 +157,7 @@ function items(name, value, context, schema, part) {
   return [s];
 }
 
-/** Some item is wrong. @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
+/** Shapes of arrays with an item that doesn't satisfy its schema. @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
 function notItems(value, context, schema, part) {
   const { tuple } = arrayOf('items', value, schema);
   if (part === 'prefix')
@@ -168,10 +168,10 @@ function notItems(value, context, schema, part) {
   return one(['array'], (s) => (s.array.contains = [wrong]));
 }
 
-/** How many items what `contains` says must hold of. @param {any} schema */
+/** How many items must satisfy the schema of `contains`. @param {any} schema */
 function timesOf({ minContains = 1, maxContains = BEYOND }) {
-  must('minContains', minContains, isCount, 'a whole number, not negative');
-  must('maxContains', maxContains, isCount, 'a whole number, not negative');
+  must('minContains', minContains, isCount, 'an integer, at least 0');
+  must('maxContains', maxContains, isCount, 'an integer, at least 0');
   return { min: least('minContains', minContains), max: most(maxContains) };
 }
 
@@ -184,7 +184,7 @@ const known = (schema) => ({
 /** @param {any} schema @returns {any[] | null} */
 const listed = (schema) => (Array.isArray(schema.enum) ? schema.enum : 'const' in schema ? [schema.const] : null);
 
-/** What a property's schema says at once. @param {any} schema @param {Context} context @returns {Known | null} */
+/** The values that a property's schema lists itself, or by a reference. @param {any} schema @param {Context} context @returns {Known | null} */
 function seen(schema, context) {
   for (let hops = 0; hops < 8 && isObject(schema); hops++) {
     const values = listed(schema);
@@ -195,13 +195,13 @@ function seen(schema, context) {
   return null;
 }
 
-/** The same of what isn't of it, if it says nothing else. @param {any} schema @returns {Known | null} */
+/** The values that a property must not have so as to fail its schema, if it only lists values. @param {any} schema @returns {Known | null} */
 function unseen(schema) {
   const values = isObject(schema) && Object.keys(schema).length === 1 ? listed(schema) : null;
   return values && { only: null, not: new Set(values.map(canonical)) };
 }
 
-/** With this property, that holds. @param {string} name @param {any} asked @param {Context} context @param {boolean} not */
+/** Objects with a property must satisfy a schema, or have further properties. @param {string} name @param {any} asked @param {Context} context @param {boolean} not */
 function dependency(name, asked, context, not) {
   const with_ = one(['object'], (s) => s.object.required.add(name));
   const needs = Array.isArray(asked) ? { required: asked } : asked;
@@ -223,10 +223,10 @@ const dependencies = (name) => [
   },
 ];
 
-/** All of some schemas hold. @param {Shape[][]} each */
+/** All of some alternatives at once. @param {Shape[][]} each */
 const all = (each) => each.reduce(cross, [shape()]);
 
-/** The same, having evaluated nothing: as what fails has, or what some validators don't count. @param {Shape[]} shapes @returns {Shape[]} */
+/** The shapes as if nothing had been evaluated: schemas that fail evaluate nothing, and some validators don't count those of `if`. @param {Shape[]} shapes @returns {Shape[]} */
 export function unevaluated(shapes) {
   const { array, object } = shape();
   return shapes.map((s) => ({
@@ -239,7 +239,7 @@ export function unevaluated(shapes) {
 /** Exactly one of some schemas. @param {any[]} list @param {Context} context */
 function exactlyOne(list, context) {
   const each = list.map(context.yes);
-  // Of those that exclude each other by type or by a property no more need be asked.
+  // A schema that excludes the chosen one by its type or a property fails anyway.
   const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) =>
     context.unevaluated || a.some((x) => b.some((y) => merge(x, y)));
   return each.flatMap((chosen, i) =>
@@ -301,17 +301,17 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c) =>
         one(undefined, (s) => {
-          must('format', v, (name) => typeof name === 'string', 'a text');
+          must('format', v, (name) => typeof name === 'string', 'a string');
           const range = NUMBER_FORMATS.get(v);
           if (range) [s.number.integer, s.number.min, s.number.max] = [true, ...range];
           const texts = formatTexts(v);
           if (texts) [s.string.dfa, s.string.max] = [texts.dfa, texts.max];
-          else if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
+          else if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was ignored`);
         }),
       no: (v, c) => {
-        // What is passed over always holds.
-        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`not with format "${v}" is not supported`);
-        if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was passed over`);
+        // An ignored format always holds.
+        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`"not" with the format "${v}" is not supported`);
+        if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was ignored`);
         return [];
       },
     },
@@ -438,7 +438,7 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c) => one(undefined, (s) => s.object.names.push(c.sub(v))),
       no: () => {
-        throw refused('not with propertyNames is not supported');
+        throw refused('"not" with "propertyNames" is not supported');
       },
     },
   ],
@@ -487,8 +487,7 @@ export const KEYWORDS = new Map([
 ]);
 
 /**
- * What a schema says of the properties, or items, that none of its other keywords has spoken of: for a shape that those come to, what
- * it is then.
+ * The keywords about properties and items that no other keyword of the schema has evaluated: each changes a shape of the other keywords.
  * @type {Map<string, (s: Shape, value: any, context: Context) => Shape>}
  */
 export const UNEVALUATED = new Map([
@@ -530,17 +529,17 @@ export const UNEVALUATED = new Map([
   ],
 ]);
 
-/** Keywords of other drafts that say something of values, and aren't supported. */
+/** Keywords of other drafts that constrain values and are not supported. */
 export const ASSERTIONS = new Set(['disallow', 'divisibleBy', 'extends', 'propertyDependencies']);
 
-/** What says nothing of values, or is read with another keyword. */
+/** Keywords that don't constrain values, or are read together with another keyword. */
 const SILENT = new Set([
   ...['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$comment', '$vocabulary'],
   ...['$defs', 'definitions'],
   ...['title', 'description', 'default', 'examples', 'readOnly', 'writeOnly', 'deprecated'],
   ...['contentEncoding', 'contentMediaType', 'contentSchema'],
   ...['then', 'else', 'minContains', 'maxContains'],
-  // What editors, forms and OpenAPI write beside it.
+  // Keywords of editors, forms and OpenAPI.
   ...[
     'example',
     'externalDocs',
@@ -557,5 +556,5 @@ const SILENT = new Set([
   ...['allowComments', 'allowTrailingCommas', 'fileMatch', 'tsType', 'tsEnumNames', 'javaType', 'meta:enum', 'version'],
 ]);
 
-/** Whether a word says nothing of values. What begins with x- is somebody's own. @param {string} name */
+/** Whether a keyword doesn't constrain values. Those that begin with x- are extensions. @param {string} name */
 export const isSilent = (name) => SILENT.has(name) || name.startsWith('x-');

@@ -1,7 +1,7 @@
 /**
- * Numbers within limits, as automata over their digits. What is written is decimal, limits are doubles: a text no larger
- * than the shortest decimal of a limit is read as no larger than the limit, as reading rounds and keeps the order. Where a
- * limit itself must not be met, digits are so few that different texts are different doubles.
+ * Numbers within limits, as automata over their decimal digits. Limits are doubles: a text that is at most the shortest decimal of a limit
+ * is parsed as at most the limit, as parsing rounds and keeps the order. For exclusive limits the number of digits is so small that
+ * different texts are different doubles.
  */
 import { both, either, explore, isNone, ofTree, without } from '../dfa.js';
 import { refused } from '../failure.js';
@@ -10,14 +10,14 @@ import { parseRegex } from '../regex.js';
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Shape } from './shapes.js' */
 
-/** Digits before and behind the point; fewer where a limit is excluded. */
+/** Maximum number of digits before and after the decimal point; fewer for exclusive limits. */
 const DIGITS = { whole: 15, part: 15 };
 const FEW = { whole: 9, part: 5 };
 /** Remainders from which on digits aren't counted by the automaton, and how many characters its numbers have then at most. */
 const MANY_REMAINDERS = 32;
-const MOST_CHARACTERS = 14;
+const MAX_CHARACTERS = 14;
 /** Remainders that multiples are told by, times the digits behind the point. */
-const MOST_REMAINDERS = 4096;
+const MAX_REMAINDERS = 4096;
 
 /** @param {string} source */
 const dfa = (source) => ofTree(parseRegex(source).tree);
@@ -177,10 +177,10 @@ function multiples(m, parts) {
   let zeros = 0;
   for (; digits % 10n === 0n; zeros++) digits /= 10n;
   const divisor = Number(digits);
-  if (digits * BigInt(scale + zeros + 1) > MOST_REMAINDERS)
+  if (digits * BigInt(scale + zeros + 1) > MAX_REMAINDERS)
     throw refused(
       `multipleOf ${m} takes too many states`,
-      `its digits are a number up to ${MOST_REMAINDERS}, less with more of them behind the point`,
+      `its digits are a number up to ${MAX_REMAINDERS}, less with more of them behind the point`,
     );
   const most = Math.min(scale, parts);
   /** 10 to some power, of which only the remainder counts. @param {number} n */
@@ -265,7 +265,7 @@ export function numberTexts(n, excluded) {
   const high = n.below <= n.max ? { limit: n.below, open: true } : { limit: n.max, open: false };
   const remainders = [...n.multiples, ...n.notMultiples].reduce((all, m) => all * Number(decimalOf(m).digits), 1);
   const counted = remainders > MANY_REMAINDERS && (low.limit === -Infinity || high.limit === Infinity);
-  const max = counted ? Math.max(MOST_CHARACTERS, longest + digits.part + 2) : Infinity;
+  const max = counted ? Math.max(MAX_CHARACTERS, longest + digits.part + 2) : Infinity;
   if (counted) digits.whole = Infinity;
   const mirrored = { limit: -high.limit, open: high.open };
   let size = sizes(low, high, digits, integer);

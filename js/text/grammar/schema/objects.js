@@ -1,4 +1,4 @@
-/** Objects of a shape, as rules: properties in the order of the schema, then others where the schema speaks of them. */
+/** Writes the rules of a shape's objects: properties in the order of the schema, then others, if the schema says something about them. */
 import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
 import { refused } from '../failure.js';
 import { MARK } from '../ir.js';
@@ -11,13 +11,13 @@ import { andSub, TRUE } from './shapes.js';
 
 /** Properties that the schema doesn't name: their names (null: any), and what their values are. @typedef {{ names: Dfa | null, sub: Sub }} Others */
 
-const MOST_PATTERNS = 4;
-/** Names that are listed where the schema of names allows no others. */
-const MOST_NAMES = 64;
-/** Names that are told apart where an object must have so many. */
-const MOST_NEEDED = 16;
-/** Names that are told apart at most. */
-const MOST_DIFFERENT = 1000;
+const MAX_PATTERNS = 4;
+/** Maximum number of names that are enumerated if the schema of names allows no others. */
+const MAX_NAMES = 64;
+/** Maximum of minProperties for objects whose unnamed properties must have different names. */
+const MAX_REQUIRED = 16;
+/** Maximum number of different names. */
+const MAX_DIFFERENT = 1000;
 
 /** Names that a schema of names allows. @param {Compiler} compiler @param {Sub[]} subs @returns {Dfa | null}  null: all */
 function namesDfa(compiler, subs) {
@@ -42,10 +42,10 @@ function namesDfa(compiler, subs) {
   return all;
 }
 
-/** What other properties there may be. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {Others[]} */
+/** The properties that the schema doesn't name, by the patterns that their names match. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {Others[]} */
 function others(compiler, o, declared) {
   const patterns = [...o.patterns.keys()];
-  if (patterns.length > MOST_PATTERNS) throw refused(`patternProperties has more than ${MOST_PATTERNS} patterns`);
+  if (patterns.length > MAX_PATTERNS) throw refused(`patternProperties has more than ${MAX_PATTERNS} patterns`);
   const allowed = namesDfa(compiler, o.names);
   const taken = [...new Set([...declared, ...o.forbidden])];
   const found = [];
@@ -63,7 +63,7 @@ function others(compiler, o, declared) {
   return found;
 }
 
-/** A name in quotes and what is behind it. @param {Compiler} compiler @param {Others} other @param {boolean} distinct  from other such names @param {number} from @param {number} to */
+/** A name in quotes and its value. @param {Compiler} compiler @param {Others} other @param {boolean} distinct  whether C must keep it different from other names @param {number} from @param {number} to */
 function writeOther(compiler, { names, sub }, distinct, from, to) {
   const { rules, writer } = compiler;
   const inside = distinct ? rules.marked(from, '"', MARK.open) : rules.literal(from, '"');
@@ -74,10 +74,10 @@ function writeOther(compiler, { names, sub }, distinct, from, to) {
   rules.call(rules.literal(behind, ': '), compiler.rule(sub), to);
 }
 
-/** A shape's object that must have some property of a kind: it is one of the others. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free */
+/** The property of a certain kind that an object must have: one of the unnamed, or of the declared ones. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free */
 function asked(compiler, { some: [one, ...more] }, declared, free) {
   if (!one) return null;
-  if (more.length) throw refused('not with several properties that are left open is not supported');
+  if (more.length) throw refused('"not" with several schemas of unnamed properties is not supported');
   const ways = [];
   for (const { names, sub } of free) {
     let found = names ?? ANY;
@@ -114,27 +114,27 @@ function writeRest(compiler, free, rest, { n, min, max, distinct }, from, close)
   rules.call(first, rest, close, Math.max(0, least - had), max - n - had);
 }
 
-/** Whether a name that is another's can always become one of its own: longer, or by its last character, of which there are many. @param {Dfa} names */
+/** Whether a name that is taken can always be made different: by more characters, or by another last character. @param {Dfa} names */
 const canDiffer = (names) =>
   names.every(({ edges }) =>
     edges.every(([, , to]) => {
       if (names[to].edges.length) return true;
-      return edges.reduce((n, [low, high, other]) => n + (other === to ? high - low + 1 : 0), 0) > MOST_DIFFERENT;
+      return edges.reduce((n, [low, high, other]) => n + (other === to ? high - low + 1 : 0), 0) > MAX_DIFFERENT;
     }),
   );
 
 /**
- * Whether names that the schema leaves open must be told apart: the same name twice is one property, and several must come. GRAMMAR: they
- * can't be, as some text might have no end then.
+ * Whether unnamed properties must have different names: two with the same name count as one, and the object must have several. GRAMMAR:
+ * that is not supported for these names, as some text could not be completed.
  * @param {Shape['object']} o @param {Others[]} free @param {Others[] | null} wanted
  */
 function mustDiffer({ min, required }, free, wanted) {
   const names = [...free, ...(wanted ?? [])];
   if (!names.length || min - required.size <= 1) return false;
-  if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MOST_NEEDED)
+  if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MAX_REQUIRED)
     throw refused(
-      `minProperties ${min} beside names that are left open is not supported`,
-      `it is where names may be of any length, up to ${MOST_NEEDED}; name the properties, or list their names in propertyNames`,
+      `minProperties ${min} together with unnamed properties is not supported`,
+      `it is supported for names of any length, up to ${MAX_REQUIRED}; name the properties, or list their names in propertyNames`,
     );
   return true;
 }
@@ -144,8 +144,8 @@ function writeProperties(compiler, o, declared, free, wanted, from, to) {
   const { rules, admission } = compiler;
   const most = declared.length + (wanted ? 1 : 0);
   const distinct = mustDiffer(o, free, wanted);
-  const max = distinct ? Math.min(o.max, MOST_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
-  // Properties are counted as far as it matters, and whether there is one before: then there is a comma.
+  const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
+  // Properties are counted as far as the limits need it, and as far as to know whether a comma precedes the next one.
   const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
   if (distinct) rules.marked(from, '{', MARK.list, row[0]);
@@ -185,7 +185,7 @@ export function writeObject(compiler, s, from, to) {
   const o = s.object;
   const { admission } = compiler;
   if ([...s.excluded.values()].some((v) => typeof v === 'object' && v && !Array.isArray(v))) {
-    if (s.types.size === 1) throw refused('not with an object in const or enum is not supported');
+    if (s.types.size === 1) throw refused('"not" with an object in "const" or "enum" is not supported');
     return;
   }
   if (o.min > o.max || [...o.required].some((name) => !admission.mayHave(o, name))) return;
@@ -194,7 +194,7 @@ export function writeObject(compiler, s, from, to) {
   const open = o.open || !o.properties.size || o.min > declared.length;
   let free = open || o.some.length ? others(compiler, o, declared) : [];
   // Names that are few are named, so that each comes once at most.
-  const few = free.map(({ names }) => names && textsOf(names, MOST_NAMES));
+  const few = free.map(({ names }) => names && textsOf(names, MAX_NAMES));
   if (free.length && few.every(Boolean)) {
     declared = [...declared, ...few.flatMap((names) => names ?? [])];
     free = [];

@@ -1,4 +1,4 @@
-/** Values that are listed, null, booleans, numbers and strings of a shape, as rules. */
+/** Writes the rules of a shape's listed values (`enum`, `const`), null, booleans, numbers and strings. */
 import { ANY, both, lengthsOf, ofLength, ofTexts, without } from '../dfa.js';
 import { missingOf } from '../text.js';
 import { numberTexts } from './numbers.js';
@@ -9,9 +9,9 @@ import { typeOf } from './shapes.js';
 /** @import { Shape } from './shapes.js' */
 
 /** Edges of a pattern times characters, up to which both together are one automaton. */
-const MOST_PRODUCT = 2000;
+const MAX_PRODUCT = 2000;
 
-/** JSON as it is written here: one line, a space behind commas and colons. @param {any} value @returns {string} */
+/** A value as JSON in the form that grammars allow: one line, with a space after commas and colons. @param {any} value @returns {string} */
 export function jsonOf(value) {
   if (Array.isArray(value)) return `[${value.map(jsonOf).join(', ')}]`;
   if (typeof value === 'object' && value)
@@ -43,7 +43,7 @@ function countedDfa({ string, ...s }) {
   const { min, max, dfa } = limited(string);
   if (!dfa || (max === Infinity && !min)) return null;
   const edges = dfa.reduce((sum, state) => sum + state.edges.length, 0);
-  if ((max < Infinity ? max : min) * edges <= MOST_PRODUCT) return null;
+  if ((max < Infinity ? max : min) * edges <= MAX_PRODUCT) return null;
   const texts = (/** @type {number} */ least) =>
     /** @type {Dfa} */ (stringDfa({ ...s, string: { min: least, max: Infinity, dfa } }));
   const all = texts(0);

@@ -1,20 +1,20 @@
 /**
- * What a schema comes down to: a list of shapes, any of which a value may have. A shape says at once what holds of a value
- * of each type. Two shapes can be met by one value if their merger can.
+ * Shapes: the normal form of a schema. A value satisfies the schema if it has one of its shapes; a shape states the conditions for values
+ * of each type. A value has two shapes if it has their merger.
  */
 import { both } from '../dfa.js';
 import { tooLarge } from '../failure.js';
 
 /** @import { Dfa } from '../dfa.js' */
 
-/** All of `pos` and none of `neg` hold, by number of the schema. @typedef {{ pos: number[], neg: number[] }} Sub */
+/** A combination of schemas by their numbers: a value satisfies all of `pos` and none of `neg`. @typedef {{ pos: number[], neg: number[] }} Sub */
 /**
  * What is seen of a property's value without asking what its schemas hold of: it is one of `only` (null: any), none of
  * `not`, as canonical texts. What tells alternatives apart (a kind, a type) is mostly written so.
  * @typedef {{ only: Set<string> | null, not: Set<string> }} Known
  */
 
-/** So many items, of those from one on, are of some kind. @typedef {{ sub: Sub, from: number, min: number, max: number }} Contained */
+/** A condition of `contains`: of the items from index `from` on, `min` to `max` satisfy a combination. @typedef {{ sub: Sub, from: number, min: number, max: number }} Contained */
 
 /**
  * @typedef {object} Shape
@@ -35,8 +35,8 @@ import { tooLarge } from '../failure.js';
 export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'];
 /** @type {Sub} */
 export const TRUE = { pos: [], neg: [] };
-/** Alternatives at most: each schema's, and of all schemas that meet in one place. */
-const MOST = 512;
+/** Maximum number of alternatives of a schema, and of a combination of schemas. */
+const MAX_ALTERNATIVES = 512;
 
 /** @param {number[]} a @param {number[]} b */
 const merged = (a, b) => (a.length && b.length ? [...new Set([...a, ...b])].sort((x, y) => x - y) : a.length ? a : b);
@@ -199,7 +199,7 @@ export function merge(a, b) {
 
 /** All pairs that can be. GRAMMAR: there are too many. @param {Shape[]} a @param {Shape[]} b */
 export function cross(a, b) {
-  if (a.length * b.length > MOST) throw tooLarge('the combination of alternatives in the schema');
+  if (a.length * b.length > MAX_ALTERNATIVES) throw tooLarge('the combination of alternatives in the schema');
   return a.flatMap((x) => b.flatMap((y) => merge(x, y) ?? []));
 }
 

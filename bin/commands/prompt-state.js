@@ -1,7 +1,20 @@
-/** `bq4 prompt-state`: computes what conversations begin with beforehand, so that a page needs not. */
+/** `bq4 prompt-state`: computes a prompt cache: the KV cache of the beginning of conversations, for pages to load. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { stderr } from 'node:process';
-import { load, Usage } from './options.js';
+import { DECODE, ENGINE, load, Usage, value } from '../options.js';
+
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'computes a prompt cache: the beginning of conversations, which pages then need not compute',
+  operands: 'FILE OUT',
+  options: {
+    system: value('TEXT', 'system message'),
+    messages: value('FILE.json', 'list of messages, in place of --system'),
+    ...DECODE,
+    ...ENGINE,
+  },
+  run: writePromptState,
+};
 
 /** @param {string} path */
 async function messagesIn(path) {
@@ -9,7 +22,7 @@ async function messagesIn(path) {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new Usage(`${path} is no JSON: ${/** @type {Error} */ (cause).message}`);
+    throw new Usage(`${path} is not valid JSON: ${/** @type {Error} */ (cause).message}`);
   }
 }
 

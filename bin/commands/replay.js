@@ -1,11 +1,24 @@
-/** `bq4 replay`: computes what a receipt tells of again, and says whether it is the same. */
+/** `bq4 replay`: repeats the computation of a receipt and compares the results. */
 import { readFile } from 'node:fs/promises';
 import { stdout } from 'node:process';
-import { load } from './options.js';
+import { flag, load, MODEL, value } from '../options.js';
+
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'repeats the computation of a receipt and reports whether the result is equal',
+  operands: 'RECEIPT.json FILE',
+  options: {
+    companion: MODEL.companion,
+    build: MODEL.build,
+    threads: value('N', 'threads (default: one per core)'),
+    json: flag('prints one JSON object'),
+  },
+  run: replayReceipt,
+};
 
 /** @param {string[]} files @param {any} options */
 export async function replayReceipt([file, model], options) {
-  const { loadOptions, readReceipt, replay } = await import('../js/api/receipts/index.js');
+  const { loadOptions, readReceipt, replay } = await import('../../js/api/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
   const { context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
   const sight = {

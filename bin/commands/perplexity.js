@@ -1,25 +1,45 @@
-/** `bq4 perplexity`: how well a model predicts a text, and how far it is from another one that predicts the same. */
+/** `bq4 perplexity`: how well a model predicts a text, and how much its predictions differ from those of another model. */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
-import { argmax, logSum } from '../js/engine/model/probabilities.js';
-import { piecesOf } from '../js/quantize/text-chunks.js';
-import { BqError } from '../js/shared/errors.js';
-import { loadOptions, numberOf, readText, sourceOf, Usage } from './options.js';
+import { argmax, logSum } from '../../js/engine/model/probabilities.js';
+import { chunksOf } from '../../js/quantize/text-chunks.js';
+import { BqError } from '../../js/shared/errors.js';
+import { COMPUTE, flag, loadOptions, numberOf, readText, sourceOf, Usage, value } from '../options.js';
 
-/** @typedef {{ wasm: import('../js/wasm/wasm.js').Wasm, timeline: import('../js/engine/session/token-sequence.js').Timeline }} Own */
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'measures how well a model predicts a text, also compared with another model',
+  operands: 'FILE TEXT',
+  about:
+    "TEXT is a file. FILE may also be a folder in Hugging Face's layout, whose weights are then used as f32. The default of --context is 512.",
+  options: {
+    against: value(
+      'FILE',
+      'another model with the same tokenizer: reports mean KL divergence and agreement of the likeliest token',
+    ),
+    stride: value('N', 'tokens from one window to the next (default: half of --context); each token is predicted once'),
+    tokens: value('N', 'uses only the first N tokens of the text'),
+    json: flag('prints one JSON object'),
+    threads: value('N', 'threads (default: one per core)'),
+    ...COMPUTE,
+  },
+  run: measurePerplexity,
+};
 
-/** Tokens of a window, where the model can. */
+/** @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm, timeline: import('../../js/engine/session/token-sequence.js').Timeline }} Own */
+
+/** Default tokens of a window. */
 const CONTEXT = 512;
-/** Characters that become tokens at once: a small model has little room. */
-const PIECE = 1 << 13;
+/** Characters that are tokenized at once. */
+const CHUNK_CHARACTERS = 1 << 13;
 /** Tokens whose logits are computed in one batch, besides the first. */
 const BATCH = 31;
 
 /**
- * Overlapping windows of n tokens. Of each, those from `scored` on count: whatever a token is, it is predicted from at least
- * `context - stride` before it, but for the first window's.
+ * Overlapping windows over n tokens. In each, the tokens from `scored` on are counted: except in the first window, every token is
+ * predicted from at least `context - stride` tokens.
  * @param {number} n @param {number} context @param {number} stride
  */
 export function windowsOf(n, context, stride) {
@@ -32,7 +52,7 @@ export function windowsOf(n, context, stride) {
   return windows;
 }
 
-/** Reads the logits of one position after the other of a text that is known: the tokens to come are guessed, rightly. */
+/** Computes the logits of successive positions of a given text. The next tokens are passed as drafts, so that batches are computed. */
 class Reader {
   #own;
   #vocab;
@@ -44,13 +64,13 @@ class Reader {
     this.#vocab = vocab;
   }
 
-  /** Those behind the first n tokens. @param {number[]} ids @param {number} n */
+  /** Computes the logits after the first n tokens. @param {number[]} ids @param {number} n */
   async start(ids, n) {
     this.#own.timeline.sync(Uint32Array.from(ids.slice(0, n)));
     await this.#compute(ids, n);
   }
 
-  /** Those behind one token more, ids[n - 1]. @param {number[]} ids @param {number} n */
+  /** Computes the logits after one more token, ids[n - 1]. @param {number[]} ids @param {number} n */
   async next(ids, n) {
     this.#own.timeline.push(ids[n - 1]);
     if (this.#ahead) this.#ahead--;
@@ -64,45 +84,46 @@ class Reader {
     await timeline.run({}, 0);
   }
 
-  /** Until it goes on. */
+  /** The logits, valid until the next call. */
   get logits() {
     const { wasm, timeline } = this.#own;
     return wasm.f32(wasm.out('bqw_session_logits', timeline.handle), this.#vocab);
   }
 }
 
-/** Sum of p (log p - log q), p by the second. @param {Float32Array} ours @param {number} sum @param {Float32Array} theirs @param {number} theirSum */
-function divergence(ours, sum, theirs, theirSum) {
-  let all = 0;
-  for (let i = 0; i < ours.length; i++) {
-    const p = theirs[i] - theirSum;
-    all += Math.exp(p) * (p - (ours[i] - sum));
+/** KL divergence of the model from the reference: the sum of p (log p - log q), with p of the reference. @param {Float32Array} logits @param {number} sum  log of the sum of exponentials @param {Float32Array} reference @param {number} referenceSum */
+function divergence(logits, sum, reference, referenceSum) {
+  let total = 0;
+  for (let i = 0; i < logits.length; i++) {
+    const logP = reference[i] - referenceSum;
+    total += Math.exp(logP) * (logP - (logits[i] - sum));
   }
-  return all;
+  return total;
 }
 
 /**
- * @param {Reader[]} readers  the model, and what it is compared with, if anything
+ * @param {Reader[]} readers  of the model, and of the reference if there is one
  * @param {number[]} ids @param {{ from: number, scored: number, end: number }[]} windows
  * @param {(done: number, perplexity: number) => void} onProgress
  */
-async function score([one, other], ids, windows, onProgress) {
-  const sums = { predicted: 0, nll: 0, theirs: 0, kl: 0, same: 0 };
+async function score([model, reference], ids, windows, onProgress) {
+  const sums = { predicted: 0, nll: 0, referenceNll: 0, kl: 0, same: 0 };
   for (const { from, scored, end } of windows) {
     const window = ids.slice(from, end);
     for (let n = scored - from; n < window.length; n++) {
-      const begins = n === scored - from;
-      for (const reader of other ? [one, other] : [one]) await reader[begins ? 'start' : 'next'](window, n);
-      const { logits } = one;
+      const isFirst = n === scored - from;
+      for (const reader of reference ? [model, reference] : [model])
+        await reader[isFirst ? 'start' : 'next'](window, n);
+      const { logits } = model;
       const sum = logSum(logits);
       sums.nll += sum - logits[window[n]];
       sums.predicted++;
-      if (other) {
-        const theirs = other.logits;
-        const theirSum = logSum(theirs);
-        sums.theirs += theirSum - theirs[window[n]];
-        sums.kl += divergence(logits, sum, theirs, theirSum);
-        sums.same += Number(argmax(logits) === argmax(theirs));
+      if (reference) {
+        const expected = reference.logits;
+        const expectedSum = logSum(expected);
+        sums.referenceNll += expectedSum - expected[window[n]];
+        sums.kl += divergence(logits, sum, expected, expectedSum);
+        sums.same += Number(argmax(logits) === argmax(expected));
       }
       if (sums.predicted % 64 === 0) onProgress(sums.predicted, Math.exp(sums.nll / sums.predicted));
     }
@@ -114,15 +135,15 @@ async function score([one, other], ids, windows, onProgress) {
 const isFolder = async (path) => (await stat(path).catch(() => null))?.isDirectory() ?? false;
 
 /**
- * A model, and what it made of the text. Of a folder in Hugging Face's layout all weights are taken as f32.
- * @param {import('../js/shared/types.js').Engine} engine @param {string} file @param {string} text @param {any} options @param {string} folder  for what is converted
+ * Loads a model and tokenizes the text. A folder in Hugging Face's layout is converted with f32 weights first.
+ * @param {import('../../js/shared/types.js').Engine} engine @param {string} file @param {string} text @param {any} options @param {string} folder  for temporary files
  */
-async function opened(engine, file, text, options, folder) {
+async function open(engine, file, text, options, folder) {
   const limit = numberOf(options, 'tokens') ?? Infinity;
   let from = file;
   if (await isFolder(file)) {
     from = join(await mkdtemp(join(folder, 'model-')), 'model.bq4');
-    const { convert } = await import('../js/convert/index.js');
+    const { convert } = await import('../../js/convert/index.js');
     await convert(file, from, { quant: 'f32' });
   }
   const source = await sourceOf(from, options);
@@ -133,15 +154,15 @@ async function opened(engine, file, text, options, folder) {
   model.writes();
   /** @type {number[]} */
   const ids = [];
-  for (const piece of piecesOf(text, PIECE)) {
+  for (const chunk of chunksOf(text, CHUNK_CHARACTERS)) {
     if (ids.length >= limit) break;
-    for (const id of await model.tokenize(piece, { addSpecial: !ids.length })) ids.push(id);
+    for (const id of await model.tokenize(chunk, { addSpecial: !ids.length })) ids.push(id);
   }
   return { file, model, ids: ids.slice(0, limit) };
 }
 
-/** @param {{ file: string, model: any, ids: number[] }[]} all  MISMATCH: they don't predict the same */
-function checkSame([one, other]) {
+/** Throws MISMATCH if the models have different tokens of the text. @param {{ file: string, model: any, ids: number[] }[]} models */
+function checkSameTokens([one, other]) {
   if (!other) return;
   const [vocab, theirs] = [one.model.info.vocab, other.model.info.vocab];
   const same = one.ids.length === other.ids.length && one.ids.every((id, i) => id === other.ids[i]);
@@ -149,9 +170,9 @@ function checkSame([one, other]) {
   throw new BqError(
     'MISMATCH',
     vocab === theirs
-      ? `${one.file} and ${other.file} make other tokens of the text`
-      : `${one.file} has a vocabulary of ${vocab}, ${other.file} one of ${theirs}`,
-    { hint: 'compare models that have one tokenizer' },
+      ? `${one.file} and ${other.file} tokenize the text differently`
+      : `${one.file} has a vocabulary of ${vocab} tokens, ${other.file} one of ${theirs}`,
+    { hint: 'compare models with the same tokenizer' },
   );
 }
 
@@ -159,35 +180,34 @@ function checkSame([one, other]) {
 function strideOf(options, context) {
   const stride = numberOf(options, 'stride') ?? Math.ceil(context / 2);
   if (Number.isInteger(stride) && stride > 0 && stride < context) return stride;
-  throw new Usage(`--stride is "${options.stride}", not a whole number from 1 to ${context - 1}`);
+  throw new Usage(`--stride is "${options.stride}"; expected an integer from 1 to ${context - 1}`);
 }
 
 /** @param {string[]} files  the model, the text @param {any} options */
 export async function measurePerplexity([file, path], options) {
   const text = await readText(path);
-  const { createEngine } = await import('../js/engine.js');
+  const { createEngine } = await import('../../js/engine.js');
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
   const folder = await mkdtemp(join(tmpdir(), 'bq4-perplexity-'));
   try {
-    /** @type {Awaited<ReturnType<typeof opened>>[]} */
+    /** @type {Awaited<ReturnType<typeof open>>[]} */
     const all = [];
     for (const name of options.against === undefined ? [file] : [file, options.against])
-      all.push(await opened(engine, name, text, options, folder));
-    checkSame(all);
+      all.push(await open(engine, name, text, options, folder));
+    checkSameTokens(all);
     const context = Math.min(...all.map(({ model }) => model.info.context));
     const stride = strideOf(options, context);
     const { ids } = all[0];
-    if (ids.length < 2)
-      throw new BqError('ARGUMENT', `${path} has ${ids.length} tokens: none is there to be predicted`);
+    if (ids.length < 2) throw new BqError('ARGUMENT', `${path} has ${ids.length} tokens; expected at least 2`);
     const windows = windowsOf(ids.length, context, stride);
-    /** With a session of each model for itself. @param {Reader[]} readers @returns {Promise<Awaited<ReturnType<typeof score>>>} */
+    /** Calls score() inside a session of each model. @param {Reader[]} readers @returns {Promise<Awaited<ReturnType<typeof score>>>} */
     const measured = async (readers) => {
       const next = all[readers.length];
       if (!next) return score(readers, ids, windows, progress(ids.length - 1));
       const session = await next.model.createSession();
       return session.alone((/** @type {Own} */ own) => measured([...readers, new Reader(own, next.model.info.vocab)]));
     };
-    tell(all, path, { tokens: ids.length, context, stride }, await measured([]), engine.info, options.json);
+    printResult(all, path, { tokens: ids.length, context, stride }, await measured([]), engine.info, options.json);
   } finally {
     await engine.close();
     await rm(folder, { recursive: true });
@@ -201,10 +221,17 @@ const progress = (total) => (/** @type {number} */ done, /** @type {number} */ p
 
 /**
  * @param {{ file: string }[]} models @param {string} text @param {{ tokens: number, context: number, stride: number }} sizes
- * @param {Awaited<ReturnType<typeof score>>} sums @param {import('../js/shared/types.js').EngineInfo} engine @param {boolean} json
+ * @param {Awaited<ReturnType<typeof score>>} sums @param {import('../../js/shared/types.js').EngineInfo} engine @param {boolean} json
  */
-function tell([{ file }, other], text, sizes, { predicted, nll, theirs, kl, same }, { build, threads }, json) {
-  const found = {
+function printResult(
+  [{ file }, other],
+  text,
+  sizes,
+  { predicted, nll, referenceNll, kl, same },
+  { build, threads },
+  json,
+) {
+  const result = {
     file,
     text,
     ...sizes,
@@ -213,7 +240,7 @@ function tell([{ file }, other], text, sizes, { predicted, nll, theirs, kl, same
     ...(other && {
       against: {
         file: other.file,
-        perplexity: Math.exp(theirs / predicted),
+        perplexity: Math.exp(referenceNll / predicted),
         kl: kl / predicted,
         agreement: same / predicted,
       },
@@ -222,11 +249,11 @@ function tell([{ file }, other], text, sizes, { predicted, nll, theirs, kl, same
     threads,
   };
   if (stderr.isTTY) stderr.write('\r\x1b[K');
-  if (json) return void stdout.write(`${JSON.stringify(found)}\n`);
-  const { perplexity, against } = found;
+  if (json) return void stdout.write(`${JSON.stringify(result)}\n`);
+  const { perplexity, against } = result;
   const rows = [
     ['perplexity', perplexity.toFixed(4)],
-    ['tokens', `${predicted} predicted, in windows of ${sizes.context}, one every ${sizes.stride}`],
+    ['tokens', `${predicted} predicted, in windows of ${sizes.context} with a stride of ${sizes.stride}`],
     ...(against
       ? [
           ['against', `${against.file}: perplexity ${against.perplexity.toFixed(4)}`],

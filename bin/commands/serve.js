@@ -1,25 +1,45 @@
-/** `bq4 serve`: models as a server with OpenAI's interface, for development. */
+/** `bq4 serve`: an HTTP server with OpenAI's API, for development. */
 import { basename } from 'node:path';
 import { stderr, stdout } from 'node:process';
-import { createWorkerEngine } from '../js/index.js';
-import { serveModels } from '../js/api/server/index.js';
-import { loadOptions, numberOf, sourceOf, Usage } from './options.js';
+import { createWorkerEngine } from '../../js/index.js';
+import { serveModels } from '../../js/api/server/index.js';
+import { DECODE, ENGINE, loadOptions, numberOf, sourceOf, Usage, value, values } from '../options.js';
 
-/** What clients call a model: its file, without the ending. @param {string} file */
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: "serves models with OpenAI's API on this machine",
+  operands: 'FILE...',
+  about: 'Prints its address when it is ready. Clients name a model by its file name without the ending.',
+  loadsFile: true,
+  options: {
+    port: value('N', 'port (default 8080; 0: any free port)'),
+    host: value('NAME', 'host to listen on (default 127.0.0.1: this machine only)'),
+    token: value('TEXT', 'token that clients must send (or BQ4_TOKEN)'),
+    'allow-origin': values('URL', "origin whose pages may send requests; '*': all"),
+    'allow-host': values('NAME', 'host name of the server that requests may use'),
+    'max-body': value('BYTES', 'limit of a request (default 4 MiB)'),
+    'max-waiting': value('N', 'limit of the requests that wait for a model (default 32)'),
+    ...DECODE,
+    ...ENGINE,
+  },
+  run: serveFiles,
+};
+
+/** The id of a model for clients: its file name without the ending. @param {string} file */
 const idOf = (file) => basename(file.split(/[?#]/, 1)[0]).replace(/\.(bq4|gguf)$/i, '');
 
-/** Only this machine can ask a server there. @param {string} host */
+/** Whether only this machine can reach a host. @param {string} host */
 const isLocal = (host) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
 /** @param {string[]} files @param {any} options */
 export async function serveFiles(files, options) {
   const port = numberOf(options, 'port');
   if (port !== undefined && (!Number.isInteger(port) || port > 65535))
-    throw new Usage(`--port is "${options.port}", not a port`);
+    throw new Usage(`--port is "${options.port}"; expected an integer from 0 to 65535`);
   const { host, 'allow-origin': origins, 'allow-host': hosts, token = process.env.BQ4_TOKEN || undefined } = options;
   const ids = files.map(idOf);
   if (new Set(ids).size < ids.length)
-    throw new Usage(`two of the files would both be called "${ids.find((id, i) => ids.indexOf(id) < i)}"`);
+    throw new Usage(`two files would both have the id "${ids.find((id, i) => ids.indexOf(id) < i)}"`);
   const chosen = loadOptions(options);
   const engine = await createWorkerEngine({ build: options.build, threads: numberOf(options, 'threads') });
   try {
@@ -43,7 +63,7 @@ export async function serveFiles(files, options) {
         `${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.context}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`,
       );
     if (host && !isLocal(host) && !token)
-      stderr.write(`bq4: others on the network may ask: pass --token to keep them out\n`);
+      stderr.write(`bq4: other machines on the network can send requests: pass --token to restrict access\n`);
     stdout.write(`${server.url}\n`);
     await new Promise((resolve) => ['SIGINT', 'SIGTERM'].forEach((name) => process.once(name, resolve)));
     await server.close();

@@ -1,29 +1,45 @@
-/** `bq4 bench`: how fast a file is on this machine, and what it takes. */
+/** `bq4 bench`: measures the speed of a model on this machine, and the memory it takes. */
 import { stdout } from 'node:process';
-import { load, numberOf, Usage } from './options.js';
+import { DECODE, ENGINE, flag, load, numberOf, Usage, value } from '../options.js';
+
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'measures how fast a model is on this machine, and the memory it takes',
+  operands: 'FILE',
+  loadsFile: true,
+  options: {
+    'prompt-tokens': value('N', 'tokens of the prompt (default 256)'),
+    tokens: value('N', 'tokens to generate (default 64)'),
+    runs: value('N', 'runs, of which the median is reported (default 3)'),
+    json: flag('prints one JSON object'),
+    ...DECODE,
+    ...ENGINE,
+  },
+  run: benchFile,
+};
 
 const TEXT = 'The sun rises over the hills, and the first birds begin to sing in the trees by the river. ';
 
-/** The middle one. @param {number[]} values */
+/** @param {number[]} values */
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
-/** @param {any} options @param {string} name @param {number} usual */
-function count(options, name, usual) {
-  const number = numberOf(options, name) ?? usual;
+/** @param {any} options @param {string} name @param {number} defaultValue */
+function count(options, name, defaultValue) {
+  const number = numberOf(options, name) ?? defaultValue;
   if (!Number.isInteger(number) || number < 1)
-    throw new Usage(`--${name} is "${options[name]}", not a whole number of at least 1`);
+    throw new Usage(`--${name} is "${options[name]}"; expected an integer of at least 1`);
   return number;
 }
 
-/** Ids of a plain text, so many. @param {import('../js/shared/types.js').Model} model @param {number} length */
+/** `length` tokens of a plain text. @param {import('../../js/shared/types.js').Model} model @param {number} length */
 async function promptOf(model, length) {
   const ids = await model.tokenize(TEXT);
   while (ids.length < length) ids.push(...(await model.tokenize(TEXT, { addSpecial: false })));
   return ids.slice(0, length);
 }
 
-/** One reply in a session of its own, so that nothing is known of its prompt. @param {import('../js/shared/types.js').Model} model @param {number[]} ids @param {number} maxTokens */
-async function once(model, ids, maxTokens) {
+/** One reply in a new session, so that nothing of its prompt is cached. @param {import('../../js/shared/types.js').Model} model @param {number[]} ids @param {number} maxTokens */
+async function measureReply(model, ids, maxTokens) {
   const session = await model.createSession();
   try {
     const {
@@ -40,7 +56,7 @@ async function once(model, ids, maxTokens) {
   }
 }
 
-/** Rates in tokens per second, the median of some runs. @param {import('../js/shared/types.js').Model} model @param {any} options */
+/** Rates in tokens per second: medians of the runs. @param {import('../../js/shared/types.js').Model} model @param {any} options */
 async function measure(model, options) {
   const [prompt, tokens, runs] = [
     count(options, 'prompt-tokens', 256),
@@ -58,16 +74,16 @@ async function measure(model, options) {
     }
     return { runs, promptTokens: ids.length, embed: median(rates) };
   }
-  if (tokens >= context) throw new Usage(`--tokens is ${tokens}, the context ${context}`);
+  if (tokens >= context) throw new Usage(`--tokens is ${tokens}; expected less than the context of ${context}`);
   const ids = await promptOf(model, Math.min(prompt, context - tokens));
   const all = [];
-  for (let i = 0; i < runs; i++) all.push(await once(model, ids, tokens));
+  for (let i = 0; i < runs; i++) all.push(await measureReply(model, ids, tokens));
   return {
     runs,
     promptTokens: ids.length,
     tokens: all[0].tokens,
-    prefill: median(all.map((one) => one.prefill)),
-    decode: median(all.map((one) => one.decode)),
+    prefill: median(all.map((reply) => reply.prefill)),
+    decode: median(all.map((reply) => reply.decode)),
   };
 }
 
@@ -78,13 +94,13 @@ export async function benchFile([file], options) {
   try {
     const loadMs = performance.now() - start;
     const { name, fileBytes, weightBytes, heapBytes, kvBytes, context, sessions, kv, residency, gaveUp } = model.info;
-    const found = await measure(model, options);
+    const rates = await measure(model, options);
     const memory = await model.memory();
     const { build, reason, threads, threadsReason } = engine.info;
     const plan = { context, sessions, kv, residency, gaveUp, fileBytes, weightBytes, kvBytes, heapBytes };
     if (options.json)
       return void stdout.write(
-        `${JSON.stringify({ file, name, build, buildReason: reason, threads, threadsReason, loadMs, ...found, memory, plan })}\n`,
+        `${JSON.stringify({ file, name, build, buildReason: reason, threads, threadsReason, loadMs, ...rates, memory, plan })}\n`,
       );
     const [mib, rate] = [
       (/** @type {number} */ n) => `${(n / 2 ** 20).toFixed(1)} MiB`,
@@ -98,14 +114,14 @@ export async function benchFile([file], options) {
       ],
       [
         'memory',
-        `${mib(memory.total)}: weights ${mib(weightBytes)}, KV cache ${mib(kvBytes)} per session; at most ${mib(memory.peak)} were in use`,
+        `${mib(memory.total)}: weights ${mib(weightBytes)}, KV cache ${mib(kvBytes)} per session; peak ${mib(memory.peak)}`,
       ],
       ['load', `${loadMs.toFixed(0)} ms, engine included`],
-      ...('embed' in found
-        ? [['embed', `${rate(found.embed ?? 0)}, of a text of ${found.promptTokens}`]]
+      ...('embed' in rates
+        ? [['embed', `${rate(rates.embed ?? 0)}, of a text of ${rates.promptTokens}`]]
         : [
-            ['prefill', `${rate(found.prefill ?? 0)}, of a prompt of ${found.promptTokens}`],
-            ['decode', `${rate(found.decode ?? 0)}, ${found.tokens} of them`],
+            ['prefill', `${rate(rates.prefill ?? 0)}, of a prompt of ${rates.promptTokens}`],
+            ['decode', `${rate(rates.decode ?? 0)}, ${rates.tokens} of them`],
           ]),
     ];
     stdout.write(`${name || file}\n${rows.map(([what, text]) => `  ${what.padEnd(9)}${text}\n`).join('')}`);

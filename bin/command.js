@@ -1,0 +1,95 @@
+/** The type of a command's row (bin/commands/), and what follows from it: parsing of arguments, checks, and help texts. */
+import { parseArgs } from 'node:util';
+import { nearest } from '../js/shared/options.js';
+import { Usage } from './options.js';
+
+/** @typedef {import('./options.js').Option} Option */
+
+/**
+ * @typedef {object} Command
+ * @property {string} summary   one line for `bq4 --help`
+ * @property {string} operands  as help shows them: "FILE OUT", "FILE [PROMPT]", "FILE TEXT..."; their number is checked by this
+ * @property {string} [about]   paragraphs for `bq4 COMMAND --help`
+ * @property {Record<string, Option>} options
+ * @property {boolean} [convertsFirst]  the second operand is written from the first, so they must be different files
+ * @property {boolean} [loadsFile]      the first operand must be a model that can be loaded, not a name on the hub
+ * @property {(operands: string[], options: any) => Promise<void>} run
+ */
+
+/** Columns of help texts, and the column at which descriptions begin. */
+const [WIDTH, INDENT] = [100, 26];
+
+/** Least and largest number of operands. @param {string} operands */
+function countsOf(operands) {
+  const words = operands.split(' ');
+  const required = words.filter((word) => !word.startsWith('['));
+  return [required.length, operands.includes('...') ? Infinity : words.length];
+}
+
+/** @param {string} text @param {number} indent */
+function wrapped(text, indent) {
+  /** @type {string[]} */
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const last = lines[lines.length - 1];
+    if (last && indent + last.length + 1 + word.length > WIDTH) lines.push(word);
+    else lines[lines.length - 1] = last ? `${last} ${word}` : word;
+  }
+  return lines.join(`\n${' '.repeat(indent)}`);
+}
+
+/** @param {string} left @param {string} text */
+const row = (left, text) =>
+  left.length + 2 < INDENT
+    ? `  ${left.padEnd(INDENT - 2)}${wrapped(text, INDENT)}\n`
+    : `  ${left}\n${' '.repeat(INDENT)}${wrapped(text, INDENT)}\n`;
+
+/** The line of `bq4 --help` for a command. @param {string} name @param {Command} command */
+export const summaryLine = (name, { operands, summary }) => `  bq4 ${name} ${operands}\n      ${summary}\n`;
+
+/** The text of `bq4 NAME --help`. @param {string} name @param {Command} command */
+export function helpOf(name, { operands, summary, about, options }) {
+  const rows = Object.entries(options).map(([option, { value, help, multiple }]) =>
+    row(`--${option}${value ? ` ${value}` : ''}`, multiple ? `${help} (may be repeated)` : help),
+  );
+  return [
+    `Usage:\n  bq4 ${name} ${operands}${rows.length ? ' [options]' : ''}\n`,
+    `${wrapped(`${summary[0].toUpperCase()}${summary.slice(1)}.`, 0)}\n`,
+    ...(about ? about.split('\n').map((paragraph) => `${wrapped(paragraph, 0)}\n`) : []),
+    ...(rows.length ? [`Options:\n${rows.join('')}`] : []),
+  ].join('\n');
+}
+
+/** Whether both paths name the same file. @param {string[]} files */
+async function areSameFile(files) {
+  const { stat } = await import('node:fs/promises');
+  const [a, b] = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => null)));
+  return a && b && a.dev === b.dev && a.ino === b.ino;
+}
+
+/**
+ * Parses and checks the arguments of a command. Throws Usage.
+ * @param {string} name @param {Command} command @param {string[]} args
+ */
+export async function parse(name, { operands, options, convertsFirst, loadsFile }, args) {
+  let parsed;
+  try {
+    parsed = parseArgs({ args, options, allowPositionals: true });
+  } catch (error) {
+    const unknown = /'--([\w-]+)/.exec(/** @type {Error} */ (error).message)?.[1];
+    if (!unknown || Object.hasOwn(options, unknown)) throw new Usage(/** @type {Error} */ (error).message);
+    const guess = nearest(unknown, Object.keys(options));
+    throw new Usage(`${name}: unknown option --${unknown}${guess ? `; did you mean --${guess}?` : ''}`);
+  }
+  const { positionals, values } = parsed;
+  const [min, max] = countsOf(operands);
+  if (positionals.length < min || positionals.length > max)
+    throw new Usage(
+      `${name}: expected ${operands}, found ${positionals.length} argument${positionals.length === 1 ? '' : 's'}`,
+    );
+  if (convertsFirst && (await areSameFile(positionals.slice(0, 2))))
+    throw new Usage(`${name} would replace the file that it reads: choose another name for OUT`);
+  if (loadsFile && positionals[0].startsWith('hf:'))
+    throw new Usage(`${name} needs a file: first bq4 convert ${positionals[0]} OUT.bq4`);
+  return { operands: positionals, options: /** @type {any} */ (values) };
+}

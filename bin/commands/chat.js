@@ -1,0 +1,63 @@
+/** `bq4 chat`: a conversation in the terminal. */
+import { stderr, stdout } from 'node:process';
+import { explain } from '../explain.js';
+import { GENERATE, generateOptions } from '../generate-options.js';
+import { adapterOf, draftOf, load } from '../options.js';
+
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'a conversation in the terminal; Ctrl-C stops a reply, Ctrl-D ends',
+  operands: 'FILE',
+  loadsFile: true,
+  options: GENERATE,
+  run: chatLoop,
+};
+
+/** @param {string[]} files @param {any} options */
+async function chatLoop([file], options) {
+  const { createInterface } = await import('node:readline');
+  const chosen = await generateOptions(options);
+  const { engine, model } = await load(file, options);
+  Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));
+  let chat = await model.createChat({ system: options.system });
+  const lines = createInterface({
+    input: process.stdin,
+    output: stdout,
+    terminal: process.stdin.isTTY && stdout.isTTY,
+    prompt: '> ',
+  });
+  /** @type {AbortController | null} */
+  let running = null;
+  const interrupt = () => (running ? running.abort() : lines.close());
+  lines.on('SIGINT', interrupt);
+  process.on('SIGINT', interrupt);
+  const { info } = engine;
+  stderr.write(
+    `${model.info.name || file}: ${info.build} kernels, context ${model.info.context}. /new starts a new conversation, /again repeats the last reply, Ctrl-D ends.\n`,
+  );
+  let open = true;
+  lines.on('close', () => (open = false));
+  lines.prompt();
+  for await (const line of lines) {
+    const text = line.trim();
+    if (text === '/new') {
+      await chat.close();
+      chat = await model.createChat({ system: options.system });
+    } else if (text) {
+      running = new AbortController();
+      const withSignal = { ...chosen, signal: running.signal };
+      const run = text === '/again' ? chat.regenerate(withSignal) : chat.send(text, withSignal);
+      try {
+        for await (const part of run) stdout.write(part.text);
+      } catch (error) {
+        if (!running.signal.aborted) stderr.write(explain(error));
+      }
+      running = null;
+      if (run.result) stdout.write('\n');
+      if (run.result?.reason === 'context') stderr.write('The context is full: /new starts a new conversation.\n');
+    }
+    if (open) lines.prompt();
+  }
+  process.off('SIGINT', interrupt);
+  await engine.close();
+}

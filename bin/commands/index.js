@@ -1,0 +1,19 @@
+/** The commands of the CLI, in the order of `bq4 --help`. To add a command is to add its file, which exports its row, and a line here. */
+
+/** @type {Record<string, () => Promise<{ command: import('../command.js').Command }>>} */
+export const COMMANDS = {
+  convert: () => import('./convert.js'),
+  quantize: () => import('./quantize.js'),
+  inspect: () => import('./inspect.js'),
+  run: () => import('./run.js'),
+  chat: () => import('./chat.js'),
+  embed: () => import('./embed.js'),
+  bench: () => import('./bench.js'),
+  perplexity: () => import('./perplexity.js'),
+  serve: () => import('./serve.js'),
+  replay: () => import('./replay.js'),
+  'prompt-state': () => import('./prompt-state.js'),
+  bundle: () => import('./bundle.js'),
+  'train-head': () => import('./train-head.js'),
+  classify: () => import('./classify.js'),
+};

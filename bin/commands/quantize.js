@@ -1,0 +1,138 @@
+/** `bq4 quantize`: a model in fewer bits, calibrated on a text. */
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import process, { stderr, stdout } from 'node:process';
+import { formatReport } from '../../js/format/conversion-report.js';
+import { plotReport } from '../../js/quantize/error-chart.js';
+import { quantize } from '../../js/quantize/index.js';
+import { withInput } from '../model-input.js';
+import { flag, numberOf, readText, Usage, value } from '../options.js';
+
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'writes a model in fewer bits, rounded by its calibration on a text',
+  operands: 'IN OUT',
+  about: 'IN is a .bq4 file, or anything that convert reads. A run that was stopped is resumed by the same command.',
+  convertsFirst: true,
+  options: {
+    calibrate: value('FILE', 'calibration text; without it weights are rounded to nearest, as by convert'),
+    tokens: value('N', 'tokens of the text to use (default 16384)'),
+    quant: value(
+      'TYPE',
+      'type of the matrices: bq4a (default), bq4h, bq4, bq4_16, bq4_64, bq3a, bq2a or bqt are calibrated; other types are rounded to nearest',
+    ),
+    embed: value('TYPE', 'type of embedding and LM head (default bq8)'),
+    'target-size': value(
+      'SIZE',
+      'size of the file, as 80MB: chooses bq4h, bq4a or bq8 (bq3a, bq2a if necessary) for each matrix by its effect on predictions',
+    ),
+    'target-ppl': value(
+      'PERCENT',
+      'growth of perplexity, as 3%, measured on the end of the text: chooses types as --target-size does',
+    ),
+    method: value(
+      'KIND',
+      'gptaq (default): compensates errors in later weights of the matrix and in later matrices; gptq: in the matrix alone, which reads the text once; search: searches scales only',
+    ),
+    smooth: value('NUMBER', '0 to 1 (default 0): moves large magnitudes of inputs into the weights (AWQ)'),
+    plot: value('FILE.svg', 'writes a chart of the error of each matrix, and of its bits if they differ'),
+    threads: value(
+      'N',
+      'threads (default: one per core, at most 8, as memory allows); the result does not depend on it',
+    ),
+    budget: value(
+      'SIZE',
+      'memory of the model during calibration, as 2GB (default 4GB); layers that do not fit are read from disk',
+    ),
+    tokenizer: value('FILE', 'tokenizer (default: the one beside the model)'),
+    hash: value('KIND', 'hash of chunks: xxh64 (default) or sha256'),
+    json: flag('prints the report as one JSON object'),
+  },
+  run: quantizeFile,
+};
+
+/** A number of bytes; MB and GB are 10^6 and 10^9. @param {Record<string, string>} options @param {string} name */
+function sizeOf(options, name) {
+  const text = options[name];
+  if (text === undefined) return undefined;
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*(MB|GB)?$/i.exec(text) ?? [];
+  if (!number) throw new Usage(`--${name} is "${text}"; expected a number of bytes, or one with MB or GB, as 80MB`);
+  return Math.floor(
+    Number(number) * /** @type {Record<string, number>} */ ({ MB: 1e6, GB: 1e9 })[unit.toUpperCase()] || Number(number),
+  );
+}
+
+/** A percentage above 0. @param {string | undefined} text */
+function percentOf(text) {
+  if (text === undefined) return undefined;
+  const [, number = '0'] = /^(\d+(?:\.\d+)?)\s*%?$/.exec(text) ?? [];
+  if (!Number(number)) throw new Usage(`--target-ppl is "${text}"; expected a percentage above 0, as 3%`);
+  return Number(number);
+}
+
+/** @type {Record<string, string>} */
+const STAGES = {
+  read: 'reading',
+  calibrate: 'calibrating',
+  choose: 'choosing types',
+  try: 'trying types',
+  write: 'rounding',
+};
+
+/** A signal that Ctrl-C aborts; a second Ctrl-C ends the process at once. */
+function stopSignal() {
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  process.once('SIGINT', abort).once('SIGTERM', abort);
+  return { signal: stop.signal, off: () => process.off('SIGINT', abort).off('SIGTERM', abort) };
+}
+
+/** @param {string[]} files  the model, the file to write @param {any} options */
+export async function quantizeFile([from, to], options) {
+  const { plot } = options;
+  if (plot !== undefined && [from, to].some((file) => resolve(file) === resolve(plot)))
+    throw new Usage(`--plot would replace ${plot}: choose another file for the chart`);
+  let shown = 0;
+  const onProgress = (/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) => {
+    if (!stderr.isTTY || (Date.now() - shown < 100 && done < total)) return;
+    shown = Date.now();
+    stderr.write(`\r${STAGES[stage]} ${Math.floor((100 * done) / total)} %${done < total ? ' ' : '\n'}`);
+  };
+  const { signal, off } = stopSignal();
+  const report = await withInput(from, options.tokenizer, async (input) =>
+    quantize(input, to, {
+      quant: options.quant,
+      embed: options.embed,
+      hash: options.hash,
+      method: options.method,
+      tokens: numberOf(options, 'tokens'),
+      threads: numberOf(options, 'threads'),
+      smooth: numberOf(options, 'smooth'),
+      targetSize: sizeOf(options, 'target-size'),
+      budget: sizeOf(options, 'budget'),
+      targetPpl: percentOf(options['target-ppl']),
+      calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
+      onProgress,
+      onKept: (tensors, all) => stderr.write(`bq4: resuming: ${tensors} of ${all} tensors are complete\n`),
+      signal,
+    }),
+  )
+    .catch((error) => {
+      if (error !== signal.reason) throw error;
+      return null;
+    })
+    .finally(off);
+  if (!report) {
+    const kept = [`${to}.part`, `${to}.part.journal`].filter((path) => existsSync(path));
+    stderr.write(
+      kept.length
+        ? `bq4: stopped; the same command resumes from ${kept.join(' and ')}\n`
+        : 'bq4: stopped, nothing was written\n',
+    );
+    process.exitCode = 130;
+    return;
+  }
+  stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n`);
+  if (plot !== undefined) await writeFile(plot, plotReport(report));
+}

@@ -1,0 +1,55 @@
+/** `bq4 run`: continues a text. */
+import { stderr, stdout } from 'node:process';
+import { GENERATE, generateOptions } from '../generate-options.js';
+import { adapterOf, draftOf, flag, load, Usage, value } from '../options.js';
+
+/** @type {import('../command.js').Command} */
+export const command = {
+  summary: 'continues a text',
+  operands: 'FILE [PROMPT]',
+  loadsFile: true,
+  options: {
+    prompt: value('TEXT', 'the prompt, in place of PROMPT'),
+    chat: flag("wraps the prompt as a user message in the model's chat format"),
+    receipt: value('OUT.json', 'writes a receipt with which bq4 replay repeats the computation (not with --adapter)'),
+    json: flag('prints one JSON object: ids, text, reason, seed, timings, build'),
+    ...GENERATE,
+  },
+  run: runPrompt,
+};
+
+/** @param {string[]} files @param {any} options */
+async function runPrompt([file, positional], options) {
+  const prompt = options.prompt ?? positional;
+  if (prompt === undefined || (options.prompt !== undefined && positional !== undefined))
+    throw new Usage('run needs one prompt: after FILE, or as --prompt TEXT');
+  if (options.receipt !== undefined && options.adapter !== undefined)
+    throw new Usage('--receipt and --adapter exclude each other: there are no receipts of what an adapter changed');
+  const chosen = await generateOptions(options, 256);
+  const { engine, model } = await load(file, options);
+  Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));
+  const session = options.chat ? null : await model.createSession();
+  const run = session
+    ? session.generate(prompt, chosen)
+    : (await model.createChat({ system: options.system })).send(prompt, {
+        ...chosen,
+        receipt: options.receipt !== undefined,
+      });
+  for await (const part of run) if (!options.json) stdout.write(part.text);
+  const result = await run.done();
+  const { ids, text, reason, seed, timings, warnings } = result;
+  if (options.receipt) {
+    const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
+      import('../../js/api/receipts/index.js'),
+      import('node:fs/promises'),
+    ]);
+    const receipt = session ? receiptOf(model, session, result, chosen) : receiptOfReply(model, result, chosen);
+    await writeFile(options.receipt, `${JSON.stringify(await receipt)}\n`);
+  }
+  const { build, reason: buildReason } = engine.info;
+  if (options.json)
+    stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, warnings, build, buildReason })}\n`);
+  else stdout.write('\n');
+  for (const warning of warnings ?? []) stderr.write(`bq4: ${warning}\n`);
+  await engine.close();
+}

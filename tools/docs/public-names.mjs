@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+// The public names of the package, read from its sources: properties of JSDoc types, options, methods, error codes. The test of
+// the reference (tests/js/api-doc.test.mjs) compares them with docs/reference. As a command it prints them, type by type.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = new URL('../../', import.meta.url);
+const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
+
+/** The modules that declare public types. */
+const MODULES = ['js/shared/types.js', 'js/storage/sources/types.js', 'js/storage/cache/types.js'];
+
+/** Properties of each type that is written with `@typedef {object}`, by its name. @returns {Map<string, string[]>} */
+export function publicTypes() {
+  /** @type {Map<string, string[]>} */
+  const types = new Map();
+  for (const comment of MODULES.flatMap((path) => read(path).split('/**'))) {
+    const [, name] = /@typedef \{object\} (\w+)/.exec(comment) ?? [];
+    if (name)
+      types.set(
+        name,
+        [...comment.matchAll(/^ \* @property \{.*\} \[?(\w+)\]?/gm)].map(([, property]) => property),
+      );
+  }
+  return types;
+}
+
+/** The codes of the union ErrorCode. @returns {string[]} */
+export function errorCodes() {
+  const [, list] = /@typedef \{([^}]*)\} ErrorCode/.exec(MODULES.map(read).join('\n')) ?? [];
+  return [...String(list).matchAll(/'(\w+)'/g)].map(([, code]) => code);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const [name, properties] of publicTypes()) console.log(`${name}: ${properties.join(', ')}`);
+  console.log(`ErrorCode: ${errorCodes().join(', ')}`);
+}
