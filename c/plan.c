@@ -3,7 +3,8 @@
 #include "core/minmax.h"
 #include "load/loader.h"
 #include "model/clusters.h"
-#include "session/session.h"
+#include "session/create.h"
+#include "session/options.h"
 
 /* Everything but the model's block. */
 static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *options,

@@ -226,7 +226,8 @@ static uint32_t place_of_kept(bq_matcher *m) {
     if (!*slot) break;
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
-  if (m->n_dfa_states == m->max_dfa_states || m->n_kept > BQ_MAX_NFA_STATES - m->n_nfa_states) return BQ_TABLE_FULL;
+  if (m->n_dfa_states == m->max_dfa_states || m->n_kept > BQ_MAX_NFA_STATES - m->n_nfa_states)
+    return BQ_TABLE_FULL;
   bq_dfa_state p = {.first = m->n_nfa_states, .n = m->n_kept, .hash = hash};
   for (unsigned reach = 0; reach < BQ_REACHES; reach++)
     p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
@@ -303,7 +304,8 @@ static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
       keep[f] = 1;
 }
 
-/* A place that is kept, made again of its threads, which lie behind all that is new. BQ_TABLE_FULL. */
+/* A place that is kept, made again of its threads, which lie behind all that is new. BQ_TABLE_FULL.
+ */
 static uint32_t renewed(bq_matcher *m, bq_dfa_state old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {

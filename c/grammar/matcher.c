@@ -11,11 +11,13 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
                        bq_matcher **out) {
   bq_matcher *m = bq_arena_take(arena, 1, sizeof *m);
   const uint32_t fit = BQ_TRANSITION_BYTES / (2 * g->n_classes);
-  bq_matcher made = {.g = g, .v = v, .max_dfa_states = fit < BQ_MAX_DFA_STATES ? fit : BQ_MAX_DFA_STATES};
+  bq_matcher made = {
+      .g = g, .v = v, .max_dfa_states = fit < BQ_MAX_DFA_STATES ? fit : BQ_MAX_DFA_STATES};
   made.frames = bq_arena_take(arena, BQ_MAX_FRAMES, sizeof *made.frames);
   made.threads = bq_arena_take(arena, BQ_MAX_NFA_STATES, sizeof *made.threads);
   made.places = bq_arena_take(arena, made.max_dfa_states, sizeof *made.places);
-  made.steps = bq_arena_take(arena, (uint64_t)made.max_dfa_states * g->n_classes, sizeof *made.steps);
+  made.steps =
+      bq_arena_take(arena, (uint64_t)made.max_dfa_states * g->n_classes, sizeof *made.steps);
   made.frame_slots = bq_arena_take(arena, 2 * BQ_MAX_FRAMES, sizeof *made.frame_slots);
   made.dfa_slots = bq_arena_take(arena, 2 * BQ_MAX_DFA_STATES, sizeof *made.dfa_slots);
   made.work = bq_arena_take(arena, BQ_MAX_WORK, sizeof *made.work);
@@ -140,7 +142,8 @@ static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
     const uint32_t depth = trie->depth[node], place = m->path[depth - 1];
-    uint32_t next = m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, place, trie->byte[node]);
+    uint32_t next =
+        m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, place, trie->byte[node]);
     if (next == BQ_TRANSITION_UNKNOWN) {
       m->lists[depth] = m->lists[depth - 1];
       next = advance(m, place, trie->byte[node], &m->lists[depth]);

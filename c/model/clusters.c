@@ -185,8 +185,9 @@ static void fill(const work *w, bq_clusters *c) {
   uint8_t *rows = (uint8_t *)(uintptr_t)c->rows.data;
   for (uint32_t i = 0; i < config->vocab; i++) w->list[i] = (bq_candidate){0, i};
   halve(w, w->list, config->vocab);
-  memset(rows, 0, (size_t)bq_type_bytes(head->type, bq_type_compute_layout(head->type), config->vocab,
-                                        config->hidden));
+  memset(rows, 0,
+         (size_t)bq_type_bytes(head->type, bq_type_compute_layout(head->type), config->vocab,
+                               config->hidden));
   for (uint32_t i = 0; i < config->vocab; i++) {
     c->token[i] = w->list[i].id;
     copy_row(head, c->token[i], rows, i);

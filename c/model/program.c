@@ -86,7 +86,8 @@ static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_modu
                    .out = {out, out + 1}};
 }
 
-static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module, bq_buffer out) {
+static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module,
+                             bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
                    .module = {module}, .out = {out}};
 }
@@ -94,7 +95,8 @@ static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module m
 /* Instead of one MLP: some of many, and perhaps one that all tokens go through. */
 static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
-  bq_layer_step router = product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
+  bq_layer_step router =
+      product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
   router.norm = norm;
   if (c->shared_ffn) {
     router.n = 2;

@@ -14,7 +14,7 @@ static uint32_t place_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
 /* The place of the first position that those from `n` on see in a layer, besides sinks. */
 static uint32_t first_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   const uint32_t window = bq_config_window(cache->config, layer);
-  if (!window) return bq_kv_window_from(cache->window, n);
+  if (!window) return bq_window_start(cache->window, n);
   return n + 1 > window ? n + 1 - window : 0;
 }
 
@@ -129,7 +129,7 @@ bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_sessi
   bq_kv_cache cache = {.config = c,
                        .entries = (uint32_t)blocks_of(o->context),
                        .head_bytes = (size_t)head_bytes(c, o),
-                       .window = bq_sliding(o)};
+                       .window = bq_sliding_window(o)};
   cache.blocks =
       bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
   return cache;
@@ -148,7 +148,7 @@ void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool) {
 
 void bq_cache_leave(bq_kv_cache *cache) {
   bq_kv_pool *pool = cache->pool;
-  bq_cache_cut(cache, 0);
+  bq_cache_truncate(cache, 0);
   if (--pool->sessions == 0) pool->allocator.free(pool->allocator.ctx, pool);
 }
 
@@ -214,7 +214,7 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
   return BQ_OK;
 }
 
-bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err) {
+bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     uint8_t **table = table_of(cache, layer);
     if (bq_config_window(cache->config, layer)) continue;
@@ -230,7 +230,7 @@ bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
   return true;
 }
 
-void bq_cache_cut(bq_kv_cache *cache, uint32_t n) {
+void bq_cache_truncate(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
     for (uint32_t i = blocks_seen(cache, layer, n, n).end; i < cache->entries; i++)
       give_block(cache->pool, &table_of(cache, layer)[i]);

@@ -10,6 +10,7 @@
 #define BQ_CACHE_H
 
 #include "bq.h"
+#include "session/options.h"
 
 /* The blocks that a session and its forks share: memory of its own, freed with the last of these
  * sessions. */
@@ -35,21 +36,6 @@ typedef struct bq_kv_cache {
                          without a window of the layer's own position p is at place p - gone */
 } bq_kv_cache;
 
-/* The window that slides: 0 where the oldest positions are not those that leave. */
-static inline uint32_t bq_sliding(const bq_session_options *o) {
-  return o->evict ? 0 : o->kv_window;
-}
-/* Where what a position sees begins, with a window of so many positions (0: with none): with a
- * block, so that all rows between two blocks' ends see the same. */
-static inline uint32_t bq_kv_window_from(uint32_t window, uint32_t position) {
-  if (!window || position < window) return 0;
-  return (position + 1 - window) / BQ_KV_BLOCK * BQ_KV_BLOCK;
-}
-/* Positions that a token sees at most, in whole blocks and with one for sinks. */
-static inline uint64_t bq_kv_window_most(uint32_t window) {
-  return ((uint64_t)window + 2 * BQ_KV_BLOCK - 2) / BQ_KV_BLOCK * BQ_KV_BLOCK + BQ_KV_BLOCK;
-}
-
 /* `options` have their defaults here: bq_session_options_resolve. */
 /* Bytes that the positions of a session take, without its forks and what is left over in blocks. */
 uint64_t bq_cache_bytes(const bq_config *config, const bq_session_options *options);
@@ -70,11 +56,11 @@ void bq_cache_leave(bq_kv_cache *cache);
  * has to be held. NOMEM: the pool is used up, by forks; nothing that is held is lost. */
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err);
 /* All blocks of layers without a window of their own can be written to. NOMEM. */
-bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err);
+bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err);
 /* Whether everything is there that positions from `n` on see of those before `n`. */
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n);
 /* Gives back what holds no position before `n`. */
-void bq_cache_cut(bq_kv_cache *cache, uint32_t n);
+void bq_cache_truncate(bq_kv_cache *cache, uint32_t n);
 /* `to`, which is empty, shares what `from` holds. */
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from);
 

@@ -1,11 +1,14 @@
 /* The head by clusters (model/clusters.h): first how well each cluster's mean meets the state, then
  * the rows of the best. Logits of all others are -infinity. Of one position at a time, since each
  * has clusters of its own. */
-#include "model/clusters.h"
+#include "session/clusters.h"
 
 #include "core/fmath.h"
 #include "core/minmax.h"
-#include "session/session.h"
+#include "session/batch.h"
+#include "session/matmul.h"
+#include "session/ops.h"
+#include "session/threads.h"
 
 enum { MEET, CHOOSE, COMPUTE };
 
@@ -31,9 +34,9 @@ static void meet(const job *j, size_t thread, size_t threads) {
   const bq_matrix *means = &m->clusters->means;
   const bq_batch batch = batch_of(j, thread);
   if (m->ln_f_w)
-    bq_forward_norm(s, j->x, m->ln_f_w, m->ln_f_b, hidden, s->scratch.norm + thread * hidden);
+    bq_apply_norm(s, j->x, m->ln_f_w, m->ln_f_b, hidden, s->scratch.norm + thread * hidden);
   if (m->head.ops->quantized)
-    bq_product_quantize(s, batch.x, hidden, 0, 1, thread, (uint8_t *)(uintptr_t)batch.panel);
+    bq_matmul_quantize(s, batch.x, hidden, 0, 1, thread, (uint8_t *)(uintptr_t)batch.panel);
   for (bq_share share = bq_share_of(s, thread, threads, means->rows, BQ_TILE_ROWS);
        bq_share_next(&share);)
     means->ops->matmul(means, &batch, share.from, share.to, j->logits, 0);
@@ -50,8 +53,8 @@ static void choose(const job *j) {
   for (uint32_t i = 0; i < s->model->config.hidden; i++) squares += x[i] * x[i];
   const float twice = 2 * bq_sqrtf(squares);
   for (uint32_t i = 0; i < n; i++)
-    s->candidates[i] = (bq_candidate){j->logits[i] + twice * c->spread[i], i};
-  bq_candidates_select(s->candidates, n, j->most);
+    s->outputs.candidates[i] = (bq_candidate){j->logits[i] + twice * c->spread[i], i};
+  bq_candidates_select(s->outputs.candidates, n, j->most);
   const float none = bq_float_of(0xff800000u); /* -infinity */
   for (uint32_t i = 0; i < s->model->config.vocab; i++) j->logits[i] = none;
 }
@@ -66,9 +69,9 @@ static void compute(const job *j, uint32_t cluster, const bq_batch *batch, size_
   some.data += bq_type_bytes(some.type, layout, from, some.cols);
   some.rows = n;
   float y[BQ_CLUSTER_ROWS];
-  bq_product_multiply(j->s, &some, batch, 0, n, thread, y, 0);
+  bq_matmul(j->s, &some, batch, 0, n, thread, y, 0);
   for (uint32_t i = 0; m->head_b && i < n; i++) y[i] += m->head_b[c->token[from + i]];
-  bq_forward_logits(&m->config, y, n);
+  bq_scale_logits(&m->config, y, n);
   for (uint32_t i = 0; i < n; i++) j->logits[c->token[from + i]] = y[i];
 }
 
@@ -82,7 +85,7 @@ static bq_stage run_part(const void *arg, uint32_t layer, uint32_t part, size_t 
   const bq_batch batch = batch_of(j, thread);
   for (bq_share share = bq_share_of(j->s, thread, threads, j->most, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++)
-      compute(j, j->s->candidates[i].id, &batch, thread);
+      compute(j, j->s->outputs.candidates[i].id, &batch, thread);
   return BQ_STAGE_HEAD;
 }
 
@@ -92,25 +95,16 @@ static const bq_phases *parts_of(const void *arg, uint32_t layer) {
   return &parts;
 }
 
-bool bq_session_clustered(const bq_session *s) {
-  return s->clusters && !bq_results_hidden(s);
-}
 
-bq_status bq_forward_clusters(bq_session *s, bq_error *err) {
+bq_status bq_clustered_head(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
   if (!m->clusters)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the head was not brought into clusters");
-  const bq_rows rows = bq_head_rows(s);
+  const bq_output_slice rows = bq_output_rows(s);
   const job j = {.s = s,
-                 .x = s->x + (size_t)rows.first * m->config.hidden,
+                 .x = s->batch.x + (size_t)rows.first * m->config.hidden,
                  .logits = rows.results,
                  .most = bq_clusters_share(m->clusters->n, s->options.head)};
-  bq_run_job(s, &(bq_job){run_part, parts_of, &j, NULL});
+  bq_job_run(s, &(bq_job){run_part, parts_of, &j, NULL});
   return BQ_OK;
-}
-
-void bq_session_clusters(bq_session *s, bool on) {
-  if (s->clusters == on || !(s->options.head > 0)) return;
-  s->clusters = on;
-  if (s->n_tokens) bq_session_restart(s);
 }

@@ -1,14 +1,18 @@
 /* A layer's experts: each token of a batch goes through a few of them. All tokens of an expert are
  * taken together, so that its matrices are read once; what a token gets depends on nothing but
  * itself: its experts are added up in the order of their numbers. */
+#include "session/experts.h"
+
 #include <string.h>
 
 #include "core/fmath.h"
-#include "session/session.h"
+#include "session/matmul.h"
+#include "session/ops.h"
+#include "session/threads.h"
 
-bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
-                             uint32_t batch) {
-  bq_routes routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c,
+                                             const bq_kernels *kernels, uint32_t batch) {
+  bq_expert_routing routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t pairs = (uint64_t)batch * c->experts_used;
   const uint32_t widest = c->hidden > c->expert_ffn ? c->hidden : c->expert_ffn;
   const uint64_t panel = kernels->panel_bytes(widest, 2); /* of one, or i16's two: see kernels.h */
@@ -64,7 +68,7 @@ static void choose(const bq_config *c, const float *scores, uint32_t *expert, fl
 }
 
 /* Puts pairs in order: how many each expert has, where they begin, then which they are. */
-static void arrange(const bq_config *c, bq_routes *r, uint32_t tokens) {
+static void arrange(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
   const uint32_t pairs = tokens * c->experts_used;
   memset(r->first, 0, ((size_t)c->experts + 1) * sizeof *r->first);
   for (uint32_t i = 0; i < pairs; i++) r->first[r->expert[i] + 1]++;
@@ -84,7 +88,7 @@ static void arrange(const bq_config *c, bq_routes *r, uint32_t tokens) {
 
 static void route(const bq_session *s, const float *scores, uint32_t tokens) {
   const bq_config *c = &s->model->config;
-  bq_routes *r = s->scratch.routes;
+  bq_expert_routing *r = s->scratch.routes;
   for (uint32_t t = 0; t < tokens; t++)
     choose(c, scores + (size_t)t * c->experts, r->expert + t * c->experts_used,
            r->weight + t * c->experts_used);
@@ -98,7 +102,7 @@ typedef struct group {
   uint32_t expert, first, rows;
 } group;
 
-static group group_of(const bq_routes *r, size_t i) {
+static group group_of(const bq_expert_routing *r, size_t i) {
   const uint32_t e = r->met[1 + i];
   return (group){e, r->first[e], r->first[e + 1] - r->first[e]};
 }
@@ -126,7 +130,7 @@ static float *input_of(const bq_layer_step *step, float *const *buffer) {
 /* Rows of X are gathered, normed; then all are quantized, expert by expert. */
 static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                     float *const *buffer, group g, size_t thread) {
-  const bq_routes *r = s->scratch.routes;
+  const bq_expert_routing *r = s->scratch.routes;
   const size_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
   float *rows = input_of(step, buffer) + g.first * cols;
   for (uint32_t i = 0; step->in == BQ_BUFFER_X && i < g.rows; i++) {
@@ -136,18 +140,18 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step 
       continue;
     }
     const bq_weights *m = &w->module[step->norm];
-    bq_forward_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
+    bq_apply_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
   }
   bq_assert(s->model->kernels->panel_bytes(cols, g.rows * bq_panel_rows(&s->options)) <=
             g.rows * r->panel_bytes);
   if (quantized(w, step))
-    bq_product_quantize(s, rows, cols, 0, g.rows, thread,
+    bq_matmul_quantize(s, rows, cols, 0, g.rows, thread,
                         r->panel + g.first * r->panel_bytes);
 }
 
 static void activate(const bq_session *s, const bq_layer_step *step, float *const *buffer, group g,
                      size_t cols, size_t row0, size_t row1) {
-  bq_activate_fn *const act = bq_forward_activation(s);
+  bq_activate_fn *const act = bq_activation_of(s);
   for (uint32_t i = 0; i < g.rows; i++) {
     const size_t at = (g.first + i) * cols + row0;
     act(buffer[step->out[0]] + at, buffer[step->out[1]] + at, row1 - row0);
@@ -158,7 +162,7 @@ static void activate(const bq_session *s, const bq_layer_step *step, float *cons
 static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                      float *const *buffer, size_t thread, size_t threads) {
   const bq_config *c = &s->model->config;
-  const bq_routes *r = s->scratch.routes;
+  const bq_expert_routing *r = s->scratch.routes;
   const size_t in = bq_buffer_cols(c, (bq_buffer)step->in);
   const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* of the result */
   const size_t run = 8 * BQ_TILE_ROWS, runs = (cols + run - 1) / run;
@@ -171,7 +175,7 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step
                               r->panel + g.first * r->panel_bytes, g.rows};
       for (uint32_t m = 0; m < step->n; m++) {
         const bq_matrix part = matrix_of(c, &w->module[step->module[m]].w, g.expert);
-        bq_product_multiply(s, &part, &batch, row0, row1, thread,
+        bq_matmul(s, &part, &batch, row0, row1, thread,
                             buffer[step->out[m]] + g.first * cols, cols);
       }
       if (step->then == BQ_EPILOGUE_ACTIVATE) activate(s, step, buffer, g, cols, row0, row1);
@@ -184,9 +188,10 @@ static void add_weighted(float *y, const float *x, float weight, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
-static void combine(const bq_session *s, const bq_layer_step *step, float *const *buffer, uint32_t t) {
+static void combine(const bq_session *s, const bq_layer_step *step, float *const *buffer,
+                    uint32_t t) {
   const bq_config *c = &s->model->config;
-  const bq_routes *r = s->scratch.routes;
+  const bq_expert_routing *r = s->scratch.routes;
   const size_t n = c->hidden, used = c->experts_used;
   float *y = buffer[BQ_BUFFER_OUT] + t * n, *x = buffer[BQ_BUFFER_X] + t * n;
   memset(y, 0, n * sizeof *y);

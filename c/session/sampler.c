@@ -4,10 +4,13 @@
  *
  * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
  * generators", OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
+#include "session/sampler.h"
+
 #include <float.h>
 
 #include "core/fmath.h"
-#include "session/session.h"
+#include "core/minmax.h"
+#include "session/outputs.h"
 
 static uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -234,4 +237,49 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
   if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
   if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick(c, n, 1, weigh(c, n, max), rng);
   return pick_among_best(c, n, o, max, rng);
+}
+
+/* --- the last token of a session ----------------------------------------------------------------
+ */
+
+/* False for NaN. */
+static bool within(float x, float most) { return x >= 0 && x <= most; }
+
+static bq_status check_sampling(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
+  const char *wrong = !within(o->temperature, __builtin_inff()) ? "temperature"
+                      : !within(o->top_p, 1)                    ? "top_p"
+                      : !within(o->min_p, 1)                    ? "min_p"
+                      : !within(o->repeat_penalty, FLT_MAX)     ? "repeat_penalty"
+                                                                : NULL;
+  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s is out of its range", wrong);
+  for (size_t i = 0; i < o->n_bias; i++)
+    if (o->bias[i].id >= vocab)
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "there is no token %u to be biased, the vocabulary has %u", o->bias[i].id,
+                     vocab);
+  return BQ_OK;
+}
+
+bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_rng *rng,
+                            uint32_t *token, bq_error *err) {
+  float *logits = bq_last_logits(s);
+  if (!logits)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
+  const bq_sample_options o = options ? *options : (bq_sample_options){0};
+  const uint32_t vocab = s->model->config.vocab;
+  bq_status status = check_sampling(&o, vocab, err);
+  if (status != BQ_OK) return status;
+  bq_mark(s, BQ_STAGE_HOST, 0);
+  if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
+  uint32_t last = bq_min32(o.repeat_last, s->sequence.n_tokens);
+  uint32_t picked = bq_sample(logits, vocab, s->sequence.tokens + s->sequence.n_tokens - last, last,
+                              &o, rng, s->outputs.candidates);
+  bq_mark(s, BQ_STAGE_SAMPLE, 0);
+  if (picked == BQ_TOKEN_NONE)
+    return bq_fail(err, BQ_NO_TOKEN, BQ_NO_OFFSET,
+                   "none of %u tokens may be picked: %s", vocab,
+                   o.mask || o.n_bias || o.hook.change ? "mask, bias or hook forbid them all"
+                                                       : "no logit is a number");
+  *token = picked;
+  return BQ_OK;
 }

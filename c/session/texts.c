@@ -6,22 +6,11 @@
 
 #include "core/minmax.h"
 #include "kernels/kv.h"
-#include "session/session.h"
+#include "session/sequence.h"
 
 /* Rows of a pass of texts that see what comes after them: all of a layer's products are one batch
  * then, of which more would no longer stay in a processor's cache. */
 enum { ROWS_AT_ONCE = 64 };
-
-uint32_t bq_texts_most(const bq_session_options *o) {
-  return (o->window + BQ_KV_SCALED - 1) / BQ_KV_SCALED;
-}
-
-bq_row bq_text_row(const bq_session *s, uint32_t row) {
-  uint32_t i = s->n_texts;
-  while (s->texts[--i].row > row) continue;
-  const bq_text *text = &s->texts[i];
-  return (bq_row){s->members[0].s, text->first, row - text->row, text[1].row - row};
-}
 
 /* Where the next text may begin. */
 static uint32_t next_first(uint32_t end) {
@@ -30,8 +19,9 @@ static uint32_t next_first(uint32_t end) {
 
 /* Whether there is room behind the texts, the last of which ends at `end`. */
 static bool fits(const bq_session *s, uint32_t end, uint32_t length) {
-  const uint32_t rows = s->texts[s->n_texts].row, first = next_first(end);
-  if (s->n_texts && s->model->config.bidirectional && rows + length > ROWS_AT_ONCE) return false;
+  const uint32_t rows = s->sequence.texts[s->sequence.n_texts].row, first = next_first(end);
+  if (s->sequence.n_texts && s->model->config.bidirectional && rows + length > ROWS_AT_ONCE)
+    return false;
   return first <= s->options.window && length <= s->options.window - first;
 }
 
@@ -57,20 +47,20 @@ static bq_status one_text(bq_session *s, const uint32_t *tokens, uint32_t length
 
 /* Gives up what the session held. */
 static void begin(bq_session *s, bq_pooling how, bool normalize) {
-  bq_session_clear(s);
-  s->n_tokens = s->n_draft = s->from = s->n_texts = 0;
-  s->head_unit = s->head_at = 0;
-  s->restored = 0;
-  s->has_results = false;
-  s->pooling = how;
-  s->normalize = normalize;
-  s->texts[0] = (bq_text){0};
+  bq_sequence_discard(s);
+  s->sequence.n_tokens = s->sequence.n_draft = s->outputs.from = s->sequence.n_texts = 0;
+  s->batch.head_unit = s->batch.head_at = 0;
+  s->restore.bytes = 0;
+  s->outputs.ready = false;
+  s->outputs.pooling = how;
+  s->outputs.normalize = normalize;
+  s->sequence.texts[0] = (bq_text){0};
 }
 
 static void take_text(bq_session *s, const uint32_t *tokens, uint32_t length, uint32_t end) {
-  bq_text *text = &s->texts[s->n_texts++];
+  bq_text *text = &s->sequence.texts[s->sequence.n_texts++];
   text->first = next_first(end);
-  memcpy(s->tokens + text->first, tokens, length * sizeof *tokens);
+  memcpy(s->sequence.tokens + text->first, tokens, length * sizeof *tokens);
   text[1] = (bq_text){text->row + length, text->first + length};
 }
 
@@ -87,10 +77,10 @@ bq_status bq_session_texts(bq_session *s, const uint32_t *tokens, const uint32_t
     status = check_text(s, tokens, lengths[i], i, err);
     if (status) break;
     take_text(s, tokens, lengths[i], end);
-    end = s->texts[s->n_texts].first;
+    end = s->sequence.texts[s->sequence.n_texts].first;
     tokens += lengths[i];
   }
-  if (status) s->n_texts = 0;
-  *taken = s->n_texts;
+  if (status) s->sequence.n_texts = 0;
+  *taken = s->sequence.n_texts;
   return status;
 }

@@ -54,7 +54,8 @@ static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
   l.seen = bq_multi_splitter_memory(t->stages, t->n_split_passes, l.text + 1);
   if (t->n_split_passes || t->info.kind == BQ_TOKENIZER_BPE)
     l.words = word_slots(l.text + 1) * sizeof(word);
-  l.all = l.words + l.arrays + l.spaced + l.seen + (t->n_normalizers < 2 ? t->n_normalizers : 2) * l.text;
+  l.all = l.words + l.arrays + l.spaced + l.seen +
+          (t->n_normalizers < 2 ? t->n_normalizers : 2) * l.text;
   return l;
 }
 

@@ -177,7 +177,8 @@ static void put_spaces(const bq_normalizer *s, uint32_t where, const uint8_t *te
   if (s->flags & BQ_SPACES_LEADING && where & BQ_TEXT_BEGINS)
     while (at < bytes && text[at] == ' ') at++;
   for (; at < bytes; at++)
-    if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes && text[at + 1] == ' '))
+    if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes &&
+          text[at + 1] == ' '))
       bq_out_byte(out, text[at]);
 }
 

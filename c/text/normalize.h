@@ -21,7 +21,12 @@ typedef enum bq_normalizer_type {
 } bq_normalizer_type;
 
 enum { BQ_PREFIX_AT_START = 1, BQ_PREFIX_UNLESS_PRESENT = 2 };
-enum { BQ_SPACES_LEADING = 1, BQ_SPACES_TRAILING = 2, BQ_SPACES_REPEATED = 4, BQ_SPACES_OF_EACH_PART = 8 };
+enum {
+  BQ_SPACES_LEADING = 1,
+  BQ_SPACES_TRAILING = 2,
+  BQ_SPACES_REPEATED = 4,
+  BQ_SPACES_OF_EACH_PART = 8
+};
 
 /* Where a part of a text lies that special tokens cut. */
 enum { BQ_TEXT_BEGINS = 1, BQ_TEXT_ENDS = 2, BQ_TEXT_FIRST = 4 /* nothing is before it */ };

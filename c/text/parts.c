@@ -34,8 +34,10 @@ static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenize
   if (type == PART_WORDS) return read_words(bytes, n, t);
   if (type == PART_RULES) return read_rules(bytes, n, t, tokens);
   if (type == PART_STAGE)
-    return t->n_split_passes < BQ_SPLIT_PASSES && bq_split_pass_read(bytes, n, &t->stages[t->n_split_passes++]);
-  return t->n_normalizers < BQ_NORMALIZERS && bq_normalizer_read(type, bytes, n, &t->steps[t->n_normalizers++]);
+    return t->n_split_passes < BQ_SPLIT_PASSES &&
+           bq_split_pass_read(bytes, n, &t->stages[t->n_split_passes++]);
+  return t->n_normalizers < BQ_NORMALIZERS &&
+         bq_normalizer_read(type, bytes, n, &t->steps[t->n_normalizers++]);
 }
 
 bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,

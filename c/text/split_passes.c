@@ -23,7 +23,8 @@ static uint32_t class_of(const bq_split_pass *s, uint32_t code_point) {
 }
 
 /* Class of the character at p, and its bytes. Bytes of no character are U+FFFD, one each. */
-static uint32_t read_class(const bq_split_pass *s, const uint8_t *p, size_t left, unsigned *length) {
+static uint32_t read_class(const bq_split_pass *s, const uint8_t *p, size_t left,
+                           unsigned *length) {
   *length = 1;
   if (*p < 0x80 || s->flags & BQ_SPLIT_PASS_BYTES) return s->low[*p];
   uint32_t code_point;
@@ -41,7 +42,8 @@ bool bq_split_pass_read(const uint8_t *bytes, size_t n, bq_split_pass *out) {
   out->classes = bq_load32(bytes + 4);
   out->states = bq_load32(bytes + 8);
   out->n_runs = bq_load32(bytes + 12);
-  if (out->flags > BQ_SPLIT_PASS_FLAGS || !out->classes || out->classes > BQ_SPLIT_PASS_CLASSES) return false;
+  if (out->flags > BQ_SPLIT_PASS_FLAGS || !out->classes || out->classes > BQ_SPLIT_PASS_CLASSES)
+    return false;
   if (out->states < 2 || out->states > BQ_SPLIT_PASS_STATES || !out->n_runs) return false;
   uint64_t cells = (uint64_t)out->states * (out->classes + 1);
   if ((2 * cells + 3) / 4 * 4 + 4 * (uint64_t)out->n_runs + HEADER != n) return false;
@@ -76,8 +78,8 @@ uint64_t bq_multi_splitter_memory(const bq_split_pass *stages, uint32_t n, uint6
   return sum;
 }
 
-void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n, const uint8_t *text,
-                     size_t bytes, void *memory) {
+void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n,
+                             const uint8_t *text, size_t bytes, void *memory) {
   *c = (bq_multi_splitter){.stages = stages, .text = text, .bytes = bytes, .n = n};
   if (bytes <= SHORT) return;
   c->seen = memory;

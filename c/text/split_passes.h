@@ -2,8 +2,8 @@
  * what the one before it left. A stage is a regular expression that was compiled when the file was
  * made (js/convert/tokenizers/automaton.js): what matches is a piece, and so is what lies between.
  *
- * A character is of a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH where a
- * match ends before the character; column `classes` is the end of the text. The match is the
+ * A character is of a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH where
+ * a match ends before the character; column `classes` is the end of the text. The match is the
  * longest that the table names, which is the one that a backtracking matcher would have found
  * first. State 0 is the end, state 1 the start.
  *
@@ -16,7 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BQ_SPLIT_PASSES = 8, BQ_SPLIT_PASS_STATES = 4096, BQ_SPLIT_PASS_CLASSES = 254, BQ_SPLIT_PASS_MATCH = 0x8000 };
+enum {
+  BQ_SPLIT_PASSES = 8,
+  BQ_SPLIT_PASS_STATES = 4096,
+  BQ_SPLIT_PASS_CLASSES = 254,
+  BQ_SPLIT_PASS_MATCH = 0x8000
+};
 
 enum {
   BQ_SPLIT_PASS_DROP_MATCHES = 1, /* white space around words, say */
@@ -48,8 +53,8 @@ typedef struct bq_multi_splitter {
 
 /* Bytes of memory for texts up to `bytes`. */
 uint64_t bq_multi_splitter_memory(const bq_split_pass *stages, uint32_t n, uint64_t bytes);
-void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n, const uint8_t *text,
-                     size_t bytes, void *memory);
+void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n,
+                             const uint8_t *text, size_t bytes, void *memory);
 /* The piece at *at < bytes or behind it, whose end becomes *at; false: no more. */
 bool bq_multi_splitter_next(bq_multi_splitter *c, size_t *at, size_t *begin);
 

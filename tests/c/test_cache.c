@@ -5,6 +5,9 @@
 
 #include "check.h"
 #include "core/hash.h"
+#include "session/cache.h"
+#include "session/create.h"
+#include "session/options.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_model.h"

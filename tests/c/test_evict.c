@@ -7,6 +7,8 @@
 #include "check.h"
 #include "core/hash.h"
 #include "reference.h"
+#include "session/create.h"
+#include "session/options.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_configs.h"
@@ -350,7 +352,7 @@ static void test_states_that_lie(void) {
   saved[EVICT] = BQ_EVICT_ATTENTION;
   /* Any attention will do. */
   const size_t attended = (128 + 4 * (FULL + 30) + 63) / 64 * 64;
-  memset(saved + attended, 0xff, bq_evict_parts(&r->options) * 8);
+  memset(saved + attended, 0xff, bq_eviction_groups(&r->options) * 8);
   const uint64_t hash = bq_xxh64(saved, bytes - 8, 0);
   memcpy(saved + bytes - 8, &hash, 8);
   CHECK_EQ(bq_session_restore(r, saved, bytes, NULL), BQ_OK);

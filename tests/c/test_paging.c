@@ -256,7 +256,7 @@ static void test_sessions_share_the_pages(void) {
     if (below(&h.random, 40) == 0)
       bq_session_sync(s, prompt, 1 + below(&h.random, PROMPT), NULL, NULL);
     bq_status status = bq_session_run(s, 1, NULL);
-    if (status == BQ_OK) check_logits(s, s->n_tokens - 1);
+    if (status == BQ_OK) check_logits(s, s->sequence.n_tokens - 1);
     ask(&h, s);
     while (h.n_open && below(&h.random, 3)) answer_one(&h);
   }
@@ -399,7 +399,7 @@ static void test_windows_before_the_last_read_no_head(void) {
       size_t n;
       while (bq_session_pages(s, &p, 1, &n) == BQ_OK && n) {
         bool of_head = p.offset >= head->offset && p.offset < head->offset + head->bytes;
-        if (of_head) CHECK(s->computed + window >= PROMPT);
+        if (of_head) CHECK(s->sequence.computed + window >= PROMPT);
         memcpy(p.dst, f.bytes + p.offset, p.bytes);
         CHECK_EQ(bq_model_page_done(l.model, p.id, true, NULL), BQ_OK);
         if (status == BQ_WANT_DATA) break; /* that may do */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "session/create.h"
 #include "session/session.h"
 #include "tiny_model.h"
 

@@ -6,6 +6,8 @@
 
 #include "check.h"
 #include "reference.h"
+#include "session/create.h"
+#include "session/options.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_configs.h"

@@ -19,7 +19,8 @@
 
 #include "core/cursor.h"
 #include "core/hash.h"
-#include "session/session.h"
+#include "session/evict.h"
+#include "session/sequence.h"
 
 enum { HEAD = BQ_STATE_HEAD, HASH = BQ_STATE_HASH, LAYOUT = 4, ID = BQ_FILE_ID_BYTES };
 /* Offsets in the head. What lies between them is u32. */
@@ -56,7 +57,7 @@ static const char *const fact_names[N_FACTS] = {"KV cache type",
 
 static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
-  const bool rotates_long = bq_config_long(c, bq_session_sight(&s->options));
+  const bool rotates_long = bq_config_long(c, bq_attention_span(&s->options));
   const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
                                   c->head_dim, BQ_KV_BLOCK, c->window,
                                   rotates_long ? c->rope_original : 0,
@@ -78,7 +79,7 @@ static uint64_t skipped_of(const bq_session *s) {
 
 /* Positions that are saved. Sinks are saved as a whole, or not yet. */
 static uint32_t computed_of(const bq_session *s) {
-  const uint32_t computed = bq_session_complete(s);
+  const uint32_t computed = bq_sequence_complete(s);
   return computed < bq_moved_sinks(&s->options) ? 0 : computed;
 }
 
@@ -90,14 +91,14 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   put32(head + VERSION, LAYOUT);
   memcpy(head + FILE_ID, s->model->file_id, ID);
   for (int i = 0; i < N_FACTS; i++) put32(head + FACTS + 4 * i, facts[i]);
-  put32(head + TOKENS, s->n_tokens);
+  put32(head + TOKENS, s->sequence.n_tokens);
   put32(head + COMPUTED, computed_of(s));
   put64(head + KEY, s->key);
   put64(head + SKIPPED, skipped_of(s));
   put32(head + KV_WINDOW, s->options.kv_window);
   put32(head + SINKS, s->options.sinks);
   put32(head + EVICT, (uint32_t)s->options.evict);
-  put32(head + SCORED, s->scored);
+  put32(head + SCORED, s->eviction.scored);
 }
 
 /* Of the last token what is attended to isn't added up: it will be computed anew. */
@@ -151,13 +152,14 @@ static uint64_t sinks_at(uint32_t tokens) { /* offset of the sinks */
 }
 
 static uint64_t attention_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
-  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sinks : 0);
+  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sink_cache.kv : 0);
 }
 static uint64_t attended_bytes(const bq_session *s, uint32_t computed) {
-  return computed ? bq_evict_parts(&s->options) * sizeof *s->attended : 0;
+  return computed ? bq_eviction_groups(&s->options) * sizeof *s->eviction.totals : 0;
 }
 static uint64_t mass_bytes(const bq_session *s, uint32_t computed) {
-  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->attention_sums;
+  return (uint64_t)(computed - s->eviction.scored) * bq_eviction_groups(&s->options) *
+         sizeof *s->eviction.by_query;
 }
 
 /* Offset of the first block. */
@@ -172,7 +174,7 @@ static uint64_t hash_at(const bq_session *s, uint32_t tokens, uint32_t computed)
 }
 
 uint64_t bq_session_state_bytes(const bq_session *s) {
-  return hash_at(s, s->n_tokens, computed_of(s)) + HASH;
+  return hash_at(s, s->sequence.n_tokens, computed_of(s)) + HASH;
 }
 
 /* A run of bytes from one offset on. */
@@ -188,15 +190,18 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
   const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
   const uint64_t first = blocks_at(s, tokens, computed);
   if (at < HEAD) return (piece){ends + at, HEAD - at, 0};
-  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, 0};
+  if (at < tokens_end)
+    return (piece){(uint8_t *)s->sequence.tokens + (at - HEAD), tokens_end - at, 0};
   if (at < padded) return (piece){padding, padded - at, 0};
   const uint64_t sinks_end = attention_at(s, tokens, computed);
   const uint64_t attended_end = sinks_end + attended_bytes(s, computed);
   const uint64_t mass_end = attended_end + mass_bytes(s, computed);
-  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, 0};
+  if (at < sinks_end)
+    return (piece){(uint8_t *)s->sink_cache.kv + (at - padded), sinks_end - at, 0};
   if (at < attended_end)
-    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, 0};
-  if (at < mass_end) return (piece){(uint8_t *)s->attention_sums + (at - attended_end), mass_end - at, 0};
+    return (piece){(uint8_t *)s->eviction.totals + (at - sinks_end), attended_end - at, 0};
+  if (at < mass_end)
+    return (piece){(uint8_t *)s->eviction.by_query + (at - attended_end), mass_end - at, 0};
   if (at < first) return (piece){padding, first - at, 0};
   const uint64_t hash = hash_at(s, tokens, computed);
   if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};
@@ -227,7 +232,7 @@ static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t
 
 /* What is saved from one offset on, until the next call. */
 static piece saved_at(const bq_session *s, uint64_t at, uint8_t *ends, uint8_t *padding) {
-  piece p = piece_at(s, s->n_tokens, computed_of(s), at, ends, padding);
+  piece p = piece_at(s, s->sequence.n_tokens, computed_of(s), at, ends, padding);
   const size_t in = p.zeros ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
   if (p.zeros) p.data = cleared_copy(s, p.data - in, p.zeros) + in;
   return p;
@@ -271,69 +276,69 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
 
 /* Empties the session: it has no tokens until a state is complete. */
 static void begin(bq_session *s) {
-  s->n_tokens = s->n_draft = s->n_texts = 0;
-  s->has_results = false;
-  bq_session_clear(s);
-  bq_xxh64_begin(&s->state_hash, 0);
+  s->sequence.n_tokens = s->sequence.n_draft = s->sequence.n_texts = 0;
+  s->outputs.ready = false;
+  bq_sequence_discard(s);
+  bq_xxh64_begin(&s->restore.hash, 0);
 }
 
 static bq_status fail(bq_session *s, bq_status status) {
-  s->restored = 0;
-  bq_session_clear(s);
+  s->restore.bytes = 0;
+  bq_sequence_discard(s);
   return status;
 }
 
 static bq_status end(bq_session *s, bq_error *err) {
-  const uint32_t tokens = bq_load32(s->state_ends + TOKENS), vocab = s->model->config.vocab;
-  if (bq_load64(s->state_ends + HEAD) != bq_xxh64_end(&s->state_hash))
+  const uint32_t tokens = bq_load32(s->restore.ends + TOKENS), vocab = s->model->config.vocab;
+  if (bq_load64(s->restore.ends + HEAD) != bq_xxh64_end(&s->restore.hash))
     return fail(s, bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
                            "the saved session is damaged, its bytes have another hash: fetch it "
                            "again, or save it anew"));
   for (uint32_t i = 0; i < tokens; i++)
-    if (s->tokens[i] >= vocab)
+    if (s->sequence.tokens[i] >= vocab)
       return fail(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
                              "token %u at position %u is outside the vocabulary of %u",
-                             s->tokens[i], i, vocab));
-  s->restored = 0;
-  s->n_tokens = tokens;
-  s->computed = bq_load32(s->state_ends + COMPUTED);
-  bq_session_restart(s);
+                             s->sequence.tokens[i], i, vocab));
+  s->restore.bytes = 0;
+  s->sequence.n_tokens = tokens;
+  s->sequence.computed = bq_load32(s->restore.ends + COMPUTED);
+  bq_sequence_recompute_last(s);
   return BQ_OK;
 }
 
 /* The head is there: makes room for what follows. */
 static bq_status open(bq_session *s, bq_error *err) {
-  bq_status status = check_head(s, s->state_ends, err);
+  bq_status status = check_head(s, s->restore.ends, err);
   if (status) return fail(s, status);
-  bq_evict_resume(s, bq_load32(s->state_ends + SCORED));
-  status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED),
-                         bq_load32(s->state_ends + TOKENS), err);
+  bq_eviction_resume(s, bq_load32(s->restore.ends + SCORED));
+  status = bq_cache_fill(&s->kv, bq_load32(s->restore.ends + COMPUTED),
+                         bq_load32(s->restore.ends + TOKENS), err);
   return status ? fail(s, status) : BQ_OK;
 }
 
 bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_error *err) {
   uint8_t padding[BQ_ALIGN];
-  if (s->restored == 0) begin(s);
+  if (s->restore.bytes == 0) begin(s);
   for (uint64_t total = UINT64_MAX;;) {
     uint32_t tokens = 0, computed = 0;
-    if (s->restored >= HEAD) {
-      tokens = bq_load32(s->state_ends + TOKENS);
-      computed = bq_load32(s->state_ends + COMPUTED);
+    if (s->restore.bytes >= HEAD) {
+      tokens = bq_load32(s->restore.ends + TOKENS);
+      computed = bq_load32(s->restore.ends + COMPUTED);
       total = hash_at(s, tokens, computed) + HASH;
     }
-    if (s->restored == total && n == 0) return end(s, err);
-    if (s->restored == total)
+    if (s->restore.bytes == total && n == 0) return end(s, err);
+    if (s->restore.bytes == total)
       return fail(s, bq_fail(err, BQ_FORMAT, total, "%l bytes follow the saved session",
                              (uint64_t)n));
     if (n == 0) return BQ_MORE;
-    const piece p = piece_at(s, tokens, computed, s->restored, s->state_ends, padding);
+    const piece p = piece_at(s, tokens, computed, s->restore.bytes, s->restore.ends, padding);
     const size_t take = p.bytes < n ? (size_t)p.bytes : n;
     memcpy(p.data, bytes, take);
-    if (s->restored < total - HASH) bq_xxh64_add(&s->state_hash, bytes, take);
+    if (s->restore.bytes < total - HASH) bq_xxh64_add(&s->restore.hash, bytes, take);
     bytes += take;
     n -= take;
-    const bool opens = s->restored < HEAD && s->restored + take == HEAD;
-    s->restored += take;
+    const bool opens = s->restore.bytes < HEAD && s->restore.bytes + take == HEAD;
+    s->restore.bytes += take;
     bq_status status = opens ? open(s, err) : BQ_OK;
     if (status) return status;
   }

@@ -1,6 +1,6 @@
 /* A job's parts, shared out to threads: one run with barriers where the host has them, else one run
  * per part. */
-#include "session/session.h"
+#include "session/threads.h"
 
 typedef struct progress {
   bq_session *s;
@@ -24,13 +24,13 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   const bq_parallel *parallel = &p->s->options.parallel;
   const bq_job *job = p->job;
   const size_t workers = workers_of(p->s, threads);
-  for (uint32_t layer = p->layer;; layer = bq_session_layer(p->s, layer + 1)) {
-    const bq_phases *parts = job->parts(job->arg, layer);
-    bq_assert(parts->n > 0); /* the last one asks whether another layer follows */
-    for (size_t i = 0; i < parts->n; i++) {
-      const bool last = i + 1 == parts->n;
+  for (uint32_t layer = p->layer;; layer = bq_next_layer(p->s, layer + 1)) {
+    const bq_phases *phases = job->phases(job->arg, layer);
+    bq_assert(phases->n > 0); /* the last one asks whether another layer follows */
+    for (size_t i = 0; i < phases->n; i++) {
+      const bool last = i + 1 == phases->n;
       bq_stage stage = BQ_STAGE_HOST;
-      if (thread < workers) stage = job->fn(job->arg, layer, parts->list[i], thread, workers);
+      if (thread < workers) stage = job->fn(job->arg, layer, phases->list[i], thread, workers);
       if (last && thread == 0) p->more = job->next && job->next(p->s);
       /* Without another layer the last wait is the run's own end. */
       const bool wait = threads > 1 && (!last || job->next);
@@ -75,17 +75,17 @@ static void run_one(void *arg, size_t thread, size_t threads) {
 
 static void run_layer(progress *p) {
   const bq_parallel *parallel = &p->s->options.parallel;
-  const bq_phases *parts = p->job->parts(p->job->arg, p->layer);
-  for (size_t i = 0; i < parts->n; i++) {
-    p->part = parts->list[i];
+  const bq_phases *phases = p->job->phases(p->job->arg, p->layer);
+  for (size_t i = 0; i < phases->n; i++) {
+    p->part = phases->list[i];
     parallel->run(parallel->ctx, run_one, p);
     bq_mark(p->s, p->ended, p->layer);
   }
 }
 
-void bq_run_job(bq_session *s, const bq_job *job) {
+void bq_job_run(bq_session *s, const bq_job *job) {
   const bq_parallel *parallel = &s->options.parallel;
-  progress p = {s, job, s->layer, 0, false, BQ_STAGE_HOST};
+  progress p = {s, job, s->batch.layer, 0, false, BQ_STAGE_HOST};
   if (parallel->threads == 1) {
     run_all(&p, 0, 1);
   } else if (parallel->barrier) {
@@ -93,7 +93,7 @@ void bq_run_job(bq_session *s, const bq_job *job) {
     if (p.ended != BQ_STAGE_HOST) bq_mark(s, p.ended, p.layer);
   } else {
     do {
-      p.layer = s->layer;
+      p.layer = s->batch.layer;
       run_layer(&p);
     } while (job->next && job->next(s));
   }
