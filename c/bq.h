@@ -22,9 +22,9 @@
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "text/tokenizer.h"
+#include "types.h"
 
 #define BQ_ABI 2u
-#define BQ_FILE_ID_BYTES 16u
 
 /* Runs fn(arg, thread, threads) for every thread in [0, threads), threads >= 1, and returns when
  * all are done; thread 0 is the calling one. What was written before `run` is seen by all threads,
@@ -52,23 +52,6 @@ typedef struct bq_parallel {
 
 /* --- trace ------------------------------------------------------------------------------ */
 
-/* Where the time of a forward pass goes. */
-typedef enum bq_stage {
-  BQ_STAGE_HOST = 0, /* outside of the session */
-  BQ_STAGE_EMBED,    /* embeddings, rotary angles */
-  BQ_STAGE_NORM,     /* norms, and activations quantized for the next matmul */
-  BQ_STAGE_QKV,
-  BQ_STAGE_KV,       /* queries and keys rotated, keys and values stored */
-  BQ_STAGE_ATTEND,
-  BQ_STAGE_O,
-  BQ_STAGE_MLP_IN,   /* gate and up */
-  BQ_STAGE_ACTIVATE,
-  BQ_STAGE_DOWN,
-  BQ_STAGE_HEAD,
-  BQ_STAGE_SAMPLE,
-  BQ_STAGE_COUNT
-} bq_stage;
-
 /* c/ has no clock: the host brings its own. `mark` is called on the thread that called the session,
  * at the end of each stage: the time since the call before belongs to `stage` of `layer` (0 where
  * there is none). The first mark of every bq_session_run and bq_session_sample is
@@ -91,10 +74,6 @@ typedef struct bq_work {
   uint64_t kv_bytes;     /* of the KV cache: read by ATTEND, once per batch; written by KV */
   uint64_t macs;         /* multiplications with weights and with cached keys and values */
 } bq_work;
-
-typedef struct bq_loader bq_loader;
-typedef struct bq_model bq_model;
-typedef struct bq_session bq_session;
 
 /* --- plan ------------------------------------------------------------------------------- */
 
@@ -166,25 +145,6 @@ bq_status bq_plan_make(const uint8_t *bytes, size_t n, uint64_t file_bytes,
                        bq_error *err);
 
 /* --- less memory than weights ----------------------------------------------------------- */
-
-/* Which matrices stay in memory once they have arrived. The others are *paged*: read from the file
- * again whenever they are needed, into one of two buffers, the next while this one is computed
- * with. The result is the same to the bit. Vectors always stay; of the embedding a paged model
- * reads the rows that it needs. Zeroed: everything stays. */
-typedef struct bq_residency {
-  bool paged;
-  bool head;        /* if paged: whether the head (with tied embeddings: those too) stays */
-  uint32_t layers;  /* if paged: layers that stay, spread evenly over all */
-} bq_residency;
-
-/* What a residency takes and costs. */
-typedef struct bq_paging {
-  bq_residency residency;
-  uint64_t model_bytes;    /* of bq_plan, with this residency */
-  uint64_t slot_bytes;     /* of one of the two buffers; 0 when nothing is paged */
-  uint64_t streamed_bytes; /* read from the file for each token that is generated */
-  uint32_t units;          /* reads for them, besides the embedding's rows */
-} bq_paging;
 
 /* What all of it together may take: the plan's blocks, `sessions` sessions, and `beside` times
  * slot_bytes (buffers that the host needs of its own). */
@@ -390,12 +350,6 @@ bq_status bq_session_restore(bq_session *session, const uint8_t *bytes, size_t n
 /* --- paging: reads that the host makes for a paged model ---
  * A session of such a model stops with WANT_DATA also where its next slice needs a page that is not
  * there. The host then asks for pages, reads each from the file and says so. */
-typedef struct bq_page {
-  uint64_t offset; /* in the file */
-  uint8_t *dst;    /* [bytes]: where it belongs; nobody else reads or writes there meanwhile */
-  size_t bytes;
-  uint32_t id;     /* for bq_model_page_done */
-} bq_page;
 
 /* Pages to be read for this session, the most urgent first, at most `capacity`, *n of them: what
  * its next slice needs, and what it will need after that as far as a buffer is free. Each is handed

@@ -1,7 +1,9 @@
 /* What a model will take, told from the first bytes of its file. */
 #include "bq.h"
 #include "core/minmax.h"
-#include "load/loader.h"
+#include "format/read.h"
+#include "load/block.h"
+#include "load/residency.h"
 #include "model/clusters.h"
 #include "session/create.h"
 #include "session/options.h"

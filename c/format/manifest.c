@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/cursor.h"
-#include "format/prefix.h"
+#include "format/manifest.h"
 
 enum { LEAST_EXTRA = 12 };
 

@@ -41,16 +41,4 @@ typedef struct bq_prefix {
   const uint8_t *hashes; /* one per chunk of data, rising */
 } bq_prefix;
 
-/* `whole`: all of the prefix (to load), otherwise only what a plan needs. WANT_DATA: *need (> n,
- * and no more than the file can have) bytes are needed. FORMAT, CHECKSUM, TRUNCATED, UNSUPPORTED,
- * SHAPE. */
-bq_status bq_prefix_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
-                         bq_error *err);
-
-/* --- the two kinds of files, for prefix.c ---------------------------------------------------- */
-
-bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
-                     bq_error *err);
-bq_status bq_manifest_read(const bq_prefix_input *in, bq_prefix *out, bq_error *err);
-
 #endif

@@ -3,7 +3,7 @@
 
 #include "core/cursor.h"
 #include "core/hash.h"
-#include "format/prefix.h"
+#include "format/v2.h"
 
 enum { HEADER = 64, FILE_ID = 40, SUMMED_HEADER = 56 };
 

@@ -2,8 +2,11 @@
 #ifndef BQ_DFA_H
 #define BQ_DFA_H
 
-#include "grammar/matcher.h"
+#include "grammar/grammar.h"
 #include "grammar/unique.h"
+#include "grammar/vocabulary.h"
+
+typedef struct bq_matcher bq_matcher;
 
 /* Sizes of tables: frames at once, threads of all places, places at most, bytes of the table of
  * steps, masks kept, and threads that one step may look at. Slots are powers of two, at least twice

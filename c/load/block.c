@@ -3,7 +3,7 @@
 
 #include "core/minmax.h"
 #include "format/directory.h"
-#include "load/loader.h"
+#include "load/block.h"
 
 enum { LEAST_STAGING = 4096 }; /* what lies between tensors is read through it */
 

@@ -42,23 +42,6 @@ typedef struct bq_model_block {
   bq_paging paging;       /* without model_bytes; zeros when nothing is paged */
 } bq_model_block;
 
-/* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
- * data, or a weight in the manifest that is not finite. UNSUPPORTED: what can't be paged. */
-bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *prefix,
-                              const bq_residency *residency, const bq_kernels *kernels,
-                              bq_model_block *out, bq_error *err);
-
-/* Bytes of the blocks; *out: what is known of the model's without memory. UINT64_MAX: more than
- * this machine can address. */
-uint64_t bq_loader_bytes(void);
-uint64_t bq_prefix_block_bytes(uint64_t manifest_bytes, uint64_t prefix_bytes);
-uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
-                        bq_model_block *out);
-
-/* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
-bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside,
-                           bq_paging *out, bq_error *err);
-
 typedef enum bq_loader_phase {
   BQ_LOADING_PREFIX,
   BQ_LOADING_DATA,
@@ -110,23 +93,5 @@ struct bq_loader {
   bq_load_mark mark;     /* where `verified` is */
   bq_error fault;        /* a bad value in bytes that are not verified yet; status OK: none */
 };
-
-/* --- verify.c: all at a loader in BQ_LOADING_DATA ------------------------------------------- */
-
-static inline bool bq_loader_hashed(const bq_loader *l) {
-  return l->prefix.hash_kind != BQ_HASH_NONE;
-}
-/* Where the bytes end that are verified together with those at `at`. */
-uint64_t bq_verify_end(const bq_loader *l);
-/* The prefix is there, `at` and `end` are set. INTEGRITY. */
-bq_status bq_verify_begin(bq_loader *l, bq_error *err);
-/* Bytes have arrived; `at` is moved after this. */
-void bq_verify_add(bq_loader *l, const uint8_t *bytes, size_t n);
-/* `at` has moved: moves `verified`. CHECKSUM, at the last byte INTEGRITY. */
-bq_status bq_verify_arrived(bq_loader *l, bq_error *err);
-/* Remembers the state, if a chunk begins here. */
-void bq_verify_mark(bq_loader *l);
-/* Back to where `verified` is. */
-void bq_verify_rewind(bq_loader *l);
 
 #endif

@@ -1,5 +1,7 @@
 /* Which weights stay in memory when not all of them can. */
-#include "load/loader.h"
+#include "load/residency.h"
+
+#include "load/block.h"
 
 /* What a model takes and costs with this residency. Every tensor is known to be good. */
 static bq_status measure(const bq_prefix *p, bq_residency r, bq_paging *out, bq_error *err) {

@@ -4,7 +4,7 @@
 
 #include "core/cursor.h"
 #include "core/minmax.h"
-#include "load/loader.h"
+#include "load/verify.h"
 
 uint64_t bq_verify_end(const bq_loader *l) {
   return bq_loader_hashed(l) ? bq_min64(l->verified + BQ_CHUNK, l->end) : l->end;

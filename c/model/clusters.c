@@ -3,6 +3,8 @@
  * order, and equal rows go by their tokens: clusters are the same on every machine. */
 #include "model/clusters.h"
 
+#include "bq.h"
+
 #include <string.h>
 
 #include "core/fmath.h"

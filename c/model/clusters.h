@@ -3,7 +3,9 @@
 #ifndef BQ_CLUSTERS_H
 #define BQ_CLUSTERS_H
 
-#include "bq.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+#include "types.h"
 
 enum { BQ_CLUSTER_ROWS = 32 }; /* the last has fewer, if need be */
 

@@ -1,6 +1,8 @@
 /* What a model tells about itself. */
 #include "model/model.h"
 
+#include "bq.h"
+
 #include <string.h>
 
 #include "core/fmath.h"

@@ -5,7 +5,8 @@
 #ifndef BQ_MODEL_H
 #define BQ_MODEL_H
 
-#include "bq.h"
+#include "text/tokenizer.h"
+#include "types.h"
 #include "model/program.h"
 #include "model/ready.h"
 

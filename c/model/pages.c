@@ -1,5 +1,7 @@
 #include "model/pages.h"
 
+#include "bq.h"
+
 uint32_t bq_pages_unit_of(const bq_pages *p, uint32_t layer) {
   uint32_t unit = p->next_unit[layer];
   return unit < p->n_units && p->units[unit].layer == layer ? unit : BQ_NO_UNIT;

@@ -8,7 +8,9 @@
 #ifndef BQ_PROGRAM_H
 #define BQ_PROGRAM_H
 
-#include "bq.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+#include "types.h"
 
 /* Modules of a layer: a matrix or the weight of a norm, and a bias. Their names and shapes:
  * bind.c. */

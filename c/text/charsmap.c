@@ -2,7 +2,7 @@
  * its units of u32, then texts that end with a zero byte. Of the texts in the trie the longest that
  * the input begins with becomes the text that its value names. */
 #include "core/cursor.h"
-#include "text/normalize.h"
+#include "text/charsmap.h"
 #include "text/utf8.h"
 
 static uint32_t unit_at(const bq_normalizer *s, uint32_t i) {

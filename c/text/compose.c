@@ -1,7 +1,7 @@
 /* Unicode's canonical forms (the Unicode Standard, 3.11): marks in the order of their combining
  * classes, and characters composed with the marks behind them. Texts come decomposed. */
 #include "core/cursor.h"
-#include "text/normalize.h"
+#include "text/compose.h"
 #include "text/utf8.h"
 
 enum { MARKS = 8, PAIRS = 12, RANKS = 64 };

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "core/cursor.h"
+#include "text/charsmap.h"
+#include "text/compose.h"
+#include "text/out.h"
 #include "text/utf8.h"
 
 enum {
@@ -35,16 +38,6 @@ static bool record_of(const bq_normalizer *s, uint32_t code_point, record *out) 
   if (!low) return false;
   *out = record_at(s, low - 1);
   return code_point <= out->last;
-}
-
-void bq_out_text(bq_out *out, const uint8_t *text, size_t bytes) {
-  if (out->n <= out->room && bytes <= out->room - out->n) memcpy(out->to + out->n, text, bytes);
-  out->n += bytes;
-}
-
-void bq_out_character(bq_out *out, uint32_t code_point) {
-  uint8_t bytes[4];
-  bq_out_text(out, bytes, bq_utf8_encode(code_point, bytes));
 }
 
 /* --- mapping ---------------------------------------------------------------------------------- */

@@ -1,5 +1,10 @@
 #include "load/loader.h"
 
+#include "bq.h"
+#include "format/read.h"
+#include "load/block.h"
+#include "load/verify.h"
+
 #include <string.h>
 
 #include "core/cursor.h"

@@ -1,10 +1,12 @@
-#include "format/prefix.h"
+#include "format/read.h"
 
 #include <float.h>
 
 #include "core/cursor.h"
 #include "core/half.h"
 #include "format/directory.h"
+#include "format/manifest.h"
+#include "format/v2.h"
 
 /* CONF and TOKN agree, in the sections read so far. */
 static bq_status check_tokens(const bq_prefix *p, bool whole, bq_error *err) {
