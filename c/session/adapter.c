@@ -1,10 +1,8 @@
-/* What an adapter adds to the products of a step: y += B (A x * scale), in f32 whatever the weights
- * are, by the matmul of f32 weights: so each sum has one order, however work is shared out. */
 #include "session/adapter.h"
 
 #include "session/sequence.h"
 
-/* By bq_adapted. */
+/* The module that each entry of bq_adapted names. */
 static const uint8_t module_of[BQ_ADAPTED_COUNT] = {BQ_Q,    BQ_K,  BQ_V,   BQ_O,
                                                     BQ_GATE, BQ_UP, BQ_DOWN};
 
@@ -16,7 +14,8 @@ const bq_lora *bq_lora_of(const bq_session *s, uint32_t layer, uint32_t module) 
   return NULL;
 }
 
-/* The most floats that A x takes in a step of a layer; UINT64_MAX: a product is not the layer's. */
+/* The most floats that A x takes in one step of a layer; UINT64_MAX if the adapter changes a matrix
+ * that the layer lacks. */
 static uint64_t floats_of(const bq_layer_kind *kind, const bq_lora *parts) {
   uint64_t most = 0, all = 0, met = 0;
   for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) all += parts[i].rank;
@@ -47,7 +46,8 @@ bq_status bq_session_set_adapter(bq_session *s, const bq_lora *parts, uint64_t k
   }
   bq_arena arena = {0};
   bq_arena_take(&arena, rows * stride, sizeof(float));
-  /* Nothing in the block outlasts a slice: one that is large enough serves the next adapter too. */
+  /* The block's contents don't outlast a slice, so a block that is large enough serves the next
+   * adapter too. */
   float *low = stride > 0 && stride <= s->lora.stride ? s->lora.down : NULL;
   if (stride > 0 && !low && !arena.overflow) low = s->allocator.alloc(s->allocator.ctx, arena.used);
   if (stride > 0 && !low)

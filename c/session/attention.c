@@ -8,12 +8,12 @@
 #include "session/sinks.h"
 #include "session/threads.h"
 
-/* The one behind `from` tokens of the batch. */
+/* The segment that begins at token `from` of the micro-batch. */
 static bq_segment segment_at(const bq_micro_batch *j, uint32_t from) {
   const bq_row row = bq_row_at(j->s, j->batch_at + from);
   const uint32_t position = row.first + row.position, window = bq_sliding_window(&row.s->options);
   uint32_t n = bq_min32(row.remaining, j->tokens - from);
-  /* All see the same first position. */
+  /* All tokens of a segment have the same first visible position. */
   if (window)
     n = bq_min32(n, bq_window_start(window, position) + BQ_KV_BLOCK + window - 1 - position);
   return (bq_segment){row.s, from, n, row.first, position};
@@ -22,7 +22,7 @@ static bq_segment segment_at(const bq_micro_batch *j, uint32_t from) {
 /* --- storing ------------------------------------------------------------------------------------
  */
 
-/* One head of all tokens, kept within -limit...limit. */
+/* Clamps one head of all tokens to -limit...limit; limit 0: not at all. */
 static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limit) {
   const size_t dim = p->s->model->config.head_dim;
   for (uint32_t t = 0; limit > 0 && t < p->j->tokens; t++)
@@ -32,7 +32,7 @@ static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limi
     }
 }
 
-/* Makes head `h` of Q or K of all tokens ready: normed where its step says so, rotated. */
+/* Prepares head `h` of Q or K of all tokens: clamps, norms and rotates it as the model does. */
 static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint32_t which,
                          uint32_t h, float *x, size_t stride) {
   const bq_micro_batch *j = p->j;
@@ -54,14 +54,14 @@ static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint3
   }
 }
 
-/* Where a bq_segment begins in the layer's cache. */
+/* The cache slot of a segment's first token in this layer. */
 static uint32_t first_slot(const bq_layer_run *p, const bq_segment *g) {
   const uint32_t gone = p->w->kind->window ? 0 : g->s->kv.gone;
   bq_assert(g->position >= gone);
   return g->position - gone;
 }
 
-/* Query heads, then KV heads: one of all. */
+/* Prepares one head: i counts query heads, then KV heads, which are also stored. */
 static void store_head(const bq_layer_run *p, const bq_layer_step *step, size_t i) {
   const bq_micro_batch *j = p->j;
   const bq_session *s = p->s;
@@ -102,7 +102,7 @@ bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t th
 /* --- attending ----------------------------------------------------------------------------------
  */
 
-/* What is attended to counts, where that decides what leaves. */
+/* Lets the kernel accumulate attention, if eviction is by attention. */
 static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t thread,
                             bq_attend_job *attend) {
   const bq_session *s = p->s;
@@ -113,8 +113,8 @@ static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t t
   attend->attention_sums_stride = parts;
 }
 
-/* Rows from...to - 1 of all (token, query head) of a session, ordered by KV head, then token: so
- * most that meet the same keys and values come together. */
+/* Attends for the rows [from, to) of all (token, query head) of a segment, ordered by KV head, then
+ * token, so that rows with the same keys and values follow each other. */
 static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t from, size_t to,
                            size_t thread) {
   const bq_session *s = p->s;
@@ -150,7 +150,7 @@ static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t fr
   }
 }
 
-/* The same of all sessions in the batch, one after the other. */
+/* Attends for the rows [from, to) of the micro-batch, segment by segment. */
 static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t thread) {
   const bq_micro_batch *j = p->j;
   const size_t heads = p->s->model->config.heads;
@@ -166,8 +166,8 @@ static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t th
 bq_stage bq_attend(const bq_layer_run *p, size_t thread, size_t threads) {
   const bq_session *s = p->s;
   const size_t total = (size_t)s->model->config.heads * p->j->tokens;
-  /* For one token each thread has all of its share at once: queries that meet the same keys stay
-   * together. */
+  /* With one token each thread gets its whole share at once, so that queries with the same keys
+   * stay together. */
   const size_t grain = p->j->tokens == 1 ? (total + threads - 1) / threads : 1;
   for (bq_share share = bq_share_of(s, thread, threads, total, grain); bq_share_next(&share);)
     attend_rows(p, share.from, share.to, thread);

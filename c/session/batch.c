@@ -11,22 +11,20 @@ uint32_t bq_chunk_pending(const bq_session *s) {
   return bq_sequence_pending(s);
 }
 
-/* Rows up to where something leaves the cache by attention, which ends a window. */
 uint32_t bq_rows_until_eviction(const bq_session *s) {
   if (!s->options.evict || s->sequence.n_texts) return UINT32_MAX;
   return BQ_KV_BLOCK - s->sequence.computed % BQ_KV_BLOCK;
 }
 
-/* Rows of its next window. */
-static uint32_t window_rows(const bq_session *s) {
+/* Rows of the session's next chunk. */
+static uint32_t chunk_rows(const bq_session *s) {
   return bq_min32(bq_min32(s->options.window, bq_chunk_pending(s)), bq_rows_until_eviction(s));
 }
 
 uint32_t bq_batch_rows(const bq_session *s) {
-  return s->chunk.owner == s ? s->batch.rows : window_rows(s);
+  return s->chunk.owner == s ? s->batch.rows : chunk_rows(s);
 }
 
-/* Rows of the next slice, unless it is the head. */
 uint32_t bq_micro_batch_rows(const bq_session *s) {
   return bq_min32(s->options.batch, s->batch.rows - s->batch.row);
 }
@@ -61,7 +59,7 @@ bq_row bq_row_at(const bq_session *s, uint32_t row) {
   return (bq_row){of, 0, of->chunk.start + at, of->chunk.length - at};
 }
 
-/* Opens a window of `len` tokens for one more member. */
+/* Opens a chunk of `len` tokens for one more member. */
 static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error *err) {
   const uint32_t start = member->sequence.computed;
   const uint32_t end = member->sequence.n_texts
@@ -90,14 +88,13 @@ bq_status bq_batch_open(bq_session *s, bq_session *const *others, size_t n, bq_e
   s->batch.row = s->batch.embedded = s->batch.gathered = s->batch.head_unit = s->batch.head_at =
       s->batch.phase = 0;
   s->batch.spread = BQ_SPREAD_NONE;
-  bq_status status = join(s, s, window_rows(s), err);
+  bq_status status = join(s, s, chunk_rows(s), err);
   for (size_t i = 0; i < n && !status; i++)
     if (bq_chunk_pending(others[i])) status = join(s, others[i], bq_chunk_pending(others[i]), err);
   if (status) bq_batch_drop(s);
   return status;
 }
 
-/* Whether the pass under way is that of these. */
 bool bq_batch_matches(const bq_session *s, bq_session *const *others, size_t n) {
   if (s->chunk.owner != s) return false;
   uint32_t members = 1;
@@ -124,36 +121,35 @@ void bq_batch_close(bq_session *s) {
 /* --- outputs ------------------------------------------------------------------------------------
  */
 
-/* Of a member's window: the first position with a result. */
-static uint32_t first_result(const bq_session *s) {
+/* First position of a member's chunk that has an output. */
+static uint32_t first_output(const bq_session *s) {
   return s->outputs.from > s->chunk.start ? s->outputs.from : s->chunk.start;
 }
 
-static uint32_t window_end(const bq_session *s) { return s->chunk.start + s->chunk.length; }
+static uint32_t chunk_end(const bq_session *s) { return s->chunk.start + s->chunk.length; }
 
 bool bq_batch_has_outputs(const bq_session *s) {
-  if (s->chunk.owner != s) return s->sequence.computed + window_rows(s) > s->outputs.from;
-  /* Others are computed to their ends. */
-  return s->batch.n_members > 1 || window_end(s) > s->outputs.from;
+  if (s->chunk.owner != s) return s->sequence.computed + chunk_rows(s) > s->outputs.from;
+  /* Other members are always computed to their ends. */
+  return s->batch.n_members > 1 || chunk_end(s) > s->outputs.from;
 }
 
-/* The results of several members are computed one behind the other, as if they were the first's. */
+/* The outputs of all members are computed one after the other into the first member's buffer. */
 bq_output_slice bq_output_rows(const bq_session *s) {
-  const uint32_t first = s->batch.gathered ? 0 : first_result(s) - s->chunk.start;
+  const uint32_t first = s->batch.gathered ? 0 : first_output(s) - s->chunk.start;
   const uint32_t end = s->batch.gathered ? s->batch.gathered : s->chunk.length,
                  at = first + s->batch.head_at;
   const uint32_t most = bq_head_is_clustered(s) ? 1 : s->options.batch;
   return (bq_output_slice){at, bq_min32(most, end - at),
-                   bq_output_at(s, first_result(s) + s->batch.head_at)};
+                   bq_output_at(s, first_output(s) + s->batch.head_at)};
 }
 
-/* Moves the hidden states that have results to the front. */
 void bq_batch_gather(bq_session *s) {
   const size_t hidden = s->model->config.hidden;
   if (s->batch.n_members == 1 || s->batch.gathered) return;
   for (uint32_t i = 0; i < s->batch.n_members; i++) {
     const bq_session *member = s->batch.members[i].s;
-    const uint32_t first = first_result(member), n = window_end(member) - first;
+    const uint32_t first = first_output(member), n = chunk_end(member) - first;
     const uint32_t row = s->batch.members[i].row + first - member->chunk.start;
     memmove(s->batch.x + s->batch.gathered * hidden, s->batch.x + row * hidden,
             n * hidden * sizeof *s->batch.x);
@@ -161,15 +157,14 @@ void bq_batch_gather(bq_session *s) {
   }
 }
 
-/* Gives the others' results to them. */
 void bq_batch_scatter(const bq_session *s) {
-  const float *from = bq_output_at(s, first_result(s));
+  const float *from = bq_output_at(s, first_output(s));
   for (uint32_t i = 0; i < s->batch.n_members; i++) {
     const bq_session *member = s->batch.members[i].s;
-    const uint32_t first = first_result(member);
-    const size_t n = (size_t)(window_end(member) - first) * s->outputs.cols;
-    bq_assert(first < window_end(member) &&
-              window_end(member) - member->outputs.from <= member->options.rows);
+    const uint32_t first = first_output(member);
+    const size_t n = (size_t)(chunk_end(member) - first) * s->outputs.cols;
+    bq_assert(first < chunk_end(member) &&
+              chunk_end(member) - member->outputs.from <= member->options.rows);
     if (i > 0) memcpy(bq_output_at(member, first), from, n * sizeof *from);
     from += n;
   }

@@ -11,15 +11,15 @@
 #include "session/sequence.h"
 #include "session/sinks.h"
 
-/* Positions that a run of attention has in its scratch at most: of layers with a window of their
- * own, and of others. */
+/* Maximum number of positions that one call of attention has in its scratch: over layers with a
+ * sliding window and others. */
 static uint64_t max_attended(const bq_config *c, const bq_session_options *o) {
   const uint64_t own = c->window ? (uint64_t)c->window + o->window + 2 * BQ_KV_BLOCK : 0;
   const uint64_t others = o->kv_window ? bq_window_span(o->kv_window) : o->context;
   return bq_max64(others, bq_min64(own, o->context));
 }
 
-/* Hands out everything a session owns, in one order for planning and for creation. */
+/* Lays out everything that a session owns, in the same order for planning and for creation. */
 static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
                            const bq_session_options *o) {
   bq_session session = {0}, *s = &session, *home = bq_arena_take(arena, 1, sizeof *home);
@@ -60,7 +60,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));
   w->panel_bytes =
       (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
-  /* What a panel of many tokens takes is counted here, where sums can't wrap. */
+  /* The bytes of a panel of many tokens are computed here in 64 bits, where they can't wrap. */
   const uint64_t panel_rows = o->batch * (uint64_t)bq_panel_rows(o);
   const uint64_t groups = (panel_rows + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
   const uint64_t group = kernels->panel_bytes((size_t)widest, BQ_PANEL_TOKENS);
@@ -86,7 +86,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   return home;
 }
 
-/* Of a session without the blocks of its cache; UINT64_MAX: more than can be addressed. */
+/* Bytes of a session without its KV pool; UINT64_MAX if they can't be addressed. */
 static uint64_t own_bytes(const bq_config *c, const bq_kernels *kernels,
                           const bq_session_options *o) {
   bq_arena arena = {0};
@@ -105,7 +105,7 @@ uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
   return sessions * bq_heap_cost((size_t)own) + bq_heap_cost((size_t)pool);
 }
 
-/* One without tokens and without a cache. */
+/* Creates a session without tokens and without a KV pool. */
 static bq_status create(const bq_model *model, const bq_session_options *o, bq_allocator allocator,
                         bq_session **out, bq_error *err) {
   const uint64_t bytes = own_bytes(&model->config, model->kernels, o);
@@ -144,7 +144,7 @@ bq_status bq_session_create(const bq_model *model, const bq_session_options *opt
   return BQ_OK;
 }
 
-/* What the positions that a fork shares were attended to. */
+/* Copies the accumulated attention of the positions that a fork shares. */
 static void copy_attention(bq_session *s, const bq_session *from) {
   const size_t parts = bq_eviction_groups(&s->options);
   s->eviction.scored = from->eviction.scored;

@@ -5,7 +5,7 @@
 #include "session/ops.h"
 #include "session/page.h"
 
-/* Of row `t`, a token of `of`. */
+/* Computes the rotary angles of row `t`, a token of session `of`. */
 static void make_angles(bq_session *s, uint32_t t, const bq_session *of, uint32_t position) {
   const bq_model *m = s->model;
   const bq_config *c = &m->config;

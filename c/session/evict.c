@@ -1,11 +1,10 @@
-/* What leaves a cache that is full: of all but the sinks and the newest half those 32 positions
- * that got the least attention so far (heavy hitters stay; H2O). One table of blocks is all that a
- * session has, so attention is summed over layers and heads, in integers.
+/* Attention is summed over layers and heads, in integers, because a session has one table of
+ * blocks.
  *
- * Every BQ_KV_BLOCK positions so many leave, and what stays moves up, as it was written: a position
- * has a *place* then, the number of those before it that are still there. Windows of a pass end
- * where something leaves. What is attended to is kept per query until then, so that a position can
- * be computed anew. */
+ * Every BQ_KV_BLOCK positions as many are evicted, and the remaining ones move up, bytes unchanged:
+ * a position is then in the slot that counts the positions before it that are still in the cache. A
+ * chunk ends where positions are evicted. Until then attention is kept per query, so that a
+ * position can be recomputed. */
 #include "session/evict.h"
 
 #include <string.h>
@@ -14,16 +13,16 @@
 #include "kernels/kv.h"
 
 
-static uint32_t parts_of(const bq_session *s) { return bq_eviction_groups(&s->options); }
+static uint32_t groups_of(const bq_session *s) { return bq_eviction_groups(&s->options); }
 
-static uint32_t *mass_of(const bq_session *s, size_t thread, uint32_t position) {
-  return s->eviction.by_query + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * parts_of(s);
+static uint32_t *by_query_of(const bq_session *s, size_t thread, uint32_t position) {
+  return s->eviction.by_query + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * groups_of(s);
 }
 
 void bq_eviction_reset(bq_session *s) {
-  if (!s->options.evict) return; /* else both are 0 always */
+  if (!s->options.evict) return; /* otherwise both are always 0 */
   s->eviction.scored = s->kv.gone = 0;
-  memset(s->eviction.totals, 0, parts_of(s) * sizeof *s->eviction.totals);
+  memset(s->eviction.totals, 0, groups_of(s) * sizeof *s->eviction.totals);
 }
 
 void bq_eviction_resume(bq_session *s, uint32_t scored) {
@@ -31,23 +30,24 @@ void bq_eviction_resume(bq_session *s, uint32_t scored) {
   s->kv.gone = scored > s->options.kv_window ? scored - s->options.kv_window : 0;
 }
 
-/* What a block of queries attended to is all that is asked for from now on. */
-static void add_up(bq_session *s) {
-  const uint32_t n = parts_of(s);
+/* From here on only the totals per query block are needed. */
+static void add_to_totals(bq_session *s) {
+  const uint32_t n = groups_of(s);
   for (uint32_t p = s->eviction.scored; p < s->eviction.scored + BQ_KV_BLOCK; p++)
-    for (uint32_t i = 0; i < n; i++) s->eviction.totals[i] += mass_of(s, 0, p)[i];
+    for (uint32_t i = 0; i < n; i++) s->eviction.totals[i] += by_query_of(s, 0, p)[i];
   s->eviction.scored += BQ_KV_BLOCK;
 }
 
-/* Leaves in `kept` the parts that stay, in order, and what was attended to them in `attended`. */
-static void choose(bq_session *s) {
+/* Chooses the groups that stay: writes their numbers to `kept`, in order, and compacts `totals`
+ * likewise. */
+static void choose_groups(bq_session *s) {
   const uint32_t sinks = (s->options.sinks + BQ_KV_SCALED - 1) / BQ_KV_SCALED;
   const uint32_t newest = s->options.kv_window / 2 / BQ_KV_SCALED;
-  uint32_t n = parts_of(s);
+  uint32_t n = groups_of(s);
   for (uint32_t i = 0; i < n; i++) s->eviction.kept[i] = i;
   for (uint32_t i = 0; i < BQ_KV_BLOCK / BQ_KV_SCALED; i++) {
     uint32_t least = sinks;
-    for (uint32_t at = sinks; at < parts_of(s) - newest - i; at++)
+    for (uint32_t at = sinks; at < groups_of(s) - newest - i; at++)
       if (s->eviction.totals[at] < s->eviction.totals[least]) least = at;
     n--;
     memmove(s->eviction.kept + least, s->eviction.kept + least + 1,
@@ -58,7 +58,7 @@ static void choose(bq_session *s) {
   memset(s->eviction.totals + n, 0, BQ_KV_BLOCK / BQ_KV_SCALED * sizeof *s->eviction.totals);
 }
 
-static void move_up(bq_session *s) {
+static void compact_slots(bq_session *s) {
   const bq_config *c = &s->model->config;
   const uint32_t n = s->options.kv_window / BQ_KV_SCALED;
   for (uint32_t layer = 0; layer < c->layers; layer++)
@@ -77,19 +77,19 @@ bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_e
     const bool full = start > s->options.kv_window;
     bq_status status = full ? bq_cache_own_all(&s->kv, err) : BQ_OK;
     if (status) return status;
-    add_up(s);
-    if (full) choose(s);
-    if (full) move_up(s);
+    add_to_totals(s);
+    if (full) choose_groups(s);
+    if (full) compact_slots(s);
   }
   for (size_t t = 0; t < s->options.parallel.threads; t++)
-    memset(mass_of(s, t, start), 0, (size_t)tokens * parts_of(s) * sizeof *s->eviction.by_query);
+    memset(by_query_of(s, t, start), 0, (size_t)tokens * groups_of(s) * sizeof *s->eviction.by_query);
   return BQ_OK;
 }
 
 void bq_eviction_end(bq_session *s) {
   if (!s->options.evict || s->sequence.n_texts) return;
-  const size_t n = (size_t)s->chunk.length * parts_of(s);
-  uint32_t *all = mass_of(s, 0, s->chunk.start);
+  const size_t n = (size_t)s->chunk.length * groups_of(s);
+  uint32_t *all = by_query_of(s, 0, s->chunk.start);
   for (size_t t = 1; t < s->options.parallel.threads; t++)
-    for (size_t i = 0; i < n; i++) all[i] += mass_of(s, t, s->chunk.start)[i];
+    for (size_t i = 0; i < n; i++) all[i] += by_query_of(s, t, s->chunk.start)[i];
 }

@@ -1,6 +1,3 @@
-/* A layer's experts: each token of a batch goes through a few of them. All tokens of an expert are
- * taken together, so that its matrices are read once; what a token gets depends on nothing but
- * itself: its experts are added up in the order of their numbers. */
 #include "session/experts.h"
 
 #include <string.h>
@@ -15,7 +12,8 @@ bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c
   bq_expert_routing routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t pairs = (uint64_t)batch * c->experts_used;
   const uint32_t widest = c->hidden > c->expert_ffn ? c->hidden : c->expert_ffn;
-  const uint64_t panel = kernels->panel_bytes(widest, 2); /* of one, or i16's two: see kernels.h */
+  /* of one row, or of the two of i16: see kernels.h */
+  const uint64_t panel = kernels->panel_bytes(widest, 2);
   routes.panel_bytes = (size_t)((panel + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN);
   routes.expert = bq_arena_take(arena, pairs, sizeof *routes.expert);
   routes.weight = bq_arena_take(arena, pairs, sizeof *routes.weight);
@@ -32,10 +30,11 @@ bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c
 
 static const float least = -__builtin_inff();
 
-/* What is no number is the lowest score. */
+/* NaN counts as the lowest score. */
 static float score_of(float x) { return x == x ? x : least; }
 
-/* The highest score behind that of `after` (experts: none), of equal ones the lowest number. */
+/* The expert with the highest score after that of `after` (== experts: the highest of all). Among
+ * equal scores the lower number comes first. */
 static uint32_t next_best(const float *scores, uint32_t experts, uint32_t after) {
   uint32_t best = experts;
   for (uint32_t e = 0; e < experts; e++) {
@@ -48,9 +47,9 @@ static uint32_t next_best(const float *scores, uint32_t experts, uint32_t after)
   return best;
 }
 
-/* The experts of a token, in the order of their numbers, and their weights: softmax of all scores,
- * or of theirs alone. */
-static void choose(const bq_config *c, const float *scores, uint32_t *expert, float *weight) {
+/* Chooses a token's experts, in the order of their numbers, and their weights: softmax over all
+ * scores or, with experts_sum (norm_topk_prob), over the chosen ones. */
+static void choose_experts(const bq_config *c, const float *scores, uint32_t *expert, float *weight) {
   float top = 0, sum = 0;
   for (uint32_t i = 0, last = c->experts; i < c->experts_used; i++) {
     uint32_t at = i;
@@ -67,8 +66,9 @@ static void choose(const bq_config *c, const float *scores, uint32_t *expert, fl
   for (uint32_t i = 0; i < c->experts_used; i++) weight[i] /= sum;
 }
 
-/* Puts pairs in order: how many each expert has, where they begin, then which they are. */
-static void arrange(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
+/* Sorts the (token, expert) pairs by expert: counts them, finds where each expert's begin, then
+ * lists them. */
+static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
   const uint32_t pairs = tokens * c->experts_used;
   memset(r->first, 0, ((size_t)c->experts + 1) * sizeof *r->first);
   for (uint32_t i = 0; i < pairs; i++) r->first[r->expert[i] + 1]++;
@@ -77,7 +77,7 @@ static void arrange(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
     if (r->first[e + 1]) r->met[++r->met[0]] = e;
     r->first[e + 1] += r->first[e];
   }
-  for (uint32_t i = 0; i < pairs; i++) { /* `first` moves on to the next one's */
+  for (uint32_t i = 0; i < pairs; i++) { /* `first` advances to the next expert's */
     const uint32_t pair = r->first[r->expert[i]]++;
     r->pair[i] = pair;
     r->token[pair] = i / c->experts_used;
@@ -86,18 +86,18 @@ static void arrange(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
   r->first[0] = 0;
 }
 
-static void route(const bq_session *s, const float *scores, uint32_t tokens) {
+static void assign_experts(const bq_session *s, const float *scores, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   bq_expert_routing *r = s->scratch.routes;
   for (uint32_t t = 0; t < tokens; t++)
-    choose(c, scores + (size_t)t * c->experts, r->expert + t * c->experts_used,
+    choose_experts(c, scores + (size_t)t * c->experts, r->expert + t * c->experts_used,
            r->weight + t * c->experts_used);
-  arrange(c, r, tokens);
+  sort_pairs(c, r, tokens);
 }
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* The rows of a batch that go through one expert. */
+/* The rows of a micro-batch that go through one expert. */
 typedef struct group {
   uint32_t expert, first, rows;
 } group;
@@ -107,7 +107,7 @@ static group group_of(const bq_expert_routing *r, size_t i) {
   return (group){e, r->first[e], r->first[e + 1] - r->first[e]};
 }
 
-/* One expert's part of a module. */
+/* The matrix of one expert in a module that stacks all of them. */
 static bq_matrix matrix_of(const bq_config *c, const bq_matrix *all, uint32_t expert) {
   bq_matrix m = *all;
   m.rows = all->rows / c->experts;
@@ -116,19 +116,19 @@ static bq_matrix matrix_of(const bq_config *c, const bq_matrix *all, uint32_t ex
   return m;
 }
 
-static bool quantized(const bq_layer *w, const bq_layer_step *step) {
+static bool is_quantized(const bq_layer *w, const bq_layer_step *step) {
   for (uint32_t i = 0; i < step->n; i++)
     if (w->module[step->module[i]].w.ops->quantized) return true;
   return false;
 }
 
-/* Where the rows of a step's input lie, [pairs][cols]. */
+/* The rows of a step's input, [pairs][cols]. */
 static float *input_of(const bq_layer_step *step, float *const *buffer) {
   return buffer[step->in == BQ_BUFFER_X ? BQ_BUFFER_EXPERT_IN : step->in];
 }
 
-/* Rows of X are gathered, normed; then all are quantized, expert by expert. */
-static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
+/* Prepares the input of one expert: gathers and norms rows of X, then quantizes them. */
+static void prepare_expert(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                     float *const *buffer, group g, size_t thread) {
   const bq_expert_routing *r = s->scratch.routes;
   const size_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
@@ -144,12 +144,12 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step 
   }
   bq_assert(s->model->kernels->panel_bytes(cols, g.rows * bq_panel_rows(&s->options)) <=
             g.rows * r->panel_bytes);
-  if (quantized(w, step))
+  if (is_quantized(w, step))
     bq_matmul_quantize(s, rows, cols, 0, g.rows, thread,
                         r->panel + g.first * r->panel_bytes);
 }
 
-static void activate(const bq_session *s, const bq_layer_step *step, float *const *buffer, group g,
+static void activate_experts(const bq_session *s, const bq_layer_step *step, float *const *buffer, group g,
                      size_t cols, size_t row0, size_t row1) {
   bq_activate_fn *const act = bq_activation_of(s);
   for (uint32_t i = 0; i < g.rows; i++) {
@@ -158,13 +158,13 @@ static void activate(const bq_session *s, const bq_layer_step *step, float *cons
   }
 }
 
-/* Runs of row groups, all experts' one after the other. */
-static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
+/* A thread's share of all experts' matmuls, in runs of row groups. */
+static void multiply_experts(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                      float *const *buffer, size_t thread, size_t threads) {
   const bq_config *c = &s->model->config;
   const bq_expert_routing *r = s->scratch.routes;
   const size_t in = bq_buffer_cols(c, (bq_buffer)step->in);
-  const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* of the result */
+  const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* columns of the result */
   const size_t run = 8 * BQ_TILE_ROWS, runs = (cols + run - 1) / run;
   for (bq_share share = bq_share_of(s, thread, threads, r->met[0] * runs, 1);
        bq_share_next(&share);)
@@ -178,7 +178,7 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step
         bq_matmul(s, &part, &batch, row0, row1, thread,
                             buffer[step->out[m]] + g.first * cols, cols);
       }
-      if (step->then == BQ_EPILOGUE_ACTIVATE) activate(s, step, buffer, g, cols, row0, row1);
+      if (step->then == BQ_EPILOGUE_ACTIVATE) activate_experts(s, step, buffer, g, cols, row0, row1);
     }
 }
 
@@ -210,7 +210,7 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_lay
                             bool prepares, float *const *buffer, uint32_t tokens, size_t thread,
                             size_t threads) {
   if (step->op == BQ_OP_ROUTE) {
-    if (thread == 0) route(s, buffer[BQ_BUFFER_ROUTE], tokens);
+    if (thread == 0) assign_experts(s, buffer[BQ_BUFFER_ROUTE], tokens);
   } else if (step->op == BQ_OP_COMBINE) {
     for (bq_share share = bq_share_of(s, thread, threads, tokens, 1); bq_share_next(&share);)
       for (size_t t = share.from; t < share.to; t++) combine(s, step, buffer, (uint32_t)t);
@@ -218,10 +218,10 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_lay
     const size_t groups = s->scratch.routes->met[0];
     for (bq_share share = bq_share_of(s, thread, threads, groups, 1); bq_share_next(&share);)
       for (size_t i = share.from; i < share.to; i++)
-        prepare(s, w, step, buffer, group_of(s->scratch.routes, i), thread);
+        prepare_expert(s, w, step, buffer, group_of(s->scratch.routes, i), thread);
     return BQ_STAGE_NORM;
   } else {
-    multiply(s, w, step, buffer, thread, threads);
+    multiply_experts(s, w, step, buffer, thread, threads);
   }
   return (bq_stage)step->stage;
 }

@@ -5,7 +5,7 @@
 #include "session/linear.h"
 #include "session/ops.h"
 
-/* NORM, ADD: row by row, each in one thread. */
+/* The NORM and ADD steps: each row is computed by one thread. */
 static bq_stage rows_share(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                            size_t threads) {
   const bq_micro_batch *j = p->j;

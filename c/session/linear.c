@@ -43,20 +43,19 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
 /* --- inputs -------------------------------------------------------------------------------------
  */
 
-static bool quantized(const bq_linear *l) {
+static bool is_quantized(const bq_linear *l) {
   for (size_t i = 0; i < l->n; i++)
     if (l->list[i].w->ops->quantized) return true;
   return false;
 }
 
-/* Tokens from...to - 1 of the input as the products take it; `from` is a multiple of
- * BQ_PANEL_TOKENS. */
+/* Norms and quantizes tokens [from, to) of the input; `from` is a multiple of BQ_PANEL_TOKENS. */
 static void prepare_tokens(const bq_session *s, const bq_linear *l, size_t from, size_t to,
                            float *normed, uint8_t *panel) {
   const float *x = l->normed ? normed : l->x;
   for (size_t t = from; l->normed && t < to; t++)
     bq_apply_norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
-  if (quantized(l)) bq_matmul_quantize(s, x, l->cols, from, to, l->thread, panel);
+  if (is_quantized(l)) bq_matmul_quantize(s, x, l->cols, from, to, l->thread, panel);
   for (size_t i = 0; i < l->n; i++)
     if (l->list[i].adapter)
       bq_lora_down(s, l->list[i].adapter, x + from * l->cols, l->cols, to - from,
@@ -72,7 +71,7 @@ void bq_linear_prepare(const bq_micro_batch *j, const bq_linear *l, size_t threa
 /* --- products -----------------------------------------------------------------------------------
  */
 
-/* What comes behind multiplying, for rows row0...row1 - 1. */
+/* Epilogue of a matmul for rows [row0, row1): scale, bias, LoRA, logits, residual. */
 static void bq_product_epilogue(const bq_session *s, const bq_linear *l, const bq_product *p,
                                 size_t tokens, size_t row0, size_t row1) {
   for (size_t t = 0; t < tokens; t++) {
@@ -88,7 +87,7 @@ static void bq_product_epilogue(const bq_session *s, const bq_linear *l, const b
   }
 }
 
-/* Groups a...b - 1 of BQ_TILE_ROWS rows. */
+/* Computes the groups [a, b) of BQ_TILE_ROWS rows. */
 static void run_product(const bq_session *s, const bq_linear *l, const bq_product *p,
                         const bq_batch *batch, size_t a, size_t b) {
   const size_t rows = p->w->rows, row0 = a * BQ_TILE_ROWS;
@@ -97,7 +96,7 @@ static void run_product(const bq_session *s, const bq_linear *l, const bq_produc
   bq_product_epilogue(s, l, p, batch->tokens, row0, row1);
 }
 
-/* Row groups from...to - 1 of all products, as one long row of them. */
+/* Computes row groups [from, to) of all matmuls, numbered consecutively. */
 static void run_products(const bq_session *s, const bq_linear *l, const bq_batch *batch,
                          size_t from, size_t to) {
   for (size_t i = 0, first = 0; i < l->n; i++) {
@@ -109,7 +108,7 @@ static void run_products(const bq_session *s, const bq_linear *l, const bq_batch
   }
 }
 
-/* Row groups that are shared out together, since of one token kernels take several at once. */
+/* Row groups that are handed out together: for one token kernels compute several at once. */
 static size_t grain_of(const bq_batch *batch) { return batch->tokens == 1 ? 8 : 1; }
 
 static void multiply_products(const bq_session *s, const bq_linear *l, const bq_batch *batch,
@@ -121,7 +120,7 @@ static void multiply_products(const bq_session *s, const bq_linear *l, const bq_
     run_products(s, l, batch, share.from, share.to);
 }
 
-/* gate = act(gate) * up, or up = act(up), for row groups from...to - 1. */
+/* gate = act(gate) * up, or up = act(up), for row groups [from, to). */
 static void activate_rows(const bq_session *s, const bq_linear *l, size_t tokens, size_t from,
                           size_t to) {
   bq_activate_fn *const act = bq_activation_of(s);
@@ -132,8 +131,9 @@ static void activate_rows(const bq_session *s, const bq_linear *l, size_t tokens
         row1 - row0);
 }
 
-/* The same rows of gate and up, so that a thread can join its own: when it has no more to multiply,
- * to keep the two stages apart. What it was given grows together to a few runs. */
+/* Computes the same rows of gate and up, so that a thread can combine its own ones. It does so when
+ * it has no more to multiply, to keep the two stages apart in a trace. The ranges that it was given
+ * are merged into a few runs. */
 static void run_gate(const bq_layer_run *p, const bq_linear *l, const bq_batch *batch,
                      size_t thread, size_t threads) {
   const bq_session *s = p->s;
@@ -152,7 +152,6 @@ static void run_gate(const bq_layer_run *p, const bq_linear *l, const bq_batch *
   for (size_t i = 0; i < n; i++) activate_rows(s, l, batch->tokens, runs[i][0], runs[i][1]);
 }
 
-/* The input of a LINEAR, which for one token is made here. */
 bq_batch bq_linear_input(const bq_layer_run *at, const bq_linear *l) {
   const bq_session *s = at->s;
   const bq_micro_batch *j = at->j;
@@ -175,7 +174,6 @@ bq_stage bq_linear_multiply(const bq_layer_run *at, const bq_linear *l, size_t t
   return l->stage;
 }
 
-/* All rows are there: what one thread would have done with its own. */
 void bq_linear_epilogue(const bq_layer_run *p, const bq_linear *l) {
   for (size_t i = 0; i < l->n; i++)
     bq_product_epilogue(p->s, l, &l->list[i], p->j->tokens, 0, l->list[i].w->rows);

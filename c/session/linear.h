@@ -5,29 +5,29 @@
 
 #include "session/micro_batch.h"
 
-/* y[tokens][rows] = batch * w^T * scale + bias */
+/* One matmul: y [tokens][rows] = input * w^T * scale + bias. */
 typedef struct bq_product {
   const bq_matrix *w;
   const float *scale, *bias; /* [rows] or NULL */
   float *y;          /* [tokens][stride] */
-  size_t stride;     /* floats, of these w->rows are written */
-  const bq_lora *adapter; /* NULL: none */
-  float *low;        /* of that: [tokens][s->low_stride] */
+  size_t stride;     /* floats from one token to the next; w->rows of them are written */
+  const bq_lora *adapter; /* NULL: not adapted */
+  float *low;        /* [tokens][s->lora.stride]: A x of the adapter */
 } bq_product;
 
-/* Products that share their input x [tokens][cols]. */
+/* The matmuls of a step, which share their input x [tokens][cols]. */
 typedef struct bq_linear {
-  size_t thread; /* that computes them, or a part */
+  size_t thread; /* the thread that computes (its share of) them */
   const float *x;
   size_t cols;
   bool normed; /* the input is normed first */
   const float *norm_w, *norm_b;
   bq_product list[BQ_STEP_MATRICES];
   size_t n;
-  float *residual; /* [tokens][rows], what list[0] is added to; or NULL */
-  float scale;     /* of list[0] before it is added */
+  float *residual; /* [tokens][rows]: list[0] is added to it; or NULL */
+  float scale;     /* factor of list[0] before it is added to the residual */
   bool activate;   /* list[0] = act(list[0]) * list[1] */
-  bool logits;     /* list[0] is scaled and capped */
+  bool logits;     /* list[0] is scaled and capped as logits */
   bq_stage stage;
 } bq_linear;
 

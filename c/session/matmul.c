@@ -1,6 +1,3 @@
-/* Products of quantized weights and activations. With activations of i16 a token is two rows: its
- * activations as i8 and, with scales of their own, as i8 again what that leaves of them. Both meet
- * the same weights, pairs in a matmul, and the two products are added. */
 #include "session/matmul.h"
 
 #include <string.h>
@@ -8,13 +5,16 @@
 #include "core/fmath.h"
 
 enum {
-  ROWS = 192,                    /* of weights at once: a multiple of what matmuls take */
-  FEW = 4,                       /* fewer tokens meet more rows, which are read as longer streams */
-  TOKENS = BQ_PANEL_TOKENS / 2u, /* split at once: panels can be made in parts of so many rows */
+  ROWS = 192,                    /* weight rows at once: a multiple of what matmuls compute at once
+                                    */
+  FEW = 4,                       /* fewer tokens take more rows at once: longer streams of weights
+                                    */
+  TOKENS = BQ_PANEL_TOKENS / 2u, /* tokens quantized at once: a panel can be made in pieces of so
+                                    many */
   BLOCK = 32                     /* activations that share a scale */
 };
 
-/* Products of so many tokens that are there before the two of each are added. */
+/* Floats of intermediate results for `tokens` tokens: the products of both panel rows of each. */
 static uint64_t products_at_once(uint64_t tokens) {
   return 2 * ROWS * (tokens < FEW ? FEW : tokens);
 }
@@ -33,9 +33,10 @@ static float *scratch_of(const bq_session *s, size_t thread) {
   return s->scratch.matmul + thread * s->scratch.matmul_floats;
 }
 
-/* What quantizing (kernels.h) leaves of n activations that share a scale. */
+/* Residual of 8-bit quantization of n activations with one scale, for the second panel row of i16
+ * activations. */
 static void quantization_residual(const float *x, size_t n, float *left) {
-  const float magic = 0x1.8p23f; /* sums with it are rounded to integers */
+  const float magic = 0x1.8p23f; /* adding and subtracting it rounds to integers */
   float most = 0;
   for (size_t i = 0; i < n; i++) {
     const float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);

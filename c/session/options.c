@@ -2,7 +2,7 @@
 
 #include "core/minmax.h"
 
-/* What is seen, and how far. */
+/* Validates window and sink options. */
 static bq_status check_window(const bq_config *config, bq_session_options *o, bq_error *err) {
   const bool moves = o->kv_window && !o->evict && config->position != BQ_POSITION_LEARNED;
   const uint64_t far = moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
@@ -25,7 +25,7 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
                    "it be",
                    o->context, config->context, o->kv_window);
   if (o->kv_window < o->context) return BQ_OK;
-  o->kv_window = o->sinks = 0; /* of everything */
+  o->kv_window = o->sinks = 0; /* the window covers the whole context */
   o->evict = BQ_EVICT_OLDEST;
   return BQ_OK;
 }
@@ -44,7 +44,7 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
                    (uint32_t)o.activations);
   o.window = bq_min32(o.window ? o.window : 256, o.kv_window ? o.kv_window : o.context);
   o.batch = bq_min32(o.batch ? o.batch : 32, o.window);
-  /* Where tokens see those after them, all of a layer's keys are needed before its attention. */
+  /* Bidirectional attention needs all keys of a layer before any query. */
   if (config->bidirectional) o.window = o.batch = o.context;
   o.hidden = o.hidden || config->no_head;
   if (!(o.head >= 0 && o.head < 1))

@@ -25,8 +25,8 @@ static void normalize(float *x, size_t n) {
   for (size_t i = 0; length > 0 && i < n; i++) x[i] /= length;
 }
 
-/* Adds a position's state to what is pooled, or begins with it. */
-static void pool_state(const bq_session *s, const float *state, bool begins, float *y,
+/* Adds a position's state, normed, to the pooled vector, or starts with it. */
+static void pool_row(const bq_session *s, const float *state, bool begins, float *y,
                        float *pooled) {
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
@@ -42,8 +42,8 @@ static void end_pooling(const bq_session *s, uint32_t tokens, float *pooled) {
   if (s->outputs.normalize) normalize(pooled, hidden);
 }
 
-/* The window of one session, whose first row is x. Positions come in order, whatever the windows,
- * and each is added by itself. */
+/* Pools a member's chunk, whose first row is x. Positions are added one by one and in order, so
+ * chunks don't change the bits. */
 static void pool_window(const bq_session *s, const float *x, float *y) {
   const size_t hidden = s->model->config.hidden;
   const uint32_t end = s->chunk.start + s->chunk.length;
@@ -51,18 +51,18 @@ static void pool_window(const bq_session *s, const float *x, float *y) {
       s->outputs.pooling == BQ_POOL_MEAN || end <= s->outputs.from ? end : s->outputs.from + 1;
   for (uint32_t p = s->outputs.from > s->chunk.start ? s->outputs.from : s->chunk.start; p < last;
        p++)
-    pool_state(s, x + (p - s->chunk.start) * hidden, p == s->outputs.from, y, s->outputs.pooled);
+    pool_row(s, x + (p - s->chunk.start) * hidden, p == s->outputs.from, y, s->outputs.pooled);
   if (end == s->sequence.n_tokens) end_pooling(s, s->sequence.n_tokens, s->outputs.pooled);
 }
 
-/* A whole text. Its vector takes the place of its first state. */
+/* Pools a whole text. The vector replaces the text's first state. */
 static void pool_text(const bq_session *s, const bq_text *text, float *y) {
   const size_t hidden = s->model->config.hidden;
   const uint32_t tokens = text[1].row - text->row;
   const uint32_t from = s->outputs.pooling == BQ_POOL_LAST ? tokens - 1 : 0;
   const uint32_t end = s->outputs.pooling == BQ_POOL_MEAN ? tokens : from + 1;
   float *x = s->batch.x + text->row * hidden;
-  for (uint32_t t = from; t < end; t++) pool_state(s, x + t * hidden, t == from, y, x);
+  for (uint32_t t = from; t < end; t++) pool_row(s, x + t * hidden, t == from, y, x);
   end_pooling(s, tokens, x);
 }
 

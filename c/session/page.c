@@ -1,4 +1,3 @@
-/* Sessions of a paged model: what the next slice needs, and what to read ahead. */
 #include "session/page.h"
 
 #include "core/minmax.h"
@@ -9,14 +8,15 @@ static bool pages_head(const bq_session *s) {
   return bq_batch_has_outputs(s) && !bq_outputs_hidden_states(s);
 }
 
-/* Whether the session computes with a unit: layers may be skipped, and windows without results. */
+/* Whether the session will use a unit: layers may be skipped, and chunks without outputs need no
+ * head. */
 static bool computes_with(const bq_session *s, uint32_t unit) {
   const uint32_t layer = s->model->pages->units[unit].layer;
   if (layer == s->model->config.layers) return pages_head(s);
   return !bq_layer_set_has(&s->skipped, layer);
 }
 
-/* The first unit from `unit` on, or from the first one on, that is computed with; BQ_NO_UNIT. */
+/* The first unit from `unit` on, cyclically, that will be used; BQ_NO_UNIT if there is none. */
 static uint32_t unit_from(const bq_session *s, uint32_t unit) {
   const uint32_t n = s->model->pages->n_units;
   for (uint32_t i = 0; i < n; i++, unit++) {
@@ -26,15 +26,15 @@ static uint32_t unit_from(const bq_session *s, uint32_t unit) {
   return BQ_NO_UNIT;
 }
 
-/* The unit of the next slice, or the first that will be needed after slices which need none. */
+/* The unit of the next slice or, if that needs none, the first one that will be needed. */
 static uint32_t next_unit(const bq_session *s) {
   const bq_pages *p = s->model->pages;
   const uint32_t layers = s->model->config.layers, layer = s->chunk.owner == s ? s->batch.layer : 0;
   return unit_from(s, p->next_unit[layer] + (layer == layers ? s->batch.head_unit : 0));
 }
 
-/* Rows of the pass under way, or of the window coming next, that are not embedded yet. */
-static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
+/* Requests embedding rows of the open batch, or of the next chunk, that are not in memory. */
+static size_t wait_for_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
   const bool pass = s->chunk.owner == s;
   const uint32_t rows = pass ? s->batch.rows : bq_min32(s->options.window, bq_sequence_pending(s));
   uint32_t kept = 0;
@@ -52,7 +52,7 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
   *n = 0;
   if (!p) return BQ_OK;
   for (uint32_t table = 0; table < 2; table++)
-    if (p->tables[table].entries) *n += want_rows(s, table, out + *n, capacity - *n);
+    if (p->tables[table].entries) *n += wait_for_rows(s, table, out + *n, capacity - *n);
   if (!p->n_units) return BQ_OK;
   const uint32_t first = next_unit(s);
   if (first == BQ_NO_UNIT) return BQ_OK;

@@ -13,11 +13,12 @@
 #include "session/spread.h"
 #include "session/work.h"
 
-static bq_status want_rows(bq_error *err) {
-  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "rows of a product are to be computed");
+static bq_status wait_for_rows(bq_error *err) {
+  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "waiting for matmul rows from other workers");
 }
 
-/* A batch of results: of the head, or of one part of it when it is paged. */
+/* Computes a slice of the head: a micro-batch of outputs, over the head or, if it is paged, over
+ * one page of it. */
 static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   bq_matrix part = {0};
   uint32_t row0 = 0;
@@ -36,7 +37,7 @@ static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   if (bq_head_is_clustered(s)) status = bq_clustered_head(s, err);
   else if (hidden) bq_hidden_outputs(s);
   else if (!BQ_CAN_SPREAD || !s->options.spread) bq_forward_head(s, &part, row0);
-  else if (!bq_spread_run(s, rows.n)) return want_rows(err);
+  else if (!bq_spread_run(s, rows.n)) return wait_for_rows(err);
   if (status != BQ_OK) return status;
   if (last_part && !hidden)
     bq_work_add(&s->run.work, bq_session_work(s, BQ_STAGE_HEAD, 0, 0, rows.n));
@@ -50,7 +51,7 @@ static bq_status run_head(bq_session *s, bool *done, bq_error *err) {
   return BQ_OK;
 }
 
-static bq_status embed(bq_session *s, bq_error *err) {
+static bq_status run_embed(bq_session *s, bq_error *err) {
   if (s->batch.embedded == s->batch.rows) return BQ_OK;
   bq_status status = bq_forward_embed(s, err);
   if (status != BQ_OK) return status;
@@ -66,7 +67,7 @@ static bool stopped(bq_session *s) {
   return s->run.stopped;
 }
 
-/* A slice is done: a layer, over a batch. */
+/* Advances after a slice: a layer over a micro-batch. */
 static void end_layer(bq_session *s) {
   const uint32_t rows = bq_micro_batch_rows(s);
   bq_work_add(&s->run.work, bq_batch_work(s, BQ_STAGE_COUNT, s->batch.layer, s->batch.row, rows));
@@ -78,8 +79,7 @@ static void end_layer(bq_session *s) {
   s->run.slices++;
 }
 
-/* Layers of one batch follow each other without leaving the parallel region, as far as they are
- * there. */
+/* Advances to the next layer within the parallel region, as long as its weights are in memory. */
 static bool next_layer(bq_session *s) {
   end_layer(s);
   return s->batch.layer < s->model->config.layers &&
@@ -87,10 +87,10 @@ static bool next_layer(bq_session *s) {
          !stopped(s);
 }
 
-/* At least one slice of the pass: a layer over a batch, or the head. */
+/* Computes at least one slice of the batch: a layer over a micro-batch, or the head. */
 static bq_status run_slices(bq_session *s, bq_error *err) {
   const uint32_t layers = s->model->config.layers, ready = s->model->ready;
-  bq_status status = embed(s, err);
+  bq_status status = run_embed(s, err);
   if (status != BQ_OK) return status;
   const bool results = bq_batch_has_outputs(s);
   if (s->batch.layer < layers) {
@@ -100,7 +100,7 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
     status = bq_paged_layer(s, err);
     if (status != BQ_OK) return status;
     if (BQ_CAN_SPREAD && s->options.spread) {
-      if (!bq_spread_run(s, bq_micro_batch_rows(s))) return want_rows(err);
+      if (!bq_spread_run(s, bq_micro_batch_rows(s))) return wait_for_rows(err);
       end_layer(s);
     } else if (s->batch.rows <= s->options.batch) {
       bq_forward_layers(s, s->batch.rows, next_layer);
@@ -108,7 +108,7 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
       bq_forward_layers(s, bq_micro_batch_rows(s), NULL);
       end_layer(s);
     }
-    /* Results are slices of their own, in passes that have any. */
+    /* Outputs are slices of their own. */
     if (s->batch.layer < layers || results) return BQ_OK;
   } else if (results) {
     if (ready < BQ_READY_ALL(layers))
@@ -124,21 +124,22 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
 /* --- sessions of a batch ------------------------------------------------------------------------
  */
 
-/* Rows of the first's results that it takes. */
-static uint32_t results_of(const bq_session *s) {
+/* Number of output rows that a session needs in the first one's buffer. */
+static uint32_t output_rows_of(const bq_session *s) {
   return s->outputs.pooling ? 0 : s->sequence.n_tokens + s->sequence.n_draft - s->outputs.from;
 }
 
-/* What the first's buffers must have room for, and what its kernels compute for all. */
+/* Checks that the sessions can share a batch: the first one's buffers are large enough, and all
+ * compute with the same kernels and options. */
 static bq_status check_others(const bq_session *s, bq_session *const *others, size_t n,
                               bq_error *err) {
-  uint64_t rows = bq_chunk_pending(s), results = results_of(s);
+  uint64_t rows = bq_chunk_pending(s), results = output_rows_of(s);
   for (size_t i = 0; i < n; i++) {
     const bq_session *other = others[i];
     const bq_session_options *a = &s->options, *b = &other->options;
     for (size_t j = 0; j <= i; j++)
       if (other == (j == i ? s : others[j]))
-        return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "session %l is there twice", (uint64_t)i);
+        return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "session %l is listed twice", (uint64_t)i);
     if (other->model != s->model || a->kv_type != b->kv_type || a->activations != b->activations ||
         a->hidden != b->hidden || a->kv_window != b->kv_window || a->sinks != b->sinks ||
         a->evict != b->evict || (a->evict && a->parallel.threads != b->parallel.threads) ||
@@ -159,7 +160,7 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
                      "session %l, or the first, is to go on where positions leave its cache",
                      (uint64_t)i);
     rows += bq_chunk_pending(other);
-    results += bq_chunk_pending(other) ? results_of(other) : 0;
+    results += bq_chunk_pending(other) ? output_rows_of(other) : 0;
   }
   if (rows > s->options.window || results > s->options.rows || bq_chunk_pending(s) == 0)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,

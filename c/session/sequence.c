@@ -28,9 +28,9 @@ static bq_status check_tokens(const bq_session *s, const uint32_t *tokens, size_
   return BQ_OK;
 }
 
-/* The timeline's last token has a result to come, no other one. Where tokens see those after them,
- * nothing that was computed holds any longer. */
-static void end_timeline(bq_session *s) {
+/* The sequence has changed: its last token gets an output, no other one. With bidirectional
+ * attention nothing that was computed remains valid. */
+static void sequence_changed(bq_session *s) {
   s->outputs.from = s->sequence.n_tokens - 1;
   s->batch.head_unit = s->batch.head_at = 0;
   s->outputs.ready = false;
@@ -42,13 +42,13 @@ static void end_timeline(bq_session *s) {
   if (s->model->config.bidirectional) bq_sequence_discard(s);
 }
 
-/* From this position on everything will be computed again. */
-static void compute_from(bq_session *s, uint32_t position) {
+/* Schedules all positions from `position` on for recomputation. */
+static void recompute_from(bq_session *s, uint32_t position) {
   if (s->model->config.bidirectional) position = 0;
   if (s->sequence.computed <= position) return;
   bq_batch_drop(s);
-  /* The blocks that this position sees may have been given back as a window moved on, and what is
-   * evicted can't be brought back: then the timeline is computed from its start. */
+  /* Blocks that positions from `position` on attend to have been freed (sliding window) or evicted:
+   * recompute from the start. */
   if (position < s->eviction.scored || !bq_cache_holds(&s->kv, position)) {
     bq_sequence_discard(s);
     return;
@@ -67,8 +67,8 @@ void bq_draft_discard(bq_session *s) {
 /* --- what a sequence is computed with -----------------------------------------------------------
  */
 
-/* What was computed no longer holds. */
-static void forget(bq_session *s) {
+/* Discards everything that was computed with other weights. */
+static void discard_all(bq_session *s) {
   bq_draft_discard(s);
   s->outputs.ready = false;
   s->restore.bytes = 0;
@@ -77,7 +77,7 @@ static void forget(bq_session *s) {
 
 void bq_session_set_key(bq_session *s, uint64_t key) {
   if (key == s->key) return;
-  forget(s);
+  discard_all(s);
   s->key = key;
 }
 
@@ -90,7 +90,7 @@ bq_status bq_session_skip(bq_session *s, const uint32_t *layers, size_t n, bq_er
                      s->model->config.layers);
     set.bits[layers[i] / 32] |= 1u << layers[i] % 32;
   }
-  if (memcmp(&set, &s->skipped, sizeof set) != 0) forget(s);
+  if (memcmp(&set, &s->skipped, sizeof set) != 0) discard_all(s);
   s->skipped = set;
   return BQ_OK;
 }
@@ -107,8 +107,8 @@ void bq_session_clusters(bq_session *s, bool on) {
 void bq_sequence_recompute_last(bq_session *s) {
   if (s->sequence.n_tokens == 0) return;
   bq_draft_discard(s);
-  end_timeline(s);
-  compute_from(s, s->outputs.from);
+  sequence_changed(s);
+  recompute_from(s, s->outputs.from);
 }
 
 bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_t *kept,
@@ -124,11 +124,11 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   bool unchanged = same == n && n == s->sequence.n_tokens;
   memcpy(s->sequence.tokens + same, tokens + same, (n - same) * sizeof *tokens);
   s->sequence.n_tokens = (uint32_t)n;
-  compute_from(s, same);
-  /* A window under way survives only if the new timeline still holds all of it. */
+  recompute_from(s, same);
+  /* An open chunk survives only if the new sequence still contains all of it. */
   if (s->chunk.owner && same < s->chunk.start + s->chunk.length) bq_batch_drop(s);
-  if (!unchanged) end_timeline(s);
-  if (!s->outputs.ready) compute_from(s, s->outputs.from);
+  if (!unchanged) sequence_changed(s);
+  if (!s->outputs.ready) recompute_from(s, s->outputs.from);
   bq_cache_truncate(&s->kv,
                     s->chunk.owner ? s->chunk.start + s->chunk.length : s->sequence.computed);
   if (kept) *kept = s->sequence.computed;
@@ -146,12 +146,12 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   }
   bq_draft_discard(s);
   s->sequence.tokens[s->sequence.n_tokens++] = token;
-  end_timeline(s);
+  sequence_changed(s);
   return BQ_OK;
 }
 
-/* Guesses that a run can give the logits of. They take no block of the cache that the timeline has
- * not taken, so that none is missing elsewhere. */
+/* Number of draft tokens that a run can compute logits for. They never take a block of the cache
+ * that the sequence hasn't taken, so that no other session lacks it. */
 static uint32_t draft_room(const bq_session *s) {
   const uint32_t left = s->options.context - s->sequence.n_tokens;
   const uint32_t in_block = (BQ_KV_BLOCK - s->sequence.n_tokens % BQ_KV_BLOCK) % BQ_KV_BLOCK;
@@ -180,8 +180,8 @@ bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size
 /* --- requested outputs --------------------------------------------------------------------------
  */
 
-/* Results from this position on, or a vector of them. */
-static void ask_for(bq_session *s, uint32_t from, bq_pooling pooling, bool normalize) {
+/* Requests outputs from position `from` on, or a pooled vector of them. */
+static void request_outputs(bq_session *s, uint32_t from, bq_pooling pooling, bool normalize) {
   const bool same =
       s->outputs.from == from && s->outputs.pooling == pooling && s->outputs.normalize == normalize;
   if (s->outputs.ready && same) return;
@@ -191,7 +191,7 @@ static void ask_for(bq_session *s, uint32_t from, bq_pooling pooling, bool norma
   s->batch.head_unit = s->batch.head_at = 0;
   s->outputs.ready = false;
   bq_batch_split(s);
-  compute_from(s, from);
+  recompute_from(s, from);
 }
 
 bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
@@ -200,7 +200,7 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",
                    from, s->sequence.n_tokens, s->options.rows);
   bq_draft_discard(s);
-  ask_for(s, from, BQ_POOL_NONE, false);
+  request_outputs(s, from, BQ_POOL_NONE, false);
   return BQ_OK;
 }
 
@@ -215,6 +215,6 @@ bq_status bq_session_pool(bq_session *s, bq_pooling how, bool normalize, bq_erro
   if (s->sequence.n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to pool");
   bq_draft_discard(s);
-  ask_for(s, how == BQ_POOL_LAST ? s->sequence.n_tokens - 1 : 0, how, normalize);
+  request_outputs(s, how == BQ_POOL_LAST ? s->sequence.n_tokens - 1 : 0, how, normalize);
   return BQ_OK;
 }

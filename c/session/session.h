@@ -39,60 +39,59 @@
 #include "model/model.h"
 #include "session/cache.h"
 
-/* The experts that the tokens of a batch go through: *pairs* of a token and an expert, those of an
- * expert together, its tokens in order. */
+/* The expert assignments of a micro-batch: (token, expert) pairs, sorted by expert, then token. */
 typedef struct bq_expert_routing {
-  uint32_t *expert; /* [batch][used]: rising */
+  uint32_t *expert; /* [tokens][used], rising */
   float *weight;    /* [batch][used] */
-  uint32_t *pair;   /* [batch][used]: its place among the pairs */
+  uint32_t *pair;   /* [tokens][used]: index of each among the pairs */
   uint32_t *token;  /* [pairs] */
-  uint32_t *first;  /* [experts + 1]: each one's first pair */
-  uint32_t *met;    /* [experts + 1]: how many have tokens, then which */
-  uint8_t *panel;   /* quantized rows: those of an expert begin at pair * panel_bytes */
+  uint32_t *first;  /* [experts + 1]: first pair of each expert */
+  uint32_t *met;    /* [experts + 1]: number of experts with tokens, then which ones */
+  uint8_t *panel;   /* quantized rows of pairs; those of an expert begin at pair * panel_bytes */
   size_t panel_bytes;
 } bq_expert_routing;
 
-/* Work space of one batch, rows are tokens. `norm` and `panel` serve a batch of several tokens
- * together; for one token each thread makes its own, at norm + thread * hidden and
- * panel + thread * panel_bytes. */
+/* Scratch of one micro-batch; rows are tokens. Several tokens share `norm` and `panel`; for one
+ * token each thread prepares its own, at norm + thread * hidden and panel + thread * panel_bytes.
+ */
 typedef struct bq_scratch {
-  float *norm;    /* [batch or threads][hidden] */
+  float *norm;    /* [micro-batch or threads][hidden] */
   uint8_t *panel; /* quantized activations, for the widest matmul input */
   size_t panel_bytes; /* of one token */
   float *matmul;       /* [threads][matmul_floats]: bq_matmul_scratch */
   size_t matmul_floats;
-  float *buffer[BQ_BUFFERS]; /* [batch][bq_buffer_cols]; X is the session's own */
+  float *buffer[BQ_BUFFERS]; /* [micro-batch][bq_buffer_cols]; X is batch.x */
   uint8_t *attend; /* [threads][attend_bytes] */
   size_t attend_bytes;
-  bq_expert_routing *routes; /* NULL without experts */
+  bq_expert_routing *routes; /* NULL in models without experts */
 } bq_scratch;
 
-/* Of the product that a spread pass is at: not asked for yet, to be computed, in place. */
+/* The state of the spread matmul that a slice has stopped at. */
 typedef enum bq_spread_state {
   BQ_SPREAD_NONE = 0,
   BQ_SPREAD_WANTED,
   BQ_SPREAD_DONE
 } bq_spread_state;
 
-/* Builds for threads are smaller without it: theirs share memory. */
+/* Builds with threads leave tensor parallelism out: their threads share memory. */
 #ifdef BQ_NO_SPREAD
 enum { BQ_CAN_SPREAD = 0 };
 #else
 enum { BQ_CAN_SPREAD = 1 };
 #endif
 
-enum { BQ_STATE_HEAD = 128, BQ_STATE_HASH = 8 }; /* bytes, state.c */
+enum { BQ_STATE_HEAD = 128, BQ_STATE_HASH = 8 }; /* bytes, save.c */
 
-/* A session in a pass. */
+/* A session in a forward batch. */
 typedef struct bq_batch_member {
   bq_session *s;
-  uint32_t row; /* of its window's first token, among the pass's rows */
+  uint32_t row; /* row of its chunk's first token in the batch */
 } bq_batch_member;
 
 /* One of several texts of a session. */
 typedef struct bq_text {
-  uint32_t row;   /* of the pass: its first token's */
-  uint32_t first; /* where that token is in `tokens` and in the cache */
+  uint32_t row;   /* row of its first token in the batch */
+  uint32_t first; /* index of that token in `tokens` and in the cache */
 } bq_text;
 
 /* The token sequence, and how much of it is computed. */

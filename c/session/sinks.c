@@ -21,7 +21,6 @@ bq_sink_block bq_sink_block_lay_out(bq_arena *arena, const bq_kv_cache *kv,
   return sight;
 }
 
-/* Of a bq_segment's keys and values those that are sinks. */
 void bq_sinks_store(const bq_layer_run *p, const bq_segment *g, uint32_t head, const float *k,
                        const float *v, size_t stride) {
   const size_t dim = p->s->model->config.head_dim, n = bq_moved_sinks(&g->s->options);

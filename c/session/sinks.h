@@ -6,12 +6,13 @@
 
 #include "session/micro_batch.h"
 
-/* Tokens of a batch that are of one text of a session, and see the same of its beginning. */
+/* Tokens of a micro-batch that are of one text of a session and have the same first visible
+ * position. */
 typedef struct bq_segment {
   const bq_session *s;
-  uint32_t at, tokens; /* the first in the batch, how many */
-  uint32_t first;      /* where the text begins in the cache */
-  uint32_t position;   /* there, of the first */
+  uint32_t at, tokens; /* index of the first in the micro-batch, and their number */
+  uint32_t first;      /* position in the cache where the text begins */
+  uint32_t position;   /* cache position of the first token */
 } bq_segment;
 
 /* A thread's attention scratch for sinks; the kernels' scratch follows it. */

@@ -5,7 +5,7 @@
 #include "session/head.h"
 #include "session/linear.h"
 
-/* What is at `s->part` of a slice: of a layer, or of the head. */
+/* The micro-batch of the current slice: of a layer, or of the head. */
 static bq_micro_batch spread_batch(const bq_session *s, uint32_t tokens) {
   if (s->batch.layer == s->model->config.layers) return bq_head_batch(s, &s->model->head, 0);
   return bq_layer_batch(s, tokens);
@@ -15,7 +15,8 @@ static const bq_phases *spread_phases(const bq_micro_batch *j) {
   return j->head ? bq_head_phases(j, 0) : bq_layer_phases(j, j->s->batch.layer);
 }
 
-/* Its products, if they are to be spread: no such part, false. Those of floats are few. */
+/* The matmuls of the current phase, if they are to be spread; returns false otherwise. Matmuls with
+ * float weights are few and stay here. */
 static bool spread_linear(const bq_micro_batch *j, const bq_layer_run *p, bq_linear *l) {
   const bq_session *s = j->s;
   const uint32_t part = spread_phases(j)->list[s->batch.phase];
@@ -58,8 +59,8 @@ bool bq_spread_run(bq_session *s, uint32_t tokens) {
   return true;
 }
 
-/* Where product `i` begins for part `part` of `parts`: row groups in equal shares. */
-static size_t part_row(const bq_matrix *w, uint32_t part, uint32_t parts) {
+/* First row of part `part` of `parts` of a matrix: row groups in equal shares. */
+static size_t first_row_of_part(const bq_matrix *w, uint32_t part, uint32_t parts) {
   const size_t row = bq_row_groups(w) * part / parts * BQ_TILE_ROWS;
   return row < w->rows ? row : w->rows;
 }
@@ -78,7 +79,7 @@ static bool spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uin
                      .panel_bytes = k->panel_bytes(l.cols, rows)};
   for (size_t i = 0; i < l.n; i++) {
     const bq_matrix *w = l.list[i].w;
-    const size_t row0 = part_row(w, part, parts), row1 = part_row(w, part + 1, parts);
+    const size_t row0 = first_row_of_part(w, part, parts), row1 = first_row_of_part(w, part + 1, parts);
     const bq_layout layout = bq_type_compute_layout(w->type);
     const uint64_t from = bq_type_bytes(w->type, layout, row0, w->cols);
     out->list[i] = (bq_spread_rows){

@@ -1,5 +1,3 @@
-/* How many bytes and multiplications a stage takes: counted from shapes, so that rates and shares
- * of the machine's limit can be told from times, and tests can count without a clock. */
 #include "session/work.h"
 
 #include "core/minmax.h"
@@ -11,7 +9,7 @@ static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   work->macs += (uint64_t)m->rows * m->cols * tokens;
 }
 
-/* Several tokens may go through the same ones: the most that can be read. */
+/* Several tokens may share experts: counts the maximum that can be read. */
 static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, uint64_t tokens) {
   bq_work one = {0};
   const uint64_t pairs = tokens * c->experts_used;
@@ -20,7 +18,7 @@ static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, u
   work->macs += one.macs / c->experts * pairs;
 }
 
-/* Each of several has clusters of its own. */
+/* Each row has clusters of its own. */
 static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
   const bq_clusters *c = s->model->clusters;
   bq_matrix some = c->rows;
@@ -31,7 +29,7 @@ static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
   }
 }
 
-/* Looked up, not multiplied: one row per token. */
+/* An embedding is looked up, not multiplied: one row per token. */
 static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
   const bq_type_facts *f = bq_type_get(m->type);
@@ -55,7 +53,7 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_
   case BQ_OP_STORE:
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
     break;
-  case BQ_OP_ATTEND: /* token t has position + t + 1 in sight */
+  case BQ_OP_ATTEND: /* token t attends to position + t + 1 positions */
     if (s->options.evict) position = bq_min32(position, s->options.kv_window + BQ_KV_BLOCK);
     else if (s->options.kv_window)
       position = bq_min32(position, bq_attention_span(&s->options));
@@ -66,7 +64,7 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_
   case BQ_OP_NORM:
   case BQ_OP_ROUTE:
   case BQ_OP_COMBINE:
-  case BQ_OP_ADD: break; /* no weights to speak of */
+  case BQ_OP_ADD: break; /* no weights worth counting */
   }
   return work;
 }
@@ -99,7 +97,7 @@ bq_work bq_batch_work(const bq_session *s, bq_stage stage, uint32_t layer, uint3
     const bq_row at = bq_row_at(s, row + done);
     const uint32_t n = at.remaining < rows - done ? at.remaining : rows - done;
     bq_work work = bq_session_work(at.s, stage, layer, at.position, n);
-    if (done > 0) work.weight_bytes = 0; /* read once for all */
+    if (done > 0) work.weight_bytes = 0; /* weights are read once for all */
     bq_work_add(&sum, work);
     done += n;
   }
