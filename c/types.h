@@ -13,16 +13,16 @@ typedef struct bq_session bq_session;
 
 #define BQ_FILE_ID_BYTES 16u
 
-/* Where the time of a forward pass goes. */
+/* Stages of a forward pass, by which a trace and the counts of work are divided. */
 typedef enum bq_stage {
-  BQ_STAGE_HOST = 0, /* outside of the session */
-  BQ_STAGE_EMBED,    /* embeddings, rotary angles */
-  BQ_STAGE_NORM,     /* norms, and activations quantized for the next matmul */
+  BQ_STAGE_HOST = 0, /* outside the session */
+  BQ_STAGE_EMBED,    /* embeddings and rotary angles */
+  BQ_STAGE_NORM,     /* norms, and quantizing activations for the next matmul */
   BQ_STAGE_QKV,
-  BQ_STAGE_KV,       /* queries and keys rotated, keys and values stored */
+  BQ_STAGE_KV,       /* rotating queries and keys, storing keys and values */
   BQ_STAGE_ATTEND,
   BQ_STAGE_O,
-  BQ_STAGE_MLP_IN,   /* gate and up */
+  BQ_STAGE_MLP_IN,   /* gate and up projections */
   BQ_STAGE_ACTIVATE,
   BQ_STAGE_DOWN,
   BQ_STAGE_HEAD,
@@ -30,29 +30,30 @@ typedef enum bq_stage {
   BQ_STAGE_COUNT
 } bq_stage;
 
-/* Which matrices stay in memory once they have arrived. The others are *paged*: read from the file
- * again whenever they are needed, into one of two buffers, the next while this one is computed
- * with. The result is the same to the bit. Vectors always stay; of the embedding a paged model
- * reads the rows that it needs. Zeroed: everything stays. */
+/* Which matrices stay in memory after loading. The others are *paged*: read from the file again
+ * whenever they are needed, into one of two buffers, while the matrix in the other is computed
+ * with. Results are the same to the bit. Vectors always stay; of the embedding a paged model reads
+ * only the rows it needs. Zeroed: everything stays. */
 typedef struct bq_residency {
   bool paged;
-  bool head;        /* if paged: whether the head (with tied embeddings: those too) stays */
-  uint32_t layers;  /* if paged: layers that stay, spread evenly over all */
+  bool head;        /* if paged: whether the head (and tied embeddings) stay */
+  uint32_t layers;  /* if paged: number of layers that stay, distributed evenly */
 } bq_residency;
 
-/* What a residency takes and costs. */
+/* Memory and reads of a residency. */
 typedef struct bq_paging {
   bq_residency residency;
-  uint64_t model_bytes;    /* of bq_plan, with this residency */
-  uint64_t slot_bytes;     /* of one of the two buffers; 0 when nothing is paged */
-  uint64_t streamed_bytes; /* read from the file for each token that is generated */
-  uint32_t units;          /* reads for them, besides the embedding's rows */
+  uint64_t model_bytes;    /* model_bytes of bq_plan with this residency */
+  uint64_t slot_bytes;     /* bytes of one of the two buffers; 0: nothing is paged */
+  uint64_t streamed_bytes; /* read from the file for each generated token */
+  uint32_t units;          /* number of these reads, without the embedding's rows */
 } bq_paging;
 
 /* A read that a session of a paged model waits for (bq_session_pages). */
 typedef struct bq_page {
   uint64_t offset; /* in the file */
-  uint8_t *dst;    /* [bytes]: where it belongs; nobody else reads or writes there meanwhile */
+  uint8_t *dst;    /* [bytes]: where the host writes the page; nothing else reads or writes there
+                      meanwhile */
   size_t bytes;
   uint32_t id;     /* for bq_model_page_done */
 } bq_page;

@@ -64,13 +64,13 @@ bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module) {
 /* The program between two cuts, the preparing of the last one's input included. */
 static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t to) {
   bq_layer_kind part = *whole;
-  part.batch.n = 0;
-  for (uint32_t i = 0; i < whole->batch.n; i++) {
-    const uint8_t step = whole->batch.list[i] & (uint8_t)~BQ_PREPARE;
-    if (step < from || step > to || (step == to && !(whole->batch.list[i] & BQ_PREPARE))) continue;
-    part.batch.list[part.batch.n++] = whole->batch.list[i];
+  part.many_tokens.n = 0;
+  for (uint32_t i = 0; i < whole->many_tokens.n; i++) {
+    const uint8_t step = whole->many_tokens.list[i] & (uint8_t)~BQ_PREPARE;
+    if (step < from || step > to || (step == to && !(whole->many_tokens.list[i] & BQ_PREPARE))) continue;
+    part.many_tokens.list[part.many_tokens.n++] = whole->many_tokens.list[i];
   }
-  part.alone = part.batch;
+  part.one_token = part.many_tokens;
   return part;
 }
 
@@ -130,10 +130,10 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
                        bq_error *err) {
   const uint32_t layers = s->model->config.layers;
   if (layer > layers || s->sequence.n_texts || !s->sequence.n_tokens ||
-      s->sequence.n_tokens > s->options.window)
+      s->sequence.n_tokens > s->options.chunk)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "layer %u of %u, over %u tokens in windows of %u", layer, layers,
-                   s->sequence.n_tokens, s->options.window);
+                   s->sequence.n_tokens, s->options.chunk);
   const bq_layer_kind *kind = layer < layers ? s->model->layers[layer].kind : NULL;
   if (kind && (from > to || !is_cut(kind, from) || !is_cut(kind, to)))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a layer has no part from step %u to %u", from,

@@ -39,7 +39,7 @@ static void share_of_rows(void *arg, size_t thread, size_t threads) {
   const bench *b = arg;
   const bq_parallel p = bqw_parallel();
   size_t from = 0, to = ROWS / RUN;
-  while (threads == 1 ? from == 0 : p.take(p.ctx, thread, threads, ROWS / RUN, &from, &to)) {
+  while (threads == 1 ? from == 0 : p.claim(p.ctx, thread, threads, ROWS / RUN, &from, &to)) {
     b->w.ops->matmul(&b->w, &b->batch, from * RUN, to * RUN, b->y, ROWS);
     from = to;
   }

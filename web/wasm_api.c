@@ -130,7 +130,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
   bq_session_options o = {0};
   if (in) {
     o.context = in->context;
-    o.window = in->window;
+    o.chunk = in->window;
     o.batch = in->batch;
     o.kv_type = (bq_kv_type)in->kv_type;
     o.activations = (bq_activations)in->activations;
@@ -515,7 +515,7 @@ bqw_repack(uint32_t stored, const uint8_t *src, uint32_t rows, uint32_t cols, ui
   if (bqw_run_type(stored) == BQ_TYPE_COUNT || !rows || !cols)
     return bqw_fail(BQ_ARGUMENT, "no matrix of a type that can be read");
   bq_conversion c = bq_conversion_of((bq_type)stored, BQ_ROWS, rows, cols, false);
-  if (c.way != BQ_CONVERT_TILE)
+  if (c.kind != BQ_CONVERT_TILE)
     return bqw_fail(BQ_ARGUMENT, "this type is computed with as it is stored");
   bq_error err = {0};
   size_t n = (size_t)c.bytes, bad = bq_conversion_find_bad(&c, src, n);

@@ -36,7 +36,7 @@ static uint64_t imported_bytes(const bq_conversion *l, uint64_t bytes) {
 bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
                                bool vector) {
   const bq_type_facts *f = bq_type_get(stored);
-  bq_conversion l = {.way = BQ_CONVERT_COPY,
+  bq_conversion l = {.kind = BQ_CONVERT_COPY,
                      .stored = stored,
                      .type = f->run,
                      .layout = layout,
@@ -46,12 +46,12 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
   if (layout == BQ_FLAT && cols % f->block) l.type = straddling_type(cols);
   if (vector) l.type = BQ_TYPE_F32;
   if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32)
-    l.way = BQ_CONVERT_WIDEN;
+    l.kind = BQ_CONVERT_WIDEN;
   else if (layout != bq_type_compute_layout(l.type) && !bq_type_is_float(l.type))
-    l.way = BQ_CONVERT_TILE;
+    l.kind = BQ_CONVERT_TILE;
   l.engine_bytes = bq_type_bytes(l.type, bq_type_compute_layout(l.type), rows, cols);
-  if (l.way == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
-  if (l.way != BQ_CONVERT_TILE) return l;
+  if (l.kind == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
+  if (l.kind != BQ_CONVERT_TILE) return l;
   /* 8 rows are a multiple of 128 weights wherever blocks straddle rows: whole blocks. */
   l.batch = batch_of(stored_bytes(&l, BQ_TILE_ROWS), l.bytes);
   l.import = bq_import_of(stored, l.type);
@@ -60,7 +60,7 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
 }
 
 void bq_conversion_drop(bq_conversion *l) {
-  l->way = BQ_CONVERT_DROP;
+  l->kind = BQ_CONVERT_DROP;
   l->batch = batch_of(bq_conversion_unit(l), l->bytes);
 }
 
@@ -83,8 +83,8 @@ static void convert_groups(const bq_conversion *l, const bq_kernels *k, const ui
 
 void bq_convert(const bq_conversion *l, const bq_kernels *kernels, const uint8_t *staged,
                 uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
-  if (l->way == BQ_CONVERT_DROP) return;
-  if (l->way == BQ_CONVERT_TILE) {
+  if (l->kind == BQ_CONVERT_DROP) return;
+  if (l->kind == BQ_CONVERT_TILE) {
     convert_groups(l, kernels, staged, at, n, tensor, spare);
     return;
   }

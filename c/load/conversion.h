@@ -13,7 +13,7 @@ typedef enum bq_conversion_kind {
 } bq_conversion_kind;
 
 typedef struct bq_conversion {
-  bq_conversion_kind way;
+  bq_conversion_kind kind;
   bq_type stored, type; /* in the file, in the engine */
   bq_layout layout;     /* in the file */
   bq_import_fn *import; /* TILE: of stored blocks; NULL where they are those of `type` */

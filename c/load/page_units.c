@@ -66,7 +66,7 @@ static bq_status look(void *ctx, const bq_entry *e, bq_error *err) {
   looking *l = ctx;
   if (!bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
   if (e->data ||
-      bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).way != BQ_CONVERT_COPY)
+      bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).kind != BQ_CONVERT_COPY)
     return refuse(e, "it is not stored as it is computed with (convert the model to v2, tiled)",
                   err);
   if (note(l->survey, l->config, e)) return BQ_OK;
@@ -107,7 +107,7 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
     if (r->first > r->end) continue;
     add_unit(
         p,
-        &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i, .parts = parts},
+        &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i, .matrices = parts},
         sizes);
     if (p) parts += r->matrices;
   }
@@ -140,7 +140,7 @@ static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
   for (uint32_t i = 0; i < bq_slot_matrices(e->slot); i++) {
     uint32_t row0;
     bq_matrix *matrix = bq_slot_matrix(l->model, e->slot, i, &row0);
-    u->parts[u->n_parts++] = (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
+    u->matrices[u->n_matrices++] = (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
   }
   return BQ_OK;
 }

@@ -136,7 +136,7 @@ static bq_want data_window(const bq_loader *l) {
   const bq_load *load = current_load(l);
   if (!in_load(l, load)) {
     n = bq_min64(n, bq_min64((load ? load->offset : l->end) - l->at, l->block.staging_bytes));
-  } else if (l->conversion.way == BQ_CONVERT_COPY) {
+  } else if (l->conversion.kind == BQ_CONVERT_COPY) {
     w.dst = load->dst + (l->at - load->offset);
     n = bq_min64(n, load->offset + load->bytes - l->at);
   } else {
@@ -196,7 +196,7 @@ static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   }
   uint64_t batch = batch_bytes(l, load), into = l->at - load->offset;
   l->at += n;
-  if (l->conversion.way == BQ_CONVERT_COPY) {
+  if (l->conversion.kind == BQ_CONVERT_COPY) {
     check_in_place(l, load, into + n);
     return;
   }

@@ -56,7 +56,7 @@ static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint3
 
 /* The cache slot of a segment's first token in this layer. */
 static uint32_t first_slot(const bq_layer_run *p, const bq_segment *g) {
-  const uint32_t gone = p->w->kind->window ? 0 : g->s->kv.gone;
+  const uint32_t gone = p->w->kind->window ? 0 : g->s->kv.evicted;
   bq_assert(g->position >= gone);
   return g->position - gone;
 }

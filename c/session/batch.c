@@ -18,7 +18,7 @@ uint32_t bq_rows_until_eviction(const bq_session *s) {
 
 /* Rows of the session's next chunk. */
 static uint32_t chunk_rows(const bq_session *s) {
-  return bq_min32(bq_min32(s->options.window, bq_chunk_pending(s)), bq_rows_until_eviction(s));
+  return bq_min32(bq_min32(s->options.chunk, bq_chunk_pending(s)), bq_rows_until_eviction(s));
 }
 
 uint32_t bq_batch_rows(const bq_session *s) {
@@ -65,7 +65,7 @@ static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error 
   const uint32_t end = member->sequence.n_texts
                            ? member->sequence.texts[member->sequence.n_texts].first
                            : start + len;
-  bq_assert(len > 0 && s->batch.rows + len <= s->options.window);
+  bq_assert(len > 0 && s->batch.rows + len <= s->options.chunk);
   bq_assert(end <= member->options.context);
   bq_batch_drop(member);
   bq_status status = bq_eviction_begin(member, start, len, err);

@@ -8,7 +8,7 @@
 /* The slot of position `n` in a layer. */
 static uint32_t slot_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   if (bq_config_window(cache->config, layer)) return n;
-  return n > cache->gone ? n - cache->gone : 0;
+  return n > cache->evicted ? n - cache->evicted : 0;
 }
 
 /* The slot of the first position that positions from `n` on attend to in a layer, sinks excepted.
@@ -36,7 +36,7 @@ static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, ui
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
   if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
-  return window ? bq_min64(all, blocks_touched(window + o->window)) : all;
+  return window ? bq_min64(all, blocks_touched(window + o->chunk)) : all;
 }
 
 static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {

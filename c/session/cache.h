@@ -31,7 +31,7 @@ typedef struct bq_kv_cache {
   uint32_t entries;
   size_t head_bytes;  /* bytes of one head in a block */
   uint32_t window;    /* the sliding window of layers without one of their own; 0: none */
-  uint32_t gone;      /* Number of evicted positions (multiple of BQ_KV_BLOCK). In layers without
+  uint32_t evicted;      /* Number of evicted positions (multiple of BQ_KV_BLOCK). In layers without
                          sliding window, position p is in slot p - evicted. */
 } bq_kv_cache;
 

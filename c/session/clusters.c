@@ -52,7 +52,7 @@ static void choose_clusters(const job *j) {
   for (uint32_t i = 0; i < s->model->config.hidden; i++) squares += x[i] * x[i];
   const float twice = 2 * bq_sqrtf(squares);
   for (uint32_t i = 0; i < n; i++)
-    s->outputs.candidates[i] = (bq_candidate){j->logits[i] + twice * c->spread[i], i};
+    s->outputs.candidates[i] = (bq_candidate){j->logits[i] + twice * c->deviation[i], i};
   bq_candidates_select(s->outputs.candidates, n, j->most);
   const float none = bq_float_of(0xff800000u); /* -infinity */
   for (uint32_t i = 0; i < s->model->config.vocab; i++) j->logits[i] = none;

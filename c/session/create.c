@@ -14,7 +14,7 @@
 /* Maximum number of positions that one call of attention has in its scratch: over layers with a
  * sliding window and others. */
 static uint64_t max_attended(const bq_config *c, const bq_session_options *o) {
-  const uint64_t own = c->window ? (uint64_t)c->window + o->window + 2 * BQ_KV_BLOCK : 0;
+  const uint64_t own = c->window ? (uint64_t)c->window + o->chunk + 2 * BQ_KV_BLOCK : 0;
   const uint64_t others = o->kv_window ? bq_window_span(o->kv_window) : o->context;
   return bq_max64(others, bq_min64(own, o->context));
 }
@@ -32,14 +32,14 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   if (widest > SIZE_MAX / 8) arena->overflow = true;
 
   s->sequence.tokens = bq_arena_take(arena, o->context, sizeof *s->sequence.tokens);
-  s->batch.members = bq_arena_take(arena, o->window, sizeof *s->batch.members);
+  s->batch.members = bq_arena_take(arena, o->chunk, sizeof *s->batch.members);
   s->sequence.texts = bq_arena_take(arena, bq_max_texts(o) + 1, sizeof *s->sequence.texts);
-  s->batch.x = bq_arena_take(arena, (uint64_t)o->window * c->hidden, sizeof(float));
+  s->batch.x = bq_arena_take(arena, (uint64_t)o->chunk * c->hidden, sizeof(float));
   for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
-    s->batch.rope[i] = bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
+    s->batch.rope[i] = bq_arena_take(arena, (uint64_t)o->chunk * c->rope_dim, sizeof(float));
     if (bq_moved_sinks(o))
       s->sink_cache.rope[i] =
-          bq_arena_take(arena, (uint64_t)o->window * c->rope_dim, sizeof(float));
+          bq_arena_take(arena, (uint64_t)o->chunk * c->rope_dim, sizeof(float));
   }
   s->kv = bq_cache_lay_out(arena, c, o);
   s->sink_cache.kv =
@@ -148,7 +148,7 @@ bq_status bq_session_create(const bq_model *model, const bq_session_options *opt
 static void copy_attention(bq_session *s, const bq_session *from) {
   const size_t parts = bq_eviction_groups(&s->options);
   s->eviction.scored = from->eviction.scored;
-  s->kv.gone = from->kv.gone;
+  s->kv.evicted = from->kv.evicted;
   if (!parts) return;
   memcpy(s->eviction.totals, from->eviction.totals, parts * sizeof *s->eviction.totals);
   memcpy(s->eviction.by_query, from->eviction.by_query,

@@ -21,13 +21,13 @@ static uint32_t *by_query_of(const bq_session *s, size_t thread, uint32_t positi
 
 void bq_eviction_reset(bq_session *s) {
   if (!s->options.evict) return; /* otherwise both are always 0 */
-  s->eviction.scored = s->kv.gone = 0;
+  s->eviction.scored = s->kv.evicted = 0;
   memset(s->eviction.totals, 0, groups_of(s) * sizeof *s->eviction.totals);
 }
 
 void bq_eviction_resume(bq_session *s, uint32_t scored) {
   s->eviction.scored = scored;
-  s->kv.gone = scored > s->options.kv_window ? scored - s->options.kv_window : 0;
+  s->kv.evicted = scored > s->options.kv_window ? scored - s->options.kv_window : 0;
 }
 
 /* From here on only the totals per query block are needed. */
@@ -68,7 +68,7 @@ static void compact_slots(bq_session *s) {
         if (s->eviction.kept[i] != i)
           bq_kv_copy(s->options.kv_type, &kv, s->eviction.kept[i] * BQ_KV_SCALED, i * BQ_KV_SCALED);
     }
-  s->kv.gone += BQ_KV_BLOCK;
+  s->kv.evicted += BQ_KV_BLOCK;
 }
 
 bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_error *err) {

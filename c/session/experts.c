@@ -20,7 +20,7 @@ bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c
   routes.pair = bq_arena_take(arena, pairs, sizeof *routes.pair);
   routes.token = bq_arena_take(arena, pairs, sizeof *routes.token);
   routes.first = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.first);
-  routes.met = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.met);
+  routes.active = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.active);
   routes.panel = bq_arena_take(arena, pairs, routes.panel_bytes);
   if (home) *home = routes;
   return home;
@@ -72,9 +72,9 @@ static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens
   const uint32_t pairs = tokens * c->experts_used;
   memset(r->first, 0, ((size_t)c->experts + 1) * sizeof *r->first);
   for (uint32_t i = 0; i < pairs; i++) r->first[r->expert[i] + 1]++;
-  r->met[0] = 0;
+  r->active[0] = 0;
   for (uint32_t e = 0; e < c->experts; e++) {
-    if (r->first[e + 1]) r->met[++r->met[0]] = e;
+    if (r->first[e + 1]) r->active[++r->active[0]] = e;
     r->first[e + 1] += r->first[e];
   }
   for (uint32_t i = 0; i < pairs; i++) { /* `first` advances to the next expert's */
@@ -103,7 +103,7 @@ typedef struct group {
 } group;
 
 static group group_of(const bq_expert_routing *r, size_t i) {
-  const uint32_t e = r->met[1 + i];
+  const uint32_t e = r->active[1 + i];
   return (group){e, r->first[e], r->first[e + 1] - r->first[e]};
 }
 
@@ -166,7 +166,7 @@ static void multiply_experts(const bq_session *s, const bq_layer *w, const bq_la
   const size_t in = bq_buffer_cols(c, (bq_buffer)step->in);
   const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* columns of the result */
   const size_t run = 8 * BQ_TILE_ROWS, runs = (cols + run - 1) / run;
-  for (bq_share share = bq_share_of(s, thread, threads, r->met[0] * runs, 1);
+  for (bq_share share = bq_share_of(s, thread, threads, r->active[0] * runs, 1);
        bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) {
       const group g = group_of(r, i / runs);
@@ -178,7 +178,7 @@ static void multiply_experts(const bq_session *s, const bq_layer *w, const bq_la
         bq_matmul(s, &part, &batch, row0, row1, thread,
                             buffer[step->out[m]] + g.first * cols, cols);
       }
-      if (step->then == BQ_EPILOGUE_ACTIVATE) activate_experts(s, step, buffer, g, cols, row0, row1);
+      if (step->epilogue == BQ_EPILOGUE_ACTIVATE) activate_experts(s, step, buffer, g, cols, row0, row1);
     }
 }
 
@@ -201,7 +201,7 @@ static void combine(const bq_session *s, const bq_layer_step *step, float *const
     const float on = 1.0f / (1.0f + bq_expf(-buffer[BQ_BUFFER_SWITCH][t]));
     add_weighted(y, buffer[BQ_BUFFER_SHARED_OUT] + t * n, on, n);
   }
-  if (step->then != BQ_EPILOGUE_ADD) return;
+  if (step->epilogue != BQ_EPILOGUE_ADD) return;
   for (size_t i = 0; c->residual_scale > 0 && i < n; i++) y[i] *= c->residual_scale;
   s->model->kernels->add(x, y, n);
 }
@@ -215,7 +215,7 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_lay
     for (bq_share share = bq_share_of(s, thread, threads, tokens, 1); bq_share_next(&share);)
       for (size_t t = share.from; t < share.to; t++) combine(s, step, buffer, (uint32_t)t);
   } else if (prepares) {
-    const size_t groups = s->scratch.routes->met[0];
+    const size_t groups = s->scratch.routes->active[0];
     for (bq_share share = bq_share_of(s, thread, threads, groups, 1); bq_share_next(&share);)
       for (size_t i = share.from; i < share.to; i++)
         prepare_expert(s, w, step, buffer, group_of(s->scratch.routes, i), thread);

@@ -49,7 +49,7 @@ bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t t
 const bq_phases *bq_layer_phases(const void *arg, uint32_t layer) {
   const bq_micro_batch *j = arg;
   const bq_layer_kind *kind = j->s->model->layers[layer].kind;
-  return bq_each_thread_prepares(j) ? &kind->alone : &kind->batch;
+  return bq_each_thread_prepares(j) ? &kind->one_token : &kind->many_tokens;
 }
 
 bq_micro_batch bq_layer_batch(const bq_session *s, uint32_t tokens) {

@@ -9,9 +9,9 @@ static void adapt(const bq_layer_run *p, const bq_layer_step *step, bq_linear *l
   float *low =
       p->s->lora.down + (bq_each_thread_prepares(p->j) ? l->thread * p->s->lora.stride : 0);
   for (uint32_t i = 0; i < step->n; i++) {
-    l->list[i].adapter = bq_lora_of(p->s, p->layer, step->module[i]);
-    l->list[i].low = low;
-    if (l->list[i].adapter) low += l->list[i].adapter->rank;
+    l->list[i].lora = bq_lora_of(p->s, p->layer, step->module[i]);
+    l->list[i].lora_down = low;
+    if (l->list[i].lora) low += l->list[i].lora->rank;
   }
 }
 
@@ -22,10 +22,10 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
       .x = j->buffer[step->in],
       .cols = j->cols[step->in],
       .n = step->n,
-      .residual = step->then == BQ_EPILOGUE_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
+      .residual = step->epilogue == BQ_EPILOGUE_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
       .scale = bq_factor_or_one(p->s->model->config.residual_scale),
-      .activate = step->then == BQ_EPILOGUE_ACTIVATE,
-      .stage = step->then == BQ_EPILOGUE_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
+      .activate = step->epilogue == BQ_EPILOGUE_ACTIVATE,
+      .stage = step->epilogue == BQ_EPILOGUE_ACTIVATE ? BQ_STAGE_ACTIVATE : (bq_stage)step->stage};
   l.normed = step->norm != BQ_NO_MODULE;
   if (l.normed) {
     l.norm_w = bq_norm_weight(&p->w->module[step->norm]);
@@ -57,9 +57,9 @@ static void prepare_tokens(const bq_session *s, const bq_linear *l, size_t from,
     bq_apply_norm(s, l->x + t * l->cols, l->norm_w, l->norm_b, l->cols, normed + t * l->cols);
   if (is_quantized(l)) bq_matmul_quantize(s, x, l->cols, from, to, l->thread, panel);
   for (size_t i = 0; i < l->n; i++)
-    if (l->list[i].adapter)
-      bq_lora_down(s, l->list[i].adapter, x + from * l->cols, l->cols, to - from,
-                       l->list[i].low + from * s->lora.stride);
+    if (l->list[i].lora)
+      bq_lora_down(s, l->list[i].lora, x + from * l->cols, l->cols, to - from,
+                       l->list[i].lora_down + from * s->lora.stride);
 }
 
 void bq_linear_prepare(const bq_micro_batch *j, const bq_linear *l, size_t thread, size_t threads) {
@@ -78,8 +78,8 @@ static void bq_product_epilogue(const bq_session *s, const bq_linear *l, const b
     float *y = p->y + t * p->stride + row0;
     for (size_t i = 0; p->scale && i < row1 - row0; i++) y[i] *= p->scale[row0 + i];
     if (p->bias) s->model->kernels->add(y, p->bias + row0, row1 - row0);
-    if (p->adapter)
-      bq_lora_up(s, p->adapter, p->low + t * s->lora.stride, row0, row1, y);
+    if (p->lora)
+      bq_lora_up(s, p->lora, p->lora_down + t * s->lora.stride, row0, row1, y);
     if (l->logits) bq_scale_logits(&s->model->config, y, row1 - row0);
     if (!l->residual) continue;
     bq_scale_by(y, row1 - row0, l->scale);

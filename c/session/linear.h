@@ -11,8 +11,8 @@ typedef struct bq_product {
   const float *scale, *bias; /* [rows] or NULL */
   float *y;          /* [tokens][stride] */
   size_t stride;     /* floats from one token to the next; w->rows of them are written */
-  const bq_lora *adapter; /* NULL: not adapted */
-  float *low;        /* [tokens][s->lora.stride]: A x of the adapter */
+  const bq_lora *lora; /* NULL: not adapted */
+  float *lora_down;        /* [tokens][s->lora.stride]: A x of the adapter */
 } bq_product;
 
 /* The matmuls of a step, which share their input x [tokens][cols]. */

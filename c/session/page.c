@@ -36,7 +36,7 @@ static uint32_t next_unit(const bq_session *s) {
 /* Requests embedding rows of the open batch, or of the next chunk, that are not in memory. */
 static size_t wait_for_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
   const bool pass = s->chunk.owner == s;
-  const uint32_t rows = pass ? s->batch.rows : bq_min32(s->options.window, bq_sequence_pending(s));
+  const uint32_t rows = pass ? s->batch.rows : bq_min32(s->options.chunk, bq_sequence_pending(s));
   uint32_t kept = 0;
   size_t n = 0;
   for (uint32_t t = pass ? s->batch.embedded : 0; t < rows && n < capacity && ~kept; t++) {

@@ -162,11 +162,11 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
     rows += bq_chunk_pending(other);
     results += bq_chunk_pending(other) ? output_rows_of(other) : 0;
   }
-  if (rows > s->options.window || results > s->options.rows || bq_chunk_pending(s) == 0)
+  if (rows > s->options.chunk || results > s->options.rows || bq_chunk_pending(s) == 0)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "%l tokens with %l results in one pass: the first session was made for 1 to %u "
                    "and %u, and has %u of its own to run",
-                   rows, results, s->options.window, s->options.rows, bq_chunk_pending(s));
+                   rows, results, s->options.chunk, s->options.rows, bq_chunk_pending(s));
   return BQ_OK;
 }
 

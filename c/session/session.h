@@ -46,7 +46,7 @@ typedef struct bq_expert_routing {
   uint32_t *pair;   /* [tokens][used]: index of each among the pairs */
   uint32_t *token;  /* [pairs] */
   uint32_t *first;  /* [experts + 1]: first pair of each expert */
-  uint32_t *met;    /* [experts + 1]: number of experts with tokens, then which ones */
+  uint32_t *active;    /* [experts + 1]: number of experts with tokens, then which ones */
   uint8_t *panel;   /* quantized rows of pairs; those of an expert begin at pair * panel_bytes */
   size_t panel_bytes;
 } bq_expert_routing;
@@ -113,9 +113,9 @@ typedef struct bq_chunk {
 
 /* The forward batch of a session, while its chunk.owner is the session itself. */
 typedef struct bq_forward_batch {
-  bq_batch_member *members; /* [options.window]; n_members are in use, the first is this session */
+  bq_batch_member *members; /* [options.chunk]; n_members are in use, the first is this session */
   uint32_t n_members;
-  uint32_t rows;      /* of all members together, at most options.window */
+  uint32_t rows;      /* of all members together, at most options.chunk */
   uint32_t embedded;  /* rows of x that are embedded; < rows: embedding rows have to be read */
   uint32_t layer;     /* the layer to compute next; == layers: the head is next */
   uint32_t row;       /* the first row of the next micro-batch in that layer */
@@ -125,8 +125,8 @@ typedef struct bq_forward_batch {
   uint32_t head_at;   /* rows with outputs for which the current page of the head is done */
   uint32_t phase;     /* of a slice with spread matmuls: the next phase */
   bq_spread_state spread;
-  float *x;           /* [options.window][hidden]: hidden states between layers */
-  float *rope[BQ_ROPE_TABLES]; /* [options.window][rope_dim / 2][2]: bq_rope_table of each row */
+  float *x;           /* [options.chunk][hidden]: hidden states between layers */
+  float *rope[BQ_ROPE_TABLES]; /* [options.chunk][rope_dim / 2][2]: bq_rope_table of each row */
 } bq_forward_batch;
 
 /* Outputs: logits, hidden states or pooled vectors, and which of them are requested. */

@@ -22,7 +22,7 @@ static bool fits(const bq_session *s, uint32_t end, uint32_t length) {
   const uint32_t rows = s->sequence.texts[s->sequence.n_texts].row, first = next_first(end);
   if (s->sequence.n_texts && s->model->config.bidirectional && rows + length > ROWS_AT_ONCE)
     return false;
-  return first <= s->options.window && length <= s->options.window - first;
+  return first <= s->options.chunk && length <= s->options.chunk - first;
 }
 
 static bq_status check_text(const bq_session *s, const uint32_t *tokens, uint32_t length, size_t i,
@@ -70,7 +70,7 @@ bq_status bq_session_texts(bq_session *s, const uint32_t *tokens, const uint32_t
   bq_status status = bq_pooling_check(how, err);
   if (status) return status;
   *taken = 1;
-  if (lengths[0] > s->options.window) return run_as_sequence(s, tokens, lengths[0], how, normalize, err);
+  if (lengths[0] > s->options.chunk) return run_as_sequence(s, tokens, lengths[0], how, normalize, err);
   begin_texts(s, how, normalize);
   uint32_t end = 0;
   for (size_t i = 0; i < n && fits(s, end, lengths[i]); i++) {

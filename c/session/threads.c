@@ -46,8 +46,8 @@ static void run_all(void *arg, size_t thread, size_t threads) {
 static bool next_grains(bq_share *share) {
   const bq_parallel *parallel = &share->s->options.parallel;
   const size_t grains = (share->n + share->grain - 1) / share->grain;
-  if (share->threads > 1 && parallel->take)
-    return parallel->take(parallel->ctx, share->thread, share->threads, grains, &share->from,
+  if (share->threads > 1 && parallel->claim)
+    return parallel->claim(parallel->ctx, share->thread, share->threads, grains, &share->from,
                           &share->to);
   if (share->given) return false;
   share->given = true;
