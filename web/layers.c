@@ -67,7 +67,8 @@ static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t
   part.many_tokens.n = 0;
   for (uint32_t i = 0; i < whole->many_tokens.n; i++) {
     const uint8_t step = whole->many_tokens.list[i] & (uint8_t)~BQ_PREPARE;
-    if (step < from || step > to || (step == to && !(whole->many_tokens.list[i] & BQ_PREPARE))) continue;
+    if (step < from || step > to || (step == to && !(whole->many_tokens.list[i] & BQ_PREPARE)))
+      continue;
     part.many_tokens.list[part.many_tokens.n++] = whole->many_tokens.list[i];
   }
   part.one_token = part.many_tokens;

@@ -105,10 +105,10 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
     const range *r = &s->layers[i];
     if (p) p->next_unit[i] = sizes->units;
     if (r->first > r->end) continue;
-    add_unit(
-        p,
-        &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i, .matrices = parts},
-        sizes);
+    add_unit(p,
+             &(bq_page_unit){
+                 .offset = r->first, .bytes = r->end - r->first, .layer = i, .matrices = parts},
+             sizes);
     if (p) parts += r->matrices;
   }
   if (p) p->next_unit[c->layers] = sizes->units;
@@ -140,7 +140,8 @@ static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
   for (uint32_t i = 0; i < bq_slot_matrices(e->slot); i++) {
     uint32_t row0;
     bq_matrix *matrix = bq_slot_matrix(l->model, e->slot, i, &row0);
-    u->matrices[u->n_matrices++] = (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
+    u->matrices[u->n_matrices++] =
+        (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
   }
   return BQ_OK;
 }

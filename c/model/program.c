@@ -73,9 +73,14 @@ static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
 static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
                          bq_module module, bq_module post) {
   const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
-  add(k, (bq_layer_step){.op = BQ_OP_MATMUL, .stage = stage, .in = in, .norm = BQ_NO_MODULE,
-                   .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD, .n = 1, .module = {module},
-                   .out = {BQ_BUFFER_OUT}});
+  add(k, (bq_layer_step){.op = BQ_OP_MATMUL,
+                         .stage = stage,
+                         .in = in,
+                         .norm = BQ_NO_MODULE,
+                         .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD,
+                         .n = 1,
+                         .module = {module},
+                         .out = {BQ_BUFFER_OUT}});
   if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, post));
   if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
 }

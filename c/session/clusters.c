@@ -98,7 +98,8 @@ static const bq_phases *phases_of(const void *arg, uint32_t layer) {
 bq_status bq_clustered_head(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
   if (!m->clusters)
-    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the head has no clusters: call bq_model_cluster first");
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET,
+                   "the head has no clusters: call bq_model_cluster first");
   const bq_output_slice rows = bq_output_rows(s);
   const job j = {.s = s,
                  .x = s->batch.x + (size_t)rows.first * m->config.hidden,

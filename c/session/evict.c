@@ -82,7 +82,8 @@ bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_e
     if (full) compact_slots(s);
   }
   for (size_t t = 0; t < s->options.parallel.threads; t++)
-    memset(by_query_of(s, t, start), 0, (size_t)tokens * groups_of(s) * sizeof *s->eviction.by_query);
+    memset(by_query_of(s, t, start), 0,
+           (size_t)tokens * groups_of(s) * sizeof *s->eviction.by_query);
   return BQ_OK;
 }
 

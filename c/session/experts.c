@@ -49,7 +49,8 @@ static uint32_t next_best(const float *scores, uint32_t experts, uint32_t after)
 
 /* Chooses a token's experts, in the order of their numbers, and their weights: softmax over all
  * scores or, with experts_sum (norm_topk_prob), over the chosen ones. */
-static void choose_experts(const bq_config *c, const float *scores, uint32_t *expert, float *weight) {
+static void choose_experts(const bq_config *c, const float *scores, uint32_t *expert,
+                           float *weight) {
   float top = 0, sum = 0;
   for (uint32_t i = 0, last = c->experts; i < c->experts_used; i++) {
     uint32_t at = i;
@@ -149,8 +150,8 @@ static void prepare_expert(const bq_session *s, const bq_layer *w, const bq_laye
                         r->panel + g.first * r->panel_bytes);
 }
 
-static void activate_experts(const bq_session *s, const bq_layer_step *step, float *const *buffer, group g,
-                     size_t cols, size_t row0, size_t row1) {
+static void activate_experts(const bq_session *s, const bq_layer_step *step, float *const *buffer,
+                             group g, size_t cols, size_t row0, size_t row1) {
   bq_activate_fn *const act = bq_activation_of(s);
   for (uint32_t i = 0; i < g.rows; i++) {
     const size_t at = (g.first + i) * cols + row0;
@@ -178,7 +179,8 @@ static void multiply_experts(const bq_session *s, const bq_layer *w, const bq_la
         bq_matmul(s, &part, &batch, row0, row1, thread,
                             buffer[step->out[m]] + g.first * cols, cols);
       }
-      if (step->epilogue == BQ_EPILOGUE_ACTIVATE) activate_experts(s, step, buffer, g, cols, row0, row1);
+      if (step->epilogue == BQ_EPILOGUE_ACTIVATE)
+        activate_experts(s, step, buffer, g, cols, row0, row1);
     }
 }
 

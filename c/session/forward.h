@@ -9,7 +9,7 @@
  *   MATMUL   x += g Wdown                                     (linear.c, epilogue: residual)
  *
  * Other models norm whole rows in between (NORM, ADD) or have experts in place of the last two
- * steps (experts.c). Between two phases of a step all threads score_means at a barrier (threads.h). */
+ * steps (experts.c). Between two phases of a step all threads meet at a barrier (threads.h). */
 #ifndef BQ_FORWARD_H
 #define BQ_FORWARD_H
 

@@ -79,7 +79,8 @@ static bool spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uin
                      .panel_bytes = k->panel_bytes(l.cols, rows)};
   for (size_t i = 0; i < l.n; i++) {
     const bq_matrix *w = l.list[i].w;
-    const size_t row0 = first_row_of_part(w, part, parts), row1 = first_row_of_part(w, part + 1, parts);
+    const size_t row0 = first_row_of_part(w, part, parts),
+                 row1 = first_row_of_part(w, part + 1, parts);
     const bq_layout layout = bq_type_compute_layout(w->type);
     const uint64_t from = bq_type_bytes(w->type, layout, row0, w->cols);
     out->list[i] = (bq_spread_rows){

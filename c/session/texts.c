@@ -39,8 +39,8 @@ static bq_status check_text(const bq_session *s, const uint32_t *tokens, uint32_
 }
 
 /* A text that is too long for one chunk becomes the sequence. */
-static bq_status run_as_sequence(bq_session *s, const uint32_t *tokens, uint32_t length, bq_pooling how,
-                          bool normalize, bq_error *err) {
+static bq_status run_as_sequence(bq_session *s, const uint32_t *tokens, uint32_t length,
+                                 bq_pooling how, bool normalize, bq_error *err) {
   bq_status status = bq_session_sync(s, tokens, length, NULL, err);
   return status ? status : bq_session_pool(s, how, normalize, err);
 }
@@ -70,7 +70,8 @@ bq_status bq_session_texts(bq_session *s, const uint32_t *tokens, const uint32_t
   bq_status status = bq_pooling_check(how, err);
   if (status) return status;
   *taken = 1;
-  if (lengths[0] > s->options.chunk) return run_as_sequence(s, tokens, lengths[0], how, normalize, err);
+  if (lengths[0] > s->options.chunk)
+    return run_as_sequence(s, tokens, lengths[0], how, normalize, err);
   begin_texts(s, how, normalize);
   uint32_t end = 0;
   for (size_t i = 0; i < n && fits(s, end, lengths[i]); i++) {
