@@ -12,7 +12,7 @@
 
 /* --- cuts ------------------------------------------------------------------------------------- */
 
-/* What may be carried from one step to a later one, besides what attention has in the cache. */
+/* Buffers that may be carried from one step to a later one, besides the KV cache. */
 static const uint8_t CARRIED[] = {BQ_BUFFER_X, BQ_BUFFER_MIX, BQ_BUFFER_GATE, BQ_BUFFER_UP};
 enum { BUFFERS = sizeof CARRIED };
 
@@ -23,7 +23,7 @@ static bool writes(const bq_layer_step *step, uint8_t buffer) {
   return false;
 }
 
-/* Whether a step from `cut` on reads what a buffer has there. */
+/* Whether a step from `cut` on reads the value that a buffer has there. */
 static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) {
   if (buffer == BQ_BUFFER_X) return true;
   for (uint32_t i = cut; i < kind->n; i++) {
@@ -41,7 +41,7 @@ static uint32_t carried(const bq_session *s, const bq_layer_kind *kind, uint32_t
   return floats;
 }
 
-/* The step whose product a module is; none: the number of steps. */
+/* The step that a module's matmul belongs to; the number of steps if there is none. */
 static uint32_t step_of(const bq_layer_kind *kind, uint32_t module) {
   for (uint32_t i = 0; i < kind->n; i++)
     for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_MATMUL; m++)
@@ -61,7 +61,7 @@ bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module) {
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* The program between two cuts, the preparing of the last one's input included. */
+/* The program between two cuts, including the preparation of the last input. */
 static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t to) {
   bq_layer_kind part = *whole;
   part.many_tokens.n = 0;
@@ -75,14 +75,15 @@ static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t
   return part;
 }
 
-/* Of a timeline of which nothing is computed. */
+/* Opens a batch for a sequence of which nothing is computed. */
 static bq_status open_pass(bq_session *s, bq_error *err) {
   s->sequence.computed = 0;
   s->outputs.ready = false;
   return bq_batch_open(s, NULL, 0, err);
 }
 
-/* What tokens of the batch carry at a cut: brought there or back. */
+/* Copies what tokens of the micro-batch carry at a cut into buffers (`from`) or out of them (`to`).
+ */
 static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, uint32_t tokens,
                   float *to, const float *from) {
   for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -142,7 +143,7 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
   return BQ_OK;
 }
 
-/* WANT_DATA leaves the pass open: the next call goes on. */
+/* WANT_DATA leaves the batch open: the next call continues. */
 static bq_status embed(bq_session *s, float *after, bq_error *err) {
   bq_status status = s->chunk.owner == s ? BQ_OK : open_pass(s, err);
   if (!status) status = bq_forward_embed(s, err);

@@ -1,5 +1,4 @@
-/* Times and work of a session's stages, added up per layer. c/ has no clock: the host's is
- * imported. */
+/* Time and work of a session's stages, accumulated per layer. */
 #include "trace.h"
 
 #include <string.h>
@@ -20,12 +19,12 @@ static size_t row_count(const bq_session *s) {
   return (layers ? layers : 1) * BQ_STAGE_COUNT;
 }
 
-/* The work of a stage that was just done. The session may be at the next layer already, or behind
- * the last one (parallel.c): then all rows of its pass are one batch, which begins at row 0 again.
- */
+/* The work of the stage that just ended. The session may already be at the next layer, or past the
+ * last one (threads.c): then all rows of its batch are one micro-batch, which begins at row 0
+ * again. */
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, 0, s->batch.rows);
-  /* A head in parts is work for one. */
+  /* A head in pages counts its work once. */
   if (stage == BQ_STAGE_HEAD)
     return s->batch.head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_output_rows(s).n);
   const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN;
