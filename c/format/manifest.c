@@ -1,5 +1,5 @@
-/* The manifest of a foreign container, such as a v1 file: sections that the host made of what it
- * found there (docs/FORMAT.md §4). */
+/* The manifest of a foreign container, such as a v1 file: sections that the host made from its
+ * contents (docs/FORMAT.md §4). */
 #include <string.h>
 
 #include "core/cursor.h"

@@ -4,7 +4,7 @@
 
 #include "load/loader.h"
 
-/* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
+/* Chooses the residency for bq_plan_paging. NOMEM, UNSUPPORTED. */
 bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside,
                            bq_paging *out, bq_error *err);
 

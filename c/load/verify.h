@@ -8,17 +8,17 @@
 static inline bool bq_loader_hashed(const bq_loader *l) {
   return l->prefix.hash_kind != BQ_HASH_NONE;
 }
-/* Where the bytes end that are verified together with those at `at`. */
+/* End of the bytes that are verified together with those at `at`. */
 uint64_t bq_verify_end(const bq_loader *l);
-/* The prefix is there, `at` and `end` are set. INTEGRITY. */
+/* Call when the prefix is complete and `at` and `end` are set. INTEGRITY. */
 bq_status bq_verify_begin(bq_loader *l, bq_error *err);
-/* Bytes have arrived; `at` is moved after this. */
+/* Hashes bytes that have arrived. Call before `at` moves. */
 void bq_verify_add(bq_loader *l, const uint8_t *bytes, size_t n);
-/* `at` has moved: moves `verified`. CHECKSUM, at the last byte INTEGRITY. */
+/* Call after `at` moved: advances `verified`. CHECKSUM; at the last byte INTEGRITY. */
 bq_status bq_verify_arrived(bq_loader *l, bq_error *err);
-/* Remembers the state, if a chunk begins here. */
+/* Saves the state if a chunk begins here. */
 void bq_verify_mark(bq_loader *l);
-/* Back to where `verified` is. */
+/* Goes back to `verified`. */
 void bq_verify_rewind(bq_loader *l);
 
 #endif
