@@ -2,13 +2,13 @@
  * before. A pass is a regular expression, compiled to an automaton when the file was made
  * (js/convert/tokenizers/automaton.js): matches are pieces, and so is the text between them.
  *
- * A character has a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH if a match
- * ends before the character; column `classes` is the end of the text. The match is the longest one
- * in the table, which is what a backtracking matcher would have found first. State 0 is the end,
- * state 1 the start.
+ * A character has a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH if a
+ * match ends before the character; column `classes` is the end of the text. The match is the
+ * longest one in the table, which is what a backtracking matcher would have found first. State 0 is
+ * the end, state 1 the start.
  *
- * A long text is read once per pass and state: a scan stops where an earlier scan has passed the same
- * position in the same state, because it would find nothing either. */
+ * A long text is read once per pass and state: a scan stops where an earlier scan has passed the
+ * same position in the same state, because it would find nothing either. */
 #ifndef BQ_SPLIT_PASSES_H
 #define BQ_SPLIT_PASSES_H
 
