@@ -35,7 +35,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 # $(call config,name,compiler,archiver,flags,flags of c/kernels/simd128*.c,of c/kernels/relaxed*.c,of what is no inner loop)
 # COLD: the smallest code, since it is no inner loop. COOL: small code, which is as fast as larger (vectors, attention)
 # but not as the smallest (all of c/text: tokenizers take a third longer; the files of it in COLD: at most 15 %)
-COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/core/dequantize.c c/text/tokenizer.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
+COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/core/dequantize.c c/text/section.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
 COOL := c/text/% c/core/hash.c c/core/sha256.c c/quant/encode.c c/quant/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler
@@ -136,7 +136,7 @@ $(eval $(call rare,relaxed16-threads,relaxed16,-sSHARED_MEMORY,-mrelaxed-simd))
 # Room by room, kernels last: functions then lie in an order that gzip makes the least of.
 OTHER_WEB := $(patsubst %.c,%.o,$(filter-out web/kernels.c,$(WEB_SOURCES)))
 ROOMS := $(patsubst %.c,%.o,$(foreach room,core/% format/% load/% model/% text/% plan.c session/%,$(filter c/$(room),$(LIB_SOURCES)))) $(OTHER_WEB) \
-  $(addprefix c/kernels/,$(addsuffix .o,kv self_test scalar scalar_attend scalar_matrix scalar_vector kernels $(addprefix simd128_,repack vector float kv attend) simd128 relaxed_attend relaxed relaxed16_attend relaxed16))
+  $(addprefix c/kernels/,$(addsuffix .o,kv self_test scalar_table scalar_attend scalar_matrix scalar_vector best $(addprefix simd128_,repack vector float kv attend) simd128 relaxed_attend relaxed relaxed16_attend relaxed16))
 define one_table
 build/wasm-$(2)/web/kernels-$(3).o: web/kernels.c emscripten.mk build/wasm-$(2)/compiler
 	@mkdir -p $$(@D)

@@ -1,11 +1,14 @@
-/* What a model will take, told from the first bytes of its file. */
+/* Plans: what a model will take, computed from the first bytes of its file. */
 #include "bq.h"
 #include "core/minmax.h"
-#include "load/loader.h"
+#include "format/read.h"
+#include "load/block.h"
+#include "load/residency.h"
 #include "model/clusters.h"
-#include "session/session.h"
+#include "session/create.h"
+#include "session/options.h"
 
-/* Everything but the model's block. */
+/* Plans everything except the model's block. */
 static bq_status plan_rest(const bq_prefix_input *in, const bq_session_options *options,
                            uint64_t *need, bq_prefix *p, bq_plan *out, bq_error *err) {
   bq_session_options o;
@@ -69,7 +72,8 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
   bq_model_block block = {0};
   bq_model_bytes(&p, &(bq_residency){0}, &block);
   plan_weights(&block, options, &plan);
-  const uint64_t clusters = bq_min64(plan.cluster_bytes, UINT64_MAX / 4); /* all below 2^62 */
+  /* keeps all sums below 2^62 */
+  const uint64_t clusters = bq_min64(plan.cluster_bytes, UINT64_MAX / 4);
   const uint64_t rest = plan.loader_bytes + plan.prefix_block + clusters;
   bool fits =
       rest <= budget->bytes &&

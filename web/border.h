@@ -14,7 +14,7 @@
 
 #include "bq.h"
 
-/* Most threads of an instance, and the stack of each but the first. */
+/* Maximum threads of an instance, and the stack of each except the first. */
 #define BQW_THREADS 32u
 #define BQW_THREAD_STACK 65536u
 
@@ -29,9 +29,10 @@ typedef struct bqw_error_record { /* 264 bytes */
 
 typedef struct bqw_session_options { /* 52 bytes */
   uint32_t context, window, batch, kv_type, activations;
-  uint32_t threads;               /* to plan for; 0: one. Sessions take what bqw_threads has set */
+  uint32_t threads;               /* number to plan for; 0: one. Sessions use the number set by
+                                     bqw_threads */
   uint32_t forks, fork_positions; /* of each session: bq_session_options */
-  uint32_t drafts;                /* tokens that bqw_session_draft takes at most */
+  uint32_t drafts;                /* maximum tokens of bqw_session_draft */
   uint32_t kv_window, sinks;
   float head;
   uint32_t evict;
@@ -59,7 +60,7 @@ typedef struct bqw_plan { /* 152 bytes */
   uint32_t key_bias;      /* 144: 1: keys have a bias, for which f16 is a better cache than i8 */
 } bqw_plan;
 
-/* How a model keeps to a budget: bq_paging. Given to the loader as it was planned. */
+/* The residency and cost of a paged model (bq_paging). Passed to the loader as it was planned. */
 typedef struct bqw_paging { /* 48 bytes */
   double model_bytes;     /* 0 */
   double slot_bytes;      /* 8: of one of the two buffers */
@@ -78,9 +79,9 @@ typedef struct bqw_page { /* 24 bytes */
   uint32_t reserved;      /* 20 */
 } bqw_page;
 
-/* bq_spread, and the part of one of its products. */
+/* bq_spread, and one of its matmuls. */
 typedef struct bqw_spread { /* 24 bytes */
-  uint32_t n, tokens, cols; /* 0, 4, 8: products, rows and length of their input */
+  uint32_t n, tokens, cols; /* 0, 4, 8: number of matmuls; rows and columns of their input */
   uint32_t activations;     /* 12 */
   uint32_t panel, panel_bytes; /* 16, 20 */
 } bqw_spread;
@@ -115,7 +116,7 @@ typedef struct bqw_sample_options { /* 36 bytes */
   uint32_t bias, n_bias;  /* 28, 32: address of bqw_logit_bias [n_bias] */
 } bqw_sample_options;
 
-/* bq_lora. */
+/* bq_lora: the adapter of one matrix. */
 typedef struct bqw_adapter_part { /* 16 bytes */
   uint32_t a, b;          /* 0, 4: addresses of f32, 16-byte aligned */
   uint32_t rank;          /* 8 */
@@ -130,11 +131,11 @@ typedef struct bqw_heap_info { /* 24 bytes */
   double used, peak, size; /* bytes of the region */
 } bqw_heap_info;
 
-typedef struct bqw_encode_errors { /* 24 bytes; added to: of |weight - what it became| */
+typedef struct bqw_encode_errors { /* 24 bytes; accumulates |weight - decoded weight| */
   double sum, squares, max;
 } bqw_encode_errors;
 
-/* One stage of one layer in a trace, since it began. */
+/* A stage of one layer in a trace, accumulated since the trace began. */
 typedef struct bqw_stage { /* 40 bytes */
   double ms;              /* 0 */
   double calls;           /* 8 */
@@ -148,16 +149,17 @@ const char *bqw_status_name(uint32_t status);
 const char *bqw_status_hint(uint32_t status);
 bqw_error_record *bqw_error(void);
 
-/* Known answers of the kernels; 1 = good. Before bqw_init too. */
+/* Known-answer test of the kernels; 1 = passed. May be called before bqw_init. */
 uint32_t bqw_self_test(void);
-/* Adds the kernels of rare types. function: where bq_rare_matmul of their module lies in this
- * instance's function table. Before any model is loaded. */
+/* Adds the kernels of rarely used types. function: index of bq_rare_matmul, of their module, in
+ * this instance's function table. Call before any model is loaded. */
 void bqw_add_kernels(uint32_t function);
 
-/* Everything lives in [base, base + bytes). NOMEM; STATE: it was called before. */
+/* Sets the heap: all memory lies in [base, base + bytes). NOMEM; STATE: it was called before. */
 uint32_t bqw_init(uint32_t base, uint32_t bytes);
 void bqw_heap(bqw_heap_info *out);
-uint32_t bqw_alloc(uint32_t bytes);     /* 0: no room. For staging; counted in the plan's reserve */
+uint32_t bqw_alloc(uint32_t bytes);     /* 0: no memory. For staging; counted in the plan's reserve
+                                           */
 void bqw_free(uint32_t ptr);
 
 /* Plans `sessions` sessions. `options`: NULL = defaults. WANT_DATA sets out->need. ARGUMENT:
@@ -166,28 +168,27 @@ uint32_t bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, cons
                        uint32_t manifest_bytes, const bqw_session_options *options,
                        uint32_t sessions, bqw_plan *out);
 
-/* The same within `budget` bytes: heap_bytes and `beside` times slot_bytes are no more than that.
- * NOMEM also: even with everything paged it takes more; UNSUPPORTED also: these weights can't be
- * paged. */
+/* The same within `budget` bytes for heap_bytes plus `beside` times slot_bytes. Also NOMEM: even
+ * with everything paged it takes more; UNSUPPORTED: these weights can't be paged. */
 uint32_t bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes,
                          const uint8_t *manifest, uint32_t manifest_bytes,
                          const bqw_session_options *options, uint32_t sessions, double budget,
                          uint32_t beside, bqw_paging *paging, bqw_plan *out);
 
-/* manifest: from bqw_alloc, given away. integrity: 32 bytes, or NULL. paging: NULL = everything
- * stays in memory. NOMEM, ARGUMENT; with a manifest, of which the model is made at once, also a bad
- * manifest: FORMAT, SHAPE, UNSUPPORTED, TRUNCATED. */
+/* manifest: from bqw_alloc; the loader takes it over. integrity: 32 bytes, or NULL. paging: NULL =
+ * everything stays in memory. NOMEM, ARGUMENT; with a manifest, from which the model is made at
+ * once, also FORMAT, SHAPE, UNSUPPORTED, TRUNCATED. */
 uint32_t bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest,
                            uint32_t manifest_bytes, const uint8_t *integrity,
                            const bqw_paging *paging, uint32_t *out);
-/* What failed once fails again, with the same status: NOMEM, INTEGRITY, bad file. */
+/* A load that failed returns the same status again: NOMEM, INTEGRITY, bad file. */
 uint32_t bqw_loader_want(uint32_t loader, bqw_want *out);
-/* As bqw_loader_want; ARGUMENT: more than was wanted. */
+/* As bqw_loader_want; ARGUMENT: more than was offered. */
 uint32_t bqw_loader_wrote(uint32_t loader, uint32_t n);
-/* After CHECKSUM (or INTEGRITY of a prefix): the same bytes are wanted again. STATE: nothing has
- * failed. Other failures stay, and are returned again. */
+/* After CHECKSUM (or INTEGRITY of a prefix): asks for the same bytes again. STATE: nothing has
+ * failed. Other errors are final and returned again. */
 uint32_t bqw_loader_retry(uint32_t loader);
-/* STATE: the prefix is not there yet; else what the load failed with; NOMEM: no handle is free. */
+/* STATE: the prefix has not arrived; the error of a failed load; NOMEM: no handle is free. */
 uint32_t bqw_loader_model(uint32_t loader, uint32_t *out);
 uint32_t bqw_loader_free(uint32_t loader);
 
@@ -201,9 +202,9 @@ uint32_t bqw_model_section(uint32_t model, uint32_t tag, uint32_t *out, uint32_t
 /* STATE: the model has no tokenizer. */
 uint32_t bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out);
 /* text: UTF-8. flags: 1 add special, 2 parse special, 4 the text continues another. plain:
- * [n_plain][2] bytes' begin and end, rising, where no special token is looked for. Scratch is taken
- * from the heap for the call. STATE: no tokenizer; NOMEM: no room for the scratch; ARGUMENT: more
- * than `capacity` ids, *count says how many. */
+ * [n_plain][2] begin and end of byte ranges, rising, in which no special token is recognized.
+ * Scratch is taken from the heap for the call. STATE: no tokenizer; NOMEM: no memory for the
+ * scratch; ARGUMENT: more than `capacity` ids, *count says how many. */
 uint32_t bqw_tokenize(uint32_t model, const char *text, uint32_t bytes, uint32_t flags,
                       uint32_t *ids, uint32_t capacity, uint32_t *count, const uint32_t *plain,
                       uint32_t n_plain);
@@ -220,15 +221,15 @@ uint32_t bqw_token_flags(uint32_t model, uint32_t id);
 uint32_t bqw_detokenize_limit(uint32_t model);
 uint32_t bqw_detokenize(uint32_t model, uint8_t *state, uint32_t id, char *out);
 
-/* ARGUMENT: options out of range; NOMEM: no room, or no handle is free. */
+/* ARGUMENT: options out of range; NOMEM: no memory, or no handle is free. */
 uint32_t bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out);
-/* *out = a session that goes on from where this one is; which is freed first doesn't matter. Same
- * as bqw_session_create: NO_SESSION. */
+/* *out = a session that continues independently from where this one is (bq_session_fork).
+ * NO_SESSION. */
 uint32_t bqw_session_fork(uint32_t session, uint32_t *out);
 uint32_t bqw_session_free(uint32_t session);
-/* A session as bytes: how many there are, n of them from `at` on to `out` (ARGUMENT, UNSUPPORTED);
- * and back, the next n: MORE until all are there, OK, FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL,
- * NOMEM. */
+/* Saved sessions: the number of bytes; bytes [at, at + n) (ARGUMENT, UNSUPPORTED); and restoring
+ * from the next n bytes: MORE until all have arrived, then OK; FORMAT, UNSUPPORTED, MISMATCH,
+ * CONTEXT_FULL, NOMEM. */
 double bqw_session_state_bytes(uint32_t session); /* -1: no such session */
 uint32_t bqw_session_save(uint32_t session, double at, uint8_t *out, uint32_t n);
 uint32_t bqw_session_restore(uint32_t session, const uint8_t *bytes, uint32_t n);
@@ -242,52 +243,52 @@ uint32_t bqw_session_clusters(uint32_t session, uint32_t on);
 uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *kept);
 /* As bqw_session_sync. */
 uint32_t bqw_session_append(uint32_t session, uint32_t token);
-/* bq_session_draft: of n tokens that may come next the next run computes *taken along. */
+/* bq_session_draft: of n draft tokens the next run computes *taken. */
 uint32_t bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *taken);
-/* slices 0: no limit. The module imports env.stop, which is asked between two slices: non-zero ends
- * the run, with MORE. WANT_DATA: weights or pages are missing; STATE: there are no tokens. */
+/* slices 0: no limit. The module imports env.stop, which is called between two slices: non-zero
+ * ends the run with MORE. WANT_DATA: weights or pages are missing; STATE: there are no tokens. */
 uint32_t bqw_session_run(uint32_t session, uint32_t slices);
-/* bq_session_run_with: in one pass with n others, at most BQW_TOGETHER. */
+/* bq_session_run_with: one forward batch with n other sessions, at most BQW_TOGETHER. */
 enum { BQW_TOGETHER = 15 };
 uint32_t bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n,
                               uint32_t slices);
-/* Pages to read for a session of a paged model, at most `capacity`; to be answered one by one. */
+/* Pages to read for a session of a paged model, at most `capacity`; report each with bqw_page_done.
+ */
 uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);
-/* good 0: it could not be read. ARGUMENT: it was not asked for. */
+/* good 0: it could not be read. ARGUMENT: it was not handed out. */
 uint32_t bqw_page_done(uint32_t model, uint32_t id, uint32_t good);
-/* Sessions, those that there are too, spread products of so many tokens at least, from now on. */
+/* Sets the minimum tokens from which all sessions, existing and future ones, spread matmuls. */
 void bqw_spread_from(uint32_t tokens);
-/* bq_session_spread, rows [BQ_SPREAD_MAX]: how many products; 0: none is wanted. */
+/* bq_session_spread, rows [BQ_SPREAD_MAX]: returns the number of matmuls; 0: none is wanted. */
 uint32_t bqw_session_spread(uint32_t session, uint32_t part, uint32_t parts, bqw_spread *out,
                             bqw_spread_rows *rows);
 void bqw_session_spread_done(uint32_t session);
-/* Computes a part, whose addresses are this instance's. NOMEM. */
+/* Computes a part; all addresses are this instance's. NOMEM. */
 uint32_t bqw_spread_multiply(const bqw_spread *work, const bqw_spread_rows *rows);
-/* *out = address of [vocab] f32. STATE: the last run has not ended yet. */
+/* *out = address of [vocab] f32. STATE: the last run has not finished. */
 uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
-/* The next run gives a vector of each of the first of these texts, *taken of n, pooled as
- * bq_pooling says, normalized or not; text i has lengths[i] of the tokens, in turn. The timeline is
- * gone. CONTEXT_FULL, ARGUMENT. */
+/* bq_session_texts: requests a pooled vector for the first *taken of n texts; text i has lengths[i]
+ * of the tokens, consecutively. Discards the sequence. CONTEXT_FULL, ARGUMENT. */
 uint32_t bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *lengths,
                            uint32_t n, uint32_t pooling, uint32_t normalize, uint32_t *taken);
-/* *out = address of [hidden] f32, of one of them. STATE: there is none, or the run has not ended.
- */
+/* *out = address of the vector of a text, [hidden] f32. STATE: there is none, or the run has not
+ * finished. */
 uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
-/* Slices run since create; 0 for an unknown session too. */
+/* Slices computed since the session was created; 0 for an unknown session. */
 uint32_t bqw_session_slices(uint32_t session);
-/* Rows of the pass under way, or of the one that comes next; and what was computed since create, in
- * bytes read and multiplications, of which one takes about as long as the other. 0 for an unknown
- * session too. */
+/* Rows of the open forward batch, or of the next one; and the work since the session was created:
+ * bytes read plus multiply-accumulates, which take about the same time. 0 for an unknown session.
+ */
 uint32_t bqw_session_rows(uint32_t session);
 double bqw_session_work(uint32_t session);
-/* Where the time goes. todo 0: off, 1: from zero on, 2: as it is. *out = address of bqw_stage
- * [layers][stages of bq_stage], 0 when it is off; what is of no layer is in layer 0. The module
- * imports env.now, milliseconds, for this; HOST is what lies between two calls since the last
+/* Trace: where the time goes. todo 0: off, 1: start from zero, 2: query. *out = address of
+ * bqw_stage [layers][stages of bq_stage], 0 if the trace is off; stages outside layers are in layer
+ * 0. The module imports env.now, in milliseconds; HOST is the time between two calls since the last
  * bqw_session_sync. NOMEM. */
 uint32_t bqw_session_trace(uint32_t session, uint32_t todo, uint32_t *out);
 void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of state */
-/* The next token. The logits may be changed in place before (bqw_session_logits). STATE: none yet;
- * NO_TOKEN: all are forbidden; ARGUMENT: a bias outside the vocabulary. */
+/* Picks the next token. The logits may be changed in place before (bqw_session_logits). STATE:
+ * there are none; NO_TOKEN: all are banned; ARGUMENT: a bias outside the vocabulary. */
 uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
                             uint32_t *token);
 
@@ -295,22 +296,23 @@ uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options,
  * JavaScript gives each other thread an instance of its own over the same memory, with a stack of
  * BQW_THREAD_STACK bytes (counted in the plan), and calls bqw_thread_main(1…threads - 1) there. */
 void bqw_thread_main(uint32_t index);   /* returns after bqw_threads_leave */
-/* Called in another thread's instance after a trap there: the caller of the region then traps as
- * well. */
+/* Called in another thread's instance after a trap there: the thread that runs the region then
+ * traps as well. */
 void bqw_thread_failed(uint32_t index);
-/* From now on regions have so many threads, all of which must be on their way into bqw_thread_main.
- * Whoever waits looks `spins` times before it goes to sleep. `alone`: 1: where others have no core
- * to run on, the caller takes regions alone for a while. ARGUMENT. */
+/* Sets the number of threads of later regions; all of them must be on their way into
+ * bqw_thread_main. A waiting thread polls `spins` times before it sleeps. `alone` 1: if cores are
+ * busy with other programs, the caller computes regions alone for a while. ARGUMENT. */
 uint32_t bqw_threads(uint32_t threads, uint32_t spins, uint32_t alone);
-/* Of these so many take part in regions from now on, 1 to all; the others sleep. Sessions keep room
- * for all. */
+/* How many of these threads take part in regions from now on, 1 to all; the others sleep. Sessions
+ * keep scratch for all. */
 void bqw_threads_use(uint32_t threads);
-/* Regions that were taken alone so far. */
+/* Number of regions that were computed alone so far. */
 uint32_t bqw_threads_alone(void);
-void bqw_threads_leave(void);           /* one thread from now on, the others go */
-/* What threads and kernels are chosen by: so many products like a layer's, of a batch of so many
- * tokens (at most 8 of either), one region each. The block has bqw_measure_bytes(), and keeps to
- * the table that was in use when it was prepared. */
+void bqw_threads_leave(void);           /* from now on one thread; the others return */
+/* Benchmark for choosing threads and kernels: `products` matmuls as large as a layer's, with a
+ * batch of `tokens` tokens (at most 8 of either), one region each. The block has
+ * bqw_measure_bytes() bytes and belongs to the kernel table that was in use when it was prepared.
+ */
 uint32_t bqw_measure_bytes(uint32_t products, uint32_t tokens);
 void bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens);
 void bqw_measure(uint8_t *block);

@@ -1,5 +1,5 @@
-/* What converters do with weights: in modules of their own, which no page loads before it converts
- * a model. */
+/* The converter's functions (convert.h). They are in modules of their own, which a page loads only
+ * when it converts a model. */
 #include "api.h"
 #include "convert.h"
 #include "layers.h"
@@ -115,7 +115,8 @@ bqw_drift_make_good(float *w, uint32_t rows, uint32_t cols, const float *drift,
   bq_drift_correct(w, rows, cols, drift, feedback, work);
 }
 
-/* Integers of a piece take as many bytes as it has weights, scales and minima a float a block. */
+/* Floats of a piece's quantized form: integers take a byte per weight, scales and minimums a float
+ * per block. */
 static size_t given_floats(uint32_t block, size_t rows, size_t cols) {
   return (rows * cols + 3) / 4 + 2 * rows * ((cols + block - 1) / block);
 }

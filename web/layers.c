@@ -4,24 +4,30 @@
 
 #include "model/model.h"
 #include "model/pages.h"
+#include "session/batch.h"
+#include "session/embed.h"
+#include "session/forward.h"
+#include "session/page.h"
 #include "session/session.h"
 
 /* --- cuts ------------------------------------------------------------------------------------- */
 
-/* What may be carried from one step to a later one, besides what attention has in the cache. */
-static const uint8_t CARRIED[] = {BQ_BUFFER_X,        BQ_BUFFER_MIX,     BQ_BUFFER_GATE,
-                                  BQ_BUFFER_UP, BQ_BUFFER_CONV_IN, BQ_BUFFER_CONV_OUT};
+/* Buffers that may be carried from one step to a later one, besides the KV cache. */
+static const uint8_t CARRIED[] = {BQ_BUFFER_X,        BQ_BUFFER_MIX,      BQ_BUFFER_GATE,
+                                  BQ_BUFFER_UP,       BQ_BUFFER_CONV_IN,  BQ_BUFFER_CONV_OUT,
+                                  BQ_BUFFER_DELTA_OUT};
 enum { BUFFERS = sizeof CARRIED };
 
 static bool writes(const bq_layer_step *step, uint8_t buffer) {
   if (step->op == BQ_OP_ATTEND) return buffer == BQ_BUFFER_MIX;
   if (step->op == BQ_OP_CONVOLVE) return buffer == BQ_BUFFER_CONV_OUT;
+  if (step->op == BQ_OP_DELTA) return buffer == BQ_BUFFER_DELTA_OUT;
   for (uint32_t i = 0; i < step->n && step->op == BQ_OP_MATMUL; i++)
     if (step->out[i] == buffer) return true;
   return false;
 }
 
-/* Whether a step from `cut` on reads what a buffer has there. */
+/* Whether a step from `cut` on reads the value that a buffer has there. */
 static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) {
   if (buffer == BQ_BUFFER_X) return true;
   for (uint32_t i = cut; i < kind->n; i++) {
@@ -40,7 +46,7 @@ static uint32_t carried(const bq_session *s, const bq_layer_kind *kind, uint32_t
   return floats;
 }
 
-/* The step whose product a module is; none: the number of steps. */
+/* The step that a module's matmul belongs to; the number of steps if there is none. */
 static uint32_t step_of(const bq_layer_kind *kind, uint32_t module) {
   for (uint32_t i = 0; i < kind->n; i++)
     for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_MATMUL; m++)
@@ -60,34 +66,36 @@ bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module) {
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* The program between two cuts, the preparing of the last one's input included. */
+/* The program between two cuts, including the preparation of the last input. */
 static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t to) {
   bq_layer_kind part = *whole;
-  part.batch.n = 0;
-  for (uint32_t i = 0; i < whole->batch.n; i++) {
-    const uint8_t step = whole->batch.list[i] & (uint8_t)~BQ_PREPARE;
-    if (step < from || step > to || (step == to && !(whole->batch.list[i] & BQ_PREPARE))) continue;
-    part.batch.list[part.batch.n++] = whole->batch.list[i];
+  part.many_tokens.n = 0;
+  for (uint32_t i = 0; i < whole->many_tokens.n; i++) {
+    const uint8_t step = whole->many_tokens.list[i] & (uint8_t)~BQ_PREPARE;
+    if (step < from || step > to || (step == to && !(whole->many_tokens.list[i] & BQ_PREPARE)))
+      continue;
+    part.many_tokens.list[part.many_tokens.n++] = whole->many_tokens.list[i];
   }
-  part.alone = part.batch;
+  part.one_token = part.many_tokens;
   return part;
 }
 
-/* Of a timeline of which nothing is computed. */
+/* Opens a batch for a sequence of which nothing is computed. */
 static bq_status open_pass(bq_session *s, bq_error *err) {
-  s->computed = 0;
-  s->has_results = false;
-  return bq_pass_open(s, NULL, 0, err);
+  s->sequence.computed = 0;
+  s->outputs.ready = false;
+  return bq_batch_open(s, NULL, 0, err);
 }
 
-/* What tokens of the batch carry at a cut: brought there or back. */
+/* Copies what tokens of the micro-batch carry at a cut into buffers (`from`) or out of them (`to`).
+ */
 static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, uint32_t tokens,
                   float *to, const float *from) {
   for (uint32_t i = 0; i < BUFFERS; i++) {
     const bq_buffer buffer = (bq_buffer)CARRIED[i];
     const uint32_t cols = bq_buffer_cols(&s->model->config, buffer);
     const uint32_t stride = carried(s, kind, cut);
-    float *own = buffer == BQ_BUFFER_X ? s->x + (size_t)s->batch_at * cols
+    float *own = buffer == BQ_BUFFER_X ? s->batch.x + (size_t)s->batch.row * cols
                                        : s->scratch.buffer[buffer];
     if (!is_carried(kind, cut, CARRIED[i])) continue;
     for (size_t t = 0; t < tokens; t++) {
@@ -102,18 +110,18 @@ static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, 
 static const float *input_of(const bq_session *s, const bq_layer_step *step) {
   if (step->norm != BQ_NO_MODULE) return s->scratch.norm;
   if (step->in != BQ_BUFFER_X) return s->scratch.buffer[step->in];
-  return s->x + (size_t)s->batch_at * s->model->config.hidden;
+  return s->batch.x + (size_t)s->batch.row * s->model->config.hidden;
 }
 
 static void run_batches(bq_session *s, const bq_layer_kind *whole, uint32_t from, uint32_t to,
                         const float *before, float *after, float *input) {
-  const uint32_t rows = s->rows, batch = s->options.batch;
+  const uint32_t rows = s->batch.rows, batch = s->options.batch;
   const size_t in = carried(s, whole, from), out = carried(s, whole, to);
   const bq_layer_step *last = to < whole->n ? &whole->steps[to] : NULL;
   const size_t cols = last ? bq_buffer_cols(&s->model->config, (bq_buffer)last->in) : 0;
   for (uint32_t at = 0; at < rows; at += batch) {
     const uint32_t n = rows - at < batch ? rows - at : batch;
-    s->batch_at = at;
+    s->batch.row = at;
     bring(s, whole, from, n, NULL, before + at * in);
     bq_forward_layers(s, n, NULL);
     bring(s, whole, to, n, after + at * out, NULL);
@@ -128,10 +136,11 @@ static bool is_cut(const bq_layer_kind *kind, uint32_t step) {
 static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
                        bq_error *err) {
   const uint32_t layers = s->model->config.layers;
-  if (layer > layers || s->n_texts || !s->n_tokens || s->n_tokens > s->options.window)
+  if (layer > layers || s->sequence.n_texts || !s->sequence.n_tokens ||
+      s->sequence.n_tokens > s->options.chunk)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                   "layer %u of %u, over %u tokens in windows of %u", layer, layers, s->n_tokens,
-                   s->options.window);
+                   "layer %u of %u, over %u tokens in windows of %u", layer, layers,
+                   s->sequence.n_tokens, s->options.chunk);
   const bq_layer_kind *kind = layer < layers ? s->model->layers[layer].kind : NULL;
   if (kind && (from > to || !is_cut(kind, from) || !is_cut(kind, to)))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a layer has no part from step %u to %u", from,
@@ -139,13 +148,13 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
   return BQ_OK;
 }
 
-/* WANT_DATA leaves the pass open: the next call goes on. */
+/* WANT_DATA leaves the batch open: the next call continues. */
 static bq_status embed(bq_session *s, float *after, bq_error *err) {
-  bq_status status = s->pass == s ? BQ_OK : open_pass(s, err);
+  bq_status status = s->chunk.owner == s ? BQ_OK : open_pass(s, err);
   if (!status) status = bq_forward_embed(s, err);
   if (status) return status;
-  memcpy(after, s->x, (size_t)s->rows * s->model->config.hidden * sizeof *after);
-  bq_pass_drop(s);
+  memcpy(after, s->batch.x, (size_t)s->batch.rows * s->model->config.hidden * sizeof *after);
+  bq_batch_drop(s);
   return BQ_OK;
 }
 
@@ -155,8 +164,8 @@ bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint3
   if (!status && layer == s->model->config.layers) return embed(s, after, err);
   if (!status) status = open_pass(s, err);
   if (status) return status;
-  s->layer = layer;
-  status = bq_page_layer(s, err);
+  s->batch.layer = layer;
+  status = bq_paged_layer(s, err);
   if (!status) {
     const bq_layer_kind **kind = &s->model->layers[layer].kind, *whole = *kind;
     const bq_layer_kind part = part_of(whole, from, to);
@@ -164,7 +173,7 @@ bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint3
     run_batches(s, whole, from, to, before, after, input);
     *kind = whole;
   }
-  bq_pass_drop(s);
+  bq_batch_drop(s);
   return status;
 }
 

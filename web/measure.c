@@ -1,6 +1,5 @@
-/* The matrix products that js/ times to choose a number of threads (js/wasm/threads.js: so many
- * that the caches next to a core don't hold them), and to tell how fast a model would be
- * (js/engine/speed-estimate.js). */
+/* Matmuls that js/ times, to choose the number of threads (so many that the caches next to a core
+ * don't hold them) and to estimate the speed of a model. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 #include "bq.h"
 #include "threads.h"
 
-/* Shared out by RUN rows, which kernels take at once for one token, as sessions do. */
+/* Divided by RUN rows, which kernels compute at once for one token, as sessions do. */
 enum { MOST = 8, ROWS = 896, COLS = 1024, RUN = 8 * BQ_TILE_ROWS };
 
 typedef struct bench {
@@ -39,7 +38,7 @@ static void share_of_rows(void *arg, size_t thread, size_t threads) {
   const bench *b = arg;
   const bq_parallel p = bqw_parallel();
   size_t from = 0, to = ROWS / RUN;
-  while (threads == 1 ? from == 0 : p.take(p.ctx, thread, threads, ROWS / RUN, &from, &to)) {
+  while (threads == 1 ? from == 0 : p.claim(p.ctx, thread, threads, ROWS / RUN, &from, &to)) {
     b->w.ops->matmul(&b->w, &b->batch, from * RUN, to * RUN, b->y, ROWS);
     from = to;
   }
@@ -54,7 +53,8 @@ BQW(uint32_t) bqw_measure_bytes(uint32_t products, uint32_t tokens) {
 BQW(void) bqw_measure_prepare(uint8_t *block, uint32_t products, uint32_t tokens) {
   bq_arena arena = {block, bqw_measure_bytes(products, tokens), 0, false};
   bench *b = lay_out(&arena, products, tokens);
-  memset(b->weights, 0x11, b->products * b->matrix); /* touched: the memory is really there */
+  memset(b->weights, 0x11, b->products * b->matrix); /* touches the pages, so that the memory is
+                                                        really allocated */
   for (size_t i = 0; i < b->batch.tokens * COLS; i++) b->x[i] = i % 3 ? 1.0f : -0.5f;
   bq_kernels_best()->quantize(b->x, COLS, COLS, b->batch.tokens, b->panel);
 }
@@ -70,8 +70,9 @@ BQW(void) bqw_measure(uint8_t *block) {
 
 typedef struct counts {
   uint32_t barriers;
-  struct { _Alignas(64) _Atomic uint32_t n; } of[BQW_THREADS]; /* parts that each thread has done */
-  _Atomic uint32_t early; /* threads that passed a barrier before all had come to it */
+  /* phases that each thread has finished */
+  struct { _Alignas(64) _Atomic uint32_t n; } of[BQW_THREADS];
+  _Atomic uint32_t early; /* threads that passed a barrier before all had reached it */
 } counts;
 
 static void count_parts(void *arg, size_t thread, size_t threads) {

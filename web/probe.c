@@ -1,13 +1,13 @@
-/* A module of its own, of 1 KB: the inner loop of a batch as each of the kernel tables has it (the
- * dots of pairs in c/kernels). What a relaxed dot product becomes depends on the machine: one
- * instruction or several, which WebAssembly doesn't tell. So js/wasm/build-choice.js times all and
- * loads the fastest build. Weights and activations are zeros; a pass stays in the L1 cache. */
+/* A module of its own, of 1 KB: the inner loop of a GEMM as in each kernel table (the dots of pairs
+ * in c/kernels). A relaxed dot product compiles to one instruction or to several, which WebAssembly
+ * doesn't reveal, so js/wasm/features.js times all loops and loads the fastest build. Weights and
+ * activations are zeros; a pass stays in the L1 cache. */
 #include "kernels/simd.h"
 
 enum { PASSES = 256, MEMORY = 64 * 16 };
 static const uint8_t memory[MEMORY];
 
-/* As js/wasm/build-choice.js numbers them. */
+/* As js/wasm/features.js numbers them. */
 enum { SIMD128, RELAXED, RELAXED16 };
 
 INLINE v128_t dot(int table, v128_t w, v128_t a, v128_t sum) {
@@ -31,9 +31,8 @@ INLINE void add_block(int table, int quads, int n, v128_t *sum) {
   }
 }
 
-/* The same number of multiplications with any dot: of 24 rows at once, or 16. All are in one
- * function, so that an engine that makes better code of what is used much does it for all at
- * once. */
+/* Runs the same number of multiplications with any dot: 24 rows at once, or 16. All loops are in
+ * one function, so that an engine that optimizes hot functions later treats them alike. */
 __attribute__((export_name("multiply"))) int32_t multiply(int32_t table) {
   v128_t sum[12];
   UNROLL for (int i = 0; i < 12; i++) sum[i] = simd_zero();

@@ -1,5 +1,4 @@
-/* Sessions behind the border: what is asked of one that is open. Handles, and how sessions begin
- * and end, are in wasm_api.c. */
+/* The border's functions of an open session. Handles, creating and freeing are in wasm_api.c. */
 #include "api.h"
 
 #include "bq.h"

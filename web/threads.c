@@ -1,15 +1,15 @@
-/* Parallel regions over threads that JavaScript started (web/threads.h). Where memory isn't shared
- * this is one thread and a plain call.
+/* Parallel regions over threads that JavaScript started (web/threads.h). Without shared memory
+ * there is one thread, and a region is a plain call.
  *
  * A region is published by one word, `go`: a count of regions with the number of threads in its low
- * bits, so that a thread which wakes late never takes part in a region that it isn't counted in.
- * Each thread then counts the parts that it has done in a word of its own, and waits for those of
- * the others: a write takes a good 100 ns to reach another core, and so there is one per wait.
+ * bits, so that a thread which wakes late never takes part in a region that it doesn't belong to.
+ * Each thread then counts the phases it has finished in a word of its own, and waits for those of
+ * the others: a write takes over 100 ns to reach another core, so there is only one per wait.
  *
- * A waiter spins for a while, since the next region is usually microseconds away, then sleeps in
- * memory.atomic.wait32. Sleepers are counted, so nobody is woken who isn't asleep: a sleeper counts
- * itself before it looks at the word for the last time, a waker changes the word before it looks at
- * the count (all of them sequentially consistent), so one of the two sees the other. */
+ * A waiting thread spins for a while, since the next region is usually microseconds away, then
+ * sleeps in memory.atomic.wait32. Sleepers are counted, so that only sleeping threads are woken: a
+ * sleeper counts itself before it checks the word for the last time, a waker changes the word
+ * before it reads the count (all sequentially consistent), so one of the two sees the other. */
 #include "threads.h"
 
 #include <stdatomic.h>
@@ -19,8 +19,8 @@
 
 enum {
   STEP = 64,       /* `go` counts regions in steps of this */
-  LEAVE = 63,      /* this many threads: go home */
-  LINE = 64,       /* bytes that cores pass on as one */
+  LEAVE = 63,      /* this many threads: terminate */
+  LINE = 64,       /* bytes of a cache line */
   MOST_LEFT = 65535
 };
 
@@ -32,37 +32,38 @@ typedef struct word {
   _Atomic uint32_t sleepers;
 } word;
 
-/* What a thread has done: parts of all regions, and the milliseconds that it slept in them. */
+/* Progress of a thread: finished phases of all regions, and milliseconds that it slept in them. */
 typedef struct progress {
   _Alignas(LINE) word done;
   double slept;
 } progress;
 
-/* What is left of a thread's share of a part: its units from...to - 1. One word, so that its owner
- * can take from the front and others from the back: the part's number << 32 | from << 16 | to.
- * While the number is that of an earlier part, nothing of the share has been taken yet. */
+/* The remainder of a thread's share of a phase: units [from, to). One word, so that its owner can
+ * take from the front and others from the back (work stealing): the phase's number << 32 | from <<
+ * 16 | to. While the number is that of an earlier phase, nothing of the share has been taken. */
 typedef struct share {
   _Alignas(LINE) _Atomic uint64_t left;
 } share;
 
 static struct {
-  /* Regions so far * STEP + threads of the current one; in a cache line with what describes it. */
+  /* Number of regions * STEP + threads of the current one; in a cache line with the region's
+   * description. */
   _Alignas(LINE) word go;
   void (*fn)(void *arg, size_t thread, size_t threads);
   void *arg;
-  uint32_t begun; /* `done` of all threads when the region begins */
+  uint32_t begun; /* `done` of all threads at the beginning of the region */
   uint32_t threads, spins;
-  uint32_t used; /* of these threads by the next region */
-  /* Changes so far * STEP + `used`: who isn't needed waits for the next change, and so is not woken
-   * by each region. */
+  uint32_t used; /* number of threads in the next region */
+  /* Number of changes * STEP + `used`: unused threads wait for the next change, so that regions
+   * don't wake them. */
   _Alignas(LINE) word use;
   _Atomic uint32_t failed;
   progress each[BQW_THREADS];
   share shares[BQW_THREADS];
-  _Alignas(LINE) struct { /* the caller's: milliseconds */
-    double whole, slept; /* of late: in regions; all threads' sleep at their beginning */
-    double until, pause; /* alone until then; for so long, the last time */
-    uint32_t regions;    /* done alone */
+  _Alignas(LINE) struct { /* used by the caller; milliseconds */
+    double whole, slept; /* recent time in regions; sleep of all threads at its beginning */
+    double until, pause; /* end, and length, of the period in which the caller computes alone */
+    uint32_t regions;    /* regions computed alone */
     bool allowed;
   } alone;
 } team = {.threads = 1, .used = 1};
@@ -71,8 +72,8 @@ static bool reached(word *w, uint32_t count) {
   return (int32_t)(atomic_load(&w->value) - count) >= 0;
 }
 
-/* Returns when *w is `count` or more: the milliseconds that it slept, by the host's clock. Both are
- * less than 2^31 apart, since no thread goes on without the others. */
+/* Waits until *w is `count` or more; returns the milliseconds slept, by the host's clock. The two
+ * are less than 2^31 apart, since no thread goes on without the others. */
 #ifdef __wasm_atomics__
 static double await(word *w, uint32_t count) {
   for (uint32_t i = team.spins; i > 0; i--)
@@ -85,7 +86,7 @@ static double await(word *w, uint32_t count) {
   return bqw_now() - since;
 }
 
-/* Returns when *w is no longer `seen`, which may be of any time ago. */
+/* Waits until *w differs from `seen`, however old that is. */
 static void await_change(word *w, uint32_t seen) {
   for (uint32_t i = team.spins; i > 0; i--)
     if (atomic_load(&w->value) != seen) return;
@@ -106,7 +107,7 @@ static void await_change(word *w, uint32_t seen) {
 static void wake(word *w) { (void)w; }
 #endif
 
-/* This thread has done its part. */
+/* Reports that this thread has finished its phase. */
 static uint32_t finish(size_t thread) {
   word *own = &team.each[thread].done;
   const uint32_t count = atomic_load(&own->value) + 1;
@@ -123,10 +124,10 @@ static void await_others(size_t thread, size_t threads, uint32_t count) {
     }
 }
 
-/* Where other programs keep cores busy, all threads wait for the one without a core, and several
- * are slower than one. It shows in the share of the time that they sleep, looked at after 20 ms of
- * regions: from a quarter on, the caller takes the next 100 ms alone; then twice as long each time,
- * up to 1.6 s, until they sleep less. */
+/* If other programs keep cores busy, all threads wait for the one without a core, and several
+ * threads are slower than one. The share of time that threads sleep shows it, checked after 20 ms
+ * of regions: from a quarter on, the caller computes alone for the next 100 ms, then twice as long
+ * each time, up to 1.6 s, until threads sleep less. */
 enum { LOOK = 20, PAUSE = 100, LONGEST_PAUSE = 1600 };
 
 static void look(double now, uint32_t n) {
@@ -150,7 +151,7 @@ static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
     fn(arg, 0, 1);
     return;
   }
-  /* A thread that trapped would be waited for without end. */
+  /* otherwise the trapped thread would be waited for forever */
   if (atomic_load(&team.failed)) __builtin_trap();
   team.fn = fn;
   team.arg = arg;
@@ -159,29 +160,29 @@ static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
   wake(&team.go);
   fn(arg, 0, n);
   await_others(0, n, finish(0));
-  if (atomic_load(&team.failed)) __builtin_trap(); /* what it computed is not there */
+  if (atomic_load(&team.failed)) __builtin_trap(); /* its results are missing */
   const double now = bqw_now();
   team.alone.whole += now - since;
   if (team.alone.whole > LOOK) look(now, n);
 }
 
-/* Every thread of a region comes here as often. A thread that trapped never comes again, so from
- * then on nobody waits. */
+/* Every thread of a region calls this equally often. A thread that trapped never does, so after a
+ * trap nobody waits. */
 static void barrier(void *ctx, size_t thread, size_t threads) {
   (void)ctx;
   const uint32_t count = finish(thread);
   if (!atomic_load(&team.failed)) await_others(thread, threads, count);
 }
 
-/* All of a share but an eighth at first, since each piece begins with a wait for memory; then half
- * of what is left at a time. */
+/* Units taken at once: at first all of a share but an eighth, since each piece begins with a memory
+ * stall; then half of the remainder. */
 static size_t some_of(size_t left, size_t size) {
   const size_t eighth = size / 8 + (size < 8);
   return left > eighth ? left - eighth : (left + 1) / 2;
 }
 
-/* Some of what is left: a thread's own things from the front, and when there are no more those of
- * others from the back, who are slower or were interrupted. */
+/* Takes units: from the front of the thread's own share or, if that is used up, from the back of
+ * others' shares, whose threads are slower or were interrupted. */
 static bool take(void *ctx, size_t thread, size_t threads, size_t n, size_t *from, size_t *to) {
   (void)ctx;
   /* A share's number is 0 before its first part. */
@@ -210,7 +211,8 @@ static bool take(void *ctx, size_t thread, size_t threads, size_t n, size_t *fro
 
 bq_parallel bqw_parallel(void) { return (bq_parallel){NULL, run, team.threads, barrier, take}; }
 
-/* Set before a region with so many is published: whoever reads an older number sees the change. */
+/* Set before a region of so many threads is published: a thread that reads the old number sees the
+ * change. */
 static void use(uint32_t threads) {
   if (threads == team.used) return;
   if (threads < LEAVE) team.used = threads;
@@ -227,8 +229,8 @@ BQW(void) bqw_thread_main(uint32_t index) {
     const uint32_t threads = seen % STEP;
     if (threads == LEAVE) return;
     if (index >= threads) continue;
-    /* Different after regions in which this thread had no part. Only then: a write would take the
-     * line from the core of the caller, which waits on it. */
+    /* It differs after regions without this thread. Written only then: a write would take the cache
+     * line from the caller's core, which waits on it. */
     _Atomic uint32_t *done = &team.each[index].done.value;
     if (atomic_load(done) != team.begun) atomic_store(done, team.begun);
     team.fn(team.arg, index, threads);
@@ -238,7 +240,7 @@ BQW(void) bqw_thread_main(uint32_t index) {
 
 BQW(void) bqw_thread_failed(uint32_t index) {
   atomic_store(&team.failed, 1);
-  atomic_fetch_add(&team.each[index].done.value, 1u << 30); /* whatever others wait for */
+  atomic_fetch_add(&team.each[index].done.value, 1u << 30); /* releases every waiting thread */
   wake(&team.each[index].done);
 }
 

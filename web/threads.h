@@ -1,5 +1,5 @@
-/* The other threads of an instance: each is a worker with its own instance of the same module over
- * the same memory. They stay in bqw_thread_main and help with one parallel region after another. */
+/* The threads of an instance: each is a worker with an instance of the same module over the same
+ * memory. They stay in bqw_thread_main and take part in one parallel region after another. */
 #ifndef BQW_THREADS_H
 #define BQW_THREADS_H
 

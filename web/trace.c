@@ -1,11 +1,12 @@
-/* Times and work of a session's stages, added up per layer. c/ has no clock: the host's is
- * imported. */
+/* Time and work of a session's stages, accumulated per layer. */
 #include "trace.h"
 
 #include <string.h>
 
 #include "model/model.h"
+#include "session/batch.h"
 #include "session/session.h"
+#include "session/work.h"
 
 typedef struct trace {
   const bq_session *s;
@@ -18,18 +19,18 @@ static size_t row_count(const bq_session *s) {
   return (layers ? layers : 1) * BQ_STAGE_COUNT;
 }
 
-/* The work of a stage that was just done. The session may be at the next layer already, or behind
- * the last one (parallel.c): then all rows of its pass are one batch, which begins at row 0 again.
- */
+/* The work of the stage that just ended. The session may already be at the next layer, or past the
+ * last one (threads.c): then all rows of its batch are one micro-batch, which begins at row 0
+ * again. */
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
-  if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, 0, s->rows);
-  /* A head in parts is work for one. */
+  if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, 0, s->batch.rows);
+  /* A head in pages counts its work once. */
   if (stage == BQ_STAGE_HEAD)
-    return s->head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_head_rows(s).n);
+    return s->batch.head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_output_rows(s).n);
   const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN;
-  if (!of_layer || s->pass != s) return (bq_work){0};
-  const uint32_t left = s->rows - s->batch_at;
-  return bq_pass_work(s, stage, layer, s->batch_at,
+  if (!of_layer || s->chunk.owner != s) return (bq_work){0};
+  const uint32_t left = s->batch.rows - s->batch.row;
+  return bq_batch_work(s, stage, layer, s->batch.row,
                       left < s->options.batch ? left : s->options.batch);
 }
 

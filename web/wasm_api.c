@@ -1,6 +1,6 @@
 /* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. One
- * instance of the module is one engine, whose handles, heap and last error are kept here; the state
- * of its threads is in threads.c, what is asked of a session in session_api.c. */
+ * instance of the module is one engine, whose handles, heap and last error are kept here; threads
+ * are in threads.c, functions of an open session in session_api.c. */
 #include "api.h"
 
 #include "core/hash.h"
@@ -30,7 +30,7 @@ static struct {
   bqw_error_record error;
   uint32_t next_number;
   handle handles[HANDLES];
-  uint32_t spread; /* tokens from which on products are spread; 0: none are */
+  uint32_t spread; /* minimum tokens from which matmuls are spread; 0: never */
 } engine;
 
 uint32_t bqw_report(bq_status status, const bq_error *err) {
@@ -114,8 +114,8 @@ BQW(void) bqw_free(uint32_t ptr) {
 _Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "a list of them is used in place");
 _Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_lora), "and so are these");
 
-/* Room for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
- * masks of tokens. */
+/* Memory for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
+ * token masks. */
 static uint64_t reserve_bytes(const bq_plan *plan, const bq_session_options *options) {
   uint64_t context = options->context ? options->context : plan->config.context;
   return 256 * 1024 + 256 * context;
@@ -130,7 +130,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
   bq_session_options o = {0};
   if (in) {
     o.context = in->context;
-    o.window = in->window;
+    o.chunk = in->window;
     o.batch = in->batch;
     o.kv_type = (bq_kv_type)in->kv_type;
     o.activations = (bq_activations)in->activations;
@@ -209,7 +209,7 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
   return bqw_report(status, &err);
 }
 
-/* What heap_bytes counts besides what bq_plan_paging does. */
+/* The part of heap_bytes that bq_plan_paging doesn't count. */
 static uint64_t heap_rest(const bq_session_options *o, uint32_t sessions, uint32_t context) {
   bq_plan nothing = {.config = {.context = context}};
   return (uint64_t)heap_bytes(&nothing, o, sessions);
@@ -226,7 +226,7 @@ bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8
   bq_session_options o = session_options(options);
   bq_budget b = {UINT64_MAX, sessions, beside};
   if (o.parallel.threads > BQW_THREADS) return bqw_fail(BQ_ARGUMENT, TOO_MANY_THREADS);
-  /* The reserve depends on the model's context: first without a limit. */
+  /* The reserve depends on the model's context, so the first plan has no limit. */
   bq_status status = bq_plan_paging(bytes, n, bqw_u64(file_bytes), manifest, manifest_bytes, &o, &b,
                                     &need, &plan, &p, &err);
   if (status == BQ_OK) {
@@ -363,7 +363,7 @@ BQW(uint32_t) bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out) {
   return bqw_report(BQ_OK, NULL);
 }
 
-/* With the usual work space, or with all that normalizing the text may need. */
+/* Tokenizes with the usual scratch, or with all that normalizing the text may need. */
 static bq_status tokenize(const bq_tokenizer *t, const char *text, uint32_t bytes,
                           bq_tokenize_options options, uint32_t *ids, uint32_t capacity,
                           size_t *count) {
@@ -481,8 +481,8 @@ BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
   return bqw_report(bq_model_page_done(m, id, good != 0, &err), &err);
 }
 
-/* Sessions that are open, and those that come. 0: one amid a slice goes on with its parts, none of
- * them shared. */
+/* Applies to open and future sessions. 0: a session in the middle of a slice finishes it without
+ * spreading. */
 BQW(void) bqw_spread_from(uint32_t tokens) {
   engine.spread = tokens;
   for (size_t i = 0; i < HANDLES; i++)
@@ -515,7 +515,7 @@ bqw_repack(uint32_t stored, const uint8_t *src, uint32_t rows, uint32_t cols, ui
   if (bqw_run_type(stored) == BQ_TYPE_COUNT || !rows || !cols)
     return bqw_fail(BQ_ARGUMENT, "no matrix of a type that can be read");
   bq_conversion c = bq_conversion_of((bq_type)stored, BQ_ROWS, rows, cols, false);
-  if (c.way != BQ_CONVERT_TILE)
+  if (c.kind != BQ_CONVERT_TILE)
     return bqw_fail(BQ_ARGUMENT, "this type is computed with as it is stored");
   bq_error err = {0};
   size_t n = (size_t)c.bytes, bad = bq_conversion_find_bad(&c, src, n);

@@ -19,20 +19,20 @@
    .block_bytes = bytes,          \
    .bits = 8 * bytes,             \
    .encoded = true},
-#define RUN(NAME, text, n, bits_each, scale, min, can_encode, is_rare)                          \
-  {.name = #text,                                                                               \
-   .run = BQ_TYPE_##NAME,                                                                       \
-   .block = BLOCK(n, scale),                                                                    \
-   .block_bytes = ROW_BYTES(BLOCK(n, scale), n, bits_each, scale, min),                         \
-   .bits = bits_each,                                                                           \
-   .factors = (scale) == 1 ? (n) : 0,                                                           \
-   .scale_at = WEIGHTS_BYTES(BLOCK(n, scale), bits_each) +                                      \
-               SUB_SCALE_BYTES(BLOCK(n, scale), n, scale, min),                                   \
-   .scale_bytes = SCALE_BYTES(scale),                                                                \
-   .min_bytes = SCALE_BYTES(min),                                                                    \
-   .tile_step = STEP(BLOCK(n, scale)),                                                          \
-   .tile_bytes = BQ_TILE_ROWS * ROW_BYTES(STEP(BLOCK(n, scale)), n, bits_each, scale, min),     \
-   .encoded = can_encode,                                                                       \
+#define RUN(NAME, text, n, bits_each, scale, min, can_encode, is_rare)                      \
+  {.name = #text,                                                                           \
+   .run = BQ_TYPE_##NAME,                                                                   \
+   .block = BLOCK(n, scale),                                                                \
+   .block_bytes = ROW_BYTES(BLOCK(n, scale), n, bits_each, scale, min),                     \
+   .bits = bits_each,                                                                       \
+   .factors = (scale) == 1 ? (n) : 0,                                                       \
+   .scale_at = WEIGHTS_BYTES(BLOCK(n, scale), bits_each) +                                  \
+               SUB_SCALE_BYTES(BLOCK(n, scale), n, scale, min),                             \
+   .scale_bytes = SCALE_BYTES(scale),                                                       \
+   .min_bytes = SCALE_BYTES(min),                                                           \
+   .tile_step = STEP(BLOCK(n, scale)),                                                      \
+   .tile_bytes = BQ_TILE_ROWS * ROW_BYTES(STEP(BLOCK(n, scale)), n, bits_each, scale, min), \
+   .encoded = can_encode,                                                                   \
    .rare = is_rare},
 #define TILED(NAME, text, n, bits_each, scale, min) \
   RUN(NAME, text, n, bits_each, scale, min, true, false)

@@ -7,16 +7,16 @@
 enum { SPARSE = 3 }; /* a layout of a later version */
 enum { LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
 
-/* Where a walk is. */
+/* State of a walk. */
 typedef struct walk {
   const bq_prefix *prefix;
   bq_binding binding;
-  size_t at;         /* of the next entry in the section that is read */
+  size_t at;         /* offset of the next entry in the current section */
   uint32_t index;    /* of the next entry, over both sections */
   uint32_t n;        /* entries in all */
-  uint32_t listed;   /* of them in TENS; the rest is in XTRA */
-  uint8_t types[32]; /* ids that TENS lists, as bits */
-  uint64_t end;      /* highest file offset where a tensor ends, so far */
+  uint32_t listed;   /* number of those in TENS; the others are in XTRA */
+  uint8_t types[32]; /* set of the type ids that TENS lists */
+  uint64_t end;      /* maximum end of a tensor so far, as file offset */
 } walk;
 
 /* --- TENS ----------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static bq_status malformed(const walk *d, size_t at, const char *what, bq_error 
   return bq_fail(err, BQ_FORMAT, d->prefix->directory.offset + at, "TENS: %s", what);
 }
 
-/* One row of the list of types: id and name. False: the section is cut off. */
+/* Reads a row of the list of types: id and name. Returns false if the section is cut off. */
 static bool read_type(bq_cursor *c, uint32_t *id, const uint8_t **name, size_t *length) {
   *id = bq_cursor_u8(c);
   *length = bq_cursor_u8(c);
@@ -37,7 +37,7 @@ static bool lists(const walk *d, uint32_t id) {
   return d->types[id / 8] >> id % 8 & 1;
 }
 
-/* Checks the list of types, finds entry 0. */
+/* Checks the list of types and finds the first entry. */
 static bq_status begin_listed(walk *d, bq_error *err) {
   const bq_section *s = &d->prefix->directory;
   bq_cursor c = {s->data, s->bytes, 0, false};
@@ -65,7 +65,7 @@ static bq_status begin_listed(walk *d, bq_error *err) {
   return BQ_OK;
 }
 
-/* Names a type that is listed but unknown to this engine. */
+/* Fails with the name of a type that is listed but unknown to this engine. */
 static bq_status unknown_type(const walk *d, const bq_tensor_name *t, uint32_t wanted,
                               bq_error *err) {
   const bq_section *s = &d->prefix->directory;
@@ -118,8 +118,8 @@ static bq_status read_listed(walk *d, bq_entry *e, bq_error *err) {
 
 /* --- XTRA ----------------------------------------------------------------------------------- */
 
-/* Bytes of the tensor in f32; more than any section has where it has a dimension of 0, or too many
- * weights to count. */
+/* Bytes of the tensor as f32; more than any section has if a dimension is 0 or the number of
+ * weights overflows. */
 static uint64_t f32_bytes(const bq_tensor_name *t) {
   uint64_t n = 4;
   for (uint32_t i = 0; i < t->ndims; i++) {
@@ -153,7 +153,7 @@ static bq_status read_extra(walk *d, bq_entry *e, bq_error *err) {
 
 /* --- the walk ------------------------------------------------------------------------------- */
 
-/* All entries of TENS have been read: on to those of XTRA, behind their number. */
+/* Continues with the entries of XTRA after all entries of TENS. */
 static void end_listed(walk *d) {
   d->at = 4;
 }
@@ -167,21 +167,21 @@ static bq_status begin(walk *d, const bq_prefix *prefix, bq_error *err) {
   return status;
 }
 
-/* A vector is one row, of more dimensions the last are the columns. bq_bind knows the shape, so the
- * product is what the configuration gives. */
+/* Rows of a tensor: a vector is one row; otherwise the last dimension is the columns. bq_bind
+ * checks the shape. */
 static uint32_t rows_of(const bq_tensor_name *t) {
   uint32_t rows = 1;
   for (uint32_t i = 0; i + 1 < t->ndims; i++) rows *= t->dims[i];
   return rows;
 }
 
-/* One run of blocks over all rows: what v1 stores, and the engine knows how to cut up. */
+/* Whether the tensor may be one run of blocks over all rows, as v1 stores them. */
 static bool may_be_flat(const bq_entry *e) {
   bool type = e->type == BQ_TYPE_BQ4_16 || e->type == BQ_TYPE_BQ4_32 || e->type == BQ_TYPE_BQ4_64;
   return type && (uint64_t)e->rows * e->cols % bq_type_get(e->type)->block == 0;
 }
 
-/* What was read, against the configuration and this engine's abilities. */
+/* Checks an entry against the configuration and the types that this engine supports. */
 static bq_status check_entry(walk *d, bq_entry *e, bq_error *err) {
   const bq_tensor_name *t = &e->tensor;
   bq_status status = bq_bind(&d->binding, t, &e->slot, err);
@@ -214,8 +214,8 @@ static bq_status check_entry(walk *d, bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-/* Where the data may lie. v2: rising, aligned. In foreign containers anywhere (load/block.c looks
- * for overlaps). */
+/* Checks where the data lies. v2: rising and aligned. Foreign containers: anywhere (load/block.c
+ * checks for overlaps). */
 static bq_status check_place(walk *d, const bq_entry *e, bq_error *err) {
   const bq_prefix *p = d->prefix;
   const bq_tensor_name *t = &e->tensor;

@@ -1,9 +1,9 @@
-/* The manifest of a foreign container, such as a v1 file: sections that the host made of what it
- * found there (docs/FORMAT.md §4). */
+/* The manifest of a foreign container, such as a v1 file: sections that the host made from its
+ * contents (docs/FORMAT.md §4). */
 #include <string.h>
 
 #include "core/cursor.h"
-#include "format/prefix.h"
+#include "format/manifest.h"
 
 enum { LEAST_EXTRA = 12 };
 

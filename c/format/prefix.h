@@ -1,9 +1,6 @@
-/* What is known of a file before its data, as a pure function of bytes: the prefix of a v2 file, or
- * the manifest that the host made of a foreign container (docs/FORMAT.md §2 and §4).
- *
- * bq_prefix_read looks at the first n bytes of a file and either says how many it needs, or what is
- * wrong with them, or describes the file. Nothing is allocated; pointers in the result point into
- * the bytes that were given. */
+/* The description of a file before its data: the prefix of a v2 file, or the manifest that the host
+ * made of a foreign container (docs/FORMAT.md §2 and §4). read.h fills it in, as a pure function of
+ * bytes; its pointers point into these bytes. */
 #ifndef BQ_PREFIX_H
 #define BQ_PREFIX_H
 
@@ -16,7 +13,7 @@
 #define BQ_CHUNK (1u << 20)             /* bytes that share a hash */
 
 typedef struct bq_prefix_input {
-  const uint8_t *bytes; /* the file's first n; with a manifest they are not looked at */
+  const uint8_t *bytes; /* the file's first n bytes; not read with a manifest */
   size_t n;
   uint64_t file_bytes;     /* 0: unknown */
   const uint8_t *manifest; /* NULL: a v2 file, which describes itself */
@@ -26,31 +23,20 @@ typedef struct bq_prefix_input {
 typedef enum bq_hash_kind { BQ_HASH_NONE = 0, BQ_HASH_XXH64 = 1, BQ_HASH_SHA256 = 2 } bq_hash_kind;
 
 typedef struct bq_prefix {
-  bool foreign;        /* described by a manifest: tensors lie anywhere, other bytes are nobody's */
+  bool foreign;        /* described by a manifest: tensors lie anywhere, bytes between them are
+                          ignored */
   uint64_t file_bytes; /* 0: unknown */
   uint64_t prefix_bytes;        /* of the file; foreign: 0 */
-  uint64_t data_end;            /* where the last tensor ends */
+  uint64_t data_end;            /* file offset where the last tensor ends */
   uint8_t id[BQ_FILE_ID_BYTES]; /* of the file; zeros: it has none */
   bq_config config;
   bq_sections sections;
   bq_section directory; /* TENS */
   bq_section extra;     /* XTRA of a manifest; bytes 0: none */
-  uint32_t n_tensors;   /* in both together */
-  uint32_t n_listed;    /* of them in the file */
+  uint32_t n_tensors;   /* in TENS and XTRA together */
+  uint32_t n_listed;    /* those with data in the file */
   bq_hash_kind hash_kind;
   const uint8_t *hashes; /* one per chunk of data, rising */
 } bq_prefix;
-
-/* `whole`: all of the prefix (to load), otherwise only what a plan needs. WANT_DATA: *need (> n,
- * and no more than the file can have) bytes are needed. FORMAT, CHECKSUM, TRUNCATED, UNSUPPORTED,
- * SHAPE. */
-bq_status bq_prefix_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
-                         bq_error *err);
-
-/* --- the two kinds of files, for prefix.c ---------------------------------------------------- */
-
-bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
-                     bq_error *err);
-bq_status bq_manifest_read(const bq_prefix_input *in, bq_prefix *out, bq_error *err);
 
 #endif

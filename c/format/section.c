@@ -25,7 +25,7 @@ static const struct {
     {BQ_TAG_SUM8, 0},
 };
 
-/* Where a tag may stand; 0 with *is_known false: a tag from the future. */
+/* Where a tag may occur; 0 with *is_known false for a tag of a later version. */
 static uint32_t places_of(uint32_t tag, bool *is_known) {
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (known[i].tag != tag) continue;

@@ -1,4 +1,4 @@
-/* Sections: the frame of everything in a v2 prefix and in a manifest (docs/FORMAT.md §2). */
+/* Sections: the containers of everything in a v2 prefix and in a manifest (docs/FORMAT.md §2). */
 #ifndef BQ_SECTION_H
 #define BQ_SECTION_H
 
@@ -27,14 +27,14 @@ typedef struct bq_sections {
   uint32_t n;
 } bq_sections;
 
-/* Where a run of sections stands: which tags may be in it. */
+/* The part of a file that a run of sections is in; it determines which tags may occur. */
 typedef enum bq_place { BQ_IN_PLAN = 1, BQ_IN_REST = 2, BQ_IN_MANIFEST = 4 } bq_place;
 
-/* Adds the sections in bytes [from, to) of `file` to the list; the run has no SUM8 in it. FORMAT,
+/* Appends the sections in bytes [from, to) of `file` to the list; SUM8 is not among them. FORMAT,
  * UNSUPPORTED (required but unknown). */
 bq_status bq_sections_read(const uint8_t *file, size_t from, size_t to, bq_place place,
                            bq_sections *out, bq_error *err);
-/* NULL: there is none. */
+/* NULL if there is none. */
 const bq_section *bq_sections_find(const bq_sections *sections, uint32_t tag);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "core/cursor.h"
 #include "core/hash.h"
-#include "format/prefix.h"
+#include "format/v2.h"
 
 enum { HEADER = 64, FILE_ID = 40, SUMMED_HEADER = 56 };
 
@@ -11,7 +11,7 @@ typedef struct header {
   uint64_t plan, prefix, file;
 } header;
 
-/* WANT_DATA for `bytes` of the file, or TRUNCATED when it is known to be shorter. */
+/* Fails with WANT_DATA for `bytes` of the file, or with TRUNCATED if it is known to be shorter. */
 static bq_status want(const bq_prefix_input *in, uint64_t bytes, uint64_t *need, bq_error *err) {
   if (in->file_bytes && bytes > in->file_bytes)
     return bq_fail(err, BQ_TRUNCATED, in->file_bytes,
@@ -48,7 +48,7 @@ static bq_status read_header(const bq_prefix_input *in, header *out, bq_error *e
   return check_header(out, in, err);
 }
 
-/* A SUM8 section at `at` with the hash of bytes [from, at)? */
+/* Whether there is a SUM8 section at `at`. */
 static bool is_sum(const uint8_t *b, size_t at) {
   return bq_load32(b + at) == BQ_TAG_SUM8 && bq_load32(b + at + 4) == 0 &&
          bq_load64(b + at + 8) == 8;
@@ -60,7 +60,7 @@ static bq_status check_sum(const uint8_t *b, size_t from, size_t at, const char 
   return bq_fail(err, BQ_CHECKSUM, from, "the checksum of the %s does not match", what);
 }
 
-/* Bytes of a TOKN section: its head, at least so many per token, and per merge. */
+/* Minimum bytes of a TOKN section: its head, per token, and per merge. */
 enum { LEAST_TOKN = 44, LEAST_TOKEN = 9, MERGE = 12 };
 
 static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix *out,
@@ -78,7 +78,7 @@ static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix
   out->directory = *tens;
   status = bq_config_read(conf->data, conf->bytes, conf->offset, &out->config, err);
   if (status) return status;
-  /* Memory for the tokenizer's tables is planned from its counts: they must be able to be true. */
+  /* Memory for the tokenizer's tables is planned from its counts, so they must be possible. */
   const bq_config *c = &out->config;
   uint64_t rest = h->prefix - HEADER - h->plan;
   uint64_t least = LEAST_TOKN + LEAST_TOKEN * (uint64_t)c->tokens + MERGE * (uint64_t)c->merges;
@@ -89,7 +89,7 @@ static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix
   return BQ_OK;
 }
 
-/* The rest ends with SUM8 and zeros up to the next multiple of 64. */
+/* Finds the SUM8 that ends the prefix, before zeros up to a multiple of 64. */
 static size_t find_rest_sum(const uint8_t *b, size_t from, size_t end) {
   size_t at = end - BQ_SUM8_BYTES;
   for (size_t zeros = 0; zeros < BQ_ALIGN && at >= from; zeros += 8, at -= 8) {
@@ -128,7 +128,7 @@ static bq_status read_rest(const bq_prefix_input *in, const header *h, bq_prefix
   return status ? status : read_hashes(out, err);
 }
 
-/* As far as the first 8 bytes are there. */
+/* Checks the magic and the version, as far as the first 8 bytes have arrived. */
 static bq_status check_version(const bq_prefix_input *in, bq_error *err) {
   if (in->n >= 4 && bq_load32(in->bytes) != BQ_TAG('B', 'Q', '4', 'F'))
     return bq_fail(err, BQ_FORMAT, 0, "the file does not begin with \"BQ4F\"");

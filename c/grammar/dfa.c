@@ -19,13 +19,13 @@ static bool is_limited(const bq_grammar *g, const bq_call *c) {
   return g->rules[c->rule].flags & BQ_GRAMMAR_LENGTH;
 }
 
-/* The call of a rule of limited length that a frame is of; NULL. */
+/* The call of a length-limited rule that a frame belongs to, or NULL. */
 static const bq_call *limited_call(const bq_matcher *m, uint32_t frame) {
   const bq_call *c = &m->g->calls[m->frames[frame].call];
   return frame != BQ_BOTTOM_FRAME && is_limited(m->g, c) ? c : NULL;
 }
 
-/* Bytes to the end of the text from a state, in a frame with such a count. */
+/* Minimum bytes from a state, in a frame with this count, to the end of the text. */
 static uint32_t least_from(const bq_matcher *m, uint32_t state, uint32_t frame, uint32_t count) {
   const bq_call *c = limited_call(m, frame);
   const uint64_t characters = (uint64_t)count + bq_lacks(&m->g->states[state]);
@@ -37,7 +37,8 @@ uint32_t bq_min_bytes_to_end(const bq_matcher *m, bq_nfa_state t) {
   return least_from(m, t.state, t.frame, m->frames[t.frame].count);
 }
 
-/* The count of a thread's frame behind an edge: in a rule of limited length, of characters. */
+/* The count of an NFA state's frame after an edge: in a length-limited rule it counts characters.
+ */
 static uint32_t count_behind(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
   return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
 }
@@ -64,7 +65,7 @@ static uint32_t *frame_slot(const bq_matcher *m, uint32_t below, uint32_t call, 
   }
 }
 
-/* The frame of a call that was taken `count` times; BQ_TABLE_FULL. */
+/* The frame of a call after `count` repetitions; BQ_TABLE_FULL. */
 static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
   uint32_t *slot = frame_slot(m, below, call, count);
   if (*slot) return *slot;
@@ -78,10 +79,10 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
   return *slot = m->n_frames++;
 }
 
-/* The least count that no token of so many bytes tells from this one. */
+/* The smallest count that no token of `bytes` bytes can distinguish from this one. */
 static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t count,
                              uint32_t bytes) {
-  /* Characters that a token leaves to be written may be too many as well. */
+  /* The characters that a token leaves to be written may exceed the limit as well. */
   if (is_limited(g, c)) bytes += g->lacks;
   if (c->max != BQ_GRAMMAR_NONE && c->max - count <= bytes) return count;
   if (count >= c->min) return c->min;
@@ -91,7 +92,8 @@ static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t cou
 static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
   const uint32_t bytes =
       reach == BQ_REACH_NEAR && BQ_NEAR_BYTES < m->v->longest ? BQ_NEAR_BYTES : m->v->longest;
-  /* Down to one that is known, then up again; the way back is kept where it will be answered. */
+  /* Walks down to a frame whose answer is known, then up again; the way back is kept where the
+   * answers go. */
   uint32_t up = BQ_GRAMMAR_NONE, at = frame;
   while (at != BQ_BOTTOM_FRAME && (m->frames[at].common[reach] == BQ_GRAMMAR_NONE)) {
     m->frames[at].common[reach] = up;
@@ -128,8 +130,8 @@ static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
   }
 }
 
-/* Into a call's rule, after `count` times. What ends with the call needs no frame: lists that call
- * themselves at their end would else grow without end. */
+/* Enters a call's rule after `count` repetitions. A rule that ends with the call needs no frame of
+ * its own; otherwise lists that call themselves at their end would grow forever. */
 static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) {
   const bq_call *c = &m->g->calls[call];
   const uint32_t next = c->next;
@@ -139,7 +141,7 @@ static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) 
   visit(m, m->g->rules[c->rule].start, last ? below : frame_of(m, below, call, count));
 }
 
-/* Behind a rule that was called. */
+/* Leaves a rule that was called. */
 static void leave(bq_matcher *m, uint32_t frame) {
   const bq_frame f = m->frames[frame];
   const bq_call *c = &m->g->calls[f.call];
@@ -167,7 +169,7 @@ static void follow(bq_matcher *m, bq_nfa_state t, bq_edge e) {
   visit(m, e.target, count == f.count ? t.frame : frame_of(m, f.below, f.call, count));
 }
 
-/* Everything that can be reached without a byte. */
+/* The epsilon closure: everything that can be reached without a byte. */
 static void close_step(bq_matcher *m) {
   for (uint32_t i = 0; i < m->n_work && !m->overflow; i++) {
     const bq_nfa_state t = m->work[i];
@@ -189,7 +191,7 @@ static bool before(bq_nfa_state a, bq_nfa_state b) {
   return a.state < b.state || (a.state == b.state && a.frame < b.frame);
 }
 
-/* Insertion sort: threads come nearly in order, and are few. */
+/* Insertion sort: the states come nearly in order, and are few. */
 static void sort_kept(bq_matcher *m) {
   for (uint32_t i = 1; i < m->n_kept; i++) {
     const bq_nfa_state t = m->kept[i];
@@ -214,7 +216,7 @@ static uint32_t hash_kept(const bq_matcher *m) {
   return hash;
 }
 
-/* The place of the threads that were kept. BQ_TABLE_FULL. */
+/* The DFA state of the kept NFA states, or BQ_TABLE_FULL. */
 static uint32_t place_of_kept(bq_matcher *m) {
   if (m->overflow) return BQ_TABLE_FULL;
   if (!m->n_kept) return BQ_DFA_DEAD;
@@ -226,7 +228,8 @@ static uint32_t place_of_kept(bq_matcher *m) {
     if (!*slot) break;
     if (same_threads(m, &m->places[*slot], hash)) return *slot;
   }
-  if (m->n_dfa_states == m->max_dfa_states || m->n_kept > BQ_MAX_NFA_STATES - m->n_nfa_states) return BQ_TABLE_FULL;
+  if (m->n_dfa_states == m->max_dfa_states || m->n_kept > BQ_MAX_NFA_STATES - m->n_nfa_states)
+    return BQ_TABLE_FULL;
   bq_dfa_state p = {.first = m->n_nfa_states, .n = m->n_kept, .hash = hash};
   for (unsigned reach = 0; reach < BQ_REACHES; reach++)
     p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
@@ -281,7 +284,8 @@ static void empty_slots(bq_matcher *m) {
   for (uint32_t i = 0; i < BQ_MAX_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
 }
 
-/* Frames that `keep` has marks for move to the front, in order; `keep` becomes where they are. */
+/* Moves the frames that are marked in `keep` to the front, in order; `keep` then maps old to new.
+ */
 static void keep_frames(bq_matcher *m, uint32_t *keep) {
   uint32_t n = 1;
   for (uint32_t i = 1; i < m->n_frames; i++) {
@@ -303,7 +307,8 @@ static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
       keep[f] = 1;
 }
 
-/* A place that is kept, made again of its threads, which lie behind all that is new. BQ_TABLE_FULL. */
+/* Creates a kept DFA state again from its NFA states, which lie after everything that is new.
+ * BQ_TABLE_FULL. */
 static uint32_t renewed(bq_matcher *m, bq_dfa_state old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {
@@ -318,7 +323,8 @@ bool bq_dfa_compact(bq_matcher *m) {
   enum { KEPT = sizeof kept / sizeof *kept };
   bq_dfa_state old[KEPT];
   bool again[KEPT] = {false};
-  uint32_t *frames = m->frame_slots + BQ_MAX_FRAMES; /* until all frames are in their slots again */
+  uint32_t *frames = m->frame_slots + BQ_MAX_FRAMES; /* free until all frames are in their slots
+                                                        again */
   for (uint32_t i = 0; i < BQ_MAX_FRAMES; i++) frames[i] = 0;
   for (uint32_t i = 0; i < KEPT; i++) {
     old[i] = m->places[*kept[i]];
@@ -328,7 +334,7 @@ bool bq_dfa_compact(bq_matcher *m) {
   m->n_nfa_states = 0;
   m->n_dfa_states = 1;
   for (uint32_t i = 0; i < 2 * BQ_MAX_DFA_STATES; i++) m->dfa_slots[i] = 0;
-  /* In the order of their threads, so that none is written over before it was read. */
+  /* in the order of their NFA states, so that none is overwritten before it is read */
   for (uint32_t n = 0; n < KEPT; n++) {
     uint32_t next = KEPT;
     for (uint32_t i = 0; i < KEPT; i++)

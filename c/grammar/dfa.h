@@ -1,13 +1,17 @@
-/* The inside of a matcher: threads, frames, places and the steps between them. */
+/* The automaton of a matcher: NFA states, call frames, and the DFA states that are built from them
+ * on demand. */
 #ifndef BQ_DFA_H
 #define BQ_DFA_H
 
-#include "grammar/matcher.h"
+#include "grammar/grammar.h"
 #include "grammar/unique.h"
+#include "grammar/vocabulary.h"
 
-/* Sizes of tables: frames at once, threads of all places, places at most, bytes of the table of
- * steps, masks kept, and threads that one step may look at. Slots are powers of two, at least twice
- * what they hold. */
+typedef struct bq_matcher bq_matcher;
+
+/* Sizes of tables: frames, NFA states of all DFA states, DFA states, bytes of the transition table,
+ * masks, and NFA states that one step may visit. Hash tables have a power of two of slots, at least
+ * twice what they hold. */
 enum {
   BQ_MAX_FRAMES = 1 << 15,
   BQ_MAX_NFA_STATES = 1 << 15,
@@ -17,19 +21,21 @@ enum {
   BQ_MAX_WORK = 1 << 12,
 };
 
-#define BQ_DFA_DEAD 0u        /* the place that nothing leads on from */
-#define BQ_TRANSITION_UNKNOWN 0xffffu   /* a step not yet made */
-#define BQ_TABLE_FULL UINT32_MAX   /* instead of a place: a table is full */
-#define BQ_BOTTOM_FRAME 0u         /* the frame below all */
+#define BQ_DFA_DEAD 0u        /* the DFA state without successors */
+#define BQ_TRANSITION_UNKNOWN 0xffffu   /* a transition that isn't computed yet */
+#define BQ_TABLE_FULL UINT32_MAX   /* instead of a state: a table is full */
+#define BQ_BOTTOM_FRAME 0u         /* the frame below all others */
 
-/* How far a future is looked at: as many bytes as any token has, or a near one (vocabulary.h). */
+/* How far ahead two states must agree to share a mask: as many bytes as the longest token has, or
+ * as a near one (vocabulary.h). */
 enum { BQ_REACH_ALL, BQ_REACH_NEAR, BQ_REACHES };
 
 typedef struct bq_frame {
-  uint32_t below, call, count; /* `count` times the call's rule has been taken whole */
-  uint32_t common[BQ_REACHES]; /* the frame with the least counts of the same future; NONE:
+  uint32_t below, call, count; /* the call's rule has been matched `count` times */
+  uint32_t common[BQ_REACHES]; /* the frame with the smallest counts that behaves the same; NONE:
                                   unknown */
-  uint32_t least;              /* bytes to the end of the text from the end of this call's rule */
+  uint32_t least;              /* minimum bytes from the end of this call's rule to the end of the
+                                  text */
 } bq_frame;
 
 typedef struct bq_nfa_state {
@@ -37,56 +43,58 @@ typedef struct bq_nfa_state {
 } bq_nfa_state;
 
 typedef struct bq_dfa_state {
-  uint32_t first, n; /* its threads, in order */
+  uint32_t first, n; /* its NFA states, in order */
   uint32_t hash;
-  uint32_t common[BQ_REACHES]; /* the place that has its mask; NONE: unknown */
-  uint32_t mask[BQ_REACHES];   /* a common place's mask among those kept; NONE */
-  uint8_t marks;               /* of its threads' states */
+  uint32_t common[BQ_REACHES]; /* the DFA state that has its mask; NONE: unknown */
+  uint32_t mask[BQ_REACHES];   /* of a canonical state: its mask among those kept; NONE */
+  uint8_t marks;               /* of its NFA states' grammar states */
   bool complete;
 } bq_dfa_state;
 
 struct bq_matcher {
   const bq_grammar *g;
   const bq_vocabulary *v;
-  bq_frame *frames;        /* [BQ_MAX_FRAMES] those below come before */
+  bq_frame *frames;        /* [BQ_MAX_FRAMES]; a frame lies after the frames below it */
   bq_nfa_state *threads;      /* [BQ_MAX_NFA_STATES] */
-  bq_dfa_state *places; /* [max_dfa_states] */
-  uint16_t *steps;         /* [max_dfa_states][classes] */
+  bq_dfa_state *places; /* DFA states, [max_dfa_states] */
+  uint16_t *steps;         /* transitions, [max_dfa_states][classes] */
   uint32_t *frame_slots;   /* [2 * BQ_MAX_FRAMES] indices; 0: empty */
   uint32_t *dfa_slots;   /* [2 * BQ_MAX_DFA_STATES] */
-  bq_nfa_state *work;         /* [BQ_MAX_WORK] threads of the step being made */
-  bq_nfa_state *kept;         /* [BQ_MAX_WORK] of these, those that take a byte or end the text */
-  uint32_t *seen;          /* [2 * BQ_MAX_WORK] the step, and 1 + an index into its work */
-  uint32_t *path;          /* [longest token + 1] places, in a walk */
-  uint32_t *masks;         /* [BQ_MAX_MASKS + 1][words] the last one is nobody's */
-  uint32_t *mask_of;       /* [BQ_MAX_MASKS] whose they are: BQ_REACHES * place + reach */
-  bq_unique_node *items;   /* [BQ_UNIQUE_NODES] of the lists that the text is in */
+  bq_nfa_state *work;         /* [BQ_MAX_WORK]: NFA states of the current step */
+  bq_nfa_state *kept;         /* [BQ_MAX_WORK]: those of them that take a byte or end the text */
+  uint32_t *seen;          /* [2 * BQ_MAX_WORK]: hash table of the step's states: step + 1 + index
+                              */
+  uint32_t *path;          /* [longest token + 1]: DFA states along a walk */
+  uint32_t *masks;         /* [BQ_MAX_MASKS + 1][words]; the last one is scratch */
+  uint32_t *mask_of;       /* [BQ_MAX_MASKS]: owner of each: BQ_REACHES * state + reach */
+  bq_unique_node *items;   /* [BQ_UNIQUE_NODES]: items of the open lists */
   bq_unique_node *marked_items; /* [BQ_UNIQUE_NODES] */
-  bq_unique *lists;        /* [longest token + 1] beside path */
+  bq_unique *lists;        /* [longest token + 1]: lists along `path` */
   uint32_t max_dfa_states, n_frames, n_nfa_states, n_dfa_states, n_work, n_kept, next_mask;
-  uint32_t step; /* counts steps of `seen`, in units of 2 * BQ_MAX_WORK */
-  uint32_t start, here, marked, ahead; /* places: of the beginning, the text, one to go back to,
-                                          behind what is forced */
-  bq_unique now, marked_now, ahead_now; /* lists at these places */
-  bool overflow;           /* a step looked at more threads than there is room for */
+  uint32_t step; /* number of the current step, in units of 2 * BQ_MAX_WORK */
+  uint32_t start, here, marked, ahead; /* DFA states: at the grammar's beginning, of the text so
+                                          far, of the mark, after the forced bytes */
+  bq_unique now, marked_now, ahead_now; /* open lists at these states */
+  bool overflow;           /* a step visited more states than there is room for */
 };
 
-/* Where the place behind a byte is written: BQ_TRANSITION_UNKNOWN until somebody asked. */
+/* The transition of a byte; BQ_TRANSITION_UNKNOWN until it is computed. */
 static inline uint16_t *bq_dfa_transition(const bq_matcher *m, uint32_t place, uint8_t byte) {
   return m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
 }
-/* Whether a thread may go over an edge: in a rule of limited length only while its end can be
- * reached. */
+/* Whether an NFA state may follow an edge: in a length-limited rule only if the rule's end remains
+ * reachable. */
 bool bq_edge_is_open(const bq_matcher *m, bq_nfa_state t, bq_edge e);
-/* Place behind a byte: BQ_DFA_DEAD, BQ_TABLE_FULL. */
+/* The DFA state after a byte; BQ_DFA_DEAD, BQ_TABLE_FULL. */
 uint32_t bq_dfa_step(bq_matcher *m, uint32_t place, uint8_t byte);
-/* The place with the same future as far as that. BQ_TABLE_FULL. */
+/* The canonical DFA state with the same future within `reach`; BQ_TABLE_FULL. */
 uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t place, unsigned reach);
-/* Empties all tables but for these four. False: they alone are too much. */
+/* Empties all tables except for the four DFA states in use. Returns false if these alone are too
+ * large. */
 bool bq_dfa_compact(bq_matcher *m);
-/* Makes the place of the grammar's beginning. False: too much. */
+/* Creates the DFA state of the grammar's beginning. Returns false if it is too large. */
 bool bq_dfa_begin(bq_matcher *m);
-/* Bytes to the end of the text; behind an edge: NONE where it may not be gone over. */
+/* Minimum bytes to the end of the text; after an edge: NONE if it may not be followed. */
 uint32_t bq_min_bytes_to_end(const bq_matcher *m, bq_nfa_state t);
 uint32_t bq_min_bytes_after_edge(const bq_matcher *m, bq_nfa_state t, bq_edge e);
 

@@ -50,7 +50,7 @@ static bq_status check_steps(const bq_grammar *g, bq_error *err) {
   return BQ_OK;
 }
 
-/* A class begins wherever some edge begins, and behind where one ends. */
+/* A byte class begins where an edge's range begins, and after where one ends. */
 static void find_classes(bq_grammar *g) {
   bool begins[257] = {true};
   for (uint32_t i = 0; i < g->n_edges; i++)

@@ -11,11 +11,13 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
                        bq_matcher **out) {
   bq_matcher *m = bq_arena_take(arena, 1, sizeof *m);
   const uint32_t fit = BQ_TRANSITION_BYTES / (2 * g->n_classes);
-  bq_matcher made = {.g = g, .v = v, .max_dfa_states = fit < BQ_MAX_DFA_STATES ? fit : BQ_MAX_DFA_STATES};
+  bq_matcher made = {
+      .g = g, .v = v, .max_dfa_states = fit < BQ_MAX_DFA_STATES ? fit : BQ_MAX_DFA_STATES};
   made.frames = bq_arena_take(arena, BQ_MAX_FRAMES, sizeof *made.frames);
   made.threads = bq_arena_take(arena, BQ_MAX_NFA_STATES, sizeof *made.threads);
   made.places = bq_arena_take(arena, made.max_dfa_states, sizeof *made.places);
-  made.steps = bq_arena_take(arena, (uint64_t)made.max_dfa_states * g->n_classes, sizeof *made.steps);
+  made.steps =
+      bq_arena_take(arena, (uint64_t)made.max_dfa_states * g->n_classes, sizeof *made.steps);
   made.frame_slots = bq_arena_take(arena, 2 * BQ_MAX_FRAMES, sizeof *made.frame_slots);
   made.dfa_slots = bq_arena_take(arena, 2 * BQ_MAX_DFA_STATES, sizeof *made.dfa_slots);
   made.work = bq_arena_take(arena, BQ_MAX_WORK, sizeof *made.work);
@@ -54,7 +56,7 @@ static bool place_continues(const bq_matcher *m, uint32_t place) {
 
 bool bq_matcher_continues(const bq_matcher *m) { return place_continues(m, m->here); }
 
-/* Does `todo` from m->here on; once more with emptied tables when they were full. */
+/* Runs `todo` from m->here on; once more with compacted tables if they were full. */
 typedef bool attempt(bq_matcher *m, void *ctx);
 static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *err) {
   if (todo(m, ctx)) return BQ_OK;
@@ -62,7 +64,7 @@ static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *er
   return overflow(err);
 }
 
-/* The only byte that a place may go on with; -1: it may end, or there are several. */
+/* The only byte that may follow a state; -1: the text may end, or several bytes may follow. */
 static int only_byte(const bq_matcher *m, uint32_t place) {
   const bq_dfa_state *p = &m->places[place];
   int only = -1;
@@ -79,8 +81,8 @@ static int only_byte(const bq_matcher *m, uint32_t place) {
   return only;
 }
 
-/* bq_dfa_step, in a list as well: BQ_DFA_DEAD also where an item would be the same as another, or
- * could only become so. */
+/* bq_dfa_step with unique lists: also BQ_DFA_DEAD where an item would repeat another, or could only
+ * become a repetition. */
 static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *u) {
   if (!m->g->lists) return bq_dfa_step(m, place, byte);
   if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_DFA_DEAD;
@@ -94,7 +96,7 @@ static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *
 typedef struct span {
   const uint8_t *bytes;
   size_t n;
-  uint32_t place; /* behind them */
+  uint32_t place; /* state after the bytes */
   bq_unique list;
 } span;
 
@@ -134,13 +136,15 @@ void bq_matcher_return(bq_matcher *m) {
 
 /* --- masks ---------------------------------------------------------------------------------- */
 
-/* Tokens of the subtree of `root` (itself left out) that may follow path[its depth], in the list
- * that lists[its depth] tells. With no mask: says whether there is one. BQ_TABLE_FULL. */
+/* Adds the tokens in the subtree of `root` (itself excluded) that may follow path[its depth], with
+ * the lists lists[its depth], to `mask`. Without a mask: returns whether there is one.
+ * BQ_TABLE_FULL. */
 static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
     const uint32_t depth = trie->depth[node], place = m->path[depth - 1];
-    uint32_t next = m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, place, trie->byte[node]);
+    uint32_t next =
+        m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, place, trie->byte[node]);
     if (next == BQ_TRANSITION_UNKNOWN) {
       m->lists[depth] = m->lists[depth - 1];
       next = advance(m, place, trie->byte[node], &m->lists[depth]);
@@ -160,7 +164,7 @@ static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t
   return 0;
 }
 
-/* Whether a thread takes plain characters as long as its rule may be called: so many; 0. */
+/* How many more plain characters an NFA state takes by repeating its rule; 0 if it doesn't. */
 static uint32_t plain_left(const bq_matcher *m, bq_nfa_state t) {
   const bq_frame *f = &m->frames[t.frame];
   if (t.frame == BQ_BOTTOM_FRAME) return 0;
@@ -169,7 +173,7 @@ static uint32_t plain_left(const bq_matcher *m, bq_nfa_state t) {
   return rule->flags & BQ_GRAMMAR_PLAIN && rule->start == t.state ? c->max - f->count : 0;
 }
 
-/* Whether some plain byte is on an edge of a thread. */
+/* Whether an edge of an NFA state contains a plain byte. */
 static bool takes_plain(const bq_matcher *m, bq_nfa_state t) {
   for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
     const uint32_t low = bq_edge_low(m->g->edges[e]), high = bq_edge_high(m->g->edges[e]);
@@ -182,7 +186,8 @@ typedef struct wanted_mask {
   const uint32_t *mask;
 } wanted_mask;
 
-/* How a place takes plain characters: at most so many, and by other ways beside. */
+/* How a state takes plain characters: at most `left` by repetition, and whether in other ways too.
+ */
 typedef struct plain_ways {
   uint32_t left;
   bool others;
@@ -206,12 +211,13 @@ static bool walk_all(bq_matcher *m, uint32_t place, unsigned trie, uint32_t *mas
   return walk(m, &m->v->tries[trie], 0, mask) != BQ_TABLE_FULL;
 }
 
-/* Sets the bits of the tokens that may follow a place, as far as that. */
+/* Computes the mask of a state within `reach`. */
 static bool fill(bq_matcher *m, uint32_t place, unsigned reach, uint32_t *mask) {
   plain_ways ways = plain_at(m, place);
   const bool far = reach != BQ_REACH_NEAR;
   if (!far && ways.left > BQ_NEAR_BYTES) ways.left = BQ_NEAR_BYTES;
-  /* Plain characters end no item, but one that has its most may have to be another's. */
+  /* A plain character ends no item, but an item of maximum length may have to be another one's
+   * repetition. */
   if (m->now.head && ways.left < BQ_PLAIN_LENGTHS) ways.left = 0;
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
   if (ways.left) bq_vocabulary_plain(m->v, 0, ways.left, mask);
@@ -221,7 +227,7 @@ static bool fill(bq_matcher *m, uint32_t place, unsigned reach, uint32_t *mask) 
          (!plain || walk_all(m, place, BQ_TRIE_PLAIN, mask));
 }
 
-/* The mask of a place, as far as that, among those that are kept. */
+/* The mask of a state within `reach`, computed unless it is kept. */
 static bool keep_mask(bq_matcher *m, uint32_t place, unsigned reach, const uint32_t **mask) {
   const uint32_t owner = BQ_REACHES * place + reach;
   uint32_t slot = m->places[place].mask[reach];
@@ -237,8 +243,8 @@ static bool keep_mask(bq_matcher *m, uint32_t place, unsigned reach, const uint3
   return true;
 }
 
-/* In a string that may have so many more characters, and nowhere else: what is kept is of near
- * tokens, and the others are looked at each time. */
+/* Completes the mask of a string that takes `left` more characters: the kept mask covers near
+ * tokens, the others are checked each time. */
 static bool add_far(bq_matcher *m, uint32_t left, const uint32_t *near, uint32_t *mask) {
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = near[i];
   if (left > BQ_NEAR_BYTES) bq_vocabulary_plain(m->v, BQ_NEAR_BYTES, left, mask);
@@ -249,14 +255,14 @@ static bool make_mask(bq_matcher *m, void *ctx) {
   wanted_mask *wanted = ctx;
   uint32_t *own = m->masks + (size_t)BQ_MAX_MASKS * m->v->words;
   const plain_ways ways = plain_at(m, m->here);
-  /* Where more characters may come than a token has, tokens of any length share a mask. */
+  /* If more characters may follow than any token has, tokens of any length share a mask. */
   const bool counted = ways.left && !ways.others && ways.left <= m->v->longest && !m->now.head;
   const unsigned reach = counted ? BQ_REACH_NEAR : BQ_REACH_ALL;
   const uint32_t common = bq_dfa_canonical(m, m->here, reach);
   const uint32_t *kept;
   if (common == BQ_TABLE_FULL) return false;
   wanted->mask = own;
-  /* In a list a mask depends on its items: it is made anew each time. */
+  /* In a list of unique items the mask depends on the items, so it is never kept. */
   if (m->now.head) return fill(m, common, reach, own);
   if (!keep_mask(m, common, reach, &kept)) return false;
   if (counted) return add_far(m, ways.left, kept, own);
@@ -340,7 +346,7 @@ uint32_t bq_matcher_least(const bq_matcher *m) {
   return least < BQ_GRAMMAR_NONE - more ? least + more : BQ_GRAMMAR_NONE;
 }
 
-/* The byte after which the least is to do; -1: there is none. */
+/* The byte after which the fewest bytes remain; -1 if there is none. */
 static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
   uint32_t least = BQ_GRAMMAR_NONE;
   int byte = -1;
@@ -356,8 +362,8 @@ static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
   return byte;
 }
 
-/* The place behind the byte that leads to the end soonest; where that would repeat an item, behind
- * one that makes it longer. BQ_DFA_DEAD, BQ_TABLE_FULL. */
+/* The state after the byte that leads to the end soonest or, if that would repeat an item, after
+ * one that extends it. BQ_DFA_DEAD, BQ_TABLE_FULL. */
 static uint32_t go_nearer(bq_matcher *m, uint32_t place, bq_unique *u, uint8_t *out) {
   const int byte = nearer_byte(m, &m->places[place]);
   if (byte < 0) return BQ_DFA_DEAD;

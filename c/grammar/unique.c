@@ -19,7 +19,7 @@ static bool add(bq_unique *u, bq_unique_node *nodes, uint64_t hash, uint32_t dep
   return true;
 }
 
-/* The depth of the innermost list; 0: none is open. */
+/* Depth of the innermost open list; 0: none. */
 static uint32_t list_depth(const bq_unique *u, const bq_unique_node *nodes) {
   uint32_t i = u->head;
   while (i && !nodes[i - 1].depth) i = nodes[i - 1].below;
@@ -57,7 +57,8 @@ bool bq_unique_step(bq_unique *u, bq_unique_node *nodes, uint32_t marks, uint8_t
 }
 
 void bq_unique_compact(bq_unique *u, bq_unique_node *nodes) {
-  /* Upwards from the first. A node lies behind all below it, so none is written over unread. */
+  /* Reverses the links, then rebuilds from the first node. A node lies after all nodes below it, so
+   * none is overwritten before it is read. */
   uint32_t above = 0, i = u->head;
   while (i) {
     const uint32_t below = nodes[i - 1].below;

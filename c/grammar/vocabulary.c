@@ -2,7 +2,7 @@
 
 #include "text/utf8.h"
 
-/* Characters of a text that is plain; 0 when it isn't, or is too long to count as that. */
+/* Number of characters of a plain text; 0 if it isn't plain, or is too long to count. */
 static uint32_t plain_characters(const uint8_t *text, size_t bytes) {
   uint32_t characters = 0;
   while (bytes) {
@@ -29,7 +29,7 @@ static unsigned trie_of(const bq_tokenizer *t, uint32_t id) {
   return bytes > BQ_NEAR_BYTES ? BQ_TRIE_FAR : BQ_TRIE_REST;
 }
 
-/* Those of a trie first, each part in the order it had. */
+/* Moves the tokens of one trie to the front; both parts keep their order. */
 static uint32_t move_first(const bq_tokenizer *t, unsigned trie, uint32_t *ids, uint32_t n,
                            uint32_t *spare) {
   uint32_t first = 0, others = 0;
@@ -91,7 +91,7 @@ static uint32_t behind(const bq_vocabulary *v, uint32_t characters) {
   return v->length_end[characters < BQ_PLAIN_LENGTHS ? characters : BQ_PLAIN_LENGTHS];
 }
 
-/* Of all, or of none, whichever differs by fewer tokens. */
+/* Starts from no tokens or from all plain ones, whichever differs by fewer. */
 void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t above, uint32_t characters,
                          uint32_t *mask) {
   const uint32_t n = v->tries[BQ_TRIE_PLAIN].tokens;

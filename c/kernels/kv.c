@@ -91,7 +91,8 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
 void bq_attend_add_sums(const bq_attend_job *job, size_t row, const float *weights, float factor) {
   size_t at = bq_row_base(job, row);
   if (!job->attention_sums) return;
-  uint32_t *attention_sums = job->attention_sums + row / job->heads * job->attention_sums_stride + at / BQ_KV_SCALED;
+  uint32_t *attention_sums =
+      job->attention_sums + row / job->heads * job->attention_sums_stride + at / BQ_KV_SCALED;
   for (const size_t end = bq_row_end(job, row); at < end; attention_sums++) {
     float lane[4] = {0, 0, 0, 0};
     do lane[at++ % 4] += *weights++;

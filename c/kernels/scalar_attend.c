@@ -334,11 +334,11 @@ static void unpack_positions(const bq_kv_view *packed, size_t span, size_t at, c
       const uint8_t *keys = bq_packed_keys(packed, span, at + j, b);
       const uint8_t *values = bq_packed_values(packed, span, at, b);
       memcpy(group + (b * 8 + p) * 2, keys + p * 2, 2);
-      group[blocks * 16 + (dim / 4 * 8 + p) * 4 + dim % 4] =
-          unpack_number(keys[32 + (i / 4 * 8 + p) * 4 + i % 4], span, d, keys[16 + p], keys[24 + p]);
+      group[blocks * 16 + (dim / 4 * 8 + p) * 4 + dim % 4] = unpack_number(
+          keys[32 + (i / 4 * 8 + p) * 4 + i % 4], span, d, keys[16 + p], keys[24 + p]);
       bq_kv_tile(kv, to, dim / 8)[(j / 4 * 8 + dim % 8) * 4 + j % 4] =
-          unpack_number(values[64 + ((i / 8 * 8 + j / 4) * 8 + i % 8) * 4 + j % 4], span, d, values[j],
-                   values[32 + j]);
+          unpack_number(values[64 + ((i / 8 * 8 + j / 4) * 8 + i % 8) * 4 + j % 4], span, d,
+                        values[j], values[32 + j]);
     }
   }
 }

@@ -154,7 +154,8 @@ INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint
       const sub4_quads v = sub4_quads_at(s, j, w[g], c);
       UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {
         const v128_t *half = run < EVEN_HIGH ? v.low : v.high;
-        dot_quads(run, j, place_in_nibble(s, run, half[0], c), place_in_nibble(s, run, half[1], c), q, sum[g]);
+        dot_quads(run, j, place_in_nibble(s, run, half[0], c), place_in_nibble(s, run, half[1], c),
+                  q, sum[g]);
       }
     }
 }
@@ -231,7 +232,8 @@ INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8
     const sub4_quads v = sub4_quads_at(s, j, w, c);
     UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {
       const v128_t *half = run < EVEN_HIGH ? v.low : v.high;
-      dot_quad(P, q, run, j, place_in_nibble(s, run, half[0], c), place_in_nibble(s, run, half[1], c), sum);
+      dot_quad(P, q, run, j, place_in_nibble(s, run, half[0], c),
+               place_in_nibble(s, run, half[1], c), sum);
     }
   }
 }

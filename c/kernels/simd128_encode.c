@@ -22,7 +22,8 @@ static uint32_t max_magnitude_bits(const float *w, size_t n) {
   return left;
 }
 
-/* --- the search_line ------------------------------------------------------------------------------- */
+/* --- the search_line
+ * ------------------------------------------------------------------------------- */
 
 typedef float lanes[BQ_SEARCH_BLOCKS];
 

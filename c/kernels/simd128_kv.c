@@ -44,7 +44,8 @@ INLINE v128_t repeat_four_times(const uint8_t *p) {
 /* Unpacks `quads` (at most 8) groups of 4 dims. */
 static void unpack_keys(const uint8_t *from, size_t span, size_t quads, uint8_t *to) {
   KEEP_LOOP for (size_t half = 0; half < 2; half++) {
-    const v128_t step = repeat_four_times(from + 16 + 4 * half), least = repeat_four_times(from + 24 + 4 * half);
+    const v128_t step = repeat_four_times(from + 16 + 4 * half),
+                 least = repeat_four_times(from + 24 + 4 * half);
     KEEP_LOOP for (size_t j = 0; j < span / 4; j++) {
       const size_t at = 32 * j + 16 * half;
       unpack_bytes(from + 32 + at, span, step, least, each(quads, span / 4, j), 8 * span, to + at);

@@ -86,7 +86,8 @@ INLINE uint8_t *put_sub_scales(const source rows[8], ptrdiff_t at, uint8_t *to) 
 
 /* Writes everything before a tile's weights; returns the address of the weights. `at`: offset of a
  * block's scale from its first weight. */
-INLINE uint8_t *put_tile_scales(bq_tile_shape s, const source rows[8], ptrdiff_t at, uint8_t *tile) {
+INLINE uint8_t *put_tile_scales(bq_tile_shape s, const source rows[8], ptrdiff_t at,
+                                uint8_t *tile) {
   const size_t blocks = bq_tile_blocks(s);
   if (s.scale_bytes == 1) {
     const ptrdiff_t factors = (ptrdiff_t)(blocks * (1 + s.min_bytes));

@@ -78,11 +78,11 @@ static __attribute__((noinline)) void matmul_pair(gemm_pair_fn *gemm, size_t gro
 }
 
 #define PAIR_OF(name) gemm_pair_##name
-#define PAIR_FN(name, ...)                                                                         \
-  static __attribute__((noinline)) void gemm_pair_##name(const uint8_t *tiles, size_t gap, size_t cols, \
-                                                    const uint8_t *panel, v128_t(*to)[2][2]) {     \
-    if (is_single_pair(BQ_TILE_SHAPE(__VA_ARGS__), 2))                                                   \
-      gemm_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, to);                      \
+#define PAIR_FN(name, ...)                                                                      \
+  static __attribute__((noinline)) void gemm_pair_##name(                                       \
+      const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel, v128_t(*to)[2][2]) { \
+    if (is_single_pair(BQ_TILE_SHAPE(__VA_ARGS__), 2))                                          \
+      gemm_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, to);                       \
   }
 
 #endif

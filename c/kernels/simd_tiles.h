@@ -158,7 +158,8 @@ INLINE v128_t min_factor(int part, int T, const uint8_t *sums) {
 }
 
 /* Not inlined, because only the last rows of a matrix need it. */
-static __attribute__((noinline)) void store_partial_rows(float *y, v128_t low, v128_t high, size_t rows) {
+static __attribute__((noinline)) void store_partial_rows(float *y, v128_t low, v128_t high,
+                                                         size_t rows) {
   simd_store_part(y, low, rows < 4 ? rows : 4);
   if (rows > 4) simd_store_part(y + 4, high, rows - 4);
 }
@@ -263,7 +264,8 @@ INLINE void gemv_groups(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap
  * one, are computed alone, as all unrolled groups. */
 INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const uint8_t *panel,
                          const matmul_constants *c, size_t rows, float *y) {
-  const size_t all = (size_t)unrolled_groups(s), group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
+  const size_t all = (size_t)unrolled_groups(s),
+               group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
   const size_t whole = rows / BQ_TILE_ROWS, run = whole / all;
   for (size_t i = 0, next; i * BQ_TILE_ROWS < rows; i = next) {
     size_t first = i, gap = 0, n = 1;
@@ -294,8 +296,8 @@ INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const u
 INLINE bool scales_once(bq_tile_shape s) { return s.min_bytes || (s.bits == 4 && s.block == 16); }
 
 /* Scales and minimums of the block of weight k. Sub-block scales are multiplied by `super`. */
-INLINE super_scales block_scales_at(bq_tile_shape s, const uint8_t *tile, uint32_t k, const super_scales *super,
-                          const matmul_constants *c) {
+INLINE super_scales block_scales_at(bq_tile_shape s, const uint8_t *tile, uint32_t k,
+                                    const super_scales *super, const matmul_constants *c) {
   super_scales to;
   load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, k), super->scale, c, to.scale);
   if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, k), super->min, c, to.min);
@@ -318,8 +320,8 @@ INLINE void add_token(bq_tile_shape s, int part, const uint8_t *sums, const v128
  * scales, if scales_once; else they are loaded here, with super-block scales `super`. Each weight
  * is unpacked once, while it is in a register. */
 INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t k,
-                      const uint8_t *const *q, const super_scales *super, const super_scales *loaded,
-                      const matmul_constants *c, v128_t (*acc)[2]) {
+                      const uint8_t *const *q, const super_scales *super,
+                      const super_scales *loaded, const matmul_constants *c, v128_t (*acc)[2]) {
   v128_t sum[2 * MAX_PAIRS][2];
   const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
   const uint8_t *sums[2 * MAX_PAIRS];
@@ -329,14 +331,16 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
   }
   if (bq_is_sub4(s)) dot_sub4_pairs(s, P, w, q, &c->dot, sum);
   else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
-  const super_scales n = scales_once(s) ? *loaded : block_scales_at(s, tile, k + (part == HIGH ? 16 : 0), super, c);
+  const super_scales n =
+      scales_once(s) ? *loaded : block_scales_at(s, tile, k + (part == HIGH ? 16 : 0), super, c);
   UNROLL for (int t = 0; t < 2 * P; t++) add_token(s, part, sums[t], sum[t], &n, c, acc[t]);
 }
 
 /* Adds 32 k: in two parts, where a block has 16 weights. */
 INLINE void add_32_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
-                             const uint8_t *const *q, const super_scales *super, const super_scales loaded[2],
-                             const matmul_constants *c, v128_t (*acc)[2]) {
+                            const uint8_t *const *q, const super_scales *super,
+                            const super_scales loaded[2], const matmul_constants *c,
+                            v128_t (*acc)[2]) {
   if (s.block != 16) {
     add_pairs(s, P, ALL, tile, k, q, super, &loaded[0], c, acc);
     return;
@@ -422,8 +426,9 @@ INLINE void matmul_pair(gemm_pair_fn *gemm, size_t group, const bq_matrix *m, co
 }
 #endif
 
-INLINE void matmul_tiled(bq_tile_shape s, gemm_batch_fn *some, gemm_pair_fn *pair, const bq_matrix *m,
-                         const bq_batch *a, size_t row0, size_t row1, float *y, size_t y_stride) {
+INLINE void matmul_tiled(bq_tile_shape s, gemm_batch_fn *some, gemm_pair_fn *pair,
+                         const bq_matrix *m, const bq_batch *a, size_t row0, size_t row1, float *y,
+                         size_t y_stride) {
   const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s);
   const size_t alone = a->tokens % BQ_PANEL_TOKENS == 1, last = a->tokens - alone;
   if (is_single_pair(s, last)) matmul_pair(pair, group, m, a, row0, row1, y, y_stride);
@@ -435,17 +440,16 @@ INLINE void matmul_tiled(bq_tile_shape s, gemm_batch_fn *some, gemm_pair_fn *pai
 }
 
 /* Defines the matmul of a type and its entry in the table. */
-#define MATMUL_SLOT(NAME, name, ...)                                                              \
-  static __attribute__((noinline)) void gemm_batch_##name(const uint8_t *tile, size_t cols,             \
-                                                    const uint8_t *panel, size_t tokens,          \
-                                                    v128_t(*acc)[2]) {                            \
-    gemm_batch(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                    \
-  }                                                                                               \
-  PAIR_FN(name, __VA_ARGS__)                                                                      \
-  static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,      \
-                            float *y, size_t y_stride) {                                          \
-    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), gemm_batch_##name, PAIR_OF(name), w, a, row0, row1, y,     \
-                 y_stride);                                                                       \
+#define MATMUL_SLOT(NAME, name, ...)                                                             \
+  static __attribute__((noinline)) void gemm_batch_##name(                                       \
+      const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens, v128_t(*acc)[2]) {  \
+    gemm_batch(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                      \
+  }                                                                                              \
+  PAIR_FN(name, __VA_ARGS__)                                                                     \
+  static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,     \
+                            float *y, size_t y_stride) {                                         \
+    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), gemm_batch_##name, PAIR_OF(name), w, a, row0, row1, \
+                 y, y_stride);                                                                   \
   }
 #ifndef BQ_KERNEL_TYPES /* emscripten.mk: modules that leave some types out */
 #define BQ_KERNEL_TYPES BQ_TILED_TYPES

@@ -1,11 +1,10 @@
-/* The model's block of memory: where everything lies, in one order for planning and for loading. */
 #include <string.h>
 
 #include "core/minmax.h"
 #include "format/directory.h"
-#include "load/loader.h"
+#include "load/block.h"
 
-enum { LEAST_STAGING = 4096 }; /* what lies between tensors is read through it */
+enum { LEAST_STAGING = 4096 }; /* bytes between tensors are read through it */
 
 uint64_t bq_loader_bytes(void) {
   bq_arena arena = {0};
@@ -29,17 +28,18 @@ uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
 
 /* --- weights -------------------------------------------------------------------------------- */
 
-/* Of one walk over the directory. */
+/* State of one walk over the directory. */
 typedef struct placing {
   bq_arena *arena;
   const bq_prefix *prefix;
   const bq_kernels *kernels;
-  bool vectors; /* those, or the matrices */
+  bool vectors; /* places vectors; else matrices */
   bq_model_block *block;
-  uint64_t staging, spare; /* most that any tensor needs */
+  uint64_t staging, spare; /* maximum over all tensors */
 } placing;
 
-/* An embedding is looked up, not multiplied with, unless wte (slot 0) is the head too. */
+/* Weights of a tensor that every token is multiplied with. An embedding is only looked up, unless
+ * wte (slot 0) is also the head. */
 static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
   bool multiplied = bq_slot_stage(c, e->slot) > 0 || (c->tied && e->slot == 0);
   if (!multiplied || bq_slot_is_vector(e->slot)) return 0;
@@ -88,8 +88,8 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-/* First all matrices, then all vectors, in the directory's order: so q, k and v, gate and up are
- * neighbours in a file that is in execution order. */
+/* Places all matrices, then all vectors, in the directory's order: in a file in execution order q,
+ * k and v, gate and up are adjacent. */
 static bq_status place_all(placing *p, bq_error *err) {
   bq_status status = bq_directory_each(p->prefix, place, p, err);
   p->vectors = true;
@@ -108,7 +108,7 @@ static void sift(bq_load *a, size_t n, size_t i) {
   }
 }
 
-/* Heap sort by offset: manifests may be in any order. */
+/* Heapsort by offset: manifests may list tensors in any order. */
 static void sort(bq_load *a, size_t n) {
   for (size_t i = n / 2; i-- > 0;) sift(a, n, i);
   for (size_t i = n; i-- > 1;) {
@@ -133,13 +133,13 @@ static void find_stage_ends(const bq_config *c, bq_model_block *block) {
   memset(block->stage_end, 0, ((size_t)c->layers + 2) * sizeof *block->stage_end);
   for (uint32_t i = 0; i < block->n_loads; i++) {
     const bq_load *l = &block->loads[i];
-    block->stage_end[bq_slot_stage(c, l->slot)] = l->offset + l->bytes; /* they rise */
+    block->stage_end[bq_slot_stage(c, l->slot)] = l->offset + l->bytes; /* offsets rise */
   }
 }
 
 /* --- the block ------------------------------------------------------------------------------ */
 
-/* The model's own structures, and those of the loader about it; still without weights. */
+/* Takes the structs of the model and the loader, without weights. */
 static void take_structs(bq_arena *arena, const bq_prefix *p, const bq_kernels *kernels,
                          bq_model_block *block) {
   const bq_config *c = &p->config;
@@ -179,7 +179,7 @@ bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *p, const bq_resi
     bq_tokenizer_size size = {c->tokens, c->merges};
     block.tokenizer_memory = bq_arena_take(arena, bq_tokenizer_memory(size), 1);
   }
-  /* Foreign containers have no hashes; whether this file does is not known yet when planning. */
+  /* Foreign containers have no hashes. When planning, it is not known yet whether this file has. */
   if (!p->foreign && n.staging) block.saved = bq_arena_take(arena, n.staging, 1);
   n.staging = bq_max64(n.staging, LEAST_STAGING);
   block.staging = bq_arena_take(arena, n.staging, 1);

@@ -7,27 +7,27 @@
 #include "core/dequantize.h"
 #include "core/tile.h"
 
-enum { BATCH = 65536 }; /* aim of a batch; one group of 8 rows may be longer */
+enum { BATCH = 65536 }; /* target size of a batch; one group of 8 rows may be larger */
 
-/* Stored bytes of `rows` rows; flat tensors are only asked for whole blocks. */
+/* Stored bytes of `rows` rows. Flat tensors are only asked for whole blocks. */
 static uint64_t stored_bytes(const bq_conversion *l, uint64_t rows) {
   return bq_type_bytes(l->stored, l->layout, rows, l->cols);
 }
 
-/* As many units as fit in BATCH, one at least. */
+/* As many units as fit in BATCH, at least one. */
 static uint64_t batch_of(uint64_t unit, uint64_t total) {
   uint64_t units = unit < BATCH ? BATCH / unit : 1;
   return bq_min64(unit * units, total);
 }
 
-/* v1 blocks that straddle rows become blocks that don't, the largest that rows of this length
- * allow; F32: none do. */
+/* Type for v1 blocks that straddle rows: the largest blocks that divide rows of this length; F32 if
+ * there are none. */
 static bq_type straddling_type(uint32_t cols) {
   if (cols % 32 == 0) return BQ_TYPE_BQ4_32;
   return cols % 16 == 0 ? BQ_TYPE_BQ4_16 : BQ_TYPE_F32;
 }
 
-/* What `bytes` of stored blocks become, row-major. */
+/* Bytes that `bytes` of storage blocks become, row-major. */
 static uint64_t imported_bytes(const bq_conversion *l, uint64_t bytes) {
   const bq_type_facts *from = bq_type_get(l->stored), *to = bq_type_get(l->type);
   return bytes / from->block_bytes * (from->block / to->block) * to->block_bytes;
@@ -36,7 +36,7 @@ static uint64_t imported_bytes(const bq_conversion *l, uint64_t bytes) {
 bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, uint32_t cols,
                                bool vector) {
   const bq_type_facts *f = bq_type_get(stored);
-  bq_conversion l = {.way = BQ_CONVERT_COPY,
+  bq_conversion l = {.kind = BQ_CONVERT_COPY,
                      .stored = stored,
                      .type = f->run,
                      .layout = layout,
@@ -46,13 +46,13 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
   if (layout == BQ_FLAT && cols % f->block) l.type = straddling_type(cols);
   if (vector) l.type = BQ_TYPE_F32;
   if (l.type == BQ_TYPE_F32 && stored != BQ_TYPE_F32)
-    l.way = BQ_CONVERT_WIDEN;
+    l.kind = BQ_CONVERT_WIDEN;
   else if (layout != bq_type_compute_layout(l.type) && !bq_type_is_float(l.type))
-    l.way = BQ_CONVERT_TILE;
+    l.kind = BQ_CONVERT_TILE;
   l.engine_bytes = bq_type_bytes(l.type, bq_type_compute_layout(l.type), rows, cols);
-  if (l.way == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
-  if (l.way != BQ_CONVERT_TILE) return l;
-  /* 8 rows are a multiple of 128 weights wherever blocks straddle rows: whole blocks. */
+  if (l.kind == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
+  if (l.kind != BQ_CONVERT_TILE) return l;
+  /* 8 rows are a multiple of 128 weights wherever blocks straddle rows, that is, whole blocks. */
   l.batch = batch_of(stored_bytes(&l, BQ_TILE_ROWS), l.bytes);
   l.import = bq_import_of(stored, l.type);
   if (l.import) l.spare = imported_bytes(&l, stored_bytes(&l, BQ_TILE_ROWS));
@@ -60,7 +60,7 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
 }
 
 void bq_conversion_drop(bq_conversion *l) {
-  l->way = BQ_CONVERT_DROP;
+  l->kind = BQ_CONVERT_DROP;
   l->batch = batch_of(bq_conversion_unit(l), l->bytes);
 }
 
@@ -83,14 +83,14 @@ static void convert_groups(const bq_conversion *l, const bq_kernels *k, const ui
 
 void bq_convert(const bq_conversion *l, const bq_kernels *kernels, const uint8_t *staged,
                 uint64_t at, size_t n, uint8_t *tensor, uint8_t *spare) {
-  if (l->way == BQ_CONVERT_DROP) return;
-  if (l->way == BQ_CONVERT_TILE) {
+  if (l->kind == BQ_CONVERT_DROP) return;
+  if (l->kind == BQ_CONVERT_TILE) {
     convert_groups(l, kernels, staged, at, n, tensor, spare);
     return;
   }
   const bq_type_facts *f = bq_type_get(l->stored);
   size_t first = (size_t)(at / f->block_bytes) * f->block, count = n / f->block_bytes * f->block;
-  /* The types can't fail, and scales have been looked at: a bad one ends the loading soon. */
+  /* These types can't fail, and scales have been checked: a bad one will end loading. */
   bq_dequantize(l->stored, BQ_ROWS, staged, 1, count, (float *)(void *)tensor + first, NULL);
 }
 
@@ -108,8 +108,8 @@ uint32_t bq_conversion_unit(const bq_conversion *l) {
   return l->layout == BQ_TILED ? f->tile_bytes : f->block_bytes;
 }
 
-/* `count` numbers of `size` (2 or 4) bytes, one after the other. All are looked at before it is
- * known whether one is bad, so that the loop has no branch. */
+/* Checks `count` numbers of `size` (2 or 4) bytes. Looks at all of them before it decides, so that
+ * the loop has no branch. */
 static bool any_bad16(const uint8_t *p, size_t count, uint16_t exponent) {
   uint16_t bad = 0;
   for (size_t i = 0; i < count; i++) {
@@ -130,7 +130,7 @@ static bool any_bad32(const uint8_t *p, size_t count) {
   return bad;
 }
 
-/* `bytes` of numbers: weights of a float type, or scales and minima of another. */
+/* Checks `bytes` of numbers: weights of a float type, or scales and minimums. */
 static bool any_bad(bq_type type, const uint8_t *p, size_t bytes) {
   if (number_bytes(type) == 4) return any_bad32(p, bytes / 4);
   return any_bad16(p, bytes / 2, type == BQ_TYPE_BF16 ? 0x7f80 : 0x7c00);
@@ -143,7 +143,7 @@ static size_t first_bad(bq_type type, const uint8_t *p) {
   return i;
 }
 
-/* The first of n bytes that is above 127, or n. */
+/* Index of the first of n bytes that is above 127, or n. */
 static size_t first_large(const uint8_t *p, size_t n) {
   uint8_t all = 0;
   for (size_t i = 0; i < n; i++) all |= p[i];

@@ -1,8 +1,8 @@
-/* The inside of a loader. Two phases: the prefix is gathered in one block (with a manifest
- * there is nothing to gather); then the model's block is laid out, and the file's data is walked
- * from front to back, each byte going where it belongs.
+/* The state of a loader. It works in two phases: the prefix is gathered in one block (with a
+ * manifest there is nothing to gather); then the model's block is laid out, and the file's data is
+ * walked from front to back, each byte going to its place.
  *
- * Blocks of memory, all from the caller's allocator, sized by the functions below:
+ * Blocks of memory, all from the caller's allocator, sized by block.h:
  *   the loader itself | manifest and prefix | model: structs, weights, tokenizer, staging */
 #ifndef BQ_LOADER_H
 #define BQ_LOADER_H
@@ -12,7 +12,7 @@
 #include "load/page_units.h"
 #include "format/prefix.h"
 
-/* A tensor of the file and its place in the model. */
+/* A tensor of the file and its destination in the model. */
 typedef struct bq_load {
   uint64_t offset, bytes; /* in the file */
   uint8_t *dst;           /* NULL: paged, not kept */
@@ -22,42 +22,25 @@ typedef struct bq_load {
   uint8_t type, layout; /* as stored */
 } bq_load;
 
-/* Everything in the model's block. */
+/* Pointers into the model's block, and facts about its weights. */
 typedef struct bq_model_block {
   bq_model *model;
   bq_load *loads; /* in file order */
   uint32_t n_loads;
-  uint64_t *stage_end; /* [layers + 2]: file offset where what a stage needs has ended */
+  uint64_t *stage_end; /* [layers + 2]: file offset where the weights of a stage end */
   uint8_t *staging;    /* [staging_bytes] */
   size_t staging_bytes;
-  uint8_t *spare; /* work space of bq_convert */
-  uint8_t *saved; /* [staging_bytes] what was staged where the current chunk begins; NULL
-                   * where there are no chunks */
+  uint8_t *spare; /* scratch of bq_convert */
+  uint8_t *saved; /* [staging_bytes]: staged bytes at the start of the current chunk; NULL without
+                     chunks */
   void *tokenizer_memory;
-  uint64_t weight_bytes;  /* of all weights as the engine holds them, paged ones included */
+  uint64_t weight_bytes;  /* of all weights in the compute layout, paged ones included */
   uint64_t token_weights; /* weights that every token is multiplied with */
-  uint64_t types;         /* of matrices: bit t is set where one is of bq_type t in the end */
-  bq_type head;           /* the head's */
+  uint64_t types;         /* compute types of the matrices: bit t for bq_type t */
+  bq_type head;           /* compute type of the head */
   bool key_bias;          /* a layer's keys have a bias */
   bq_paging paging;       /* without model_bytes; zeros when nothing is paged */
 } bq_model_block;
-
-/* Hands out the model's block. Over an arena without memory it only counts. FORMAT: overlapping
- * data, or a weight in the manifest that is not finite. UNSUPPORTED: what can't be paged. */
-bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *prefix,
-                              const bq_residency *residency, const bq_kernels *kernels,
-                              bq_model_block *out, bq_error *err);
-
-/* Bytes of the blocks; *out: what is known of the model's without memory. UINT64_MAX: more than
- * this machine can address. */
-uint64_t bq_loader_bytes(void);
-uint64_t bq_prefix_block_bytes(uint64_t manifest_bytes, uint64_t prefix_bytes);
-uint64_t bq_model_bytes(const bq_prefix *prefix, const bq_residency *residency,
-                        bq_model_block *out);
-
-/* The choice of bq_plan_paging. NOMEM, UNSUPPORTED. */
-bq_status bq_paging_choose(const bq_prefix *prefix, uint64_t budget, uint32_t beside,
-                           bq_paging *out, bq_error *err);
 
 typedef enum bq_loader_phase {
   BQ_LOADING_PREFIX,
@@ -66,7 +49,8 @@ typedef enum bq_loader_phase {
   BQ_LOAD_FAILED
 } bq_loader_phase;
 
-/* The loader's state where a chunk begins, to go back to; the staged bytes are in block.saved. */
+/* The loader's state at the start of a chunk, for going back; the staged bytes are in block.saved.
+ */
 typedef struct bq_load_mark {
   uint32_t current;
   size_t staged;
@@ -79,54 +63,36 @@ struct bq_loader {
   bq_loader_phase phase;
   bq_loader_phase failed_in; /* the phase before BQ_LOAD_FAILED */
   bq_error error;            /* why it failed */
-  bool authentic;            /* only a file with this integrity is taken (docs/FORMAT.md, HASH) */
+  bool authentic;            /* the file must have this SHA-256 (docs/FORMAT.md, HASH) */
   uint8_t integrity[BQ_SHA256_BYTES];
-  size_t offered; /* bytes that may be written where the last want said */
+  size_t offered; /* bytes that the last want offered for direct writing */
 
-  uint64_t file_bytes; /* as the caller says; 0: unknown */
+  uint64_t file_bytes; /* as passed by the caller; 0: unknown */
   uint8_t *manifest;   /* start of the prefix block */
   size_t manifest_bytes;
   uint8_t *bytes; /* the file's first `have` bytes, `capacity` at most */
   size_t capacity, have;
-  uint64_t need; /* of the prefix, as far as is known */
+  uint64_t need; /* bytes of the prefix that are known to be needed */
   bq_prefix prefix;
   bq_residency residency;
 
-  uint8_t *memory; /* of the model's block; NULL: not yet */
+  uint8_t *memory; /* the model's block; NULL: not allocated yet */
   bq_model_block block;
-  uint64_t at;              /* file offset of the byte that comes next */
-  uint64_t end;             /* of what is needed of the file */
-  uint64_t verified;        /* bytes before are in place and good */
-  uint32_t current;         /* the load that `at` is in or before; n_loads: behind the last */
+  uint64_t at;              /* file offset of the next byte */
+  uint64_t end;             /* file offset where the needed bytes end */
+  uint64_t verified;        /* all bytes before this offset are in place and verified */
+  uint32_t current;         /* the load that `at` is in or before; n_loads: after the last */
   bq_conversion conversion; /* of the current load */
-  uint64_t checked;         /* bytes of the current load that have been looked at (COPY) */
-  size_t staged;            /* bytes in staging (not COPY) */
+  uint64_t checked;         /* bytes of the current load that have been checked (COPY) */
+  size_t staged;            /* bytes in staging (other kinds) */
   union {
     bq_xxh64_state xxh64;
     bq_sha256_state sha256;
-  } hash;                /* of the chunk that `at` is in, as far as it has arrived */
-  bool hash_whole;       /* `integrity` is that of all the file's bytes */
+  } hash;                /* of the current chunk, up to `at` */
+  bool hash_whole;       /* `integrity` is the SHA-256 of the whole file */
   bq_sha256_state whole; /* of the bytes before `at` */
   bq_load_mark mark;     /* where `verified` is */
-  bq_error fault;        /* a bad value in bytes that are not verified yet; status OK: none */
+  bq_error fault;        /* a bad value in bytes that aren't verified yet; status OK: none */
 };
-
-/* --- verify.c: all at a loader in BQ_LOADING_DATA ------------------------------------------- */
-
-static inline bool bq_loader_hashed(const bq_loader *l) {
-  return l->prefix.hash_kind != BQ_HASH_NONE;
-}
-/* Where the bytes end that are verified together with those at `at`. */
-uint64_t bq_verify_end(const bq_loader *l);
-/* The prefix is there, `at` and `end` are set. INTEGRITY. */
-bq_status bq_verify_begin(bq_loader *l, bq_error *err);
-/* Bytes have arrived; `at` is moved after this. */
-void bq_verify_add(bq_loader *l, const uint8_t *bytes, size_t n);
-/* `at` has moved: moves `verified`. CHECKSUM, at the last byte INTEGRITY. */
-bq_status bq_verify_arrived(bq_loader *l, bq_error *err);
-/* Remembers the state, if a chunk begins here. */
-void bq_verify_mark(bq_loader *l);
-/* Back to where `verified` is. */
-void bq_verify_rewind(bq_loader *l);
 
 #endif

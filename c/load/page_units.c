@@ -5,7 +5,8 @@
 #include "format/directory.h"
 #include "load/conversion.h"
 
-/* Aim of a part of the head when no layer is paged, and so none says how large a slot is. */
+/* Target size of a page of the head if no layer is paged, so that none determines the size of
+ * slots. */
 enum { HEAD_PART = 2 << 20 };
 
 typedef struct range {
@@ -13,13 +14,14 @@ typedef struct range {
   uint32_t matrices;
 } range;
 
-/* What the directory says about the paged tensors. */
+/* Facts about the paged tensors, from the directory. */
 typedef struct survey {
   range layers[BQ_LAYERS_MAX];
   bq_entry wte, wpe, head; /* bytes 0: not paged */
 } survey;
 
-/* Paged layers lie evenly among the others: while those compute, there is time to read. */
+/* Paged layers are distributed evenly among the others, whose computation gives time for reading.
+ */
 static bool layer_is_paged(const bq_config *c, const bq_residency *r, uint32_t layer) {
   uint64_t paged = r->layers < c->layers ? c->layers - r->layers : 0;
   return (layer + 1) * paged / c->layers > layer * paged / c->layers;
@@ -39,7 +41,7 @@ static bq_status refuse(const bq_entry *e, const char *why, bq_error *err) {
                  e->tensor.name, e->tensor.name_bytes, why);
 }
 
-/* False: in its layer's slot it would not be aligned as the kernels need it. */
+/* Records a paged tensor. Returns false if it would not be aligned in its layer's slot. */
 static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   if (e->slot == BQ_SLOT_WTE) s->wte = *e;
   if (e->slot == BQ_SLOT_WPE) s->wpe = *e;
@@ -53,7 +55,7 @@ static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   return true;
 }
 
-/* Of a walk over the directory. */
+/* State of a walk over the directory. */
 typedef struct looking {
   const bq_config *config;
   const bq_residency *residency;
@@ -66,7 +68,7 @@ static bq_status look(void *ctx, const bq_entry *e, bq_error *err) {
   looking *l = ctx;
   if (!bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
   if (e->data ||
-      bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).way != BQ_CONVERT_COPY)
+      bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).kind != BQ_CONVERT_COPY)
     return refuse(e, "it is not stored as it is computed with (convert the model to v2, tiled)",
                   err);
   if (note(l->survey, l->config, e)) return BQ_OK;
@@ -81,8 +83,7 @@ static uint64_t rows_bytes(const bq_entry *e, uint32_t rows) {
   return bq_type_bytes(e->type, e->layout, rows, e->cols);
 }
 
-/* Rows of the head in one unit, a multiple of 8: as many as a slot has room for, shared out evenly.
- */
+/* Rows of the head in one unit, a multiple of 8: as many as fit a slot, divided evenly. */
 static uint32_t head_rows(const bq_entry *head, uint64_t slot) {
   uint64_t group = rows_bytes(head, BQ_TILE_ROWS), room = slot ? slot : HEAD_PART;
   uint64_t groups = ((uint64_t)head->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
@@ -105,10 +106,10 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
     const range *r = &s->layers[i];
     if (p) p->next_unit[i] = sizes->units;
     if (r->first > r->end) continue;
-    add_unit(
-        p,
-        &(bq_page_unit){.offset = r->first, .bytes = r->end - r->first, .layer = i, .parts = parts},
-        sizes);
+    add_unit(p,
+             &(bq_page_unit){
+                 .offset = r->first, .bytes = r->end - r->first, .layer = i, .matrices = parts},
+             sizes);
     if (p) parts += r->matrices;
   }
   if (p) p->next_unit[c->layers] = sizes->units;
@@ -127,11 +128,11 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
     }
   }
   if (p) p->n_units = sizes->units;
-  /* Two units or fewer have a slot each, for good. */
+  /* Two units or fewer keep their slots, so nothing is streamed. */
   if (sizes->units <= BQ_PAGE_SLOTS) sizes->streamed_bytes = 0;
 }
 
-/* Ties the matrices of a paged layer's tensor to their places in the unit. */
+/* Ties the matrices of a paged layer's tensor to their offsets in the unit. */
 static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
   const looking *l = ctx;
   (void)err;
@@ -140,7 +141,8 @@ static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
   for (uint32_t i = 0; i < bq_slot_matrices(e->slot); i++) {
     uint32_t row0;
     bq_matrix *matrix = bq_slot_matrix(l->model, e->slot, i, &row0);
-    u->parts[u->n_parts++] = (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
+    u->matrices[u->n_matrices++] =
+        (bq_page_matrix){matrix, e->offset - u->offset + rows_bytes(e, row0)};
   }
   return BQ_OK;
 }

@@ -1,7 +1,8 @@
-/* Which weights stay in memory when not all of them can. */
-#include "load/loader.h"
+#include "load/residency.h"
 
-/* What a model takes and costs with this residency. Every tensor is known to be good. */
+#include "load/block.h"
+
+/* Sizes of the model with a residency. Every tensor has been checked. */
 static bq_status measure(const bq_prefix *p, bq_residency r, bq_paging *out, bq_error *err) {
   bq_arena arena = {0};
   bq_model_block block;
@@ -12,20 +13,21 @@ static bq_status measure(const bq_prefix *p, bq_residency r, bq_paging *out, bq_
   return BQ_OK;
 }
 
-/* Memory that it costs the host altogether. */
+/* Memory that the model and the host's own buffers take together. */
 static uint64_t all_bytes(const bq_paging *p, uint32_t beside) {
   const uint64_t room = UINT64_MAX - p->model_bytes;
   if (beside && p->slot_bytes > room / beside) return UINT64_MAX;
   return p->model_bytes + p->slot_bytes * beside;
 }
 
-/* As many layers in memory as the budget allows. NOMEM with *out of no layers when none. */
+/* Keeps as many layers in memory as the budget allows. Returns NOMEM, with *out for no layers, if
+ * not even that fits. */
 static bq_status most_layers(const bq_prefix *p, bool head, uint64_t budget, uint32_t beside,
                              bq_paging *out, bq_error *err) {
   bq_status status = measure(p, (bq_residency){.paged = true, .head = head}, out, err);
   if (status) return status;
   if (all_bytes(out, beside) > budget) return BQ_NOMEM;
-  uint32_t fits = 0, less = p->config.layers + 1; /* the first that is known not to fit */
+  uint32_t fits = 0, less = p->config.layers + 1; /* the smallest number that doesn't fit */
   while (fits + 1 < less) {
     bq_paging tried;
     uint32_t layers = fits + (less - fits) / 2;

@@ -1,10 +1,8 @@
-/* Whether the bytes are those that were meant: chunk hashes, the integrity of the whole, and the
- * way back to the start of a chunk that was damaged. */
 #include <string.h>
 
 #include "core/cursor.h"
 #include "core/minmax.h"
-#include "load/loader.h"
+#include "load/verify.h"
 
 uint64_t bq_verify_end(const bq_loader *l) {
   return bq_loader_hashed(l) ? bq_min64(l->verified + BQ_CHUNK, l->end) : l->end;
@@ -30,7 +28,7 @@ static bq_status differs(const bq_loader *l, const char *what, bq_error *err) {
                  what, l->at);
 }
 
-/* Of a file without SHA-256 chunks all bytes are hashed; the last of them tells. */
+/* For files without SHA-256 chunks: compares the hash of all bytes at the end. */
 static bq_status end_whole(const bq_loader *l, bq_error *err) {
   if (!l->hash_whole) return BQ_OK;
   uint8_t found[BQ_SHA256_BYTES];
@@ -76,7 +74,7 @@ bq_status bq_verify_arrived(bq_loader *l, bq_error *err) {
 }
 
 void bq_verify_mark(bq_loader *l) {
-  if (!bq_loader_hashed(l) || l->at != l->verified) return; /* else nothing goes back */
+  if (!bq_loader_hashed(l) || l->at != l->verified) return; /* otherwise nothing can go back */
   l->mark.current = l->current;
   l->mark.staged = l->staged;
   l->mark.whole = l->whole;

@@ -3,14 +3,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Sizes that shapes are made of. */
+/* Names of the sizes that shapes consist of. */
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
   GATED_QUERY, DELTA_CHANNELS, DELTA_VALUES, DELTA_HEADS, DELTA_TAPS, DELTA_DIM
 } size_name;
 
-/* When a tensor exists, beside those of layers: these exist where a step uses them. */
+/* When a tensor outside the layers exists. Those of layers exist if a step of the layer uses them.
+ */
 typedef enum presence {
   ALWAYS,
   HEAD_BIAS,
@@ -33,14 +34,14 @@ typedef struct slot_facts {
   size_t member; /* offset in bq_model */
 } slot_facts;
 
-/* A module of a layer. Its name is "h.N.", this, and that of a part. */
+/* A module of a layer. The name of its tensor is "h.N.", this, and the suffix of a role. */
 typedef struct module_facts {
   const char *name;
-  size_name rows, cols; /* of the weight; cols NONE: it is a norm's */
-  bool stacked;         /* as many, one after the other, as there are experts */
+  size_name rows, cols; /* of the weight; cols NONE: the module is a norm */
+  bool stacked;         /* the matrices of all experts, one after the other */
 } module_facts;
 
-/* In the order of execution, by bq_module. */
+/* Indexed by bq_module, in execution order. */
 static const module_facts modules[BQ_MODULES] = {
     [BQ_LN1] = {"ln1", HIDDEN, NONE, false},
     [BQ_Q] = {"attn.q", GATED_QUERY, HIDDEN, false},
@@ -79,7 +80,7 @@ static const module_facts modules[BQ_MODULES] = {
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...11; those of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
+/* Slots 0...11. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
@@ -94,9 +95,9 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
     MODEL("lm_head.bias", VOCAB, NONE, HEAD_BIAS, head_b),
 };
-enum { FIRST_STAGE_SLOTS = 8 }; /* what a token needs before the first layer */
+enum { FIRST_STAGE_SLOTS = 8 }; /* slots that are needed before the first layer */
 
-/* What one tensor of a layer holds: a module, or several, one after the other. */
+/* The modules that one tensor of a layer holds: one, or several consecutive ones (fused). */
 typedef struct module_run {
   const char *name; /* as a module's */
   bq_module first;
@@ -108,11 +109,11 @@ static const module_run fused[BQ_FUSED] = {
     {"mlp.gate_up", BQ_GATE, 2},
 };
 
-/* What a slot of a layer holds of its modules. */
+/* The role of a slot's tensor in its module. */
 typedef enum part { WEIGHT, BIAS, SCALE } part;
 static const char *const parts[BQ_TENSOR_ROLES] = {".weight", ".bias", ".scale"};
 
-/* Of a slot from BQ_MODEL_SLOTS on. */
+/* Layer and role of a slot from BQ_MODEL_SLOTS on. */
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_MODEL_SLOTS) / BQ_LAYER_SLOTS; }
 static part part_of(uint32_t slot) { return (part)((slot - BQ_MODEL_SLOTS) % BQ_TENSOR_ROLES); }
 
@@ -122,7 +123,7 @@ static module_run modules_of(uint32_t slot) {
   return fused[i - BQ_MODULES];
 }
 
-/* The slot of one module, beside any slot of its layer. */
+/* The slot of one module, in the same layer as slot `beside`. */
 static uint32_t slot_of(uint32_t beside, uint32_t module, part part) {
   return BQ_MODEL_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + BQ_TENSOR_ROLES * module + part;
 }
@@ -161,7 +162,7 @@ static uint32_t size_of(const bq_config *c, size_name name) {
 
 typedef struct shape {
   uint32_t rows, cols; /* cols 0: a vector */
-  uint32_t stacked;    /* so many of them; 0: one, of two dimensions */
+  uint32_t stacked;    /* number of experts; 0: an ordinary matrix of two dimensions */
 } shape;
 
 static shape shape_of(const bq_config *c, uint32_t slot) {
@@ -225,14 +226,14 @@ static bool same(const uint8_t *name, size_t n, const char *text) {
   return n == strlen(text) && memcmp(name, text, n) == 0;
 }
 
-/* The slot, or -1. */
+/* Slot of a name outside the layers, or -1. */
 static int find_other(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_MODEL_SLOTS; i++)
     if (same(name, n, other_slots[i].name)) return i;
   return -1;
 }
 
-/* Of a name without its "h.N.": the slot within the layer, or -1. */
+/* Slot within a layer of a name without its "h.N.", or -1. */
 static int find_in_layer(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_LAYER_SLOTS; i++) {
     const char *known = modules_of(BQ_MODEL_SLOTS + (uint32_t)i).name;
@@ -244,7 +245,7 @@ static int find_in_layer(const uint8_t *name, size_t n) {
   return -1;
 }
 
-/* Reads "h.N." with N in its one decimal form, at most 9 digits. Returns how long it is; 0: no. */
+/* Reads "h.N." with N in canonical decimal, at most 9 digits. Returns its length, or 0. */
 static size_t layer_prefix(const uint8_t *name, size_t n, uint32_t *layer) {
   if (n < 4 || memcmp(name, "h.", 2) != 0) return 0;
   size_t i = 2;
@@ -276,7 +277,8 @@ static bq_status find_slot(const bq_config *c, const bq_tensor_name *t, uint32_t
 
 static bool taken(const bq_binding *b, uint32_t slot) { return b->taken[slot / 8] >> slot % 8 & 1; }
 
-/* Takes the slot, of a fused tensor those of its modules. False: it is taken already. */
+/* Takes the slot or, for a fused tensor, the slots of its modules. Returns false if one is taken
+ * already. */
 static bool take(bq_binding *b, uint32_t slot) {
   const bool of_layer = slot >= BQ_MODEL_SLOTS;
   const module_run run = of_layer ? modules_of(slot) : (module_run){.n = 1};
@@ -374,12 +376,12 @@ uint32_t bq_slot_matrices(uint32_t slot) {
   return slot < BQ_MODEL_SLOTS ? 1 : modules_of(slot).n;
 }
 
-/* Where the address of a vector outside of the layers is kept. */
+/* The member of the model that points to a vector outside the layers. */
 static const float **vector_of(bq_model *model, uint32_t slot) {
   return (const float **)(void *)((uint8_t *)model + other_slots[slot].member);
 }
 
-/* Rows of the slot's tensor before those of module `i` of it. */
+/* Rows of the slot's tensor before those of its module `i`. */
 static uint32_t rows_before(const bq_config *c, uint32_t slot, uint32_t i) {
   uint32_t rows = 0;
   for (uint32_t m = 0; m < i; m++) rows += size_of(c, modules[modules_of(slot).first + m].rows);
@@ -394,7 +396,7 @@ bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *
   return &model->layers[layer_of(slot)].module[modules_of(slot).first + i].w;
 }
 
-/* The part of a layer's tensor that is module `i` of it. */
+/* Points module `i` of a slot at its part of the tensor. */
 static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_matrix *whole) {
   const bq_config *c = &model->config;
   const module_run run = modules_of(slot);

@@ -1,7 +1,9 @@
-/* How rows of the head come into clusters: halves of halves. Of some rows a sample tells along
- * which axis they differ most; those that lie farthest one way are one half. All sums run in one
- * order, and equal rows go by their tokens: clusters are the same on every machine. */
+/* Builds clusters of the head's rows by recursive bisection: rows are split in halves along the
+ * axis on which a sample of them differs most. All sums run in one order, and equal rows are
+ * ordered by token, so clusters are the same on every machine. */
 #include "model/clusters.h"
+
+#include "bq.h"
 
 #include <string.h>
 
@@ -14,11 +16,11 @@
 
 enum { SAMPLE = 512, TURNS = 3 };
 
-/* While clusters are made, and of no use behind it. */
+/* Build-time scratch. */
 typedef struct work {
   const bq_model *m;
   bq_candidate *list; /* [vocab] */
-  float *sample;      /* [room][hidden]: where rows will lie that are brought there last */
+  float *sample;      /* [room][hidden]: borrows the space of clusters.rows, which is filled last */
   uint32_t room;
   float *axis, *row, *sum; /* [hidden] */
 } work;
@@ -28,7 +30,7 @@ static bq_clusters *lay_out(bq_arena *arena, const bq_config *c, bq_type head, w
   const uint64_t rows = bq_type_bytes(head, bq_type_compute_layout(head), c->vocab, c->hidden);
   clusters.means.data = bq_arena_take(arena, (uint64_t)clusters.n * c->hidden, sizeof(uint16_t));
   clusters.rows.data = bq_arena_take(arena, rows, 1);
-  clusters.spread = bq_arena_take(arena, clusters.n, sizeof *clusters.spread);
+  clusters.deviation = bq_arena_take(arena, clusters.n, sizeof *clusters.deviation);
   clusters.token = bq_arena_take(arena, c->vocab, sizeof *clusters.token);
   w->list = bq_arena_take(arena, c->vocab, sizeof *w->list);
   w->sample = (float *)(uintptr_t)clusters.rows.data;
@@ -47,7 +49,7 @@ uint64_t bq_clusters_bytes(const bq_config *c, bq_type head) {
   return arena.overflow ? UINT64_MAX : arena.used;
 }
 
-/* Hoare's selection. */
+/* Quickselect (Hoare). */
 void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t most) {
   int64_t low = 0, high = (int64_t)n - 1;
   while (low < high) {
@@ -88,8 +90,8 @@ static float dot(const work *w, const float *x, const float *y) {
   return sum;
 }
 
-/* Row `from` of tiles to row `to` of others, as it is: each part of a tile has some bytes of a row,
- * those of the next row behind them. */
+/* Copies row `from` of a tiled matrix to row `to` of another, byte for byte. Each section of a tile
+ * holds some bytes of each row, those of the rows alternating. */
 static void copy_tiled(bq_tile_shape s, size_t tiles, const uint8_t *src, uint32_t from,
                        uint8_t *dst, uint32_t to) {
   const uint32_t part[][2] = {{bq_tile_scales_at(s), 2},
@@ -123,7 +125,7 @@ static void shorten(float *x, size_t n) {
   for (size_t i = 0; most > 0 && i < n; i++) x[i] /= most;
 }
 
-/* Along which n rows differ most: turns of the power method over a sample of them. */
+/* Finds the axis on which n rows differ most: power iteration over a sample of them. */
 static void find_axis(const work *w, const bq_candidate *list, uint32_t n) {
   const size_t hidden = w->m->config.hidden;
   const uint32_t taken = bq_min32(n, w->room);
@@ -151,7 +153,7 @@ static void find_axis(const work *w, const bq_candidate *list, uint32_t n) {
   shorten(w->axis, hidden);
 }
 
-/* As deep as halves of halves go. */
+/* Recursion depth is log2(vocab / rows). */
 static void halve(const work *w, bq_candidate *list, uint32_t n) {
   if (n <= BQ_CLUSTER_ROWS) return;
   const uint32_t first = ((n - 1) / BQ_CLUSTER_ROWS / 2 + 1) * BQ_CLUSTER_ROWS;
@@ -163,7 +165,7 @@ static void halve(const work *w, bq_candidate *list, uint32_t n) {
   halve(w, list + first, n - first);
 }
 
-/* Of rows from...to - 1 of all; returns their spread. */
+/* Writes the mean of rows [from, to); returns their standard deviation. */
 static float write_mean(const work *w, uint32_t from, uint32_t to, uint16_t *mean) {
   const size_t hidden = w->m->config.hidden;
   float squares = 0;
@@ -185,14 +187,15 @@ static void fill(const work *w, bq_clusters *c) {
   uint8_t *rows = (uint8_t *)(uintptr_t)c->rows.data;
   for (uint32_t i = 0; i < config->vocab; i++) w->list[i] = (bq_candidate){0, i};
   halve(w, w->list, config->vocab);
-  memset(rows, 0, (size_t)bq_type_bytes(head->type, bq_type_compute_layout(head->type), config->vocab,
-                                        config->hidden));
+  memset(rows, 0,
+         (size_t)bq_type_bytes(head->type, bq_type_compute_layout(head->type), config->vocab,
+                               config->hidden));
   for (uint32_t i = 0; i < config->vocab; i++) {
     c->token[i] = w->list[i].id;
     copy_row(head, c->token[i], rows, i);
   }
   for (uint32_t i = 0, at = 0; i < c->n; i++, at += BQ_CLUSTER_ROWS)
-    c->spread[i] = write_mean(w, at, bq_min32(at + BQ_CLUSTER_ROWS, config->vocab),
+    c->deviation[i] = write_mean(w, at, bq_min32(at + BQ_CLUSTER_ROWS, config->vocab),
                               means + (size_t)i * config->hidden);
   c->means = (bq_matrix){c->means.data, c->n, config->hidden, BQ_TYPE_F16,
                          &w->m->kernels->matrix[BQ_TYPE_F16]};

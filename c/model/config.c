@@ -18,12 +18,13 @@ enum {
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE
 };
 
-/* What a key may be. Floats are finite and not negative, rope_theta is not 0 either. */
+/* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
 typedef struct key {
   const char *name; /* NULL: no such key */
   bool real;        /* f32 */
   bool needed;
-  bool choice;      /* values past `most` are known to nobody yet, rather than nonsense */
+  bool choice;      /* values above `most` may come from later versions: UNSUPPORTED instead of
+                       FORMAT */
   uint32_t least, most;
 } key;
 
@@ -88,16 +89,16 @@ static const key keys[KEYS] = {
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
 
-/* Sets of layers take a key for each word. */
+/* Layer sets take a key for each word of 32 layers. */
 static const key set_word = {"layer set", false, false, false, 0, UINT32_MAX};
 
-/* NULL: none has that number. */
+/* NULL if there is no such key. */
 static const key *key_of(uint32_t id) {
   if (id >= FIRST_SET && id < IDS) return &set_word;
   return id < KEYS && keys[id].name ? &keys[id] : NULL;
 }
 
-/* The records, by key. */
+/* The values of all keys, as read. */
 typedef struct records {
   uint32_t value[IDS];
   bool here[IDS];
@@ -160,7 +161,8 @@ static uint64_t where(const records *r, uint32_t id, uint32_t or_else) {
   return r->here[id] ? r->at[id] : r->at[or_else];
 }
 
-/* Which layers are in the sets: none past the last, and none where a set means nothing. */
+/* Reads the layer sets. They contain no layer past the last, and only sets that the configuration
+ * uses are allowed. */
 static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
   bq_layer_set *const out[SETS] = {&c->global_layers, &c->unrotated_layers, &c->dense_layers,
                                   &c->conv_layers};
@@ -213,7 +215,7 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
   return BQ_OK;
 }
 
-/* What single values don't tell. */
+/* Checks that values fit each other. */
 static bq_status check_together(const records *r, const bq_config *c, bq_error *err) {
   if (c->heads % c->kv_heads)
     return bq_fail(err, BQ_FORMAT, where(r, KV_HEADS, HEADS), "%u kv_heads don't divide %u heads",
@@ -247,7 +249,7 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   return BQ_OK;
 }
 
-/* Of every so many layers, the last; 0: none. */
+/* Whether the layer is the last of a period of `every` layers; 0: there is no period. */
 static bool in_turn(uint32_t every, uint32_t layer) { return every && (layer + 1) % every == 0; }
 
 uint32_t bq_config_window(const bq_config *c, uint32_t layer) {

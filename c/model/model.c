@@ -1,12 +1,14 @@
-/* What a model tells about itself. */
+/* Facts about a model, and the layers' programs. */
 #include "model/model.h"
+
+#include "bq.h"
 
 #include <string.h>
 
 #include "core/fmath.h"
 
-/* ALiBi: of n heads, n a power of two, head i has the slope scale * 2^(-max (i + 1) / n). Of other
- * numbers the heads beyond the power of two below take every other slope of twice as many. */
+/* ALiBi slopes. With n heads, n a power of two, head i has the slope scale * 2^(-max (i + 1) / n).
+ * For other numbers the remaining heads take every other slope of twice the power of two. */
 static void make_slopes(const bq_config *c, float *slopes) {
   const double max = c->alibi_max > 0 ? (double)c->alibi_max : 8.0;
   const double scale = c->alibi_scale > 0 ? (double)c->alibi_scale : 1.0;

@@ -1,5 +1,7 @@
 #include "model/pages.h"
 
+#include "bq.h"
+
 uint32_t bq_pages_unit_of(const bq_pages *p, uint32_t layer) {
   uint32_t unit = p->next_unit[layer];
   return unit < p->n_units && p->units[unit].layer == layer ? unit : BQ_NO_UNIT;
@@ -18,7 +20,7 @@ const uint8_t *bq_pages_unit_data(const bq_pages *p, uint32_t unit) {
   return s && s->state == BQ_PAGE_FILLED ? s->data : NULL;
 }
 
-/* The slot to give away: not one that is read into, rather not that of `other`. */
+/* The slot to reuse: never one that is being read into, rather not that of `other`. */
 static bq_page_slot *free_slot(bq_pages *p, uint32_t other, bool push) {
   bq_page_slot *found = NULL;
   for (uint32_t i = 0; i < BQ_PAGE_SLOTS; i++) {
@@ -36,8 +38,8 @@ bool bq_pages_claim(bq_pages *p, uint32_t unit, uint32_t other, bool push, bq_pa
   const bq_page_unit *u = &p->units[unit];
   s->unit = unit;
   s->state = BQ_PAGE_LOADING;
-  for (uint32_t i = 0; i < u->n_parts; i++)
-    u->parts[i].matrix->data = s->data + (size_t)u->parts[i].at;
+  for (uint32_t i = 0; i < u->n_matrices; i++)
+    u->matrices[i].matrix->data = s->data + (size_t)u->matrices[i].at;
   *out = (bq_page){u->offset, s->data, (size_t)u->bytes, (uint32_t)(s - p->slots)};
   return true;
 }

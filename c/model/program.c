@@ -9,7 +9,7 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   case BQ_BUFFER_MIX: return c->heads * c->head_dim;
   case BQ_BUFFER_K:
   case BQ_BUFFER_V: return c->kv_heads * c->head_dim;
-  /* With experts too: some layers may have one MLP. */
+  /* A model with experts may have layers with one MLP. */
   case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
   case BQ_BUFFER_UP: return c->ffn;
   case BQ_BUFFER_CONV_IN: return c->conv_size && !delta ? 3 * c->hidden : 0;
@@ -43,10 +43,10 @@ static void add(bq_layer_kind *k, bq_layer_step step) {
   if (step.norm != BQ_NO_MODULE) k->modules |= UINT64_C(1) << step.norm;
   for (uint32_t m = 0; m < step.n; m++) k->modules |= UINT64_C(1) << step.module[m];
   const bool experts = step.op == BQ_OP_EXPERTS;
-  if (experts) k->alone.list[k->alone.n++] = BQ_PREPARE | i;
-  k->alone.list[k->alone.n++] = i;
-  if (experts || step.op == BQ_OP_MATMUL) k->batch.list[k->batch.n++] = BQ_PREPARE | i;
-  k->batch.list[k->batch.n++] = i;
+  if (experts) k->one_token.list[k->one_token.n++] = BQ_PREPARE | i;
+  k->one_token.list[k->one_token.n++] = i;
+  if (experts || step.op == BQ_OP_MATMUL) k->many_tokens.list[k->many_tokens.n++] = BQ_PREPARE | i;
+  k->many_tokens.list[k->many_tokens.n++] = i;
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static bq_layer_step store(const bq_config *c) {
 
 static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
   bq_layer_step s = {.op = BQ_OP_MATMUL, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
-               .then = BQ_EPILOGUE_ACTIVATE, .n = 1, .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
+               .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 1, .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
   if (!c->gated) return s;
   s.n = 2;
   s.module[0] = BQ_GATE, s.module[1] = BQ_UP;
@@ -77,13 +77,19 @@ static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
   return s;
 }
 
-/* From `in` to the residual, at once or, when it is normed first, in a step of its own. */
+/* Adds the matmul from `in` to the residual: as its epilogue or, if the output is normed first, in
+ * a step of its own. */
 static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
                          bq_module module, bq_module post) {
   const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
-  add(k, (bq_layer_step){.op = BQ_OP_MATMUL, .stage = stage, .in = in, .norm = BQ_NO_MODULE,
-                   .then = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD, .n = 1, .module = {module},
-                   .out = {BQ_BUFFER_OUT}});
+  add(k, (bq_layer_step){.op = BQ_OP_MATMUL,
+                         .stage = stage,
+                         .in = in,
+                         .norm = BQ_NO_MODULE,
+                         .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD,
+                         .n = 1,
+                         .module = {module},
+                         .out = {BQ_BUFFER_OUT}});
   if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, post));
   if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
 }
@@ -91,19 +97,21 @@ static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, b
 static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
                            bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = in, .norm = norm,
-                   .then = BQ_EPILOGUE_ACTIVATE, .n = 2, .module = {gate, gate + 1},
+                   .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 2, .module = {gate, gate + 1},
                    .out = {out, out + 1}};
 }
 
-static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module, bq_buffer out) {
+static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module,
+                             bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
                    .module = {module}, .out = {out}};
 }
 
-/* Instead of one MLP: some of many, and perhaps one that all tokens go through. */
+/* The steps of a mixture of experts, and of the shared expert if there is one. */
 static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
-  bq_layer_step router = product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
+  bq_layer_step router =
+      product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
   router.norm = norm;
   if (c->shared_ffn) {
     router.n = 2;
@@ -121,7 +129,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
                    BQ_BUFFER_SHARED_OUT));
   }
   add(k, (bq_layer_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
-                   .then = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
+                   .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
   if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
   if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
 }

@@ -1,25 +1,28 @@
-/* What a layer computes, said as steps: made at load from the configuration alone, walked by
- * session/forward.c, and asked by whoever wants to know which weights a layer has (binding, paging,
- * the count of work). A layer's *kind* is its steps and what its attention sees; the layers of one
- * model may be of several kinds.
+/* The program of a layer: the steps that compute it, made at load from the configuration alone, run
+ * by session/forward.c, and consulted by everything that needs to know a layer's weights (binding,
+ * paging, counting work). A layer's *kind* is its steps and its attention pattern; the layers of
+ * one model may be of several kinds.
  *
- * Values flow between buffers, [tokens of a batch][columns] each. A step begins when all threads
- * are done with the one before. */
+ * Values pass between buffers, [tokens of a micro-batch][columns] each. A step begins when all
+ * threads have finished the one before. */
 #ifndef BQ_PROGRAM_H
 #define BQ_PROGRAM_H
 
-#include "bq.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+#include "types.h"
 
-/* Modules of a layer: a matrix or the weight of a norm, and a bias. Their names and shapes:
- * bind.c. */
+/* Modules of a layer: a matrix or the weight of a norm, with an optional bias. bind.c has their
+ * names and shapes. */
 typedef enum bq_module {
   BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
   BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN,
-  BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN, /* of experts one after the other */
+  /* matrices of all experts, one after the other */
+  BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN,
   BQ_SHARED_SWITCH, BQ_SHARED_GATE, BQ_SHARED_UP, BQ_SHARED_DOWN,
   BQ_LN2_POST,
   BQ_CONV_IN, BQ_CONV_TAPS, BQ_CONV_OUT, /* of a short convolution, in place of attention */
-  /* Of a gated delta net: recurrent_layers.h. */
+  /* of a gated delta net: session/recurrent_layers.h */
   BQ_DELTA_QKV, BQ_DELTA_Z, BQ_DELTA_A, BQ_DELTA_B, BQ_DELTA_TAPS, BQ_DELTA_DT, BQ_DELTA_DECAY,
   BQ_DELTA_NORM, BQ_DELTA_OUT,
   BQ_MODULES,
@@ -27,26 +30,26 @@ typedef enum bq_module {
 } bq_module;
 
 typedef enum bq_buffer {
-  BQ_BUFFER_X,    /* [hidden]: goes from layer to layer */
+  BQ_BUFFER_X,    /* [hidden]: the residual stream */
   BQ_BUFFER_Q,    /* [heads * head_dim] */
   BQ_BUFFER_K,    /* [kv_heads * head_dim] */
   BQ_BUFFER_V,    /* [kv_heads * head_dim] */
-  BQ_BUFFER_MIX,  /* [heads * head_dim]: what attention gives */
-  BQ_BUFFER_GATE, /* [ffn]; none in a model without gates */
+  BQ_BUFFER_MIX,  /* [heads * head_dim]: output of attention */
+  BQ_BUFFER_GATE, /* [ffn]; absent without a gate */
   BQ_BUFFER_UP,   /* [ffn] */
   BQ_BUFFER_OUT,  /* [hidden] */
   BQ_BUFFER_CONV_IN, /* [3 * hidden]: two gates and the input of a short convolution */
   BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
-  BQ_BUFFER_GATED_Q, /* [heads][2][head_dim]: q and the gates of its result */
+  BQ_BUFFER_GATED_Q, /* [heads][2][head_dim]: q and the gates of attention's output */
   BQ_BUFFER_DELTA_QKV, /* [channels of a delta net] */
   BQ_BUFFER_DELTA_Z, BQ_BUFFER_DELTA_OUT, /* [delta_value_heads * delta_value_dim] */
   BQ_BUFFER_DELTA_A, BQ_BUFFER_DELTA_B, /* [delta_value_heads] */
-  BQ_BUFFER_ROUTE,       /* [experts]: scores */
-  BQ_BUFFER_SWITCH,      /* [1]: score of the shared expert */
+  BQ_BUFFER_ROUTE,       /* [experts]: router logits */
+  BQ_BUFFER_SWITCH,      /* [1]: gate logit of the shared expert */
   BQ_BUFFER_SHARED_GATE, /* [shared_ffn] */
   BQ_BUFFER_SHARED_UP,   /* [shared_ffn] */
   BQ_BUFFER_SHARED_OUT,  /* [hidden] */
-  /* A row for each token and expert that it goes through, those of an expert together. */
+  /* Buffers with a row per (token, expert) pair, sorted by expert. */
   BQ_BUFFER_EXPERT_IN,   /* [hidden]: normed */
   BQ_BUFFER_EXPERT_GATE, /* [expert_ffn] */
   BQ_BUFFER_EXPERT_UP,   /* [expert_ffn] */
@@ -54,45 +57,45 @@ typedef enum bq_buffer {
   BQ_BUFFERS
 } bq_buffer;
 
-/* Columns of a buffer, and rows that each token has. */
+/* Columns of a buffer, and rows per token. */
 uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
 uint32_t bq_buffer_rows(const bq_config *config, bq_buffer buffer);
 
 typedef enum bq_op {
-  BQ_OP_MATMUL, /* out[i] = norm(in) * module[i]^T + bias; then what `then` says */
+  BQ_OP_MATMUL, /* out[i] = norm(in) * module[i]^T + bias, then the epilogue */
   BQ_OP_NORM,   /* in = norm(in), whole rows */
   BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows */
-  BQ_OP_STORE, /* heads of Q and K normed, where module[0] and [1] say so, and rotated; K and V into
-                * the cache */
+  BQ_OP_STORE, /* norms heads of Q and K, where module[0] and [1] are given, rotates them, and
+                  stores K and V in the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
-  BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN, after the state (recurrence.h) */
-  BQ_OP_DELTA,    /* DELTA_OUT = gated delta net of DELTA_QKV, Z, A and B, after the state */
+  BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN; moves the layer's state on */
+  BQ_OP_DELTA,    /* DELTA_OUT = gated delta net of DELTA_QKV, Z, A, B; moves the state on */
   BQ_OP_GATE,     /* MIX *= sigmoid of the gates in GATED_Q */
-  BQ_OP_ROUTE,   /* chooses experts by ROUTE */
-  BQ_OP_EXPERTS, /* as LINEAR, each row with its own expert's part of the modules */
-  BQ_OP_COMBINE  /* OUT = what the experts of a token give, weighted; then what `then` says */
+  BQ_OP_ROUTE,   /* chooses experts by the ROUTE logits */
+  BQ_OP_EXPERTS, /* as MATMUL, each row with the matrices of its own expert */
+  BQ_OP_COMBINE  /* OUT = weighted sum of a token's experts, then the epilogue */
 } bq_op;
 
-/* What a row group of a LINEAR goes on with, without waiting for others. */
+/* What a thread does with the rows of a MATMUL that it computed, without a barrier. */
 typedef enum bq_epilogue {
   BQ_EPILOGUE_NONE,
-  BQ_EPILOGUE_ACTIVATE, /* out[0] = act(out[0]), times out[1] where there is one */
+  BQ_EPILOGUE_ACTIVATE, /* out[0] = act(out[0]), times out[1] if there are two */
   BQ_EPILOGUE_ADD       /* X += out[0] * residual_scale */
 } bq_epilogue;
 
 enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
 
 typedef struct bq_layer_step {
-  uint8_t op, stage; /* stage: the one that its weights are counted in */
-  uint8_t in;        /* buffer */
-  uint8_t norm;      /* the input is normed with this module; BQ_NO_MODULE: it is not */
-  uint8_t then;
-  uint8_t n;         /* modules; those of a LINEAR have as many columns as the input has */
+  uint8_t op, stage; /* stage: the trace stage that the step counts as */
+  uint8_t in;        /* input buffer */
+  uint8_t norm;      /* norm of the input; BQ_NO_MODULE: none */
+  uint8_t epilogue;
+  uint8_t n;         /* number of modules; those of a MATMUL have as many columns as the input */
   uint8_t module[BQ_STEP_MATRICES], out[BQ_STEP_MATRICES];
 } bq_layer_step;
 
-/* Parts, one after the other with a barrier between them: the number of a step; with BQ_PREPARE
- * only its input is made, for all threads. */
+/* Phases in order, with a barrier after each: the number of a step; with BQ_PREPARE only its input
+ * is prepared, for all threads. */
 typedef struct bq_phases {
   uint8_t list[2 * BQ_STEPS_MAX];
   uint8_t n;
@@ -101,16 +104,16 @@ typedef struct bq_phases {
 typedef struct bq_layer_kind {
   bq_layer_step steps[BQ_STEPS_MAX];
   uint8_t n;
-  uint64_t modules; /* that a step uses, as bits */
-  bq_phases alone; /* for one token: each thread makes the input of a LINEAR for itself */
-  bq_phases batch; /* for several */
-  uint32_t window; /* positions that attention sees; 0: all */
-  uint32_t rope;   /* table of rotations; BQ_NO_ROPE: none */
+  uint64_t modules; /* set of modules that a step uses, as bits */
+  bq_phases one_token; /* for one token: each thread prepares the input of a MATMUL for itself */
+  bq_phases many_tokens; /* for several tokens */
+  uint32_t window; /* sliding window of attention; 0: none */
+  uint32_t rope;   /* index of the RoPE table; BQ_NO_ROPE: none (NoPE) */
 } bq_layer_kind;
 
 enum { BQ_KINDS = 16, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 
-/* Tables of rotations that layers use: global and local ones, or one for all. */
+/* Number of RoPE tables: global and local ones, or one for all layers. */
 uint32_t bq_rope_tables(const bq_config *config);
 /* The kind of a layer: an index below BQ_KINDS. */
 uint32_t bq_layer_kind_of(const bq_config *config, uint32_t layer);

@@ -19,7 +19,8 @@ enum { TOGETHER = 4 };
 
 /* u[j] = d[j] + sum over k > j of v[j][k] * d[k], for rows a...a + n - 1 of v; each sum in rising
  * k. */
-static void multiply_triangle(const float *v, size_t cols, size_t a, size_t n, const lanes *d, lanes *u) {
+static void multiply_triangle(const float *v, size_t cols, size_t a, size_t n, const lanes *d,
+                              lanes *u) {
   lanes sum[TOGETHER];
   for (size_t j = 0; j < n; j++) {
     const float *row = v + (a + j) * cols;
@@ -33,7 +34,8 @@ static void multiply_triangle(const float *v, size_t cols, size_t a, size_t n, c
 }
 
 /* w += d H^-1, where H^-1 = V^T D^-1 V (bq_feedback_factor): u = d V^T D^-1, w += u V. */
-static void add_times_inverse(const lanes *d, size_t cols, const float *feedback, lanes *u, lanes *w) {
+static void add_times_inverse(const lanes *d, size_t cols, const float *feedback, lanes *u,
+                              lanes *w) {
   for (size_t a = 0, n; a < cols; a += n) {
     n = cols - a < TOGETHER ? cols - a : TOGETHER;
     multiply_triangle(feedback, cols, a, n, d, u);

@@ -76,7 +76,8 @@ static float search_sub4_scale(const bq_type_facts *f, const float *w, size_t n,
 static float scale_of(const bq_type_facts *f, const bq_encoder *encoder, const float *w, size_t n) {
   float m = bq_float_of(encoder->max_magnitude_bits(w, n));
   if (f->bits == 4 && m <= 1e-8f) m = 1e-8f;
-  if (f->bits < 4) return m >= MIN_SEARCHED ? clamp_to_min_f16(as_f16(search_sub4_scale(f, w, n, m))) : 0.0f;
+  if (f->bits < 4)
+    return m >= MIN_SEARCHED ? clamp_to_min_f16(as_f16(search_sub4_scale(f, w, n, m))) : 0.0f;
   const float scale = m / (f->bits == 8 ? 127.0f : 7.0f);
   return f->scale_bytes == 2 && m > 0.0f ? clamp_to_min_f16(as_f16(scale)) : scale;
 }
@@ -277,10 +278,11 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
   return BQ_OK;
 }
 
-/* --- matrices that are quantized already ----------------------------------------------------------- */
+/* --- matrices that are quantized already
+ * ----------------------------------------------------------- */
 
-static void load_rounded(const bq_grid *g, const bq_rounded *from, size_t row, size_t rows, size_t k,
-                       size_t span, strip *s) {
+static void load_rounded(const bq_grid *g, const bq_rounded *from, size_t row, size_t rows,
+                         size_t k, size_t span, strip *s) {
   const size_t blocks = (g->cols + g->f->block - 1) / g->f->block, first = k / g->f->block;
   memset(s, 0, sizeof *s);
   for (size_t r = 0; r < rows; r++) {

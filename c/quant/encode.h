@@ -30,8 +30,8 @@ typedef struct bq_rounded {
   float *min;   /* [rows][blocks]; not read in types without a minimum */
 } bq_rounded;
 
-/* Lays a quantized matrix out as bq_encode does. Scales and minimums that f16 can't hold exactly are
- * rounded. Returns ARGUMENT and UNSUPPORTED as bq_encode does. */
+/* Lays a quantized matrix out as bq_encode does. Scales and minimums that f16 can't hold exactly
+ * are rounded. Returns ARGUMENT and UNSUPPORTED as bq_encode does. */
 bq_status bq_encode_rounded(bq_type type, bq_layout layout, const bq_rounded *from, size_t rows,
                             size_t cols, uint8_t *dst, bq_error *err);
 

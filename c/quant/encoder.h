@@ -39,7 +39,8 @@ typedef struct bq_encoder {
 
 extern const bq_encoder bq_scalar_encoder;
 
-/* --- constants of the search, which every encoder uses ----------------------------------------------- */
+/* --- constants of the search, which every encoder uses
+ * ----------------------------------------------- */
 
 /* Adding and subtracting this rounds |x| < 2^22 to the nearest integer. */
 #define BQ_SEARCH_ROUND 0x1.8p23f

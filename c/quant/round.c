@@ -158,8 +158,8 @@ static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scal
 }
 
 /* Searches scale and minimum of one block of each row: x weighted by `weight`. */
-static void search_block_scales(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
-                   lanes min) {
+static void search_block_scales(const form *f, const lanes *x, const lanes *weight, size_t n,
+                                lanes scale, lanes min) {
   block_fit best;
   lanes low, high, s, m = {0};
   LANES best.error[l] = 0x1p126f;
@@ -230,7 +230,8 @@ static void round_columns(strip *s, const bq_round_by *by) {
   }
 }
 
-/* --- coordinate descent ----------------------------------------------------------------------------------- */
+/* --- coordinate descent
+ * ----------------------------------------------------------------------------------- */
 
 static float value_at(const strip *s, size_t i, int l) {
   const size_t b = i / s->f.block;

@@ -1,20 +1,21 @@
-/* What an adapter adds to the products of a step: y += B (A x * scale), in f32 whatever the weights
- * are, by the matmul of f32 weights: so each sum has one order, however work is shared out. */
-#include "session/session.h"
+#include "session/adapter.h"
 
-/* By bq_adapted. */
+#include "session/sequence.h"
+
+/* The module that each entry of bq_adapted names. */
 static const uint8_t module_of[BQ_ADAPTED_COUNT] = {BQ_Q,    BQ_K,  BQ_V,   BQ_O,
                                                     BQ_GATE, BQ_UP, BQ_DOWN};
 
 const bq_lora *bq_lora_of(const bq_session *s, uint32_t layer, uint32_t module) {
   for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) {
-    const bq_lora *part = s->adapter + (size_t)layer * BQ_ADAPTED_COUNT + i;
+    const bq_lora *part = s->lora.matrices + (size_t)layer * BQ_ADAPTED_COUNT + i;
     if (module_of[i] == module) return part->rank ? part : NULL;
   }
   return NULL;
 }
 
-/* The most floats that A x takes in a step of a layer; UINT64_MAX: a product is not the layer's. */
+/* The most floats that A x takes in one step of a layer; UINT64_MAX if the adapter changes a matrix
+ * that the layer lacks. */
 static uint64_t floats_of(const bq_layer_kind *kind, const bq_lora *parts) {
   uint64_t most = 0, all = 0, met = 0;
   for (size_t i = 0; i < BQ_ADAPTED_COUNT; i++) all += parts[i].rank;
@@ -45,17 +46,18 @@ bq_status bq_session_set_adapter(bq_session *s, const bq_lora *parts, uint64_t k
   }
   bq_arena arena = {0};
   bq_arena_take(&arena, rows * stride, sizeof(float));
-  /* Nothing in the block outlasts a slice: one that is large enough serves the next adapter too. */
-  float *low = stride > 0 && stride <= s->low_stride ? s->low : NULL;
+  /* The block's contents don't outlast a slice, so a block that is large enough serves the next
+   * adapter too. */
+  float *low = stride > 0 && stride <= s->lora.stride ? s->lora.down : NULL;
   if (stride > 0 && !low && !arena.overflow) low = s->allocator.alloc(s->allocator.ctx, arena.used);
   if (stride > 0 && !low)
     return bq_fail(err, BQ_NO_SESSION, BQ_NO_OFFSET,
                    "a session with this adapter needs %l bytes more, for which there is no room",
                    rows * stride * sizeof(float));
-  if (low != s->low) s->allocator.free(s->allocator.ctx, s->low);
-  s->low = low;
-  s->low_stride = (size_t)stride;
-  s->adapter = stride > 0 ? parts : NULL;
+  if (low != s->lora.down) s->allocator.free(s->allocator.ctx, s->lora.down);
+  s->lora.down = low;
+  s->lora.stride = (size_t)stride;
+  s->lora.matrices = stride > 0 ? parts : NULL;
   bq_session_set_key(s, key);
   return BQ_OK;
 }
@@ -65,9 +67,9 @@ void bq_lora_down(const bq_session *s, const bq_lora *part, const float *x, size
   const bq_matrix a = {(const uint8_t *)part->a, part->rank, (uint32_t)cols, BQ_TYPE_F32,
                        &s->model->kernels->matrix[BQ_TYPE_F32]};
   const bq_batch batch = {x, cols, NULL, tokens};
-  a.ops->matmul(&a, &batch, 0, part->rank, low, s->low_stride);
+  a.ops->matmul(&a, &batch, 0, part->rank, low, s->lora.stride);
   for (size_t t = 0; t < tokens; t++)
-    for (size_t i = 0; i < part->rank; i++) low[t * s->low_stride + i] *= part->scale;
+    for (size_t i = 0; i < part->rank; i++) low[t * s->lora.stride + i] *= part->scale;
 }
 
 void bq_lora_up(const bq_session *s, const bq_lora *part, const float *low,

@@ -5,16 +5,17 @@
 #include "core/assert.h"
 #include "core/minmax.h"
 
-/* The place of position `n` in a layer. */
-static uint32_t place_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
+/* The slot of position `n` in a layer. */
+static uint32_t slot_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   if (bq_config_window(cache->config, layer)) return n;
-  return n > cache->gone ? n - cache->gone : 0;
+  return n > cache->evicted ? n - cache->evicted : 0;
 }
 
-/* The place of the first position that those from `n` on see in a layer, besides sinks. */
+/* The slot of the first position that positions from `n` on attend to in a layer, sinks excepted.
+ */
 static uint32_t first_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   const uint32_t window = bq_config_window(cache->config, layer);
-  if (!window) return bq_kv_window_from(cache->window, n);
+  if (!window) return bq_window_start(cache->window, n);
   return n + 1 > window ? n + 1 - window : 0;
 }
 
@@ -24,32 +25,33 @@ static uint64_t blocks_of(uint64_t positions) {
   return (positions + BQ_KV_BLOCK - 1) / BQ_KV_BLOCK;
 }
 
-/* Blocks that `positions` which follow each other touch at most, wherever they begin. */
+/* Maximum number of blocks that `positions` consecutive positions touch. */
 static uint64_t blocks_touched(uint64_t positions) {
   return blocks_of(positions + BQ_KV_BLOCK - 1);
 }
 
-/* Blocks of one layer that a session holds at most: with a window, what is open and what it sees,
- * and one position more, since the last token may be computed anew. */
+/* Maximum number of blocks of one layer that a session holds. With a window: the open chunk, what
+ * it attends to, and one position more, since the last token may be recomputed. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
   if (bq_config_recurs(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
   if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
-  return window ? bq_min64(all, blocks_touched(window + o->window)) : all;
+  return window ? bq_min64(all, blocks_touched(window + o->chunk)) : all;
 }
 
 static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t own = layer_blocks(c, o, layer), forked = blocks_touched(o->fork_positions);
-    const bool moves = o->evict && !bq_config_window(c, layer); /* whatever a fork shares */
+    /* eviction moves positions, whatever a fork shares */
+    const bool moves = o->evict && !bq_config_window(c, layer);
     sum += own + o->forks * (moves ? own : bq_min64(own, forked));
   }
   return sum;
 }
 
-/* Of one head in a block, at most 2^31. */
+/* Bytes of one head in a block, at most 2^31. */
 static uint64_t head_bytes(const bq_config *c, const bq_session_options *o) {
   return bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, c->head_dim);
 }
@@ -63,7 +65,7 @@ uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
   return sum;
 }
 
-/* In one order for planning and for creation. */
+/* Lays the pool out, in the same order for planning and for creation. */
 static bq_kv_pool *pool_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_pool pool = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t n = pool_blocks(c, o);
@@ -97,7 +99,8 @@ bq_status bq_kv_pool_create(const bq_config *c, const bq_session_options *o,
   bq_kv_pool *pool = pool_lay_out(&arena, c, o);
   pool->allocator = allocator;
   pool->n_free = pool->n_blocks;
-  for (uint32_t i = 0; i < pool->n_blocks; i++) { /* taken from the end: the first one first */
+  for (uint32_t i = 0; i < pool->n_blocks; i++) { /* blocks are taken from the end of the list: the
+                                                     first one first */
     pool->free[i] = pool->n_blocks - 1 - i;
     pool->users[i] = 0;
   }
@@ -109,7 +112,7 @@ static uint32_t number_of(const bq_kv_pool *pool, const uint8_t *block) {
   return (uint32_t)((size_t)(block - pool->data) / pool->block_bytes);
 }
 
-/* NULL: there is none. */
+/* Returns NULL if the pool is used up. */
 static uint8_t *take_block(bq_kv_pool *pool) {
   if (pool->n_free == 0) return NULL;
   const uint32_t number = pool->free[--pool->n_free];
@@ -130,7 +133,7 @@ bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_sessi
   bq_kv_cache cache = {.config = c,
                        .entries = (uint32_t)blocks_of(o->context),
                        .head_bytes = (size_t)head_bytes(c, o),
-                       .window = bq_sliding(o)};
+                       .window = bq_sliding_window(o)};
   cache.blocks =
       bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
   return cache;
@@ -149,11 +152,12 @@ void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool) {
 
 void bq_cache_leave(bq_kv_cache *cache) {
   bq_kv_pool *pool = cache->pool;
-  bq_cache_cut(cache, 0);
+  bq_cache_truncate(cache, 0);
   if (--pool->sessions == 0) pool->allocator.free(pool->allocator.ctx, pool);
 }
 
-/* A block that is to be written to becomes the table's own; `keep`: with what it holds. */
+/* Makes a table's block writable: takes a block, or copies a shared one. `keep`: its contents are
+ * needed. */
 static bool own_block(bq_kv_cache *cache, uint8_t **entry, bool keep) {
   bq_kv_pool *pool = cache->pool;
   uint8_t *old = *entry;
@@ -166,22 +170,22 @@ static bool own_block(bq_kv_cache *cache, uint8_t **entry, bool keep) {
   return true;
 }
 
-/* Blocks first...end - 1 of a layer's table. */
+/* Blocks [first, end) of a layer's table. */
 typedef struct block_range {
   uint32_t first, end;
 } block_range;
 
-/* The blocks that hold what positions from `next` on see of those before `n`. All that is taken,
- * given back, looked for and saved follows from this function alone. */
+/* The blocks that hold the positions before `n` that positions from `next` on attend to. Which
+ * blocks are taken, freed, looked up and saved follows from this function alone. */
 static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
                                uint32_t n) {
   if (bq_config_recurs(cache->config, layer)) return (block_range){0, 0};
-  const uint32_t end = (uint32_t)blocks_of(place_of(cache, layer, n));
+  const uint32_t end = (uint32_t)blocks_of(slot_of(cache, layer, n));
   return (block_range){bq_min32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
 }
 
-/* The first position to be computed next, at the earliest: the last token of a timeline that is
- * computed as a whole may be computed again, for its result. */
+/* The earliest position to compute next: the last token of a completely computed sequence may be
+ * recomputed for its output. */
 static uint32_t next_position(uint32_t computed, uint32_t tokens) {
   return computed && computed == tokens ? computed - 1 : computed;
 }
@@ -192,8 +196,9 @@ static bool table_holds(uint8_t *const *table, block_range range) {
   return true;
 }
 
-static bq_status used_up(const bq_kv_cache *cache, bq_error *err) {
-  bq_assert(cache->pool->sessions > 1); /* it has blocks for all that one session sees and writes */
+static bq_status pool_used_up(const bq_kv_cache *cache, bq_error *err) {
+  bq_assert(cache->pool->sessions > 1); /* the pool has all blocks that one session attends to and
+                                           writes */
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                  "all %u blocks of the KV cache that a session shares with its forks are in use: "
                  "raise `forks` or `forkPositions`, or close one",
@@ -203,7 +208,7 @@ static bq_status used_up(const bq_kv_cache *cache, bq_error *err) {
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     uint8_t **table = table_of(cache, layer);
-    const uint32_t first = place_of(cache, layer, from) / BQ_KV_BLOCK;
+    const uint32_t first = slot_of(cache, layer, from) / BQ_KV_BLOCK;
     const block_range keep = blocks_seen(cache, layer, next_position(from, from), end);
     bq_assert(table_holds(table, blocks_seen(cache, layer, from, from)));
     for (uint32_t i = keep.first; i-- > 0 && table[i];) give_block(cache->pool, &table[i]);
@@ -211,17 +216,17 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
       give_block(cache->pool, &table[i]);
     for (uint32_t i = first; i < keep.end; i++)
       if (!own_block(cache, &table[i], i == first && from % BQ_KV_BLOCK))
-        return used_up(cache, err);
+        return pool_used_up(cache, err);
   }
   return BQ_OK;
 }
 
-bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err) {
+bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     uint8_t **table = table_of(cache, layer);
     if (bq_config_window(cache->config, layer)) continue;
     for (uint32_t i = 0; i < cache->entries && table[i]; i++)
-      if (!own_block(cache, &table[i], true)) return used_up(cache, err);
+      if (!own_block(cache, &table[i], true)) return pool_used_up(cache, err);
   }
   return BQ_OK;
 }
@@ -232,7 +237,7 @@ bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
   return true;
 }
 
-void bq_cache_cut(bq_kv_cache *cache, uint32_t n) {
+void bq_cache_truncate(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
     for (uint32_t i = blocks_seen(cache, layer, n, n).end; i < cache->entries; i++)
       give_block(cache->pool, &table_of(cache, layer)[i]);
@@ -248,7 +253,7 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
 
 /* --- for saved sessions ----------------------------------------------------------------------- */
 
-/* Of one layer. */
+/* The saved blocks of one layer. */
 static block_range saved_blocks(const bq_kv_cache *cache, uint32_t layer, uint32_t computed,
                                 uint32_t tokens) {
   return blocks_seen(cache, layer, next_position(computed, tokens), computed);
@@ -269,7 +274,7 @@ bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, 
     for (uint32_t i = range.first; i < range.end; i++) {
       uint8_t **entry = &table_of(cache, layer)[i];
       bq_assert(!*entry);
-      if (!own_block(cache, entry, false)) return used_up(cache, err);
+      if (!own_block(cache, entry, false)) return pool_used_up(cache, err);
     }
   }
   return BQ_OK;

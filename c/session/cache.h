@@ -1,99 +1,87 @@
-/* The KV cache of a session: for each layer a table that says which block of a pool holds which
- * positions. A layer with a window holds only what its next tokens see; blocks that a fork shares
- * with the session it comes from are copied by whoever writes to them first.
+/* The KV cache of a session: for each layer a table of the pool blocks that hold its positions. A
+ * layer with a sliding window holds only the blocks that its next tokens attend to; blocks that a
+ * fork shares with its origin are copied before they are written to (copy on write).
  *
- * A block holds BQ_KV_BLOCK positions of one layer: [kv_heads] shares of a head (kernels/kv.h).
- * What block a position is in depends on the position alone, so that blocks can go, move and be
- * shared without a trace in the bits. They are taken and given back between slices, on the thread
- * that called the session. */
+ * A block holds BQ_KV_BLOCK positions of one layer: [kv_heads] parts of a head (kernels/kv.h). The
+ * block of a position depends on the position alone, so freeing, moving or sharing blocks never
+ * changes a bit. Blocks are taken and freed between slices, on the thread that called the session.
+ */
 #ifndef BQ_CACHE_H
 #define BQ_CACHE_H
 
 #include "bq.h"
+#include "session/options.h"
 
-/* The blocks that a session and its forks share: memory of its own, freed with the last of these
- * sessions. */
+/* The blocks that a session and its forks share. Freed with the last of these sessions. */
 typedef struct bq_kv_pool {
   bq_allocator allocator;
-  uint32_t sessions;  /* that use it */
+  uint32_t sessions;  /* number of sessions that use the pool */
   uint32_t n_blocks, n_free;
   size_t block_bytes;
-  uint8_t *data;      /* [n_blocks + 1][block_bytes]; the last one is lent to bq_session_save */
-  uint32_t *free;     /* [n_free]: numbers of the blocks that nobody has */
-  uint32_t *users;    /* [n_blocks]: tables that name the block */
+  uint8_t *data;      /* [n_blocks + 1][block_bytes]; the last one is scratch for bq_session_save */
+  uint32_t *free;     /* [n_free]: numbers of the free blocks */
+  uint32_t *users;    /* [n_blocks]: number of tables that refer to the block */
 } bq_kv_pool;
 
 typedef struct bq_kv_cache {
   const bq_config *config;
   bq_kv_pool *pool;
-  uint8_t **blocks;   /* [layers][entries]: block i of a layer's positions; NULL: not held. The
-                         blocks that a layer holds follow each other, without a gap */
+  uint8_t **blocks;   /* [layers][entries]: the block of a layer's positions from i * BQ_KV_BLOCK
+                         on; NULL: not held. The blocks that a layer holds are consecutive */
   uint32_t entries;
-  size_t head_bytes;  /* of one head in a block */
-  uint32_t window;    /* bq_session_options.kv_window, where the oldest leave */
-  uint32_t gone;      /* positions that left, where others do (evict.c), a multiple of BQ_KV_BLOCK:
-                         without a window of the layer's own position p is at place p - gone */
+  size_t head_bytes;  /* bytes of one head in a block */
+  uint32_t window;    /* the sliding window of layers without one of their own; 0: none */
+  uint32_t evicted;      /* Number of evicted positions (multiple of BQ_KV_BLOCK). In layers without
+                         sliding window, position p is in slot p - evicted. */
 } bq_kv_cache;
 
-/* The window that slides: 0 where the oldest positions are not those that leave. */
-static inline uint32_t bq_sliding(const bq_session_options *o) {
-  return o->evict ? 0 : o->kv_window;
-}
-/* Where what a position sees begins, with a window of so many positions (0: with none): with a
- * block, so that all rows between two blocks' ends see the same. */
-static inline uint32_t bq_kv_window_from(uint32_t window, uint32_t position) {
-  if (!window || position < window) return 0;
-  return (position + 1 - window) / BQ_KV_BLOCK * BQ_KV_BLOCK;
-}
-/* Positions that a token sees at most, in whole blocks and with one for sinks. */
-static inline uint64_t bq_kv_window_most(uint32_t window) {
-  return ((uint64_t)window + 2 * BQ_KV_BLOCK - 2) / BQ_KV_BLOCK * BQ_KV_BLOCK + BQ_KV_BLOCK;
-}
-
-/* `options` have their defaults here: bq_session_options_resolve. */
-/* Bytes that the positions of a session take, without its forks and what is left over in blocks. */
+/* `options` below are resolved ones (options.h). */
+/* Bytes that the positions of a session take, without forks and unused slots of blocks. */
 uint64_t bq_cache_bytes(const bq_config *config, const bq_session_options *options);
-/* Bytes of the pool of a session with all its forks; UINT64_MAX: more than can be addressed. */
+/* Bytes of the pool of a session with all its forks; UINT64_MAX if they can't be addressed. */
 uint64_t bq_kv_pool_bytes(const bq_config *config, const bq_session_options *options);
 bq_status bq_kv_pool_create(const bq_config *config, const bq_session_options *options,
                             bq_allocator allocator, bq_kv_pool **out, bq_error *err);
 
-/* Takes the tables from a session's arena. They are empty, and of no pool, until bq_cache_join. */
+/* Takes the tables from a session's arena. They have no pool and no blocks until bq_cache_join. */
 bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *config,
                              const bq_session_options *options);
 void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool);
-/* Gives everything back, and the pool too if no other session uses it. */
+/* Frees all blocks, and the pool if no other session uses it. */
 void bq_cache_leave(bq_kv_cache *cache);
 
-/* The positions from...end - 1 may be written to; given back is what no position from `from` - 1 on
- * sees, and what is after `end`. Everything that positions from `from` on see of those before it
- * has to be held. NOMEM: the pool is used up, by forks; nothing that is held is lost. */
+/* Makes the positions [from, end) writable. Frees the blocks that no position from `from` - 1 on
+ * attends to, and those after `end`. The cache must hold everything before `from` that positions
+ * from `from` on attend to. Returns NOMEM, with no held position lost, if forks have used up the
+ * pool. */
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err);
-/* All blocks of layers without a window of their own can be written to. NOMEM. */
-bq_status bq_cache_own(bq_kv_cache *cache, bq_error *err);
-/* Whether everything is there that positions from `n` on see of those before `n`. */
+/* Makes all blocks of layers without a sliding window of their own writable. Returns NOMEM as
+ * above. */
+bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err);
+/* Whether the cache holds all positions before `n` that positions from `n` on attend to. */
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n);
-/* Gives back what holds no position before `n`. */
-void bq_cache_cut(bq_kv_cache *cache, uint32_t n);
-/* `to`, which is empty, shares what `from` holds. */
+/* Frees the blocks that hold no position before `n`. */
+void bq_cache_truncate(bq_kv_cache *cache, uint32_t n);
+/* Lets the empty cache `to` share all blocks of `from`. */
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from);
 
-/* --- for saved sessions: of a timeline of `tokens` whose first `computed` are computed the blocks
- * that it goes on with, layer by layer. Where all are computed, the last token may be computed
- * again, for its result; then its sight counts, else that of the first token to be computed. */
+/* --- for saved sessions ---
+ * The blocks with which a sequence of `tokens` tokens, `computed` of them computed, goes on, layer
+ * by layer: those that the first token to compute attends to. If all are computed, that is the last
+ * token, which may be recomputed for its output. */
 
 uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens);
-/* Takes all of them for an empty cache. NOMEM. */
+/* Takes these blocks for an empty cache. Returns NOMEM as above. */
 bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, bq_error *err);
-/* Block `index` of them; *rest: its last positions, so many, are not computed. */
+/* Block `index` of them, in layer *layer; its last *rest positions are not computed. */
 uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
                         uint64_t index, uint32_t *layer, uint32_t *rest);
-/* Room for one block, until the next call. */
+/* The pool's scratch block, until the next call. */
 static inline uint8_t *bq_pool_spare(const bq_kv_pool *pool) {
   return pool->data + pool->n_blocks * pool->block_bytes;
 }
 
-/* One head's cache in one layer. */
+/* The cache of one head in one layer, as kernels take it. */
 static inline bq_kv_view bq_cache_view(const bq_kv_cache *cache, uint32_t layer, uint32_t head) {
   return (bq_kv_view){cache->blocks + (size_t)layer * cache->entries, head * cache->head_bytes,
                       cache->config->head_dim};

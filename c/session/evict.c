@@ -1,96 +1,101 @@
-/* What leaves a cache that is full: of all but the sinks and the newest half those 32 positions
- * that got the least attention so far (heavy hitters stay; H2O). One table of blocks is all that a
- * session has, so attention is summed over layers and heads, in integers.
+/* Attention is summed over layers and heads, in integers, because a session has one table of
+ * blocks.
  *
- * Every BQ_KV_BLOCK positions so many leave, and what stays moves up, as it was written: a position
- * has a *place* then, the number of those before it that are still there. Windows of a pass end
- * where something leaves. What is attended to is kept per query until then, so that a position can
- * be computed anew. */
+ * Every BQ_KV_BLOCK positions as many are evicted, and the remaining ones move up, bytes unchanged:
+ * a position is then in the slot that counts the positions before it that are still in the cache. A
+ * chunk ends where positions are evicted. Until then attention is kept per query, so that a
+ * position can be recomputed. */
+#include "session/evict.h"
+
 #include <string.h>
 
 #include "core/minmax.h"
 #include "kernels/kv.h"
-#include "session/session.h"
 
-static uint32_t parts_of(const bq_session *s) { return bq_evict_parts(&s->options); }
 
-static uint32_t *mass_of(const bq_session *s, size_t thread, uint32_t position) {
-  return s->attention_sums + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * parts_of(s);
+static uint32_t groups_of(const bq_session *s) { return bq_eviction_groups(&s->options); }
+
+static uint32_t *by_query_of(const bq_session *s, size_t thread, uint32_t position) {
+  return s->eviction.by_query + (thread * BQ_KV_BLOCK + position % BQ_KV_BLOCK) * groups_of(s);
 }
 
-void bq_evict_reset(bq_session *s) {
-  if (!s->options.evict) return; /* else both are 0 always */
-  s->scored = s->kv.gone = 0;
-  memset(s->attended, 0, parts_of(s) * sizeof *s->attended);
+void bq_eviction_reset(bq_session *s) {
+  if (!s->options.evict) return; /* otherwise both are always 0 */
+  s->eviction.scored = s->kv.evicted = 0;
+  memset(s->eviction.totals, 0, groups_of(s) * sizeof *s->eviction.totals);
 }
 
-void bq_evict_resume(bq_session *s, uint32_t scored) {
-  s->scored = scored;
-  s->kv.gone = scored > s->options.kv_window ? scored - s->options.kv_window : 0;
+void bq_eviction_resume(bq_session *s, uint32_t scored) {
+  s->eviction.scored = scored;
+  s->kv.evicted = scored > s->options.kv_window ? scored - s->options.kv_window : 0;
 }
 
-/* What a block of queries attended to is all that is asked for from now on. */
-static void add_up(bq_session *s) {
-  const uint32_t n = parts_of(s);
-  for (uint32_t p = s->scored; p < s->scored + BQ_KV_BLOCK; p++)
-    for (uint32_t i = 0; i < n; i++) s->attended[i] += mass_of(s, 0, p)[i];
-  s->scored += BQ_KV_BLOCK;
+/* From here on only the totals per query block are needed. */
+static void add_to_totals(bq_session *s) {
+  const uint32_t n = groups_of(s);
+  for (uint32_t p = s->eviction.scored; p < s->eviction.scored + BQ_KV_BLOCK; p++)
+    for (uint32_t i = 0; i < n; i++) s->eviction.totals[i] += by_query_of(s, 0, p)[i];
+  s->eviction.scored += BQ_KV_BLOCK;
 }
 
-/* Leaves in `kept` the parts that stay, in order, and what was attended to them in `attended`. */
-static void choose(bq_session *s) {
+/* Chooses the groups that stay: writes their numbers to `kept`, in order, and compacts `totals`
+ * likewise. */
+static void choose_groups(bq_session *s) {
   const uint32_t sinks = (s->options.sinks + BQ_KV_SCALED - 1) / BQ_KV_SCALED;
   const uint32_t newest = s->options.kv_window / 2 / BQ_KV_SCALED;
-  uint32_t n = parts_of(s);
-  for (uint32_t i = 0; i < n; i++) s->kept[i] = i;
+  uint32_t n = groups_of(s);
+  for (uint32_t i = 0; i < n; i++) s->eviction.kept[i] = i;
   for (uint32_t i = 0; i < BQ_KV_BLOCK / BQ_KV_SCALED; i++) {
     uint32_t least = sinks;
-    for (uint32_t at = sinks; at < parts_of(s) - newest - i; at++)
-      if (s->attended[at] < s->attended[least]) least = at;
+    for (uint32_t at = sinks; at < groups_of(s) - newest - i; at++)
+      if (s->eviction.totals[at] < s->eviction.totals[least]) least = at;
     n--;
-    memmove(s->kept + least, s->kept + least + 1, (n - least) * sizeof *s->kept);
-    memmove(s->attended + least, s->attended + least + 1, (n - least) * sizeof *s->attended);
+    memmove(s->eviction.kept + least, s->eviction.kept + least + 1,
+            (n - least) * sizeof *s->eviction.kept);
+    memmove(s->eviction.totals + least, s->eviction.totals + least + 1,
+            (n - least) * sizeof *s->eviction.totals);
   }
-  memset(s->attended + n, 0, BQ_KV_BLOCK / BQ_KV_SCALED * sizeof *s->attended);
+  memset(s->eviction.totals + n, 0, BQ_KV_BLOCK / BQ_KV_SCALED * sizeof *s->eviction.totals);
 }
 
-/* Layers whose cache positions leave: those with keys and values and no window of their own. */
+/* Layers that positions are evicted from: those with a KV cache and without a sliding window. */
 static bool evicts(const bq_config *c, uint32_t layer) {
   return !bq_config_window(c, layer) && !bq_config_recurs(c, layer);
 }
 
-static void move_up(bq_session *s) {
+static void compact_slots(bq_session *s) {
   const bq_config *c = &s->model->config;
   const uint32_t n = s->options.kv_window / BQ_KV_SCALED;
   for (uint32_t layer = 0; layer < c->layers; layer++)
     for (uint32_t h = 0; h < c->kv_heads && evicts(c, layer); h++) {
       const bq_kv_view kv = bq_cache_view(&s->kv, layer, h);
       for (uint32_t i = 0; i < n; i++)
-        if (s->kept[i] != i)
-          bq_kv_copy(s->options.kv_type, &kv, s->kept[i] * BQ_KV_SCALED, i * BQ_KV_SCALED);
+        if (s->eviction.kept[i] != i)
+          bq_kv_copy(s->options.kv_type, &kv, s->eviction.kept[i] * BQ_KV_SCALED, i * BQ_KV_SCALED);
     }
-  s->kv.gone += BQ_KV_BLOCK;
+  s->kv.evicted += BQ_KV_BLOCK;
 }
 
-bq_status bq_evict_open(bq_session *s, uint32_t start, uint32_t tokens, bq_error *err) {
-  if (!s->options.evict || s->n_texts) return BQ_OK;
-  if (start == s->scored + BQ_KV_BLOCK) {
+bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_error *err) {
+  if (!s->options.evict || s->sequence.n_texts) return BQ_OK;
+  if (start == s->eviction.scored + BQ_KV_BLOCK) {
     const bool full = start > s->options.kv_window;
-    bq_status status = full ? bq_cache_own(&s->kv, err) : BQ_OK;
+    bq_status status = full ? bq_cache_own_all(&s->kv, err) : BQ_OK;
     if (status) return status;
-    add_up(s);
-    if (full) choose(s);
-    if (full) move_up(s);
+    add_to_totals(s);
+    if (full) choose_groups(s);
+    if (full) compact_slots(s);
   }
   for (size_t t = 0; t < s->options.parallel.threads; t++)
-    memset(mass_of(s, t, start), 0, (size_t)tokens * parts_of(s) * sizeof *s->attention_sums);
+    memset(by_query_of(s, t, start), 0,
+           (size_t)tokens * groups_of(s) * sizeof *s->eviction.by_query);
   return BQ_OK;
 }
 
-void bq_evict_close(bq_session *s) {
-  if (!s->options.evict || s->n_texts) return;
-  const size_t n = (size_t)s->win_len * parts_of(s);
-  uint32_t *all = mass_of(s, 0, s->win_start);
+void bq_eviction_end(bq_session *s) {
+  if (!s->options.evict || s->sequence.n_texts) return;
+  const size_t n = (size_t)s->chunk.length * groups_of(s);
+  uint32_t *all = by_query_of(s, 0, s->chunk.start);
   for (size_t t = 1; t < s->options.parallel.threads; t++)
-    for (size_t i = 0; i < n; i++) all[i] += mass_of(s, t, s->win_start)[i];
+    for (size_t i = 0; i < n; i++) all[i] += by_query_of(s, t, s->chunk.start)[i];
 }

@@ -1,24 +1,26 @@
-/* A layer's experts: each token of a batch goes through a few of them. All tokens of an expert are
- * taken together, so that its matrices are read once; what a token gets depends on nothing but
- * itself: its experts are added up in the order of their numbers. */
+#include "session/experts.h"
+
 #include <string.h>
 
 #include "core/fmath.h"
-#include "session/session.h"
+#include "session/matmul.h"
+#include "session/ops.h"
+#include "session/threads.h"
 
-bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
-                             uint32_t batch) {
-  bq_routes routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c,
+                                             const bq_kernels *kernels, uint32_t batch) {
+  bq_expert_routing routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
   const uint64_t pairs = (uint64_t)batch * c->experts_used;
   const uint32_t widest = c->hidden > c->expert_ffn ? c->hidden : c->expert_ffn;
-  const uint64_t panel = kernels->panel_bytes(widest, 2); /* of one, or i16's two: see kernels.h */
+  /* of one row, or of the two of i16: see kernels.h */
+  const uint64_t panel = kernels->panel_bytes(widest, 2);
   routes.panel_bytes = (size_t)((panel + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN);
   routes.expert = bq_arena_take(arena, pairs, sizeof *routes.expert);
   routes.weight = bq_arena_take(arena, pairs, sizeof *routes.weight);
   routes.pair = bq_arena_take(arena, pairs, sizeof *routes.pair);
   routes.token = bq_arena_take(arena, pairs, sizeof *routes.token);
   routes.first = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.first);
-  routes.met = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.met);
+  routes.active = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.active);
   routes.panel = bq_arena_take(arena, pairs, routes.panel_bytes);
   if (home) *home = routes;
   return home;
@@ -28,10 +30,11 @@ bq_routes *bq_routes_lay_out(bq_arena *arena, const bq_config *c, const bq_kerne
 
 static const float least = -__builtin_inff();
 
-/* What is no number is the lowest score. */
+/* NaN counts as the lowest score. */
 static float score_of(float x) { return x == x ? x : least; }
 
-/* The highest score behind that of `after` (experts: none), of equal ones the lowest number. */
+/* The expert with the highest score after that of `after` (== experts: the highest of all). Among
+ * equal scores the lower number comes first. */
 static uint32_t next_best(const float *scores, uint32_t experts, uint32_t after) {
   uint32_t best = experts;
   for (uint32_t e = 0; e < experts; e++) {
@@ -44,9 +47,10 @@ static uint32_t next_best(const float *scores, uint32_t experts, uint32_t after)
   return best;
 }
 
-/* The experts of a token, in the order of their numbers, and their weights: softmax of all scores,
- * or of theirs alone. */
-static void choose(const bq_config *c, const float *scores, uint32_t *expert, float *weight) {
+/* Chooses a token's experts, in the order of their numbers, and their weights: softmax over all
+ * scores or, with experts_sum (norm_topk_prob), over the chosen ones. */
+static void choose_experts(const bq_config *c, const float *scores, uint32_t *expert,
+                           float *weight) {
   float top = 0, sum = 0;
   for (uint32_t i = 0, last = c->experts; i < c->experts_used; i++) {
     uint32_t at = i;
@@ -63,17 +67,18 @@ static void choose(const bq_config *c, const float *scores, uint32_t *expert, fl
   for (uint32_t i = 0; i < c->experts_used; i++) weight[i] /= sum;
 }
 
-/* Puts pairs in order: how many each expert has, where they begin, then which they are. */
-static void arrange(const bq_config *c, bq_routes *r, uint32_t tokens) {
+/* Sorts the (token, expert) pairs by expert: counts them, finds where each expert's begin, then
+ * lists them. */
+static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
   const uint32_t pairs = tokens * c->experts_used;
   memset(r->first, 0, ((size_t)c->experts + 1) * sizeof *r->first);
   for (uint32_t i = 0; i < pairs; i++) r->first[r->expert[i] + 1]++;
-  r->met[0] = 0;
+  r->active[0] = 0;
   for (uint32_t e = 0; e < c->experts; e++) {
-    if (r->first[e + 1]) r->met[++r->met[0]] = e;
+    if (r->first[e + 1]) r->active[++r->active[0]] = e;
     r->first[e + 1] += r->first[e];
   }
-  for (uint32_t i = 0; i < pairs; i++) { /* `first` moves on to the next one's */
+  for (uint32_t i = 0; i < pairs; i++) { /* `first` advances to the next expert's */
     const uint32_t pair = r->first[r->expert[i]]++;
     r->pair[i] = pair;
     r->token[pair] = i / c->experts_used;
@@ -82,28 +87,28 @@ static void arrange(const bq_config *c, bq_routes *r, uint32_t tokens) {
   r->first[0] = 0;
 }
 
-static void route(const bq_session *s, const float *scores, uint32_t tokens) {
+static void assign_experts(const bq_session *s, const float *scores, uint32_t tokens) {
   const bq_config *c = &s->model->config;
-  bq_routes *r = s->scratch.routes;
+  bq_expert_routing *r = s->scratch.routes;
   for (uint32_t t = 0; t < tokens; t++)
-    choose(c, scores + (size_t)t * c->experts, r->expert + t * c->experts_used,
+    choose_experts(c, scores + (size_t)t * c->experts, r->expert + t * c->experts_used,
            r->weight + t * c->experts_used);
-  arrange(c, r, tokens);
+  sort_pairs(c, r, tokens);
 }
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* The rows of a batch that go through one expert. */
+/* The rows of a micro-batch that go through one expert. */
 typedef struct group {
   uint32_t expert, first, rows;
 } group;
 
-static group group_of(const bq_routes *r, size_t i) {
-  const uint32_t e = r->met[1 + i];
+static group group_of(const bq_expert_routing *r, size_t i) {
+  const uint32_t e = r->active[1 + i];
   return (group){e, r->first[e], r->first[e + 1] - r->first[e]};
 }
 
-/* One expert's part of a module. */
+/* The matrix of one expert in a module that stacks all of them. */
 static bq_matrix matrix_of(const bq_config *c, const bq_matrix *all, uint32_t expert) {
   bq_matrix m = *all;
   m.rows = all->rows / c->experts;
@@ -112,21 +117,21 @@ static bq_matrix matrix_of(const bq_config *c, const bq_matrix *all, uint32_t ex
   return m;
 }
 
-static bool quantized(const bq_layer *w, const bq_layer_step *step) {
+static bool is_quantized(const bq_layer *w, const bq_layer_step *step) {
   for (uint32_t i = 0; i < step->n; i++)
     if (w->module[step->module[i]].w.ops->quantized) return true;
   return false;
 }
 
-/* Where the rows of a step's input lie, [pairs][cols]. */
+/* The rows of a step's input, [pairs][cols]. */
 static float *input_of(const bq_layer_step *step, float *const *buffer) {
   return buffer[step->in == BQ_BUFFER_X ? BQ_BUFFER_EXPERT_IN : step->in];
 }
 
-/* Rows of X are gathered, normed; then all are quantized, expert by expert. */
-static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
+/* Prepares the input of one expert: gathers and norms rows of X, then quantizes them. */
+static void prepare_expert(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                     float *const *buffer, group g, size_t thread) {
-  const bq_routes *r = s->scratch.routes;
+  const bq_expert_routing *r = s->scratch.routes;
   const size_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
   float *rows = input_of(step, buffer) + g.first * cols;
   for (uint32_t i = 0; step->in == BQ_BUFFER_X && i < g.rows; i++) {
@@ -136,33 +141,33 @@ static void prepare(const bq_session *s, const bq_layer *w, const bq_layer_step 
       continue;
     }
     const bq_weights *m = &w->module[step->norm];
-    bq_forward_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
+    bq_apply_norm(s, x, (const float *)(const void *)m->w.data, m->b, cols, rows + i * cols);
   }
   bq_assert(s->model->kernels->panel_bytes(cols, g.rows * bq_panel_rows(&s->options)) <=
             g.rows * r->panel_bytes);
-  if (quantized(w, step))
-    bq_product_quantize(s, rows, cols, 0, g.rows, thread,
+  if (is_quantized(w, step))
+    bq_matmul_quantize(s, rows, cols, 0, g.rows, thread,
                         r->panel + g.first * r->panel_bytes);
 }
 
-static void activate(const bq_session *s, const bq_layer_step *step, float *const *buffer, group g,
-                     size_t cols, size_t row0, size_t row1) {
-  bq_activate_fn *const act = bq_forward_activation(s);
+static void activate_experts(const bq_session *s, const bq_layer_step *step, float *const *buffer,
+                             group g, size_t cols, size_t row0, size_t row1) {
+  bq_activate_fn *const act = bq_activation_of(s);
   for (uint32_t i = 0; i < g.rows; i++) {
     const size_t at = (g.first + i) * cols + row0;
     act(buffer[step->out[0]] + at, buffer[step->out[1]] + at, row1 - row0);
   }
 }
 
-/* Runs of row groups, all experts' one after the other. */
-static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
+/* A thread's share of all experts' matmuls, in runs of row groups. */
+static void multiply_experts(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                      float *const *buffer, size_t thread, size_t threads) {
   const bq_config *c = &s->model->config;
-  const bq_routes *r = s->scratch.routes;
+  const bq_expert_routing *r = s->scratch.routes;
   const size_t in = bq_buffer_cols(c, (bq_buffer)step->in);
-  const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* of the result */
+  const size_t cols = w->module[step->module[0]].w.rows / c->experts; /* columns of the result */
   const size_t run = 8 * BQ_TILE_ROWS, runs = (cols + run - 1) / run;
-  for (bq_share share = bq_share_of(s, thread, threads, r->met[0] * runs, 1);
+  for (bq_share share = bq_share_of(s, thread, threads, r->active[0] * runs, 1);
        bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) {
       const group g = group_of(r, i / runs);
@@ -171,10 +176,11 @@ static void multiply(const bq_session *s, const bq_layer *w, const bq_layer_step
                               r->panel + g.first * r->panel_bytes, g.rows};
       for (uint32_t m = 0; m < step->n; m++) {
         const bq_matrix part = matrix_of(c, &w->module[step->module[m]].w, g.expert);
-        bq_product_multiply(s, &part, &batch, row0, row1, thread,
+        bq_matmul(s, &part, &batch, row0, row1, thread,
                             buffer[step->out[m]] + g.first * cols, cols);
       }
-      if (step->then == BQ_EPILOGUE_ACTIVATE) activate(s, step, buffer, g, cols, row0, row1);
+      if (step->epilogue == BQ_EPILOGUE_ACTIVATE)
+        activate_experts(s, step, buffer, g, cols, row0, row1);
     }
 }
 
@@ -184,9 +190,10 @@ static void add_weighted(float *y, const float *x, float weight, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
-static void combine(const bq_session *s, const bq_layer_step *step, float *const *buffer, uint32_t t) {
+static void combine(const bq_session *s, const bq_layer_step *step, float *const *buffer,
+                    uint32_t t) {
   const bq_config *c = &s->model->config;
-  const bq_routes *r = s->scratch.routes;
+  const bq_expert_routing *r = s->scratch.routes;
   const size_t n = c->hidden, used = c->experts_used;
   float *y = buffer[BQ_BUFFER_OUT] + t * n, *x = buffer[BQ_BUFFER_X] + t * n;
   memset(y, 0, n * sizeof *y);
@@ -196,7 +203,7 @@ static void combine(const bq_session *s, const bq_layer_step *step, float *const
     const float on = 1.0f / (1.0f + bq_expf(-buffer[BQ_BUFFER_SWITCH][t]));
     add_weighted(y, buffer[BQ_BUFFER_SHARED_OUT] + t * n, on, n);
   }
-  if (step->then != BQ_EPILOGUE_ADD) return;
+  if (step->epilogue != BQ_EPILOGUE_ADD) return;
   for (size_t i = 0; c->residual_scale > 0 && i < n; i++) y[i] *= c->residual_scale;
   s->model->kernels->add(x, y, n);
 }
@@ -205,18 +212,18 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_lay
                             bool prepares, float *const *buffer, uint32_t tokens, size_t thread,
                             size_t threads) {
   if (step->op == BQ_OP_ROUTE) {
-    if (thread == 0) route(s, buffer[BQ_BUFFER_ROUTE], tokens);
+    if (thread == 0) assign_experts(s, buffer[BQ_BUFFER_ROUTE], tokens);
   } else if (step->op == BQ_OP_COMBINE) {
     for (bq_share share = bq_share_of(s, thread, threads, tokens, 1); bq_share_next(&share);)
       for (size_t t = share.from; t < share.to; t++) combine(s, step, buffer, (uint32_t)t);
   } else if (prepares) {
-    const size_t groups = s->scratch.routes->met[0];
+    const size_t groups = s->scratch.routes->active[0];
     for (bq_share share = bq_share_of(s, thread, threads, groups, 1); bq_share_next(&share);)
       for (size_t i = share.from; i < share.to; i++)
-        prepare(s, w, step, buffer, group_of(s->scratch.routes, i), thread);
+        prepare_expert(s, w, step, buffer, group_of(s->scratch.routes, i), thread);
     return BQ_STAGE_NORM;
   } else {
-    multiply(s, w, step, buffer, thread, threads);
+    multiply_experts(s, w, step, buffer, thread, threads);
   }
   return (bq_stage)step->stage;
 }

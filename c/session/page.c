@@ -1,20 +1,22 @@
-/* Sessions of a paged model: what the next slice needs, and what to read ahead. */
+#include "session/page.h"
+
 #include "core/minmax.h"
 #include "model/pages.h"
-#include "session/session.h"
+#include "session/batch.h"
 
 static bool pages_head(const bq_session *s) {
-  return bq_head_follows(s) && !bq_results_hidden(s);
+  return bq_batch_has_outputs(s) && !bq_outputs_hidden_states(s);
 }
 
-/* Whether the session computes with a unit: layers may be skipped, and windows without results. */
+/* Whether the session will use a unit: layers may be skipped, and chunks without outputs need no
+ * head. */
 static bool computes_with(const bq_session *s, uint32_t unit) {
   const uint32_t layer = s->model->pages->units[unit].layer;
   if (layer == s->model->config.layers) return pages_head(s);
   return !bq_layer_set_has(&s->skipped, layer);
 }
 
-/* The first unit from `unit` on, or from the first one on, that is computed with; BQ_NO_UNIT. */
+/* The first unit from `unit` on, cyclically, that will be used; BQ_NO_UNIT if there is none. */
 static uint32_t unit_from(const bq_session *s, uint32_t unit) {
   const uint32_t n = s->model->pages->n_units;
   for (uint32_t i = 0; i < n; i++, unit++) {
@@ -24,22 +26,22 @@ static uint32_t unit_from(const bq_session *s, uint32_t unit) {
   return BQ_NO_UNIT;
 }
 
-/* The unit of the next slice, or the first that will be needed after slices which need none. */
+/* The unit of the next slice or, if that needs none, the first one that will be needed. */
 static uint32_t next_unit(const bq_session *s) {
   const bq_pages *p = s->model->pages;
-  const uint32_t layers = s->model->config.layers, layer = s->pass == s ? s->layer : 0;
-  return unit_from(s, p->next_unit[layer] + (layer == layers ? s->head_unit : 0));
+  const uint32_t layers = s->model->config.layers, layer = s->chunk.owner == s ? s->batch.layer : 0;
+  return unit_from(s, p->next_unit[layer] + (layer == layers ? s->batch.head_unit : 0));
 }
 
-/* Rows of the pass under way, or of the window coming next, that are not embedded yet. */
-static size_t want_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
-  const bool pass = s->pass == s;
-  const uint32_t rows = pass ? s->rows : bq_min32(s->options.window, bq_session_pending(s));
+/* Requests embedding rows of the open batch, or of the next chunk, that are not in memory. */
+static size_t wait_for_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
+  const bool pass = s->chunk.owner == s;
+  const uint32_t rows = pass ? s->batch.rows : bq_min32(s->options.chunk, bq_sequence_pending(s));
   uint32_t kept = 0;
   size_t n = 0;
-  for (uint32_t t = pass ? s->embedded : 0; t < rows && n < capacity && ~kept; t++) {
-    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->computed + t, 0};
-    const uint32_t at = table ? row.position : row.s->tokens[row.first + row.position];
+  for (uint32_t t = pass ? s->batch.embedded : 0; t < rows && n < capacity && ~kept; t++) {
+    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->sequence.computed + t, 0};
+    const uint32_t at = table ? row.position : row.s->sequence.tokens[row.first + row.position];
     n += bq_pages_claim_row(s->model->pages, table, at, &kept, &out[n]);
   }
   return n;
@@ -50,7 +52,7 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
   *n = 0;
   if (!p) return BQ_OK;
   for (uint32_t table = 0; table < 2; table++)
-    if (p->tables[table].entries) *n += want_rows(s, table, out + *n, capacity - *n);
+    if (p->tables[table].entries) *n += wait_for_rows(s, table, out + *n, capacity - *n);
   if (!p->n_units) return BQ_OK;
   const uint32_t first = next_unit(s);
   if (first == BQ_NO_UNIT) return BQ_OK;
@@ -73,7 +75,7 @@ static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matri
   return BQ_OK;
 }
 
-bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
+bq_status bq_paged_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
                             float *wpe, bq_error *err) {
   const bq_model *m = s->model;
   bq_status status = embedding_row(m, 0, &m->wte, token, wte, err);
@@ -81,24 +83,24 @@ bq_status bq_page_embedding(bq_session *s, uint32_t token, uint32_t position, fl
   return status;
 }
 
-bq_status bq_page_layer(const bq_session *s, bq_error *err) {
+bq_status bq_paged_layer(const bq_session *s, bq_error *err) {
   const bq_pages *p = s->model->pages;
-  uint32_t unit = p ? bq_pages_unit_of(p, s->layer) : BQ_NO_UNIT;
+  uint32_t unit = p ? bq_pages_unit_of(p, s->batch.layer) : BQ_NO_UNIT;
   if (unit == BQ_NO_UNIT || bq_pages_unit_data(p, unit)) return BQ_OK;
-  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has to be read", s->layer);
+  return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has to be read", s->batch.layer);
 }
 
-bq_status bq_page_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err) {
+bq_status bq_paged_head(const bq_session *s, bq_matrix *part, uint32_t *row0, bq_error *err) {
   const bq_pages *p = s->model->pages;
   uint32_t unit = p ? bq_pages_unit_of(p, s->model->config.layers) : BQ_NO_UNIT;
   *part = s->model->head;
   *row0 = 0;
   if (unit == BQ_NO_UNIT) return BQ_OK;
-  unit += s->head_unit;
+  unit += s->batch.head_unit;
   const uint8_t *data = bq_pages_unit_data(p, unit);
   if (!data)
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "part %u of the head has to be read",
-                   s->head_unit);
+                   s->batch.head_unit);
   part->data = data;
   part->rows = p->units[unit].rows;
   *row0 = p->units[unit].row0;

@@ -64,7 +64,7 @@ float *bq_recurrence_find(const bq_recurrence *r, uint32_t n) {
   return NULL;
 }
 
-void bq_recurrence_cut(bq_recurrence *r, uint32_t n) {
+void bq_recurrence_truncate(bq_recurrence *r, uint32_t n) {
   for (uint32_t i = 0; i < r->n_held; i++)
     if (r->held[i].position > n) r->held[i].position = BQ_NO_SNAPSHOT;
 }

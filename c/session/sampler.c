@@ -1,13 +1,16 @@
-/* Picking the next token. The chain, in this order: mask, bias, repetition penalty, temperature,
- * top-k, top-p, min-p, one draw. Candidates are ordered by value, ties by the lower id, and sums
- * run in that order in double precision, so a seed gives the same tokens everywhere.
+/* The chain of filters, in this order: mask, bias, repetition penalty, temperature, top-k, top-p,
+ * min-p, one draw. Candidates are ordered by value, ties by the lower id, and sums run in that
+ * order in f64, so a seed gives the same tokens everywhere.
  *
- * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators", OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
+ * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+ * OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
+#include "session/sampler.h"
+
 #include <float.h>
 
 #include "core/fmath.h"
-#include "session/session.h"
+#include "core/minmax.h"
+#include "session/outputs.h"
 
 static uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -26,8 +29,8 @@ static bool after(bq_candidate a, bq_candidate b) { return bq_candidate_before(b
 
 typedef bool order(bq_candidate a, bq_candidate b);
 
-/* Moves c[i] down in a heap of n whose root is the first of all. */
-static void sift(order *first, bq_candidate *c, size_t n, size_t i) {
+/* Sifts c[i] down in a heap of n whose root comes first in `first`. */
+static void sift_down(order *first, bq_candidate *c, size_t n, size_t i) {
   bq_candidate moving = c[i];
   for (size_t child; (child = 2 * i + 1) < n; i = child) {
     if (child + 1 < n && first(c[child + 1], c[child])) child++;
@@ -37,35 +40,35 @@ static void sift(order *first, bq_candidate *c, size_t n, size_t i) {
   c[i] = moving;
 }
 
-/* The candidates as a heap; popping puts the next one behind the heap's end. */
+/* Makes the candidates a heap. Popping moves the root to right after the heap's end. */
 static void heapify(order *first, bq_candidate *c, size_t n) {
-  for (size_t i = n / 2; i-- > 0;) sift(first, c, n, i);
+  for (size_t i = n / 2; i-- > 0;) sift_down(first, c, n, i);
 }
 
 static bq_candidate pop(order *first, bq_candidate *c, size_t *n) {
   bq_candidate root = c[0];
   c[0] = c[--*n];
-  if (*n) sift(first, c, *n, 0);
+  if (*n) sift_down(first, c, *n, 0);
   c[*n] = root;
   return root;
 }
 
-/* c[0...k-1] = the best k of n, best first. Few of the others ever come before the last of those
- * kept. */
+/* c[0...k-1] = the best k of n, best first. Few of the others come before the worst of the best k.
+ */
 static void keep_best(bq_candidate *c, size_t n, size_t k) {
   heapify(after, c, k);
   for (size_t i = k; i < n; i++) {
-    if (!(c[i].value > c[0].value)) continue; /* ids rise: as large is not before */
+    if (!(c[i].value > c[0].value)) continue; /* ids rise, so equal values come after */
     c[0] = c[i];
-    sift(after, c, k, 0);
+    sift_down(after, c, k, 0);
   }
   while (k) pop(after, c, &k);
 }
 
-/* A logit that may be picked at all: neither banned (-infinity) nor NaN. */
+/* Whether a logit may be picked: it is neither banned (-infinity) nor NaN. */
 static bool possible(float logit) { return logit >= -FLT_MAX; }
 
-/* All tokens, ids rising; false if some may not be picked. */
+/* Collects all tokens, ids rising; returns false if some may not be picked. */
 static bool collect_all(const float *logits, uint32_t vocab, bq_candidate *c) {
   uint32_t impossible = 0;
   for (uint32_t id = 0; id < vocab; id++) {
@@ -75,7 +78,7 @@ static bool collect_all(const float *logits, uint32_t vocab, bq_candidate *c) {
   return !impossible;
 }
 
-/* The tokens that may be picked, ids rising; returns how many. */
+/* Collects the tokens that may be picked, ids rising; returns how many. */
 static uint32_t collect(const float *logits, uint32_t vocab, const uint32_t *mask,
                         bq_candidate *c) {
   if (!mask && collect_all(logits, vocab, c)) return vocab;
@@ -87,17 +90,17 @@ static uint32_t collect(const float *logits, uint32_t vocab, const uint32_t *mas
   return n;
 }
 
-/* Marks a candidate's id while penalties are applied. No vocabulary has ids as large (config.c). */
+/* Marks a candidate's id while penalties are applied. Vocabularies are smaller (config.c). */
 static const uint32_t PENALIZED = 1u << 31;
 
 static uint32_t id_of(const bq_candidate *c) {
   return c->id & ~PENALIZED;
 }
 
-/* The candidate of a token among n whose ids rise; NULL if it isn't one. */
+/* Finds the candidate of a token among n whose ids rise; NULL if it isn't one. */
 static bq_candidate *find(bq_candidate *c, uint32_t n, uint32_t id) {
-  if (id < n && id_of(&c[id]) == id) return &c[id]; /* none is missing before it */
-  uint32_t low = 0, high = n < id ? n : id; /* no id comes later than at its own number */
+  if (id < n && id_of(&c[id]) == id) return &c[id]; /* no id before it is missing */
+  uint32_t low = 0, high = n < id ? n : id; /* an id is never at an index above itself */
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     if (id_of(&c[middle]) < id)
@@ -107,7 +110,7 @@ static bq_candidate *find(bq_candidate *c, uint32_t n, uint32_t id) {
   return low < n && id_of(&c[low]) == id ? &c[low] : NULL;
 }
 
-/* Returns how many candidates are left. */
+/* Returns how many candidates remain. */
 static uint32_t add_bias(bq_candidate *c, uint32_t n, const bq_logit_bias *bias, size_t n_bias) {
   for (size_t i = 0; i < n_bias; i++) {
     bq_candidate *of = find(c, n, bias[i].id);
@@ -121,7 +124,7 @@ static uint32_t add_bias(bq_candidate *c, uint32_t n, const bq_logit_bias *bias,
   return left;
 }
 
-/* A token is penalized once, however often it is among the recent ones. */
+/* Penalizes each recent token once, however often it occurs. */
 static void penalize(bq_candidate *c, uint32_t n, const uint32_t *recent, size_t n_recent,
                      float penalty) {
   for (size_t i = 0; i < n_recent; i++) {
@@ -133,7 +136,7 @@ static void penalize(bq_candidate *c, uint32_t n, const uint32_t *recent, size_t
   for (uint32_t i = 0; i < n; i++) c[i].id = id_of(&c[i]);
 }
 
-/* The first of the largest; ids rise. */
+/* The index of the largest value; among equal ones the lowest id. */
 static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   uint32_t best = 0;
   float max = c[0].value;
@@ -145,10 +148,9 @@ static uint32_t greedy(const bq_candidate *c, uint32_t n) {
   return best;
 }
 
-/* The same without a list of candidates; BQ_TOKEN_NONE if there is none. Few of many beat the best
- * so far: whether one of a run does is asked for all of the run together, which compilers turn into
- * vectors. */
-static uint32_t largest(const float *logits, uint32_t vocab) {
+/* Greedy sampling without candidates; BQ_TOKEN_NONE if no token may be picked. Few logits beat the
+ * best so far, so whole runs are compared first, which compilers vectorize. */
+static uint32_t greedy_over_logits(const float *logits, uint32_t vocab) {
   enum { RUN = 64 };
   uint32_t best = 0, i = 0;
   while (best < vocab && !possible(logits[best])) best++;
@@ -165,7 +167,7 @@ static uint32_t largest(const float *logits, uint32_t vocab) {
   return best;
 }
 
-/* Values become weights exp(v - max); returns their sum. */
+/* Replaces values by weights exp(v - max); returns their sum. */
 static double weigh(bq_candidate *c, size_t n, float max) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
@@ -175,7 +177,8 @@ static double weigh(bq_candidate *c, size_t n, float max) {
   return sum;
 }
 
-/* Draws among n candidates that add up to sum, from c[0] on in steps of `step` (1 or -1). */
+/* Draws one of n candidates whose weights sum to `sum`, from c[0] on in steps of `step` (1 or -1).
+ */
 static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum, bq_rng *rng) {
   double left = draw(rng) * sum;
   for (size_t i = 0; i + 1 < n; i++, c += step) {
@@ -185,12 +188,13 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
   return c->id;
 }
 
-/* Top-k, top-p and min-p among n candidates. Candidate i, best first, lies at first[step * i],
- * without top-k once it was popped. */
+/* Top-k, top-p and min-p among n candidates. Candidate i, best first, is at first[step * i];
+ * without top-k only after it was popped. */
 static uint32_t pick_among_best(bq_candidate *c, uint32_t n, const bq_sample_options *o, float max,
                                 bq_rng *rng) {
   const size_t limit = o->top_k && o->top_k < n ? o->top_k : n;
-  const double top_p = o->top_p < 1 ? (double)o->top_p : 2; /* 2: sums are rounded */
+  /* 2: everything, since sums are rounded */
+  const double top_p = o->top_p < 1 ? (double)o->top_p : 2;
   const bool top_k = limit < n;
   bq_candidate *first = top_k ? c : c + n - 1;
   const ptrdiff_t step = top_k ? 1 : -1;
@@ -216,22 +220,67 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
                    const bq_sample_options *o, bq_rng *rng, bq_candidate *c) {
   const bool penalty = o->repeat_penalty > 0 && o->repeat_penalty != 1;
   const bool cold = !(o->temperature > 0);
-  if (cold && !penalty && !o->mask && !o->n_bias) return largest(logits, vocab);
+  if (cold && !penalty && !o->mask && !o->n_bias) return greedy_over_logits(logits, vocab);
   uint32_t n = collect(logits, vocab, o->mask, c);
   if (o->n_bias) n = add_bias(c, n, o->bias, o->n_bias);
   if (!n) return BQ_TOKEN_NONE;
   if (penalty) penalize(c, n, recent, n_recent, o->repeat_penalty);
   const uint32_t best = greedy(c, n), best_id = c[best].id;
   if (cold) return best_id;
-  if (o->top_k == 1 || o->top_p == 0) { /* however little the temperature leaves between them */
+  if (o->top_k == 1 || o->top_p == 0) { /* whatever the temperature */
     draw(rng);
     return best_id;
   }
 
   for (uint32_t i = 0; i < n; i++) c[i].value = c[i].value / o->temperature;
   const float max = c[best].value; /* ids are still in order here */
-  /* So low a temperature, or a logit so high, that there is no difference to weigh by. */
+  /* The temperature is so low, or a logit so high, that differences can't be weighted. */
   if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
   if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick(c, n, 1, weigh(c, n, max), rng);
   return pick_among_best(c, n, o, max, rng);
+}
+
+/* --- the last token of a session ----------------------------------------------------------------
+ */
+
+/* Whether 0 <= x <= most; false for NaN. */
+static bool within(float x, float most) { return x >= 0 && x <= most; }
+
+static bq_status check_sampling(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
+  const char *wrong = !within(o->temperature, __builtin_inff()) ? "temperature"
+                      : !within(o->top_p, 1)                    ? "top_p"
+                      : !within(o->min_p, 1)                    ? "min_p"
+                      : !within(o->repeat_penalty, FLT_MAX)     ? "repeat_penalty"
+                                                                : NULL;
+  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s is out of its range", wrong);
+  for (size_t i = 0; i < o->n_bias; i++)
+    if (o->bias[i].id >= vocab)
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "there is no token %u to be biased, the vocabulary has %u", o->bias[i].id,
+                     vocab);
+  return BQ_OK;
+}
+
+bq_status bq_session_sample(bq_session *s, const bq_sample_options *options, bq_rng *rng,
+                            uint32_t *token, bq_error *err) {
+  float *logits = bq_last_logits(s);
+  if (!logits)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "no logits to sample from: run the session first");
+  const bq_sample_options o = options ? *options : (bq_sample_options){0};
+  const uint32_t vocab = s->model->config.vocab;
+  bq_status status = check_sampling(&o, vocab, err);
+  if (status != BQ_OK) return status;
+  bq_mark(s, BQ_STAGE_HOST, 0);
+  if (o.hook.change) o.hook.change(o.hook.ctx, logits, vocab);
+  uint32_t last = bq_min32(o.repeat_last, s->sequence.n_tokens);
+  uint32_t picked = bq_sample(logits, vocab, s->sequence.tokens + s->sequence.n_tokens - last, last,
+                              &o, rng, s->outputs.candidates);
+  bq_mark(s, BQ_STAGE_SAMPLE, 0);
+  if (picked == BQ_TOKEN_NONE)
+    return bq_fail(err, BQ_NO_TOKEN, BQ_NO_OFFSET,
+                   "none of %u tokens may be picked: %s", vocab,
+                   o.mask || o.n_bias || o.hook.change ? "mask, bias or hook forbid them all"
+                                                       : "no logit is a number");
+  *token = picked;
+  return BQ_OK;
 }

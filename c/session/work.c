@@ -1,7 +1,7 @@
-/* How many bytes and multiplications a stage takes: counted from shapes, so that rates and shares
- * of the machine's limit can be told from times, and tests can count without a clock. */
+#include "session/work.h"
+
 #include "core/minmax.h"
-#include "session/session.h"
+#include "session/batch.h"
 
 static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
@@ -9,7 +9,7 @@ static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   work->macs += (uint64_t)m->rows * m->cols * tokens;
 }
 
-/* Several tokens may go through the same ones: the most that can be read. */
+/* Several tokens may share experts: counts the maximum that can be read. */
 static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, uint64_t tokens) {
   bq_work one = {0};
   const uint64_t pairs = tokens * c->experts_used;
@@ -18,7 +18,7 @@ static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, u
   work->macs += one.macs / c->experts * pairs;
 }
 
-/* Each of several has clusters of its own. */
+/* Each row has clusters of its own. */
 static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
   const bq_clusters *c = s->model->clusters;
   bq_matrix some = c->rows;
@@ -29,14 +29,14 @@ static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
   }
 }
 
-/* Looked up, not multiplied: one row per token. */
+/* An embedding is looked up, not multiplied: one row per token. */
 static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
   const bq_type_facts *f = bq_type_get(m->type);
   work->weight_bytes += tokens * ((m->cols + f->block - 1) / f->block * f->block_bytes);
 }
 
-bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_step *step,
+bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_step *step,
                      uint32_t position, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   const bq_kv_type kv = s->options.kv_type;
@@ -53,10 +53,10 @@ bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_
   case BQ_OP_STORE:
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
     break;
-  case BQ_OP_ATTEND: /* token t has position + t + 1 in sight */
+  case BQ_OP_ATTEND: /* token t attends to position + t + 1 positions */
     if (s->options.evict) position = bq_min32(position, s->options.kv_window + BQ_KV_BLOCK);
     else if (s->options.kv_window)
-      position = bq_min32(position, bq_session_sight(&s->options));
+      position = bq_min32(position, bq_attention_span(&s->options));
     work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, (uint64_t)position + tokens, c->head_dim);
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
@@ -71,16 +71,11 @@ bq_work bq_layer_step_work(const bq_session *s, const bq_layer *layer, const bq_
   case BQ_OP_NORM:
   case BQ_OP_ROUTE:
   case BQ_OP_COMBINE:
-  case BQ_OP_ADD: break; /* no weights to speak of */
+  case BQ_OP_ADD: break; /* no weights worth counting */
   }
   return work;
 }
 
-static void add(bq_work *sum, bq_work work) {
-  sum->weight_bytes += work.weight_bytes;
-  sum->kv_bytes += work.kv_bytes;
-  sum->macs += work.macs;
-}
 
 bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t position,
                         uint32_t tokens) {
@@ -92,25 +87,25 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
     add_rows(&work, &m->wpe, tokens);
     add_rows(&work, &m->wtt, tokens);
   } else if (stage == BQ_STAGE_HEAD) {
-    if (bq_session_clustered(s) && m->clusters) add_clusters(&work, s, tokens);
+    if (bq_head_is_clustered(s) && m->clusters) add_clusters(&work, s, tokens);
     else add_matrix(&work, &m->head, tokens);
   } else {
     for (uint32_t i = 0; i < l->kind->n; i++)
       if (stage == BQ_STAGE_COUNT || l->kind->steps[i].stage == stage)
-        add(&work, bq_layer_step_work(s, l, &l->kind->steps[i], position, tokens));
+        bq_work_add(&work, bq_step_work(s, l, &l->kind->steps[i], position, tokens));
   }
   return work;
 }
 
-bq_work bq_pass_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t row,
+bq_work bq_batch_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t row,
                      uint32_t rows) {
   bq_work sum = {0};
   for (uint32_t done = 0; done < rows;) {
     const bq_row at = bq_row_at(s, row + done);
-    const uint32_t n = at.left < rows - done ? at.left : rows - done;
+    const uint32_t n = at.remaining < rows - done ? at.remaining : rows - done;
     bq_work work = bq_session_work(at.s, stage, layer, at.position, n);
-    if (done > 0) work.weight_bytes = 0; /* read once for all */
-    add(&sum, work);
+    if (done > 0) work.weight_bytes = 0; /* weights are read once for all */
+    bq_work_add(&sum, work);
     done += n;
   }
   return sum;

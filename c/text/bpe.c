@@ -1,5 +1,5 @@
-/* Byte-level BPE (Radford et al. 2019, GPT-2): the text is cut into words, each byte of a word is
- * a token, and the neighbours whose merge was learned first merge first. */
+/* Byte-level BPE (Radford et al. 2019, GPT-2): text is split into words, each byte of a word is a
+ * token, and adjacent tokens are merged in the order in which their merges were learned. */
 #include "text/merge.h"
 #include "text/utf8.h"
 #include "text/vocab.h"
@@ -20,8 +20,8 @@ static void merge_pair(void *ctx, uint32_t left, uint32_t key) {
   b->id[left] = bq_vocab_merge(b->t, key, 2);
 }
 
-/* A symbol for each byte; one without a token, where there is no unknown token either, is none:
- * what is beside it are neighbours, as in Hugging Face's tokenizers. */
+/* Makes a symbol of each byte. A byte without a token is dropped if there is no unknown token
+ * either: its neighbours become adjacent, as in Hugging Face's tokenizers. */
 static void split_bytes(bpe *b, bq_merge_list *l, const uint8_t *text) {
   uint32_t symbols = 0;
   for (uint32_t i = 0; i < l->n; i++) {
@@ -34,7 +34,7 @@ static void split_bytes(bpe *b, bq_merge_list *l, const uint8_t *text) {
   l->n = symbols;
 }
 
-/* Characters; one that is no token is its bytes where there is a token for each. */
+/* Makes a symbol of each character; one that is no token becomes its bytes, if each has a token. */
 static void split_characters(bpe *b, bq_merge_list *l, const uint8_t *text) {
   uint32_t before = 0;
   for (uint32_t at = 0; at < l->n;) {

@@ -1,13 +1,13 @@
 /* SentencePiece's "precompiled_charsmap": u32 bytes of a double-array trie (Yata's Darts-clone),
- * its units of u32, then texts that end with a zero byte. Of the texts in the trie the longest that
- * the input begins with becomes the text that its value names. */
+ * its units of u32, then zero-terminated texts. The longest key of the trie at the current position
+ * is replaced by the text that its value points to. */
 #include "core/cursor.h"
-#include "text/normalize.h"
+#include "text/charsmap.h"
 #include "text/utf8.h"
 
 static uint32_t unit_at(const bq_normalizer *s, uint32_t i) {
   return i < s->n ? bq_load32(s->records + 4 * (size_t)i)
-                  : 0x100; /* of no byte: its label is none */
+                  : 0x100; /* a unit whose label is no byte */
 }
 static bool has_value(uint32_t unit) { return unit >> 8 & 1; }
 static uint32_t label(uint32_t unit) { return unit & 0x800000ffu; }
@@ -26,16 +26,17 @@ bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   if (!out->n || !out->text_bytes || out->text[out->text_bytes - 1]) return false;
   for (uint32_t i = 0, begin = 0; i < out->text_bytes; i++) {
     if (out->text[i]) continue;
-    if (i - begin > out->growth) out->growth = i - begin; /* of a text of one byte, at worst */
+    /* in the worst case for a key of one byte */
+    if (i - begin > out->growth) out->growth = i - begin;
     begin = i + 1;
   }
   return out->growth <= 1024;
 }
 
-/* Bytes of a text of the trie, at most: one that was written by hand may lead in a circle. */
+/* Maximum bytes of a key; a malicious trie may contain a cycle. */
 enum { KEY_MAX = 256 };
 
-/* Bytes of the longest text of the trie at the beginning, and where its replacement lies. */
+/* Bytes of the longest key at the start of the text, and the offset of its replacement. */
 static size_t longest(const bq_normalizer *s, const uint8_t *text, size_t bytes, uint32_t *value) {
   size_t found = 0;
   if (bytes > KEY_MAX) bytes = KEY_MAX;

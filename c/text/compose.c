@@ -1,7 +1,7 @@
-/* Unicode's canonical forms (the Unicode Standard, 3.11): marks in the order of their combining
- * classes, and characters composed with the marks behind them. Texts come decomposed. */
+/* Unicode's canonical forms (the Unicode Standard, 3.11): reorders marks by combining class, and
+ * composes characters with the marks after them. Texts are decomposed before. */
 #include "core/cursor.h"
-#include "text/normalize.h"
+#include "text/compose.h"
 #include "text/utf8.h"
 
 enum { MARKS = 8, PAIRS = 12, RANKS = 64 };
@@ -10,9 +10,9 @@ enum { L = 0x1100, V = 0x1161, T = 0x11a7, S = 0xac00, LS = 19, VS = 21, TS = 28
 
 /* --- order ------------------------------------------------------------------------------------ */
 
-/* Rank of a mark's combining class; 0: it is none that is sorted. */
+/* Rank of a mark's combining class; 0: it isn't reordered. */
 static uint32_t rank_of(const uint8_t *marks, uint32_t n, uint32_t code_point) {
-  uint32_t low = 0, high = n; /* the first run that begins behind it is in [low, high] */
+  uint32_t low = 0, high = n; /* the first run that begins after it is in [low, high] */
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     if (bq_load32(marks + MARKS * (size_t)middle) <= code_point) low = middle + 1;
@@ -43,7 +43,8 @@ bool bq_order_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   return 4 + MARKS * (uint64_t)out->n == n && read_marks(out->records, out->n);
 }
 
-/* Bytes of the marks at `at`; *order: their ranks fall somewhere; *ranks: a bit for each. */
+/* Bytes of the run of marks at the start; *falls: their ranks are out of order; *ranks: set of
+ * ranks. */
 static size_t marks_at(const bq_normalizer *s, const uint8_t *text, size_t left, bool *falls,
                        uint64_t *ranks) {
   size_t at = 0;
@@ -74,7 +75,7 @@ void bq_order(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out 
     if (!falls) bq_out_text(out, text + at, run);
     for (uint32_t rank = 1; falls && rank < RANKS; rank++) {
       if (!(ranks >> rank & 1)) continue;
-      for (size_t i = 0; i < run;) { /* those of a rank stay in order */
+      for (size_t i = 0; i < run;) { /* marks of equal rank keep their order */
         uint32_t code_point;
         unsigned length = bq_utf8_decode(text + at + i, run - i, &code_point);
         if (rank_of(s->records, s->n, code_point) == rank) bq_out_text(out, text + at + i, length);
@@ -108,7 +109,7 @@ bool bq_compose_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   return true;
 }
 
-/* What two characters compose to; 0: nothing. */
+/* The composition of two characters; 0: none. */
 static uint32_t composed(const bq_normalizer *s, uint32_t a, uint32_t b) {
   if (a - L < LS && b - V < VS) return S + ((a - L) * VS + (b - V)) * TS;
   if (a - S < LS * VS * TS && (a - S) % TS == 0 && b - T < TS && b != T) return a + (b - T);
@@ -124,16 +125,16 @@ static uint32_t composed(const bq_normalizer *s, uint32_t a, uint32_t b) {
   return 0;
 }
 
-/* Composes the starter with what follows it, bytes of which are returned; what stays is written
- * where `out` is given. A mark is blocked by one of its class or a higher one that stays before it.
- */
+/* Composes the starter with the marks after it and returns the bytes of these; marks that stay are
+ * written to `out`, if given. A mark is blocked by a mark of the same or a higher class between it
+ * and the starter. */
 static size_t follow(const bq_normalizer *s, uint32_t *starter, const uint8_t *text, size_t left,
                      bq_out *out) {
   uint32_t before = 0;
-  bool between = false; /* a mark stays between */
+  bool between = false; /* a mark stays in between */
   size_t at = 0;
   while (at < left) {
-    if (text[at] < 0xcc) return at; /* nothing before U+0300 joins what is before it */
+    if (text[at] < 0xcc) return at; /* no character before U+0300 composes with the one before it */
     uint32_t code_point;
     unsigned length = bq_utf8_decode(text + at, left - at, &code_point);
     if (code_point == BQ_UTF8_BAD) return at;

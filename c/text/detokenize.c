@@ -8,7 +8,8 @@ static size_t put_replacement(char *out) {
 }
 
 /* Takes one byte and writes what it completes. As in the Encoding standard's UTF-8 decoder, a byte
- * that can't continue the sequence turns what there is of it into one U+FFFD and begins anew. */
+ * that can't continue the sequence turns the sequence so far into one U+FFFD and starts a new one.
+ */
 static size_t put_byte(bq_detokenizer *d, uint8_t byte, char *out) {
   size_t n = 0;
   if (d->n_pending && !bq_utf8_continues(d->pending[0], d->n_pending, byte)) {
@@ -24,7 +25,7 @@ static size_t put_byte(bq_detokenizer *d, uint8_t byte, char *out) {
   return n;
 }
 
-/* Each byte gives at most one U+FFFD, of 3 bytes, and those pending before it one more. */
+/* Each byte gives at most one U+FFFD, of 3 bytes, and the pending ones give one more. */
 size_t bq_detokenize_limit(const bq_tokenizer *t) { return 3 * (size_t)t->longest + 3; }
 
 size_t bq_detokenize(const bq_tokenizer *t, bq_detokenizer *d, uint32_t id, char *out) {

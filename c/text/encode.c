@@ -1,20 +1,20 @@
-/* Text to ids: special tokens cut the text, what lies between is normalized, cut into pieces and
- * encoded by the tokenizer's kind. */
+/* Text to ids: added and special tokens split the text; the pieces between them are normalized,
+ * split and encoded by the tokenizer's kind. */
 #include <string.h>
 
 #include "text/merge.h"
 #include "text/utf8.h"
 #include "text/vocab.h"
 
-enum { TEXT_MAX = 1 << 30 /* bytes of one text: positions stay within 32 bits, twice over */ };
+enum { TEXT_MAX = 1 << 30 /* bytes of one text, so that positions times two fit 32 bits */ };
 
-/* A word of the text, where it was met last: what comes again need not be merged again. */
+/* A cache entry: a word and the ids that it was encoded to last. */
 typedef struct word {
   uint32_t begin, bytes; /* in the text; bytes 0: none */
-  uint32_t ids, count;   /* among those that are out */
+  uint32_t ids, count;   /* in the output */
 } word;
 
-/* Longer words are rare, and so are words that come again in a short text. */
+/* Longer words are rarely repeated, and so are words of short texts. */
 enum { WORD_BYTES = 64, WORDS = 4096, BYTES_PER_WORD = 32, FEWEST_WORDS = 8 };
 
 /* A power of two, or 0. */
@@ -24,17 +24,17 @@ static uint32_t word_slots(uint64_t bytes) {
   return n >= FEWEST_WORDS ? n : 0;
 }
 
-/* What lies where in the scratch, for a text of so many bytes. */
+/* Layout of the scratch for a text of so many bytes. */
 typedef struct layout {
-  uint64_t text;   /* bytes of a normalized text, at most */
-  uint64_t words;  /* bytes: words that were met; they come first, the others in this order */
-  uint64_t arrays; /* bytes: what merging or Viterbi's algorithm needs */
+  uint64_t text;   /* maximum bytes of a normalized text */
+  uint64_t words;  /* bytes of the word cache, which comes first; the others follow in this order */
+  uint64_t arrays; /* bytes for merging or Viterbi's algorithm */
   uint64_t spaced; /* bytes: the text with a space in front */
-  uint64_t seen;   /* bytes: what stages remember */
-  uint64_t all;    /* UINT64_MAX: too much */
+  uint64_t seen;   /* bytes that split passes remember */
+  uint64_t all;    /* UINT64_MAX: too many */
 } layout;
 
-/* usual: a normalized text is at most half as large again, which a text rarely exceeds. */
+/* usual: a normalized text grows by at most a half, which texts rarely exceed. */
 static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
   layout l = {.text = bq_normalize_limit(t->steps, t->n_normalizers, bytes), .all = UINT64_MAX};
   uint64_t some = bytes + bytes / 2 + 256;
@@ -54,7 +54,8 @@ static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
   l.seen = bq_multi_splitter_memory(t->stages, t->n_split_passes, l.text + 1);
   if (t->n_split_passes || t->info.kind == BQ_TOKENIZER_BPE)
     l.words = word_slots(l.text + 1) * sizeof(word);
-  l.all = l.words + l.arrays + l.spaced + l.seen + (t->n_normalizers < 2 ? t->n_normalizers : 2) * l.text;
+  l.all = l.words + l.arrays + l.spaced + l.seen +
+          (t->n_normalizers < 2 ? t->n_normalizers : 2) * l.text;
   return l;
 }
 
@@ -62,17 +63,17 @@ uint64_t bq_tokenize_scratch(const bq_tokenizer *t, uint64_t text_bytes, bool us
   return lay_out(t, text_bytes, usual).all;
 }
 
-/* One text on its way. */
+/* State of encoding one text. */
 typedef struct encoder {
   const bq_tokenizer *t;
   layout layout;
   word *words;
-  uint32_t slots;  /* of them, for the text between special tokens that is under way */
-  uint8_t *memory; /* behind the words */
-  uint32_t kinds; /* of tokens that are looked for */
-  const bq_text_range *plain; /* [n_plain]: where no hidden token is looked for */
+  uint32_t slots;  /* slots of the word cache for the current piece */
+  uint8_t *memory; /* scratch after the word cache */
+  uint32_t kinds; /* kinds of the tokens that are looked up in the text */
+  const bq_text_range *plain; /* [n_plain]: ranges in which no special token is recognized */
   uint32_t n_plain;
-  bool no_room;   /* some text was larger than usual */
+  bool no_room;   /* some text grew beyond the usual size */
   bq_ids ids;
 } encoder;
 
@@ -94,7 +95,7 @@ static void copy_ids(bq_ids *ids, const word *w) {
   for (uint32_t i = 0; i < w->count; i++) bq_ids_put(ids, ids->ids[w->ids + i]);
 }
 
-/* The same of a piece that is a word of `text`: its ids depend on nothing beside it. */
+/* Encodes a piece that is a word of `text`: its ids depend on nothing around it. */
 static void encode_word(encoder *e, const uint8_t *text, size_t begin, size_t end) {
   const size_t bytes = end - begin, before = e->ids.count;
   if (!e->slots || bytes > WORD_BYTES) {
@@ -114,7 +115,7 @@ static void encode_word(encoder *e, const uint8_t *text, size_t begin, size_t en
               (uint32_t)(e->ids.count - before)};
 }
 
-/* Byte-level BPE whose words a splitter cuts. */
+/* Byte-level BPE with words from a pattern. */
 static void encode_split(encoder *e, const uint8_t *text, size_t bytes) {
   bq_splitter splitter;
   bq_splitter_begin(&splitter, e->t->split, text, bytes);
@@ -129,7 +130,7 @@ static void begin_words(encoder *e, size_t bytes) {
   if (e->slots) memset(e->words, 0, e->slots * sizeof *e->words);
 }
 
-/* A normalized text; pieces as the stages cut them. */
+/* Encodes a normalized text, in the pieces of its split passes. */
 static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
   begin_words(e, bytes);
   if (!e->t->parts && e->t->info.kind == BQ_TOKENIZER_BPE) {
@@ -150,7 +151,7 @@ static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                          bool normalized);
 
-/* The first plain range that ends behind `at`; its place is n_plain where there is none. */
+/* The first plain range that ends after `at`; index n_plain if there is none. */
 static uint32_t plain_from(const encoder *e, size_t at) {
   uint32_t low = 0, high = e->n_plain;
   while (low < high) {
@@ -161,8 +162,8 @@ static uint32_t plain_from(const encoder *e, size_t at) {
   return low;
 }
 
-/* A normalized text in which normalized tokens are looked for. Its places are no longer those of
- * the plain ranges: where it has plain bytes, hidden tokens have been looked for before. */
+/* Encodes a normalized text, looking up added tokens in it. Its positions don't match the plain
+ * ranges any more; special tokens outside of these were looked up before. */
 static void encode_normalized(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                               bool has_plain) {
   const uint32_t kinds = e->kinds, n_plain = e->n_plain;
@@ -173,8 +174,8 @@ static void encode_normalized(encoder *e, const uint8_t *text, size_t bytes, uin
   e->n_plain = n_plain;
 }
 
-/* before_user: a user-defined token follows, which is part of the text: so a space stands in front
- * even where there is nothing else. */
+/* before_user: a user-defined token follows, which is part of the text, so a space is added in
+ * front even if the text is empty. */
 static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t end, uint32_t where,
                         bool before_user) {
   const bq_tokenizer *t = e->t;
@@ -213,7 +214,7 @@ static uint32_t rules_of(const bq_tokenizer *t, uint32_t id) {
   return 0;
 }
 
-/* Where the character begins that ends at `at` > 0. */
+/* Start of the character that ends at `at` > 0. */
 static size_t before(const uint8_t *text, size_t at) {
   size_t begin = at - 1;
   while (begin && at - begin < 4 && (text[begin] & 0xc0) == 0x80) begin--;
@@ -230,7 +231,8 @@ static bool is_word(uint32_t class) {
   return class == BQ_CHAR_CLASS_LETTER || class == BQ_CHAR_CLASS_NUMBER;
 }
 
-/* Whether the token may stand here; widens it over white space that it takes. */
+/* Whether an added token may be at this position; extends it over the white space that it includes.
+ */
 static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t least, size_t *begin,
                   size_t *end) {
   unsigned length;
@@ -250,17 +252,17 @@ static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t leas
   return true;
 }
 
-/* Tokens of more spaces are looked for as spaces alone. */
+/* Longer runs are only looked up as spaces. */
 enum { MOST_SPACES = 64 };
 
-/* How many ▁ the text begins with, at most `most`. */
+/* Number of ▁ at the start of the text, at most `most`. */
 static uint32_t written_spaces(const uint8_t *text, size_t bytes, uint32_t most) {
   uint32_t n = 0;
   for (; n < most && bytes >= 3 && !memcmp(text, "\xe2\x96\x81", 3); text += 3, bytes -= 3) n++;
   return n;
 }
 
-/* The longest row of spaces that somebody wrote as ▁ and that is a token so. */
+/* The longest run of ▁ at the start of the text that is an added token of spaces. */
 static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t bytes,
                               uint32_t *length) {
   uint8_t spaces[MOST_SPACES];
@@ -275,8 +277,8 @@ static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t
   return BQ_TOKEN_NONE;
 }
 
-/* The longest token that the text has at `at`; hidden ones lie outside of plain ranges. range:
- * moves on to the first plain range that ends behind `at`. */
+/* The longest token at `at`; special ones are only recognized outside of plain ranges. *range
+ * advances to the first plain range that ends after `at`. */
 static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_t bytes,
                          uint32_t *range, uint32_t *length) {
   const uint32_t shown = e->kinds & ~(uint32_t)BQ_KINDS_HIDDEN;
@@ -292,8 +294,8 @@ static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_
   return whole;
 }
 
-/* A text that begins a text, and one behind a control token, gets a space in front where the
- * tokenizer adds one; user-defined tokens are part of a text. */
+/* Adds a space in front of a text at the beginning, or after a control token, if the tokenizer does
+ * so; user-defined tokens are part of a text. */
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                          bool normalized) {
   const bool two_passes = e->t->any_normalized && e->t->n_normalizers;

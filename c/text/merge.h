@@ -1,8 +1,8 @@
-/* Merging the best pair of neighbours until none is left, for both kinds of BPE.
+/* Merges adjacent pairs until none can be merged, for both kinds of BPE.
  *
- * A text is a list of symbols, each known by the position of its first byte. A tournament tree
- * over all positions holds the pair with the lowest key, the leftmost of equals, so that n bytes
- * take O(n log n) however they merge. Included by the files that say what a key is. */
+ * A text is a list of symbols, identified by the position of their first byte. A tournament tree
+ * over all positions finds the pair with the lowest key, the leftmost of equal ones, so n bytes
+ * take O(n log n) in any case. The including file defines the keys. */
 #ifndef BQ_MERGE_H
 #define BQ_MERGE_H
 
@@ -13,8 +13,8 @@
 
 typedef struct bq_merge_list {
   uint32_t n;     /* bytes */
-  uint32_t *next; /* [n] of a symbol: where the next begins; n after the last */
-  uint32_t *prev; /* [n] of a symbol: where the one before begins */
+  uint32_t *next; /* [n], of a symbol: position of the next one; n after the last */
+  uint32_t *prev; /* [n], of a symbol: position of the previous one */
   uint32_t *key;  /* [n] of a symbol: key of the pair it begins; BQ_NO_MERGE elsewhere */
   uint32_t *tree; /* [n] node i > 0: position of the best pair below nodes 2i and 2i + 1, where
                      node n + p is position p */
@@ -36,7 +36,8 @@ static inline void bq_merge_play(bq_merge_list *l, uint32_t node) {
   l->tree[node] = ka < kb || (ka == kb && a < b) ? a : b;
 }
 
-/* What to merge and what then happens. `left` and `right` are symbols, right lasts until `end`. */
+/* The key of a pair, and an action after its merge. `left` and `right` are adjacent symbols;
+ * `right` ends at `end`. */
 typedef struct bq_merge_rules {
   uint32_t (*key)(void *ctx, uint32_t left, uint32_t right, uint32_t end);
   void (*merge)(void *ctx, uint32_t left, uint32_t key); /* may be NULL */
@@ -52,7 +53,8 @@ static inline void bq_merge_replay(bq_merge_list *l, uint32_t position) {
   for (uint32_t node = (l->n + position) / 2; node; node /= 2) bq_merge_play(l, node);
 }
 
-/* `next` and `prev` are filled in: from position 0, next leads over all symbols. */
+/* Runs the merges. `next` and `prev` are filled in by the caller: from position 0, next leads over
+ * all symbols. */
 static inline void bq_merge_run(bq_merge_list *l, const bq_merge_rules *rules) {
   if (l->n < 2) return;
   for (uint32_t i = 0; i < l->n; i++) l->key[i] = BQ_NO_MERGE;

@@ -3,14 +3,17 @@
 #include <string.h>
 
 #include "core/cursor.h"
+#include "text/charsmap.h"
+#include "text/compose.h"
+#include "text/out.h"
 #include "text/utf8.h"
 
 enum {
   RECORD = 12,    /* u32 first, u32 kind << 28 | last - first, u32 value */
-  TO_TEXT = 0,    /* value: offset << 8 | bytes of the text that they become */
-  TO_OTHER = 1,   /* value: difference to the character that each becomes */
-  TO_JAMO = 2,    /* Hangul syllables: to the letters that they are made of */
-  TO_AROUND = 3,  /* the text of `value` before and behind each */
+  TO_TEXT = 0,    /* value: offset << 8 | bytes of the replacement */
+  TO_OTHER = 1,   /* value: difference to the replacement character */
+  TO_JAMO = 2,    /* Hangul syllables are decomposed */
+  TO_AROUND = 3,  /* the text of `value` before and after each */
   KINDS = 4,
   LOOK = 128
 };
@@ -26,7 +29,7 @@ static record record_at(const bq_normalizer *s, uint32_t i) {
 }
 
 static bool record_of(const bq_normalizer *s, uint32_t code_point, record *out) {
-  uint32_t low = 0, high = s->n; /* the first record that begins behind it is in [low, high] */
+  uint32_t low = 0, high = s->n; /* the first record that begins after it is in [low, high] */
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     if (bq_load32(s->records + RECORD * (size_t)middle) <= code_point) low = middle + 1;
@@ -35,16 +38,6 @@ static bool record_of(const bq_normalizer *s, uint32_t code_point, record *out) 
   if (!low) return false;
   *out = record_at(s, low - 1);
   return code_point <= out->last;
-}
-
-void bq_out_text(bq_out *out, const uint8_t *text, size_t bytes) {
-  if (out->n <= out->room && bytes <= out->room - out->n) memcpy(out->to + out->n, text, bytes);
-  out->n += bytes;
-}
-
-void bq_out_character(bq_out *out, uint32_t code_point) {
-  uint8_t bytes[4];
-  bq_out_text(out, bytes, bq_utf8_encode(code_point, bytes));
 }
 
 /* --- mapping ---------------------------------------------------------------------------------- */
@@ -89,7 +82,7 @@ static void map_text(const bq_normalizer *s, const uint8_t *text, size_t bytes, 
   }
 }
 
-/* Bytes of what a code point becomes by a valid record. */
+/* Bytes of the replacement of a code point by a valid record. */
 static uint32_t record_bytes(const record *r, uint32_t code_point) {
   uint32_t own = bq_utf8_bytes(code_point);
   switch (r->kind) {
@@ -128,7 +121,7 @@ static bool read_map(const uint8_t *bytes, size_t n, bq_normalizer *s) {
     if (r.first < next || !check_record(s, &r)) return false;
     next = r.last + 1;
     uint32_t own = bq_utf8_bytes(r.first), most = record_bytes(&r, r.last);
-    uint32_t growth = (most + own - 1) / own; /* larger ones may be shorter, never longer */
+    uint32_t growth = (most + own - 1) / own; /* larger code points never have fewer bytes */
     if (growth > s->growth) s->growth = growth;
     for (uint32_t c = r.first; c < 128 && c <= r.last; c++) {
       bool one = r.kind == TO_OTHER && c + r.value < 128;
@@ -177,7 +170,8 @@ static void put_spaces(const bq_normalizer *s, uint32_t where, const uint8_t *te
   if (s->flags & BQ_SPACES_LEADING && where & BQ_TEXT_BEGINS)
     while (at < bytes && text[at] == ' ') at++;
   for (; at < bytes; at++)
-    if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes && text[at + 1] == ' '))
+    if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes &&
+          text[at + 1] == ' '))
       bq_out_byte(out, text[at]);
 }
 

@@ -1,71 +1,20 @@
-/* Changing text before it is cut, in steps that a file brings: lower case, accents off, composed
- * characters, white space. A tokenizer that needs none has none of their tables. */
+/* Normalizes text: applies a file's normalizers one after the other. */
 #ifndef BQ_NORMALIZE_H
 #define BQ_NORMALIZE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "text/normalizer.h"
 
-enum { BQ_NORMALIZERS = 12 };
-
-typedef enum bq_normalizer_type {
-  BQ_NORMALIZER_MAP = 1,      /* characters become texts, one by one */
-  BQ_NORMALIZER_PREFIX = 2,   /* a text in front */
-  BQ_NORMALIZER_SPACES = 3,   /* spaces at the ends and in rows go */
-  BQ_NORMALIZER_CHARSMAP = 4, /* SentencePiece's: the longest text of a trie becomes another */
-  BQ_NORMALIZER_ORDER = 5,    /* marks in canonical order */
-  BQ_NORMALIZER_COMPOSE = 6,  /* characters and marks become composed characters */
-  BQ_NORMALIZER_REPLACE = 7,  /* a text becomes another */
-  BQ_NORMALIZER_TYPES
-} bq_normalizer_type;
-
-enum { BQ_PREFIX_AT_START = 1, BQ_PREFIX_UNLESS_PRESENT = 2 };
-enum { BQ_SPACES_LEADING = 1, BQ_SPACES_TRAILING = 2, BQ_SPACES_REPEATED = 4, BQ_SPACES_OF_EACH_PART = 8 };
-
-/* Where a part of a text lies that special tokens cut. */
-enum { BQ_TEXT_BEGINS = 1, BQ_TEXT_ENDS = 2, BQ_TEXT_FIRST = 4 /* nothing is before it */ };
-
-typedef struct bq_normalizer {
-  bq_normalizer_type type;
-  uint32_t n, flags;
-  uint32_t growth, extra; /* n bytes become at most growth * n + extra */
-  const uint8_t *records; /* [n]; a trie's units, what is replaced */
-  const uint8_t *text;
-  uint32_t text_bytes;
-  uint8_t ascii[128]; /* MAP: what a character becomes; 128: a text */
-} bq_normalizer;
-
-/* Reads a step of a file (docs/FORMAT.md, TOKN), which is used in place. False: it isn't valid. */
+/* Reads a normalizer from a file (docs/FORMAT.md, TOKN), which is used in place. Returns false if
+ * it isn't valid. */
 bool bq_normalizer_read(uint32_t type, const uint8_t *bytes, size_t n, bq_normalizer *out);
 
-/* Bytes that `steps` make at most of so many, at any time. UINT64_MAX on overflow. */
+/* Maximum bytes of a text of `bytes` bytes at any time during normalization; UINT64_MAX on
+ * overflow. */
 uint64_t bq_normalize_limit(const bq_normalizer *steps, uint32_t n, uint64_t bytes);
-/* The text that the steps make of this one: in one of the two buffers of `room` bytes, or the text
- * itself. NULL: there is not enough room. */
+/* The normalized text: in one of the two buffers of `room` bytes, or `text` itself. NULL: there is
+ * not enough room. */
 const uint8_t *bq_normalize(const bq_normalizer *steps, uint32_t n, uint32_t where,
                             const uint8_t *text, size_t *bytes, uint8_t *const buffers[2],
                             size_t room);
-
-/* Steps of their own file: what comes out, whose bytes are counted on when there is no more room.
- */
-typedef struct bq_out {
-  uint8_t *to; /* [room] */
-  size_t room, n;
-} bq_out;
-
-static inline void bq_out_byte(bq_out *out, uint8_t byte) {
-  if (out->n < out->room) out->to[out->n] = byte;
-  out->n++;
-}
-void bq_out_text(bq_out *out, const uint8_t *text, size_t bytes);
-void bq_out_character(bq_out *out, uint32_t code_point);
-
-bool bq_order_read(const uint8_t *bytes, size_t n, bq_normalizer *out);
-void bq_order(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out);
-bool bq_compose_read(const uint8_t *bytes, size_t n, bq_normalizer *out);
-void bq_compose(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out);
-bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_normalizer *out);
-void bq_charsmap(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out);
 
 #endif

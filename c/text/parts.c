@@ -1,11 +1,11 @@
-/* What a tokenizer brings beside its vocabulary: how text is changed and cut. */
+/* The parts of a tokenizer besides its vocabulary: normalizers, split passes, added tokens. */
 #include "text/parts.h"
 
 enum {
   PARTS = 32,
   PART_STAGE = 16,
   PART_WORDS = 17, /* u32 characters of the longest word that WordPiece looks up */
-  PART_RULES = 18  /* of tokens that are looked for in texts: u32 id, rising, u32 rules */
+  PART_RULES = 18  /* flags of added tokens: u32 id, rising, u32 flags */
 };
 
 static bool read_words(const uint8_t *bytes, size_t n, bq_tokenizer *t) {
@@ -28,14 +28,16 @@ static bool read_rules(const uint8_t *bytes, size_t n, bq_tokenizer *t, uint32_t
   return n % 8 == 0;
 }
 
-/* Of a known type; false: it isn't valid, or one too many. */
+/* Reads a part of a known type. Returns false if it isn't valid, or one too many. */
 static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenizer *t,
                       uint32_t tokens) {
   if (type == PART_WORDS) return read_words(bytes, n, t);
   if (type == PART_RULES) return read_rules(bytes, n, t, tokens);
   if (type == PART_STAGE)
-    return t->n_split_passes < BQ_SPLIT_PASSES && bq_split_pass_read(bytes, n, &t->stages[t->n_split_passes++]);
-  return t->n_normalizers < BQ_NORMALIZERS && bq_normalizer_read(type, bytes, n, &t->steps[t->n_normalizers++]);
+    return t->n_split_passes < BQ_SPLIT_PASSES &&
+           bq_split_pass_read(bytes, n, &t->stages[t->n_split_passes++]);
+  return t->n_normalizers < BQ_NORMALIZERS &&
+         bq_normalizer_read(type, bytes, n, &t->steps[t->n_normalizers++]);
 }
 
 bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,

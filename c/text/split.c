@@ -8,11 +8,11 @@
 
 #define NO_MATCH SIZE_MAX
 
-/* Of the first 128 code points, 2 bits each. */
+/* Classes of the first 128 code points, 2 bits each. */
 static const uint32_t ascii_classes[8] = {0x0ffc0000, 0, 0x3, 0xaaaaa,
                                           0x55555554, 0x155555, 0x55555554, 0x155555};
 
-/* The distance that is told of the run at `at`, which then is that of the next. */
+/* Length of the run at `at`, which advances to the next run. */
 static uint32_t run_step(uint32_t *at) {
   const uint8_t *run = bq_char_runs + *at;
   uint32_t step = run[0] & 63;
@@ -61,7 +61,7 @@ static void measure(const bq_splitter *s, const bq_split_item *item, size_t at, 
   }
 }
 
-/* Where an item without a limit ends that begins at `at`. */
+/* End of an unlimited item that begins at `at`. */
 static size_t match_run(const bq_splitter *s, const bq_split_item *item, size_t at,
                         bq_split_run *run) {
   if (at < run->begin || at >= run->end) measure(s, item, at, run);

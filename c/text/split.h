@@ -1,17 +1,18 @@
-/* Cutting text into words before byte-level BPE merges within them, as a program that a file
- * brings: what models say as a regular expression, in a form that can't hang.
+/* Splitting text into words before byte-level BPE, by a pattern that a file brings: the
+ * pre-tokenizer's regular expression in a form that takes linear time.
  *
- * A program is a list of items; some in a row are an alternative. The word at a place is what the
- * first alternative takes whose items match one after the other; where none matches, or takes
- * nothing, it is one character. An item takes as many characters of its set as there are and it
- * may, and never gives one back for a later item; the two that regular expressions give back in
- * practice are kinds of ends:
+ * A pattern is a list of items; consecutive ones form an alternative. The word at a position is
+ * what the first alternative matches, item by item; if none matches, or matches nothing, it is one
+ * character. An item matches as many characters of its set as it can (possessively) and never gives
+ * one back for a later item. The two cases that need backtracking in practice are built in:
  *
- *   CUT    \s*[\r\n]+    all up to the last one of the end set
- *   SPARE  \s+(?!\S)     all, but the last one only if the text ends or one of the end set follows
+ *   CUT    \\s*[\\r\
+ * ]+    everything up to the last character of the end set
+ *   SPARE  \\s+(?!\\S)     everything, but the last character only if the text ends or one of the
+ *   end set follows
  *
- * The places at which an item is tried never go back, and it remembers the run that it measured
- * last: so each item reads a text once, whatever the program. */
+ * The positions at which an item is tried never decrease, and it remembers its last run, so each
+ * item reads a text once, whatever the pattern. */
 #ifndef BQ_SPLIT_H
 #define BQ_SPLIT_H
 
@@ -28,11 +29,11 @@ enum {
   BQ_SPLIT_FLAGS = 7
 };
 
-/* Characters: those of some classes (bit c: bq_char c), except that these code points are in if
- * their class is not, and the other way round. Bytes of no character are BQ_CHAR_OTHER. */
+/* A set of characters: those of some classes (bit c: bq_char c), except that for these code points
+ * membership is inverted. Bytes of no character are BQ_CHAR_OTHER. */
 typedef struct bq_split_set {
   uint8_t classes;
-  uint32_t points[BQ_SPLIT_POINTS]; /* BQ_SPLIT_NONE behind the last */
+  uint32_t points[BQ_SPLIT_POINTS]; /* BQ_SPLIT_NONE after the last */
 } bq_split_set;
 
 #define BQ_SPLIT_NONE UINT32_MAX
@@ -55,17 +56,17 @@ extern const bq_split bq_split_gpt2;
 enum { BQ_CHAR_CLASS_LETTER = 1, BQ_CHAR_CLASS_NUMBER = 2, BQ_CHAR_CLASS_SPACE = 3 };
 uint32_t bq_char_class(uint32_t code_point);
 
-/* Reads an item as files have it (docs/FORMAT.md, TOKN). False: it isn't valid. */
+/* Reads an item from a file (docs/FORMAT.md, TOKN). Returns false if it isn't valid. */
 bool bq_split_read(const uint8_t bytes[BQ_SPLIT_ITEM_BYTES], bq_split_item *out);
 
-/* The run of an item's set that it measured last; all are places in the text. */
+/* The last run that an item matched, as positions in the text. */
 typedef struct bq_split_run {
   size_t begin, end;
   size_t last; /* where its last character begins */
-  size_t cut;  /* behind its last character of the end set; 0 without one */
+  size_t cut;  /* end of its last character of the end set; 0: none */
 } bq_split_run;
 
-/* One text on its way through a program. */
+/* A text that is being split by a pattern. */
 typedef struct bq_splitter {
   const bq_split *split;
   const uint8_t *text;
@@ -74,7 +75,7 @@ typedef struct bq_splitter {
 } bq_splitter;
 
 void bq_splitter_begin(bq_splitter *s, const bq_split *split, const uint8_t *text, size_t bytes);
-/* Where the word ends that begins at `at` < bytes, the end of the word before it. */
+/* The end of the word that begins at `at` < bytes, where the previous word ended. */
 size_t bq_splitter_next(bq_splitter *s, size_t at);
 
 #endif

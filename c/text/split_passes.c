@@ -5,7 +5,7 @@
 #include "core/cursor.h"
 #include "text/utf8.h"
 
-/* Scans are remembered where they enter a block of so many bytes, in texts longer than SHORT. */
+/* In texts longer than SHORT, scans are remembered where they enter a block of this many bytes. */
 enum { BLOCK = 64, SHORT = 4096, HEADER = 16, START = 1, REPLACEMENT = 0xfffd };
 
 static uint32_t run_at(const bq_split_pass *s, uint32_t i) {
@@ -22,8 +22,9 @@ static uint32_t class_of(const bq_split_pass *s, uint32_t code_point) {
   return run_at(s, low) & 255;
 }
 
-/* Class of the character at p, and its bytes. Bytes of no character are U+FFFD, one each. */
-static uint32_t read_class(const bq_split_pass *s, const uint8_t *p, size_t left, unsigned *length) {
+/* Class and length of the character at p. Each byte of no character counts as U+FFFD. */
+static uint32_t read_class(const bq_split_pass *s, const uint8_t *p, size_t left,
+                           unsigned *length) {
   *length = 1;
   if (*p < 0x80 || s->flags & BQ_SPLIT_PASS_BYTES) return s->low[*p];
   uint32_t code_point;
@@ -41,7 +42,8 @@ bool bq_split_pass_read(const uint8_t *bytes, size_t n, bq_split_pass *out) {
   out->classes = bq_load32(bytes + 4);
   out->states = bq_load32(bytes + 8);
   out->n_runs = bq_load32(bytes + 12);
-  if (out->flags > BQ_SPLIT_PASS_FLAGS || !out->classes || out->classes > BQ_SPLIT_PASS_CLASSES) return false;
+  if (out->flags > BQ_SPLIT_PASS_FLAGS || !out->classes || out->classes > BQ_SPLIT_PASS_CLASSES)
+    return false;
   if (out->states < 2 || out->states > BQ_SPLIT_PASS_STATES || !out->n_runs) return false;
   uint64_t cells = (uint64_t)out->states * (out->classes + 1);
   if ((2 * cells + 3) / 4 * 4 + 4 * (uint64_t)out->n_runs + HEADER != n) return false;
@@ -57,7 +59,7 @@ bool bq_split_pass_read(const uint8_t *bytes, size_t n, bq_split_pass *out) {
     good &= (next & ~(uint32_t)BQ_SPLIT_PASS_MATCH) < out->states;
     if (i <= out->classes) good &= next == 0; /* nothing follows the end */
   }
-  /* Each character moves on: what the start matches is no empty text. */
+  /* Every character leads on from the start, so no match is empty. */
   for (uint32_t c = 0; c <= out->classes; c++) good &= !(step(out, START, c) & BQ_SPLIT_PASS_MATCH);
   if (!good) return false;
   for (uint32_t c = 0; c < 256; c++) out->low[c] = (uint8_t)class_of(out, c);
@@ -76,15 +78,15 @@ uint64_t bq_multi_splitter_memory(const bq_split_pass *stages, uint32_t n, uint6
   return sum;
 }
 
-void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n, const uint8_t *text,
-                     size_t bytes, void *memory) {
+void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n,
+                             const uint8_t *text, size_t bytes, void *memory) {
   *c = (bq_multi_splitter){.stages = stages, .text = text, .bytes = bytes, .n = n};
   if (bytes <= SHORT) return;
   c->seen = memory;
   memset(memory, 0, (size_t)bq_multi_splitter_memory(stages, n, bytes));
 }
 
-/* Whether a scan was at this place in this state before; now one was. */
+/* Whether a scan was at this position in this state before; records that one was. */
 static bool seen_before(const bq_split_pass *s, uint8_t *seen, size_t at, uint32_t state) {
   if (!seen) return false;
   size_t bit = at / BLOCK * s->states + state;
@@ -93,7 +95,7 @@ static bool seen_before(const bq_split_pass *s, uint8_t *seen, size_t at, uint32
   return was;
 }
 
-/* Bytes of the match at `at`; 0: there is none. */
+/* Length of the match at `at`; 0: none. */
 static size_t match_at(const bq_multi_splitter *c, const bq_split_pass *s, uint8_t *seen, size_t at,
                        size_t limit) {
   size_t matched = at;
@@ -112,7 +114,7 @@ static size_t match_at(const bq_multi_splitter *c, const bq_split_pass *s, uint8
   }
 }
 
-/* Where the piece of stage i ends that begins at `at`, at most `limit`; *drop: it is left out. */
+/* End of the piece of pass i that begins at `at`, at most `limit`; *drop: the piece is dropped. */
 static size_t piece_end(bq_multi_splitter *c, uint32_t i, uint8_t *seen, size_t at, size_t limit,
                         bool *drop) {
   const bq_split_pass *s = &c->stages[i];

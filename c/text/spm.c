@@ -1,5 +1,5 @@
-/* SentencePiece BPE: characters, or bytes where the vocabulary has no such character, and the
- * neighbours whose joint piece scores highest merge first (Kudo and Richardson 2018,
+/* SentencePiece BPE: starts from characters, or bytes where the vocabulary lacks a character, and
+ * merges the adjacent pieces whose concatenation scores highest (Kudo and Richardson 2018,
  * "SentencePiece"; its src/bpe_model.cc defines ties and unknowns). */
 #include "text/merge.h"
 #include "text/utf8.h"
@@ -10,8 +10,8 @@ typedef struct spm {
   const uint8_t *text; /* of the word */
 } spm;
 
-/* Orders scores the other way round: the highest has the lowest key. The bits of an f32 rise with
- * its value, once negative ones are flipped and the sign is turned over. */
+/* Maps scores to keys in reverse order: the highest score has the lowest key. The bits of an f32
+ * rise with its value if negative ones are inverted and the sign is flipped. */
 static uint32_t score_key(uint32_t bits) {
   if (bits == 0x80000000u) bits = 0; /* -0 equals 0 */
   return bits >> 31 ? bits : ~(bits | 0x80000000u);
@@ -24,7 +24,7 @@ static uint32_t pair_key(void *ctx, uint32_t left, uint32_t right, uint32_t end)
   return id == BQ_TOKEN_NONE ? BQ_NO_MERGE : score_key(bq_load32(s->t->scores + 4 * (size_t)id));
 }
 
-/* Characters as symbols; a byte of no character is one by itself. */
+/* Makes a symbol of each character, and of each byte of no character. */
 static void split_characters(bq_merge_list *l, const uint8_t *text) {
   uint32_t before = 0;
   for (uint32_t at = 0; at < l->n;) {

@@ -9,7 +9,7 @@ static bool wanted(const bq_tokenizer *t, uint32_t id) {
   return bytes && bytes <= BQ_TRIE_LONGEST && kinds & BQ_KIND(bq_vocab_kind(t, id));
 }
 
-/* Bytes that the texts of two tokens begin with alike. */
+/* Length of the common prefix of two tokens. */
 static uint32_t shared_bytes(const bq_tokenizer *t, uint32_t a, uint32_t b) {
   uint32_t na, nb, n = 0;
   const uint8_t *ta = bq_vocab_text(t, a, &na), *tb = bq_vocab_text(t, b, &nb);
@@ -55,7 +55,7 @@ void bq_trie_build(const bq_tokenizer *t, void *memory, bq_trie *trie) {
     }
   }
   first[nodes] = trie->tokens;
-  /* From the last node on: a subtree ends where the next node that is no deeper begins. */
+  /* From the last node on: a subtree ends at the next node that is no deeper. */
   for (uint32_t node = nodes; node-- > 0;) {
     uint32_t next = node + 1;
     while (next < nodes && depth[next] > depth[node]) next = end[next];

@@ -1,13 +1,13 @@
-/* SentencePiece unigram (Kudo 2018): of all ways to write a text as pieces the one whose scores sum
- * to the most, by Viterbi's algorithm. Of equals the one whose last piece begins first stays. */
+/* SentencePiece unigram (Kudo 2018): the segmentation into pieces with the highest sum of scores,
+ * by Viterbi's algorithm. Among equal ones, the one whose last piece begins first. */
 #include "text/utf8.h"
 #include "text/vocab.h"
 
-/* The best way to a byte of the text; ways end only behind characters. */
+/* A lattice node: the best segmentation that ends at a byte. Only ends of characters have one. */
 typedef struct way {
   double score;
   uint32_t id;    /* of its last piece */
-  uint32_t begin; /* of its last piece; on the way back: the end of the piece that begins here */
+  uint32_t begin; /* of its last piece; after turn_round: end of the piece that begins here */
 } way;
 
 static double score_of(const bq_tokenizer *t, uint32_t id) {
@@ -17,7 +17,8 @@ static double score_of(const bq_tokenizer *t, uint32_t id) {
   return score;
 }
 
-/* SentencePiece adds in f32, Hugging Face in f64; a sum of two f32 rounded twice is the same. */
+/* SentencePiece adds in f32, Hugging Face in f64; rounding a sum of two f32 twice gives the same.
+ */
 static double add(const bq_tokenizer *t, double a, double b) {
   return t->flags & BQ_TOKENIZER_DOUBLE ? a + b : (double)(float)(a + b);
 }
@@ -26,7 +27,7 @@ static void offer(way *w, double score, uint32_t id, uint32_t begin) {
   if (w->begin == BQ_TOKEN_NONE || score > w->score) *w = (way){score, id, begin};
 }
 
-/* Tries all pieces that begin at `at`, whose first character has `length` bytes. */
+/* Relaxes all pieces that begin at `at`, whose first character has `length` bytes. */
 static void extend(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t at,
                    uint32_t length, way *ways) {
   uint32_t most = n - at < t->longest ? n - at : t->longest, h = BQ_HASH_START;
@@ -44,8 +45,8 @@ static void extend(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint3
   if (!single) offer(&ways[at + length], add(t, here, t->unknown_score), BQ_TOKEN_NONE, at);
 }
 
-/* Makes `begin` of each way to the end tell where the piece behind it ends; returns where the first
- * piece ends. */
+/* Reverses the best path: `begin` of each node becomes the end of the next piece. Returns the end
+ * of the first piece. */
 static uint32_t turn_round(way *ways, uint32_t n) {
   uint32_t behind = 0;
   for (uint32_t end = n; end;) {

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BQ_UTF8_BAD UINT32_MAX /* stands for the code point of a byte that belongs to none */
+#define BQ_UTF8_BAD UINT32_MAX /* in place of a code point: a byte of no well-formed sequence */
 
-/* Bytes of the sequence that begins with `lead`: 1…4, or 0 when none begins so. */
+/* Length of the sequence that begins with `lead`: 1…4, or 0 if none does. */
 static inline unsigned bq_utf8_length(uint8_t lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xc2 || lead > 0xf4) return 0;
@@ -28,8 +28,8 @@ static inline bool bq_utf8_continues(uint8_t lead, unsigned i, uint8_t byte) {
   return byte >= low && byte <= high;
 }
 
-/* Reads one code point of the n >= 1 bytes at p and returns its length. Where no well-formed
- * sequence begins, that is BQ_UTF8_BAD of length 1. */
+/* Decodes one code point of the n >= 1 bytes at p and returns its length: BQ_UTF8_BAD and 1 if no
+ * well-formed sequence begins there. */
 static inline unsigned bq_utf8_decode(const uint8_t *p, size_t n, uint32_t *code_point) {
   unsigned length = bq_utf8_length(p[0]);
   *code_point = BQ_UTF8_BAD;
@@ -43,12 +43,12 @@ static inline unsigned bq_utf8_decode(const uint8_t *p, size_t n, uint32_t *code
   return length;
 }
 
-/* Bytes of a code point <= U+10FFFF. */
+/* Length of the encoding of a code point <= U+10FFFF. */
 static inline unsigned bq_utf8_bytes(uint32_t code_point) {
   return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
 }
 
-/* Writes a code point <= U+10FFFF and returns its bytes. */
+/* Encodes a code point <= U+10FFFF and returns the number of bytes. */
 static inline unsigned bq_utf8_encode(uint32_t code_point, uint8_t *to) {
   unsigned n = bq_utf8_bytes(code_point);
   if (n == 1) {

@@ -6,7 +6,7 @@ static uint32_t hash_text(const uint8_t *text, size_t bytes) {
   return h;
 }
 
-/* Folds high bits into the low ones, which tables use. */
+/* Folds high bits into low bits (tables use the low ones). */
 static uint32_t slot_of(uint32_t hash) { return hash ^ hash >> 15; }
 
 static uint32_t hash_pair(uint32_t left, uint32_t right) {
@@ -15,8 +15,8 @@ static uint32_t hash_pair(uint32_t left, uint32_t right) {
   return (uint32_t)(h >> 32);
 }
 
-/* Puts a value into the first free slot from a hash's own on; false: all are taken that it may be
- * in. */
+/* Puts a value into the first free slot from its hash on. Returns false if all allowed slots are
+ * taken. */
 static bool put(bq_slots *s, uint32_t hash, uint32_t value) {
   for (uint32_t i = 0; i <= BQ_PROBES; i++) {
     uint32_t *slot = &s->slot[(hash + i) & s->mask];
@@ -72,7 +72,7 @@ void bq_put_unknown(const bq_tokenizer *t, const uint8_t *text, uint32_t bytes, 
 
 /* --- sorted tokens -------------------------------------------------------------------------- */
 
-/* By text, then kind, then id: a total order. */
+/* Orders by text, then kind, then id: a total order. */
 static bool sorts_before(const bq_tokenizer *t, uint32_t a, uint32_t b) {
   uint32_t na, nb;
   const uint8_t *ta = bq_vocab_text(t, a, &na), *tb = bq_vocab_text(t, b, &nb);
@@ -83,7 +83,7 @@ static bool sorts_before(const bq_tokenizer *t, uint32_t a, uint32_t b) {
   return ka != kb ? ka < kb : a < b;
 }
 
-/* Lets the value at `at` sink to its place in the heap of n, largest on top. */
+/* Sifts the value at `at` down in a heap of n, largest on top. */
 static void sink(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n) {
   uint32_t value = heap[at];
   for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
@@ -94,7 +94,7 @@ static void sink(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n)
   heap[at] = value;
 }
 
-/* Heapsort: no memory, no recursion, no bad case. */
+/* Heapsort: needs no memory and no recursion, and has no bad case. */
 void bq_vocab_sort(const bq_tokenizer *t, uint32_t *ids, uint32_t n) {
   for (uint32_t i = n / 2; i-- > 0;) sink(t, ids, i, n);
   for (uint32_t end = n; end-- > 1;) {
@@ -132,7 +132,7 @@ uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes
     low = lower_bound(t, low, high, at, text[at]);
     high = lower_bound(t, low, high, at, text[at] + 1u);
     if (low == high) return found;
-    for (uint32_t i = low; i < high; i++) { /* those that end here come first, one for each kind */
+    for (uint32_t i = low; i < high; i++) { /* tokens that end here come first, one for each kind */
       uint32_t n;
       bq_vocab_text(t, t->sorted[i], &n);
       if (n > at + 1) break;
@@ -156,7 +156,7 @@ static bool add_text(bq_tokenizer *t, uint32_t id) {
   return put(&t->by_text, slot_of(hash_text(text, bytes)), id);
 }
 
-/* A merge that gives a control token is left out: what people type never becomes one. */
+/* Skips merges that give a control token: untrusted text must never become one. */
 static bool add_merge(bq_tokenizer *t, uint32_t rank) {
   uint32_t left = bq_vocab_merge(t, rank, 0), right = bq_vocab_merge(t, rank, 1);
   if (BQ_KINDS_HIDDEN & BQ_KIND(bq_vocab_kind(t, bq_vocab_merge(t, rank, 2)))) return true;
@@ -180,8 +180,8 @@ static bool space_inside(const uint8_t *text, uint32_t bytes) {
   return false;
 }
 
-/* Sorted are the tokens that are looked for in a text: special ones, and all of a word list. Of
- * equal texts of one kind, the lowest id stays. */
+/* Builds the sorted table of tokens that are looked up inside a text: special and user-defined
+ * ones, and all of a word list. Of equal texts of one kind it keeps the lowest id. */
 static void build_sorted(bq_tokenizer *t) {
   uint32_t wanted = BQ_KINDS_HIDDEN | BQ_KIND(BQ_TOKEN_USER);
   if (t->info.kind == BQ_TOKENIZER_WORDLIST) wanted |= BQ_KINDS_TEXT;
@@ -206,7 +206,8 @@ static void build_sorted(bq_tokenizer *t) {
   t->n_sorted = kept;
 }
 
-/* Which hashes begin tokens is a set of bits behind the sorted tokens, of which unigram has few. */
+/* A Bloom filter of token prefixes, stored in the unused tail of the sorted table; unigram
+ * tokenizers have few sorted tokens. Returns the word and bit of a hash. */
 static uint32_t *prefix_bit(const bq_tokenizer *t, uint32_t hash, uint32_t *bit) {
   uint32_t words = t->info.tokens - t->n_sorted;
   uint32_t at = (uint32_t)((uint64_t)(hash * 0x9e3779b1u) * words >> 32);
@@ -236,7 +237,7 @@ static void build_unigram(bq_tokenizer *t) {
       *word |= bit;
     }
   }
-  t->unknown_score = least - 10; /* as much less as in SentencePiece */
+  t->unknown_score = least - 10; /* the same distance as in SentencePiece */
 }
 
 bool bq_vocab_build(bq_tokenizer *t) {

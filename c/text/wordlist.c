@@ -1,5 +1,5 @@
-/* Word list: the longest token that the rest of the text begins with, again and again. A
- * character that begins no token is its byte tokens where there are any, else unknown. */
+/* Word list: repeatedly takes the longest token at the current position. A character that begins no
+ * token becomes its byte tokens, if there are any, else unknown. */
 #include "text/utf8.h"
 #include "text/vocab.h"
 

@@ -1,11 +1,10 @@
-/* WordPiece (Wu et al. 2016, as in BERT): of a word the longest token that it begins with, then the
- * longest that its rest begins with; a word that can't be made so is unknown as a whole. Tokens
- * that begin words begin with a space, those that go on don't. */
+/* WordPiece (Wu et al. 2016, as in BERT): takes the longest token at the start of a word, then the
+ * longest at the start of the remainder; a word that can't be segmented is unknown as a whole.
+ * Word-initial tokens begin with a space, continuing ones don't. */
 #include "text/utf8.h"
 #include "text/vocab.h"
 
-/* The longest token that the n bytes begin with, and its length. ends[i]: a character ends before
- * byte i. */
+/* The longest token at the start of n bytes, and its length. */
 static uint32_t longest(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *length) {
   uint32_t hash[BQ_WORD_BYTES], most = n < t->longest ? n : t->longest;
   uint32_t h = BQ_HASH_START;
@@ -37,7 +36,7 @@ void bq_wordpiece_encode(const bq_tokenizer *t, const uint8_t *text, size_t byte
   }
   for (uint32_t at = 0; known && at < n; at += length) {
     uint32_t id = longest(t, word + at, n - at, &length);
-    known = id != BQ_TOKEN_NONE && !(at == 0 && length == 1); /* the space alone is no beginning */
+    known = id != BQ_TOKEN_NONE && !(at == 0 && length == 1); /* the space alone is no token */
     if (known) bq_ids_put(out, id);
   }
   if (known) return;

@@ -360,7 +360,8 @@ static void measure_streams(const bq_type *types, size_t n_types, const bq_kerne
 static void measure_cached(bq_type type, const bq_kernels *const *tables) {
   bench list[16];
   size_t n = 0;
-  fill_weights(type, 0, (size_t)bq_type_bytes(type, bq_type_compute_layout(type), CACHED_ROWS, COLS));
+  const bq_layout layout = bq_type_compute_layout(type);
+  fill_weights(type, 0, (size_t)bq_type_bytes(type, layout, CACHED_ROWS, COLS));
   for (size_t t = 0; t < N_TABLES; t++)
     for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens *= tokens == 1 ? 4 : 8)
       if (tables[t])

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "format/read.h"
 #include "check.h"
 #include "core/cursor.h"
 #include "fixture.h"

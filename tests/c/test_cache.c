@@ -5,6 +5,9 @@
 
 #include "check.h"
 #include "core/hash.h"
+#include "session/cache.h"
+#include "session/create.h"
+#include "session/options.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_model.h"
@@ -59,7 +62,7 @@ static bq_session *fork_of(const bq_session *s) {
 static void check_fresh(const tiny_model *t, const bq_session *s, const uint32_t *tokens,
                         size_t n) {
   bq_session *own = new_session(t, (bq_session_options){.kv_type = s->options.kv_type,
-                                                        .window = 77, .batch = 20});
+                                                        .chunk = 77, .batch = 20});
   sync_to(own, tokens, n);
   const float *got = bq_session_logits(s), *want = bq_session_logits(own);
   if (CHECK(got && want)) CHECK_MEM(got, want, VOCAB * sizeof *want);
@@ -112,7 +115,7 @@ static void check_windows(bq_kv_type kv) {
   tiny_model t;
   make(&t, local());
   /* One token after the other, none of what is behind the window. */
-  bq_session *s = new_session(&t, (bq_session_options){.kv_type = kv, .window = 1});
+  bq_session *s = new_session(&t, (bq_session_options){.kv_type = kv, .chunk = 1});
   static float want[LONG][VOCAB];
   for (uint32_t i = 0; i < LONG; i++) {
     CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL),
@@ -127,7 +130,7 @@ static void check_windows(bq_kv_type kv) {
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (uint32_t n = LONG - 1; n > 99; n -= 250) {
       s = new_session(
-          &t, (bq_session_options){.kv_type = kv, .window = cuts[i][0], .batch = cuts[i][1]});
+          &t, (bq_session_options){.kv_type = kv, .chunk = cuts[i][0], .batch = cuts[i][1]});
       sync_to(s, prompt, n);
       CHECK_MEM(bq_session_logits(s), want[n - 1], sizeof want[0]);
       CHECK_EQ(sync_to(s, prompt, n - 1), n - 2); /* a step back stays in the window */
@@ -205,7 +208,7 @@ static void test_forks(void) {
 static void test_fork_amid_a_run(void) {
   tiny_model t;
   make(&t, llama());
-  bq_session *a = new_session(&t, (bq_session_options){.forks = 1, .window = 128, .batch = 64});
+  bq_session *a = new_session(&t, (bq_session_options){.forks = 1, .chunk = 128, .batch = 64});
   bq_session_sync(a, prompt, 400, NULL, NULL);
   CHECK_EQ(bq_session_run(a, 15, NULL), BQ_MORE);
   bq_session *b = fork_of(a);
@@ -331,7 +334,7 @@ static void test_restored_sessions_go_on(void) {
 static void test_saved_amid_a_run(void) {
   tiny_model t;
   make(&t, llama());
-  bq_session *a = new_session(&t, (bq_session_options){.window = 100, .batch = 50});
+  bq_session *a = new_session(&t, (bq_session_options){.chunk = 100, .batch = 50});
   bq_session_sync(a, prompt, 500, NULL, NULL);
   CHECK_EQ(bq_session_run(a, 17, NULL), BQ_MORE);
   const uint64_t computed = bq_session_stats_get(a).computed;

@@ -1,4 +1,5 @@
 /* The tensor directory: names, shapes, types and places; and the manifest's tensors. */
+#include "format/read.h"
 #include "prefix_tools.h"
 
 /* A good directory, rewritten entry by entry with `change` applied to entry `index`. */

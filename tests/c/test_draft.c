@@ -110,9 +110,9 @@ static void check_guesses(bq_config config, bq_type type, bq_session_options o, 
 static void test_logits_are_those_without_guesses(void) {
   for (size_t slices = 0; slices < 3; slices++) {
     check_guesses(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
-    check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.window = 8}, slices);
-    check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.window = 8}, slices);
-    check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.window = 8}, slices);
+    check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
+    check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
+    check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
   }
 }
@@ -132,7 +132,7 @@ static void test_anything_may_come_between(void) {
   for (int change = 0; change < CHANGES; change++)
     for (size_t slices = 0; slices < 3; slices++) { /* 0: the run is done */
       twins w;
-      open_twins(&w, windowed(), BQ_TYPE_BQ4_32, (bq_session_options){.forks = 1, .window = 16});
+      open_twins(&w, windowed(), BQ_TYPE_BQ4_32, (bq_session_options){.forks = 1, .chunk = 16});
       uint8_t id[BQ_FILE_ID_BYTES] = {7};
       memcpy(w.t.model.file_id, id, sizeof id);
       prompt(&w, 20);
@@ -161,7 +161,7 @@ static void test_anything_may_come_between(void) {
           if (bq_session_restore(w.s, saved, 0, NULL) == BQ_OK) break;
       }
       if (change == RUN_WITH) {
-        other = tiny_session(&w.t, (bq_session_options){.window = 16});
+        other = tiny_session(&w.t, (bq_session_options){.chunk = 16});
         sync_to(other, 3);
         CHECK_EQ(bq_session_append(w.s, token(n), NULL), BQ_OK);
         CHECK_EQ(bq_session_append(w.plain, token(n++), NULL), BQ_OK);

@@ -109,7 +109,7 @@ static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
     embed(alone, text + 3, 5, (bq_pooling)how, true, wanted[1]);
     for (uint32_t window = 1; window <= 40; window += 6) {
       bq_session *s = tiny_session(
-          &t, (bq_session_options){.window = window, .batch = window / 2, .kv_type = kv});
+          &t, (bq_session_options){.chunk = window, .batch = window / 2, .kv_type = kv});
       for (int round = 0; round < 2; round++) { /* after each other, and what is kept of both */
         embed(s, text, TEXT, (bq_pooling)how, true, got);
         CHECK_MEM(got, wanted[0], sizeof got);
@@ -232,7 +232,7 @@ static bq_config sloped(void) {
 static void test_several_texts_of_a_session(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
     for (uint32_t window = 16; window <= 600; window += 292) {
-      const bq_session_options o = {.window = window, .batch = window / 3, .kv_type = kv};
+      const bq_session_options o = {.chunk = window, .batch = window / 3, .kv_type = kv};
       most_taken = 0;
       check_texts(roomy(decoder()), BQ_TYPE_BQ4_32, o, 1);
       check_texts(windowed(), BQ_TYPE_F32, o, 0);

@@ -7,6 +7,8 @@
 #include "check.h"
 #include "core/hash.h"
 #include "reference.h"
+#include "session/create.h"
+#include "session/options.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_configs.h"
@@ -121,7 +123,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {100, 20}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
     const uint32_t n = (uint32_t[]){LONG - 1, FULL + 2, FULL + BQ_KV_BLOCK}[i];
-    o.window = cuts[i][0];
+    o.chunk = cuts[i][0];
     o.batch = cuts[i][1];
     o.parallel = (bq_parallel){0};
     if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
@@ -298,7 +300,7 @@ static void check_copies(bq_config config, bq_kv_type kv, uint32_t n) {
   bq_session_free(b);
   /* On threads and in other windows: the same bytes. */
   o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
-  o.window = 77;
+  o.chunk = 77;
   b = filled_session(&t, o);
   sync_to(b, prompt, n);
   uint8_t *other = saved_of(b, &again);
@@ -350,7 +352,7 @@ static void test_states_that_lie(void) {
   saved[EVICT] = BQ_EVICT_ATTENTION;
   /* Any attention will do. */
   const size_t attended = (128 + 4 * (FULL + 30) + 63) / 64 * 64;
-  memset(saved + attended, 0xff, bq_evict_parts(&r->options) * 8);
+  memset(saved + attended, 0xff, bq_eviction_groups(&r->options) * 8);
   const uint64_t hash = bq_xxh64(saved, bytes - 8, 0);
   memcpy(saved + bytes - 8, &hash, 8);
   CHECK_EQ(bq_session_restore(r, saved, bytes, NULL), BQ_OK);

@@ -64,11 +64,11 @@ static void check_bits(bq_config config, bq_type type, bq_session_options o) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), false);
   make_reference(&t, o);
-  for (o.window = 1; o.window <= 40; o.window += 6) {
-    o.batch = 1 + o.window / 2;
-    check_prompt(&t, o, o.window % 3);
+  for (o.chunk = 1; o.chunk <= 40; o.chunk += 6) {
+    o.batch = 1 + o.chunk / 2;
+    check_prompt(&t, o, o.chunk % 3);
   }
-  o.window = 0;
+  o.chunk = 0;
   for (size_t threads = 1; threads <= 5; threads++) {
     o.parallel = (bq_parallel){.ctx = &threads, .run = run_backwards, .threads = threads};
     o.batch = threads % 2 ? 7 : 33;

@@ -156,9 +156,9 @@ static void check_matmul(const bq_kernels *k, problem p, const float *want) {
  * half a step of max / 127. */
 static void check_scalar_matmul(problem p, const float *y) {
   float *w = floats((size_t)p.w.rows * p.w.cols);
-  CHECK_EQ(
-      bq_dequantize(p.w.type, bq_type_compute_layout(p.w.type), p.w.data, p.w.rows, p.w.cols, w, NULL),
-      BQ_OK);
+  CHECK_EQ(bq_dequantize(p.w.type, bq_type_compute_layout(p.w.type), p.w.data, p.w.rows, p.w.cols,
+                         w, NULL),
+           BQ_OK);
   bool quantized = tables[0]->matrix[p.w.type].quantized;
   for (size_t t = 0; t < p.tokens; t++)
     for (size_t r = 0; r < p.w.rows; r++) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "session/session.h"
+#include "bq.h"
 #include "tiny_model.h"
 
 enum { TOKENS = 300, VOCAB = 120, HEAD_DIM = 64, KV_HEADS = 2 };

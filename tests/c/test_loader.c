@@ -247,8 +247,9 @@ static void test_fused_tensors(void) {
         const bq_matrix *x = &a->layers[l].module[m].w, *y = &b->layers[l].module[m].w;
         CHECK(x->rows == y->rows && x->cols == y->cols && x->type == y->type);
         if (x->data)
-          CHECK_MEM(x->data, y->data,
-                    (size_t)bq_type_bytes(x->type, bq_type_compute_layout(x->type), x->rows, x->cols));
+          CHECK_MEM(
+              x->data, y->data,
+              (size_t)bq_type_bytes(x->type, bq_type_compute_layout(x->type), x->rows, x->cols));
       }
     bq_loader_free(loaders[0]);
     bq_loader_free(loaders[1]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "session/matmul.h"
 #include "session/session.h"
 #include "tiny_model.h"
 
@@ -20,10 +21,10 @@ static double error_of(const bq_session *s, const bq_matrix *w, size_t n) {
   for (size_t i = 0; i < n * HIDDEN; i++) x[i] = (float)((i * 7919 + 13) % 2003) / 1000.0f - 1.0f;
   for (size_t i = 64; i < 96; i++) x[i] = 0; /* a block of zeros */
   x[100] = 90;                               /* and one with an outlier */
-  bq_product_quantize(s, x, HIDDEN, 0, n, 0, s->scratch.panel);
+  bq_matmul_quantize(s, x, HIDDEN, 0, n, 0, s->scratch.panel);
   const bq_batch batch = {x, HIDDEN, s->scratch.panel, n};
   memset(y, 0, sizeof y);
-  bq_product_multiply(s, w, &batch, 8, FFN, 0, y, FFN);
+  bq_matmul(s, w, &batch, 8, FFN, 0, y, FFN);
   double most = 0;
   for (size_t r = 8; r < FFN; r++) {
     w->ops->row(w, r, row);

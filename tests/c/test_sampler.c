@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "random.h"
-#include "session/session.h"
+#include "session/sampler.h"
 
 enum { V = 8 };
 static const float logits[V] = {0.5f, 2.0f, -1.0f, 2.0f, 1.5f, -3.0f, 0.0f, 1.0f};

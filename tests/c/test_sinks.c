@@ -6,6 +6,8 @@
 
 #include "check.h"
 #include "reference.h"
+#include "session/create.h"
+#include "session/options.h"
 #include "session/session.h"
 #include "timelines.h"
 #include "tiny_configs.h"
@@ -115,7 +117,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (size_t k = 0; k < (i ? 1 : 3); k++) {
       const uint32_t n = (uint32_t[]){LONG - 1, MOVE + 1, MOVE}[(i + k) % 3];
-      o.window = cuts[i][0];
+      o.chunk = cuts[i][0];
       o.batch = cuts[i][1];
       o.parallel = (bq_parallel){0};
       if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};

@@ -2,7 +2,7 @@
  * model that was accepted can be computed with. A byte that is wrong at first changes nothing once
  * a checksum has told and the bytes come again. */
 #include "format_input.h"
-#include "session/session.h"
+#include "session/create.h"
 
 enum { ROOM = 1 << 24 };
 

@@ -1,5 +1,6 @@
 /* Any bytes as the start of a file: planning says what it needs, or why not, and reads nothing past
  * the end. */
+#include "format/read.h"
 #include "format_input.h"
 #include "format/prefix.h"
 

@@ -65,19 +65,101 @@ function walk(dir) {
 }
 
 /** @param {string} path in c/ */
-const roomOf = (path) => (path === 'bq.h' ? 'bq.h' : path.includes('/') ? path.split('/')[0] : 'api');
+const roomOf = (path) =>
+  path === 'bq.h' || path === 'types.h' ? path : path.includes('/') ? path.split('/')[0] : 'api';
 
 test('c/: includes point down', () => {
   const wrong = [];
   for (const file of walk('c').filter((f) => /\.[ch]$/.test(f))) {
     const room = roomOf(file.slice(2));
-    const may = room === 'bq.h' ? shown : [...c[/** @type {keyof typeof c} */ (room)], room];
+    const may =
+      room === 'types.h'
+        ? []
+        : room === 'bq.h'
+          ? [...shown, 'types.h']
+          : [...c[/** @type {keyof typeof c} */ (room)], room, 'types.h'];
+    // Below c/session, bq.h is for the .c files that define its functions.
+    const hidden = file.endsWith('.h') && !['session', 'api'].includes(room) ? 'bq.h' : '';
     for (const [, name] of readFileSync(join(root, file), 'utf8').matchAll(/#include "([^"]+)"/g)) {
-      const target = roomOf(name.includes('/') || name === 'bq.h' ? name : `${room}/${name}`);
-      if (!may.includes(target)) wrong.push(`${file} includes ${name}`);
+      const target = roomOf(name.includes('/') || name === 'bq.h' || name === 'types.h' ? name : `${room}/${name}`);
+      if (!may.includes(target) || target === hidden) wrong.push(`${file} includes ${name}`);
     }
   }
   assert.deepEqual(wrong, []);
+});
+
+/** C without comments and string literals. @param {string} path */
+const codeOf = (path) =>
+  readFileSync(join(root, path), 'utf8').replace(/\/\*[^]*?\*\/|"(?:[^"\\\n]|\\.)*"/g, (text) =>
+    text[0] === '"' ? '""' : ' ',
+  );
+
+/** The unit of a file of c/: a .c file and the header of the same name. @param {string} path */
+const unitOf = (path) => path.replace(/\.[ch]$/, '');
+
+/** For each unit of a room, the units of the same room that it includes or whose functions it names.
+ * @param {string} room @returns {Map<string, Set<string>>} */
+function unitsOfRoom(room) {
+  const files = walk(`c/${room}`).filter((f) => /\.[ch]$/.test(f));
+  /** @type {Map<string, string>} */
+  const definedIn = new Map();
+  for (const file of files.filter((f) => f.endsWith('.c')))
+    for (const [, name] of codeOf(file).matchAll(
+      /^(?!static|typedef|#)[A-Za-z_][^\n;={}]*?\b(bq_\w+)\([^;{}]*\)\s*\{/gm,
+    ))
+      definedIn.set(name, unitOf(file));
+  /** @type {Map<string, Set<string>>} */
+  const units = new Map(files.map((file) => [unitOf(file), new Set()]));
+  for (const file of files) {
+    const uses = /** @type {Set<string>} */ (units.get(unitOf(file)));
+    for (const [, name] of readFileSync(join(root, file), 'utf8').matchAll(/#include "([^"]+)"/g))
+      if (units.has(unitOf(`c/${name}`))) uses.add(unitOf(`c/${name}`));
+    if (file.endsWith('.c'))
+      for (const [name] of codeOf(file).matchAll(/\bbq_\w+/g))
+        if (definedIn.has(name)) uses.add(`${definedIn.get(name)}`);
+    uses.delete(unitOf(file));
+  }
+  return units;
+}
+
+test('c/: no circle between the files of a room, by includes or calls', () => {
+  for (const room of Object.keys(c).filter((name) => name !== 'api')) {
+    const units = unitsOfRoom(room);
+    /** @type {Set<string>} */
+    const done = new Set();
+    /** @param {string} unit @param {string[]} path  that led here */
+    const visit = (unit, path) => {
+      assert.ok(!path.includes(unit), `a circle: ${[...path.slice(path.indexOf(unit)), unit].join(' -> ')}`);
+      if (done.has(unit)) return;
+      for (const next of units.get(unit) ?? []) visit(next, [...path, unit]);
+      done.add(unit);
+    };
+    for (const unit of units.keys()) visit(unit, []);
+  }
+});
+
+test('c/: include guards and names of types differ, so that all headers fit in one translation unit', () => {
+  /** @type {Map<string, string>} */
+  const found = new Map();
+  for (const file of walk('c').filter((f) => f.endsWith('.h'))) {
+    const code = codeOf(file);
+    const guard = /#ifndef (BQ_(?:\w+_)?H)\n#define \1\n/.exec(code);
+    assert.ok(guard, `${file} has no include guard`);
+    const types = [...code.matchAll(/^\}\s*(bq_\w+);/gm)].map(([, name]) => name);
+    for (const name of [guard[1], ...types]) {
+      assert.ok(!found.has(name), `${name} is in ${found.get(name)} and in ${file}`);
+      found.set(name, file);
+    }
+  }
+});
+
+test('tests/c/test_headers.c: includes every header of c/ but those of the SIMD kernels', () => {
+  const text = readFileSync(join(root, 'tests/c/test_headers.c'), 'utf8');
+  const headers = walk('c').filter((f) => f.endsWith('.h') && !/kernels\/(simd|relaxed)/.test(f));
+  assert.deepEqual(
+    headers.filter((file) => !text.includes(`#include "${file.slice(2)}"`)),
+    [],
+  );
 });
 
 test('C has lines of at most 100 columns', () => {

@@ -1,7 +1,7 @@
-/* The border of bq4-grammar.wasm: a module of its own, fetched when the first grammar is asked for,
- * over its own memory, so that nothing here can harm an engine or take what was planned for it.
- * js/text/grammar/machine.js is the other side. Pointers are u32; what can fail returns 0 (or, for
- * counts, -1) and leaves why in bqg_status and bqg_detail. */
+/* The border of bq4-grammar.wasm: a module of its own, fetched with the first grammar, over its own
+ * growing memory, so that it can neither harm an engine nor use memory that was planned for it.
+ * js/grammar/machine.js is the other side. Pointers are u32; a function that fails returns 0
+ * (counts: -1) and leaves the reason in bqg_status and bqg_detail. */
 #include "grammar/matcher.h"
 
 #define EXPORT(name) __attribute__((export_name(#name)))
@@ -10,14 +10,14 @@ extern uint8_t __heap_base;
 enum { PAGE = 65536 };
 
 static struct {
-  uintptr_t used; /* end of what was taken; 0: nothing yet */
+  uintptr_t used; /* end of allocated memory; 0: nothing is allocated */
   bq_error error;
 } module;
 
 EXPORT(bqg_status) const char *bqg_status(void) { return bq_status_name(module.error.status); }
 EXPORT(bqg_detail) const char *bqg_detail(void) { return module.error.detail; }
 
-/* Memory that stays taken. */
+/* Allocates memory, which is never freed. */
 EXPORT(bqg_take) void *bqg_take(uint32_t bytes) {
   uint64_t at = module.used ? module.used : (uintptr_t)&__heap_base;
   at = (at + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
@@ -30,7 +30,7 @@ EXPORT(bqg_take) void *bqg_take(uint32_t bytes) {
   return (void *)(uintptr_t)at;
 }
 
-/* The vocabulary of a TOKN section, which stays where it is; `size` logits come of the model. */
+/* The vocabulary of a TOKN section, which must stay in place; the model has `size` logits. */
 EXPORT(bqg_vocabulary)
 bq_vocabulary *bqg_vocabulary(const uint8_t *section, uint32_t bytes, uint32_t tokens,
                               uint32_t merges, uint32_t size) {
@@ -53,7 +53,7 @@ bq_vocabulary *bqg_vocabulary(const uint8_t *section, uint32_t bytes, uint32_t t
   return v;
 }
 
-/* Bytes of a matcher of a grammar; 0. */
+/* Bytes of a matcher for a grammar; 0 on failure. */
 EXPORT(bqg_matcher_bytes)
 uint32_t bqg_matcher_bytes(const bq_vocabulary *v, const uint8_t *grammar, uint32_t bytes) {
   bq_grammar g;
@@ -65,7 +65,7 @@ uint32_t bqg_matcher_bytes(const bq_vocabulary *v, const uint8_t *grammar, uint3
   return (uint32_t)arena.used;
 }
 
-/* A matcher in memory of so many bytes. */
+/* Creates a matcher in `size` bytes of memory. */
 EXPORT(bqg_matcher)
 bq_matcher *bqg_matcher(const bq_vocabulary *v, const uint8_t *grammar, uint32_t bytes,
                         void *memory, uint32_t size) {
@@ -81,7 +81,7 @@ EXPORT(bqg_begin) uint32_t bqg_begin(bq_matcher *m) {
   return bq_matcher_begin(m, &module.error) == BQ_OK;
 }
 
-/* 1: the text may end, 2: it may go on. */
+/* Bit 1: the text may end here; bit 2: it may continue. */
 EXPORT(bqg_state) uint32_t bqg_state(const bq_matcher *m) {
   return (bq_matcher_complete(m) ? 1u : 0) | (bq_matcher_continues(m) ? 2u : 0);
 }
@@ -115,7 +115,7 @@ EXPORT(bqg_shortest) int32_t bqg_shortest(bq_matcher *m, uint8_t *out, uint32_t 
   return bq_matcher_shortest(m, out, capacity, &n, &module.error) == BQ_OK ? (int32_t)n : -1;
 }
 
-/* Bytes of a token, in place; *bytes how many. */
+/* The bytes of a token, in place; *bytes is their number. */
 EXPORT(bqg_token) const uint8_t *bqg_token(const bq_vocabulary *v, uint32_t id, uint32_t *bytes) {
   size_t n;
   const uint8_t *text = bq_token_bytes(v->tokenizer, id, &n);

@@ -1,3 +1,4 @@
+/* Selects the kernel table of this build. */
 #include "kernels/kernels.h"
 
 #ifdef BQ_ONLY_TABLE /* emscripten.mk: no other table is to be linked */

@@ -1,38 +1,38 @@
-/* A job's parts, shared out to threads: one run with barriers where the host has them, else one run
- * per part. */
-#include "session/session.h"
+/* One parallel run with barriers between phases, if the host has barriers; else one run per phase.
+ */
+#include "session/threads.h"
 
 typedef struct progress {
   bq_session *s;
   const bq_job *job;
-  uint32_t layer; /* the first one; where each part is a run of its own, that of the run */
-  uint32_t part;  /* of such a run */
+  uint32_t layer; /* the first layer; without barriers, the layer of the run */
+  uint32_t phase;  /* the phase of a run without barriers */
   bool more;
-  bq_stage ended; /* of the part that thread 0 did last */
+  bq_stage ended; /* stage of the phase that thread 0 finished last */
 } progress;
 
-/* A run may have more threads than the session was made for, whose scratch is for so many: these
- * work, the others only keep the barriers' count. */
+/* A run may have more threads than the session has scratch for: the excess ones only take part in
+ * barriers. */
 static size_t workers_of(const bq_session *s, size_t threads) {
   return threads < s->options.parallel.threads ? threads : s->options.parallel.threads;
 }
 
-/* Thread 0 decides whether there's more while others are still busy, all look behind the
- * barrier. */
+/* Thread 0 decides whether another layer follows while other threads are still busy; all read the
+ * decision after the barrier. */
 static void run_all(void *arg, size_t thread, size_t threads) {
   progress *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;
   const bq_job *job = p->job;
   const size_t workers = workers_of(p->s, threads);
-  for (uint32_t layer = p->layer;; layer = bq_session_layer(p->s, layer + 1)) {
-    const bq_phases *parts = job->parts(job->arg, layer);
-    bq_assert(parts->n > 0); /* the last one asks whether another layer follows */
-    for (size_t i = 0; i < parts->n; i++) {
-      const bool last = i + 1 == parts->n;
+  for (uint32_t layer = p->layer;; layer = bq_next_layer(p->s, layer + 1)) {
+    const bq_phases *phases = job->phases(job->arg, layer);
+    bq_assert(phases->n > 0); /* after the last phase thread 0 asks whether another layer follows */
+    for (size_t i = 0; i < phases->n; i++) {
+      const bool last = i + 1 == phases->n;
       bq_stage stage = BQ_STAGE_HOST;
-      if (thread < workers) stage = job->fn(job->arg, layer, parts->list[i], thread, workers);
+      if (thread < workers) stage = job->fn(job->arg, layer, phases->list[i], thread, workers);
       if (last && thread == 0) p->more = job->next && job->next(p->s);
-      /* Without another layer the last wait is the run's own end. */
+      /* Without another layer, the end of the run replaces the last barrier. */
       const bool wait = threads > 1 && (!last || job->next);
       if (wait) parallel->barrier(parallel->ctx, thread, threads);
       if (thread == 0 && (wait || threads == 1)) bq_mark(p->s, stage, layer);
@@ -42,12 +42,12 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   }
 }
 
-/* The next run, in grains. */
+/* The next range, in units of `grain`. */
 static bool next_grains(bq_share *share) {
   const bq_parallel *parallel = &share->s->options.parallel;
   const size_t grains = (share->n + share->grain - 1) / share->grain;
-  if (share->threads > 1 && parallel->take)
-    return parallel->take(parallel->ctx, share->thread, share->threads, grains, &share->from,
+  if (share->threads > 1 && parallel->claim)
+    return parallel->claim(parallel->ctx, share->thread, share->threads, grains, &share->from,
                           &share->to);
   if (share->given) return false;
   share->given = true;
@@ -69,23 +69,23 @@ static void run_one(void *arg, size_t thread, size_t threads) {
   progress *p = arg;
   const size_t workers = workers_of(p->s, threads);
   if (thread >= workers) return;
-  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->part, thread, workers);
+  bq_stage stage = p->job->fn(p->job->arg, p->layer, p->phase, thread, workers);
   if (thread == 0) p->ended = stage;
 }
 
 static void run_layer(progress *p) {
   const bq_parallel *parallel = &p->s->options.parallel;
-  const bq_phases *parts = p->job->parts(p->job->arg, p->layer);
-  for (size_t i = 0; i < parts->n; i++) {
-    p->part = parts->list[i];
+  const bq_phases *phases = p->job->phases(p->job->arg, p->layer);
+  for (size_t i = 0; i < phases->n; i++) {
+    p->phase = phases->list[i];
     parallel->run(parallel->ctx, run_one, p);
     bq_mark(p->s, p->ended, p->layer);
   }
 }
 
-void bq_run_job(bq_session *s, const bq_job *job) {
+void bq_job_run(bq_session *s, const bq_job *job) {
   const bq_parallel *parallel = &s->options.parallel;
-  progress p = {s, job, s->layer, 0, false, BQ_STAGE_HOST};
+  progress p = {s, job, s->batch.layer, 0, false, BQ_STAGE_HOST};
   if (parallel->threads == 1) {
     run_all(&p, 0, 1);
   } else if (parallel->barrier) {
@@ -93,7 +93,7 @@ void bq_run_job(bq_session *s, const bq_job *job) {
     if (p.ended != BQ_STAGE_HOST) bq_mark(s, p.ended, p.layer);
   } else {
     do {
-      p.layer = s->layer;
+      p.layer = s->batch.layer;
       run_layer(&p);
     } while (job->next && job->next(s));
   }

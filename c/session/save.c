@@ -1,31 +1,31 @@
-/* Saved sessions: a timeline and the KV cache that was computed for it, as bytes.
+/* Saved sessions: a sequence and its KV cache as bytes. Implements of bq.h: bq_session_state_bytes,
+ * save, restore.
  *
  *   head    128 bytes, below
  *   tokens  u32 [tokens], zeros up to a multiple of 64
- *   sinks   f32, as in the session; those that have none of their positions computed say that no
- *           position is
- *   attention, where that decides what leaves (evict.c), if a position is computed: `attended`,
- *           then `attention_sums`, [computed - scored][parts], zeros up to a multiple of 64
- *   states  of recurrent layers (recurrence.h), f32: the snapshot after STATES whole-block
- *           positions, where there is one, and the one after all that are computed; zeros up to a
- *           multiple of 64
- *   blocks  for each layer those that hold what the next positions see: from `computed` on, or from
- *           `computed` - 1 on where all tokens are computed (cache.h)
- *   hash    u64, XXH64 of all bytes before it. It tells damage, not forgery: whatever memory is
- *           reached by is checked besides
+ *   sinks   f32, as in the session, if any position is computed
+ *   attention, if eviction is by attention (evict.c) and a position is computed: `totals`, then
+ *           `by_query`, [computed - scored][groups], zeros up to a multiple of 64
+ *   states  of recurrent layers (recurrence.h), f32: the snapshot after STATES positions, if there
+ *           is one, and the one after all that are computed; zeros up to a multiple of 64
+ *   blocks  of each layer, those that the next positions attend to: from `computed` on, or from
+ *           `computed` - 1 on if all tokens are computed (cache.h)
+ *   hash    u64, XXH64 of all bytes before it. It detects damage, not forgery: everything that
+ *           addresses memory is checked as well
  *
- * Numbers are little-endian, blocks as kernels/kv.h draws them; positions of the last block that
- * are not computed are zeros, and so are blocks of layers that are left out. So what is saved
- * depends on the timeline, the model and the type of the cache alone: not on the session's context,
- * nor on what it computed before. */
+ * Numbers are little-endian, blocks as drawn in kernels/kv.h. Positions of the last block that are
+ * not computed are zeros, and so are blocks of skipped layers. So the bytes depend on the sequence,
+ * the model and the cache type alone: not on the session's context, nor on what it computed before.
+ */
 #include <string.h>
 
 #include "core/cursor.h"
 #include "core/hash.h"
-#include "session/session.h"
+#include "session/evict.h"
+#include "session/sequence.h"
 
 enum { HEAD = BQ_STATE_HEAD, HASH = BQ_STATE_HASH, LAYOUT = 4, ID = BQ_FILE_ID_BYTES };
-/* Offsets in the head. What lies between them is u32. */
+/* Offsets in the head. The fields between them are u32. */
 enum {
   MAGIC = 0,
   VERSION = 4,
@@ -36,7 +36,7 @@ enum {
   KEY = 64,
   KV_WINDOW = 72,
   SINKS = 76,
-  SKIPPED = 80, /* a hash of the layers that are left out; 0: none are */
+  SKIPPED = 80, /* a hash of the set of skipped layers; 0: none is skipped */
   EVICT = 88,
   KEYS_END = 92,
   SCORED = 92,
@@ -48,7 +48,7 @@ static void put32(uint8_t *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* What the layout of the blocks follows from. */
+/* Names of the facts that determine the layout of blocks; they must agree. */
 static const char *const fact_names[N_FACTS] = {"KV cache type",
                                                 "number of layers",
                                                 "KV heads",
@@ -60,7 +60,7 @@ static const char *const fact_names[N_FACTS] = {"KV cache type",
 
 static void facts_of(const bq_session *s, uint32_t facts[N_FACTS]) {
   const bq_config *c = &s->model->config;
-  const bool rotates_long = bq_config_long(c, bq_session_sight(&s->options));
+  const bool rotates_long = bq_config_long(c, bq_attention_span(&s->options));
   const uint32_t list[N_FACTS] = {(uint32_t)s->options.kv_type, c->layers, c->kv_heads,
                                   c->head_dim, BQ_KV_BLOCK, c->window,
                                   rotates_long ? c->rope_original : 0,
@@ -80,9 +80,9 @@ static uint64_t skipped_of(const bq_session *s) {
   return bq_xxh64((const uint8_t *)s->skipped.bits, sizeof s->skipped.bits, 0);
 }
 
-/* Positions that are saved. Sinks are saved as a whole, or not yet. */
+/* Number of positions that are saved. Sinks are saved as a whole, or not yet. */
 static uint32_t computed_of(const bq_session *s) {
-  const uint32_t computed = bq_recurrence_floor(&s->recurrence, bq_session_complete(s));
+  const uint32_t computed = bq_recurrence_floor(&s->recurrence, bq_sequence_complete(s));
   return computed < bq_moved_sinks(&s->options) ? 0 : computed;
 }
 
@@ -94,18 +94,19 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
   put32(head + VERSION, LAYOUT);
   memcpy(head + FILE_ID, s->model->file_id, ID);
   for (int i = 0; i < N_FACTS; i++) put32(head + FACTS + 4 * i, facts[i]);
-  put32(head + TOKENS, s->n_tokens);
+  put32(head + TOKENS, s->sequence.n_tokens);
   put32(head + COMPUTED, computed_of(s));
   put64(head + KEY, s->key);
   put64(head + SKIPPED, skipped_of(s));
   put32(head + KV_WINDOW, s->options.kv_window);
   put32(head + SINKS, s->options.sinks);
   put32(head + EVICT, (uint32_t)s->options.evict);
-  put32(head + SCORED, s->scored);
+  put32(head + SCORED, s->eviction.scored);
   put32(head + STATES, bq_recurrence_saved_block(&s->recurrence, computed_of(s)));
 }
 
-/* Of the last token what is attended to isn't added up: it will be computed anew. */
+/* Whether `scored` is possible. The last token's attention isn't accumulated, because it is
+ * recomputed after restore. */
 static bool scored_fits(const bq_session *s, uint32_t scored, uint32_t computed, uint32_t tokens) {
   const uint32_t most = computed && computed == tokens ? computed - 1 : computed;
   if (!s->options.evict) return scored == 0;
@@ -161,13 +162,14 @@ static uint64_t sinks_at(uint32_t tokens) { /* offset of the sinks */
 }
 
 static uint64_t attention_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
-  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sinks : 0);
+  return sinks_at(tokens) + (computed ? bq_sinks_floats(s) * sizeof *s->sink_cache.kv : 0);
 }
-static uint64_t attended_bytes(const bq_session *s, uint32_t computed) {
-  return computed ? bq_evict_parts(&s->options) * sizeof *s->attended : 0;
+static uint64_t totals_bytes(const bq_session *s, uint32_t computed) {
+  return computed ? bq_eviction_groups(&s->options) * sizeof *s->eviction.totals : 0;
 }
-static uint64_t mass_bytes(const bq_session *s, uint32_t computed) {
-  return (uint64_t)(computed - s->scored) * bq_evict_parts(&s->options) * sizeof *s->attention_sums;
+static uint64_t by_query_bytes(const bq_session *s, uint32_t computed) {
+  return (uint64_t)(computed - s->eviction.scored) * bq_eviction_groups(&s->options) *
+         sizeof *s->eviction.by_query;
 }
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN; }
@@ -175,7 +177,7 @@ static uint64_t aligned(uint64_t bytes) { return (bytes + BQ_ALIGN - 1) / BQ_ALI
 /* Offset of the states of recurrent layers. */
 static uint64_t states_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
   return attention_at(s, tokens, computed) +
-         aligned(attended_bytes(s, computed) + mass_bytes(s, computed));
+         aligned(totals_bytes(s, computed) + by_query_bytes(s, computed));
 }
 static uint64_t states_bytes(const bq_session *s, uint32_t computed) {
   const bool block = bq_recurrence_saved_block(&s->recurrence, computed) > 0;
@@ -194,14 +196,14 @@ static uint64_t hash_at(const bq_session *s, uint32_t tokens, uint32_t computed)
 }
 
 uint64_t bq_session_state_bytes(const bq_session *s) {
-  return hash_at(s, s->n_tokens, computed_of(s)) + HASH;
+  return hash_at(s, s->sequence.n_tokens, computed_of(s)) + HASH;
 }
 
-/* A run of bytes from one offset on. */
+/* A run of bytes at one offset of the state. */
 typedef struct piece {
   uint8_t *data;
   uint64_t bytes;
-  uint32_t zeros; /* it is the rest of a block whose last positions, so many, are not computed */
+  uint32_t zeros; /* it is the rest of a block whose last `zeros` positions are not computed */
 } piece;
 
 /* The states from `in` bytes on. */
@@ -214,21 +216,25 @@ static piece states_piece(const bq_session *s, uint32_t computed, uint64_t in) {
   return (piece){(uint8_t *)states + in % bytes, bytes - in % bytes, 0};
 }
 
-/* `ends` has the head and the hash, `padding` BQ_ALIGN bytes. The state has bytes at `at`. */
+/* The run that begins at offset `at`, which is in the state. `ends` holds the head and the hash,
+ * `padding` BQ_ALIGN bytes. */
 static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, uint64_t at,
                       uint8_t *ends, uint8_t *padding) {
   const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
   const uint64_t first = blocks_at(s, tokens, computed);
   if (at < HEAD) return (piece){ends + at, HEAD - at, 0};
-  if (at < tokens_end) return (piece){(uint8_t *)s->tokens + (at - HEAD), tokens_end - at, 0};
+  if (at < tokens_end)
+    return (piece){(uint8_t *)s->sequence.tokens + (at - HEAD), tokens_end - at, 0};
   if (at < padded) return (piece){padding, padded - at, 0};
   const uint64_t sinks_end = attention_at(s, tokens, computed);
-  const uint64_t attended_end = sinks_end + attended_bytes(s, computed);
-  const uint64_t mass_end = attended_end + mass_bytes(s, computed);
-  if (at < sinks_end) return (piece){(uint8_t *)s->sinks + (at - padded), sinks_end - at, 0};
-  if (at < attended_end)
-    return (piece){(uint8_t *)s->attended + (at - sinks_end), attended_end - at, 0};
-  if (at < mass_end) return (piece){(uint8_t *)s->attention_sums + (at - attended_end), mass_end - at, 0};
+  const uint64_t totals_end = sinks_end + totals_bytes(s, computed);
+  const uint64_t by_query_end = totals_end + by_query_bytes(s, computed);
+  if (at < sinks_end)
+    return (piece){(uint8_t *)s->sink_cache.kv + (at - padded), sinks_end - at, 0};
+  if (at < totals_end)
+    return (piece){(uint8_t *)s->eviction.totals + (at - sinks_end), totals_end - at, 0};
+  if (at < by_query_end)
+    return (piece){(uint8_t *)s->eviction.by_query + (at - totals_end), by_query_end - at, 0};
   const uint64_t states = states_at(s, tokens, computed);
   const uint64_t states_end = states + states_bytes(s, computed);
   if (at < states) return (piece){padding, states - at, 0};
@@ -251,7 +257,8 @@ static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t
   const bq_config *c = &s->model->config;
   const size_t place = BQ_KV_BLOCK - last, dim = c->head_dim;
   uint8_t *copy = bq_pool_spare(s->kv.pool);
-  float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim]; nobody's now */
+  float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim], unused between
+                                                    slices */
   memcpy(copy, block, s->kv.pool->block_bytes);
   memset(zeros, 0, dim * sizeof *zeros);
   for (uint32_t h = 0; h < c->kv_heads; h++) {
@@ -261,9 +268,9 @@ static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t
   return copy;
 }
 
-/* What is saved from one offset on, until the next call. */
+/* The saved bytes at one offset, valid until the next call. */
 static piece saved_at(const bq_session *s, uint64_t at, uint8_t *ends, uint8_t *padding) {
-  piece p = piece_at(s, s->n_tokens, computed_of(s), at, ends, padding);
+  piece p = piece_at(s, s->sequence.n_tokens, computed_of(s), at, ends, padding);
   const size_t in = p.zeros ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
   if (p.zeros) p.data = cleared_copy(s, p.data - in, p.zeros) + in;
   return p;
@@ -305,74 +312,74 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
 
 /* --- restore ---------------------------------------------------------------------------------- */
 
-/* Empties the session: it has no tokens until a state is complete. */
-static void begin(bq_session *s) {
-  s->n_tokens = s->n_draft = s->n_texts = 0;
-  s->has_results = false;
-  bq_session_clear(s);
-  bq_xxh64_begin(&s->state_hash, 0);
+/* Empties the session: it has no tokens until the state is complete. */
+static void begin_restore(bq_session *s) {
+  s->sequence.n_tokens = s->sequence.n_draft = s->sequence.n_texts = 0;
+  s->outputs.ready = false;
+  bq_sequence_discard(s);
+  bq_xxh64_begin(&s->restore.hash, 0);
 }
 
-static bq_status fail(bq_session *s, bq_status status) {
-  s->restored = 0;
-  bq_session_clear(s);
+static bq_status fail_restore(bq_session *s, bq_status status) {
+  s->restore.bytes = 0;
+  bq_sequence_discard(s);
   return status;
 }
 
-static bq_status end(bq_session *s, bq_error *err) {
-  const uint32_t tokens = bq_load32(s->state_ends + TOKENS), vocab = s->model->config.vocab;
-  if (bq_load64(s->state_ends + HEAD) != bq_xxh64_end(&s->state_hash))
-    return fail(s, bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
+static bq_status end_restore(bq_session *s, bq_error *err) {
+  const uint32_t tokens = bq_load32(s->restore.ends + TOKENS), vocab = s->model->config.vocab;
+  if (bq_load64(s->restore.ends + HEAD) != bq_xxh64_end(&s->restore.hash))
+    return fail_restore(s, bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
                            "the saved session is damaged, its bytes have another hash: fetch it "
                            "again, or save it anew"));
   for (uint32_t i = 0; i < tokens; i++)
-    if (s->tokens[i] >= vocab)
-      return fail(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
+    if (s->sequence.tokens[i] >= vocab)
+      return fail_restore(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,
                              "token %u at position %u is outside the vocabulary of %u",
-                             s->tokens[i], i, vocab));
-  s->restored = 0;
-  s->n_tokens = tokens;
-  s->computed = bq_load32(s->state_ends + COMPUTED);
-  bq_session_restart(s);
+                             s->sequence.tokens[i], i, vocab));
+  s->restore.bytes = 0;
+  s->sequence.n_tokens = tokens;
+  s->sequence.computed = bq_load32(s->restore.ends + COMPUTED);
+  bq_sequence_recompute_last(s);
   return BQ_OK;
 }
 
-/* The head is there: makes room for what follows. */
-static bq_status open(bq_session *s, bq_error *err) {
-  bq_status status = check_head(s, s->state_ends, err);
-  if (status) return fail(s, status);
-  bq_evict_resume(s, bq_load32(s->state_ends + SCORED));
-  bq_recurrence_fill(&s->recurrence, bq_load32(s->state_ends + STATES),
-                     bq_load32(s->state_ends + COMPUTED));
-  status = bq_cache_fill(&s->kv, bq_load32(s->state_ends + COMPUTED),
-                         bq_load32(s->state_ends + TOKENS), err);
-  return status ? fail(s, status) : BQ_OK;
+/* The head has arrived: checks it and takes the blocks that follow. */
+static bq_status take_blocks(bq_session *s, bq_error *err) {
+  bq_status status = check_head(s, s->restore.ends, err);
+  if (status) return fail_restore(s, status);
+  bq_eviction_resume(s, bq_load32(s->restore.ends + SCORED));
+  bq_recurrence_fill(&s->recurrence, bq_load32(s->restore.ends + STATES),
+                     bq_load32(s->restore.ends + COMPUTED));
+  status = bq_cache_fill(&s->kv, bq_load32(s->restore.ends + COMPUTED),
+                         bq_load32(s->restore.ends + TOKENS), err);
+  return status ? fail_restore(s, status) : BQ_OK;
 }
 
 bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_error *err) {
   uint8_t padding[BQ_ALIGN];
-  if (s->restored == 0) begin(s);
+  if (s->restore.bytes == 0) begin_restore(s);
   for (uint64_t total = UINT64_MAX;;) {
     uint32_t tokens = 0, computed = 0;
-    if (s->restored >= HEAD) {
-      tokens = bq_load32(s->state_ends + TOKENS);
-      computed = bq_load32(s->state_ends + COMPUTED);
+    if (s->restore.bytes >= HEAD) {
+      tokens = bq_load32(s->restore.ends + TOKENS);
+      computed = bq_load32(s->restore.ends + COMPUTED);
       total = hash_at(s, tokens, computed) + HASH;
     }
-    if (s->restored == total && n == 0) return end(s, err);
-    if (s->restored == total)
-      return fail(s, bq_fail(err, BQ_FORMAT, total, "%l bytes follow the saved session",
+    if (s->restore.bytes == total && n == 0) return end_restore(s, err);
+    if (s->restore.bytes == total)
+      return fail_restore(s, bq_fail(err, BQ_FORMAT, total, "%l bytes follow the saved session",
                              (uint64_t)n));
     if (n == 0) return BQ_MORE;
-    const piece p = piece_at(s, tokens, computed, s->restored, s->state_ends, padding);
+    const piece p = piece_at(s, tokens, computed, s->restore.bytes, s->restore.ends, padding);
     const size_t take = p.bytes < n ? (size_t)p.bytes : n;
     memcpy(p.data, bytes, take);
-    if (s->restored < total - HASH) bq_xxh64_add(&s->state_hash, bytes, take);
+    if (s->restore.bytes < total - HASH) bq_xxh64_add(&s->restore.hash, bytes, take);
     bytes += take;
     n -= take;
-    const bool opens = s->restored < HEAD && s->restored + take == HEAD;
-    s->restored += take;
-    bq_status status = opens ? open(s, err) : BQ_OK;
+    const bool opens = s->restore.bytes < HEAD && s->restore.bytes + take == HEAD;
+    s->restore.bytes += take;
+    bq_status status = opens ? take_blocks(s, err) : BQ_OK;
     if (status) return status;
   }
 }

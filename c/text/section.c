@@ -5,8 +5,8 @@
 enum {
   HEADER_BYTES = 44,
   PRE_GPT2 = 0,
-  PRE_PROGRAM = 1,    /* it follows the header */
-  PRE_PARTS = 2,      /* they follow the header */
+  PRE_PROGRAM = 1,    /* a pattern follows the header */
+  PRE_PARTS = 2,      /* parts follow the header */
   COUNT_MAX = 1 << 28 /* tokens or merges: their tables' indices stay within 32 bits */
 };
 
@@ -18,7 +18,7 @@ static uint64_t slot_count(uint32_t entries) {
   return n;
 }
 
-/* The tokenizer and its tables; only counted while measuring, where it returns NULL. */
+/* Lays out the tokenizer and its tables. Returns NULL while measuring. */
 static bq_tokenizer *take(bq_arena *arena, bq_tokenizer_size size) {
   bq_tokenizer *t = bq_arena_take(arena, 1, sizeof *t);
   uint64_t texts = slot_count(size.tokens), pairs = slot_count(size.merges);
@@ -42,7 +42,7 @@ uint64_t bq_tokenizer_memory(bq_tokenizer_size size) {
 
 /* --- the section ---------------------------------------------------------------------------- */
 
-/* A section while it is checked. */
+/* State of checking a section. */
 typedef struct reader {
   bq_cursor at;
   uint64_t file_offset;
@@ -51,7 +51,7 @@ typedef struct reader {
 
 #define DAMAGED "the tokenizer is damaged: "
 
-/* `text` has one %u, for the value. */
+/* `text` is a format with one %u, for the value. */
 static bq_status refuse(const reader *r, size_t at, const char *text, uint32_t value) {
   return bq_fail(r->err, BQ_FORMAT, r->file_offset + at, text, value);
 }
@@ -130,7 +130,7 @@ static bq_status check_kinds(const reader *r, const bq_tokenizer *t, size_t at) 
   return BQ_OK;
 }
 
-/* Whether merge `rank` gives what its two tokens spell together. */
+/* Whether merge `rank` gives the concatenation of its two tokens. */
 static bool merge_spells(const bq_tokenizer *t, uint32_t rank) {
   uint32_t nl, nr, n;
   const uint8_t *left = bq_vocab_text(t, bq_vocab_merge(t, rank, 0), &nl);
@@ -151,7 +151,7 @@ static bq_status check_merges(const reader *r, const bq_tokenizer *t, size_t at)
   return BQ_OK;
 }
 
-/* The program that cuts text into words, where the section has one. */
+/* Reads the pattern that splits text into words, if the section has one. */
 static bq_status read_split(reader *r, bq_tokenizer *t) {
   if (t->split != &t->own_split) return BQ_OK;
   size_t at = r->at.at;

@@ -1,19 +1,20 @@
-/* Products of quantized weights and activations. With activations of i16 a token is two rows: its
- * activations as i8 and, with scales of their own, as i8 again what that leaves of them. Both meet
- * the same weights, pairs in a matmul, and the two products are added. */
+#include "session/matmul.h"
+
 #include <string.h>
 
 #include "core/fmath.h"
-#include "session/session.h"
 
 enum {
-  ROWS = 192,                    /* of weights at once: a multiple of what matmuls take */
-  FEW = 4,                       /* fewer tokens meet more rows, which are read as longer streams */
-  TOKENS = BQ_PANEL_TOKENS / 2u, /* split at once: panels can be made in parts of so many rows */
+  ROWS = 192,                    /* weight rows at once: a multiple of what matmuls compute at once
+                                    */
+  FEW = 4,                       /* fewer tokens take more rows at once: longer streams of weights
+                                    */
+  TOKENS = BQ_PANEL_TOKENS / 2u, /* tokens quantized at once: a panel can be made in pieces of so
+                                    many */
   BLOCK = 32                     /* activations that share a scale */
 };
 
-/* Products of so many tokens that are there before the two of each are added. */
+/* Floats of intermediate results for `tokens` tokens: the products of both panel rows of each. */
 static uint64_t products_at_once(uint64_t tokens) {
   return 2 * ROWS * (tokens < FEW ? FEW : tokens);
 }
@@ -22,19 +23,20 @@ static size_t rows_at_once(size_t tokens) {
   return tokens ? (size_t)(products_at_once(tokens) / (2 * tokens)) : ROWS;
 }
 
-uint64_t bq_product_scratch(const bq_session_options *o, uint64_t widest) {
+uint64_t bq_matmul_scratch(const bq_session_options *o, uint64_t widest) {
   if (o->activations == BQ_ACTIVATIONS_I8) return 0;
   const uint64_t split = BQ_PANEL_TOKENS * widest, products = products_at_once(o->batch);
   return split > products ? split : products;
 }
 
 static float *scratch_of(const bq_session *s, size_t thread) {
-  return s->scratch.product + thread * s->scratch.product_floats;
+  return s->scratch.matmul + thread * s->scratch.matmul_floats;
 }
 
-/* What quantizing (kernels.h) leaves of n activations that share a scale. */
-static void leave(const float *x, size_t n, float *left) {
-  const float magic = 0x1.8p23f; /* sums with it are rounded to integers */
+/* Residual of 8-bit quantization of n activations with one scale, for the second panel row of i16
+ * activations. */
+static void quantization_residual(const float *x, size_t n, float *left) {
+  const float magic = 0x1.8p23f; /* adding and subtracting it rounds to integers */
   float most = 0;
   for (size_t i = 0; i < n; i++) {
     const float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);
@@ -48,7 +50,7 @@ static void leave(const float *x, size_t n, float *left) {
   }
 }
 
-void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_t from, size_t to,
+void bq_matmul_quantize(const bq_session *s, const float *x, size_t cols, size_t from, size_t to,
                          size_t thread, uint8_t *panel) {
   const bq_kernels *k = s->model->kernels;
   if (s->options.activations == BQ_ACTIVATIONS_I8) {
@@ -63,7 +65,7 @@ void bq_product_quantize(const bq_session *s, const float *x, size_t cols, size_
       float *all = rows + 2 * i * cols, *left = all + cols;
       memcpy(all, token, cols * sizeof *all);
       for (size_t at = 0; at < cols; at += BLOCK)
-        leave(token + at, cols - at < BLOCK ? cols - at : BLOCK, left + at);
+        quantization_residual(token + at, cols - at < BLOCK ? cols - at : BLOCK, left + at);
     }
     k->quantize(rows, cols, cols, 2 * n, panel + k->panel_bytes(cols, 2 * t));
   }
@@ -86,7 +88,7 @@ static void multiply_i16(const bq_matrix *w, const bq_batch *a, size_t row0, siz
   }
 }
 
-void bq_product_multiply(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
+void bq_matmul(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
                          size_t row1, size_t thread, float *y, size_t y_stride) {
   bq_assert(row0 % BQ_TILE_ROWS == 0 && row0 < row1 && row1 <= w->rows);
   bq_assert(row1 % BQ_TILE_ROWS == 0 || row1 == w->rows);

@@ -1,5 +1,10 @@
 #include "load/loader.h"
 
+#include "bq.h"
+#include "format/read.h"
+#include "load/block.h"
+#include "load/verify.h"
+
 #include <string.h>
 
 #include "core/cursor.h"
@@ -12,7 +17,8 @@ static bq_status failed(bq_loader *l, bq_error *err) {
   return l->error.status;
 }
 
-/* Ends the loading, unless bq_loader_retry can go on. */
+/* Loads a model from a stream of bytes (bq.h, "load"). give_up ends loading, unless bq_loader_retry
+ * can continue. */
 static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
   l->error = *why;
   l->failed_in = l->phase;
@@ -22,7 +28,8 @@ static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
 
 /* --- prefix --------------------------------------------------------------------------------- */
 
-/* A block for the manifest and `capacity` bytes of the file; what the loader has moves over. */
+/* Allocates a block for the manifest and `capacity` bytes of the file, and moves the current
+ * contents over. */
 static bq_status take_prefix_block(bq_loader *l, const uint8_t *manifest, uint64_t capacity,
                                    bq_error *err) {
   uint64_t bytes = bq_prefix_block_bytes(l->manifest_bytes, capacity);
@@ -41,8 +48,8 @@ static bq_status take_prefix_block(bq_loader *l, const uint8_t *manifest, uint64
   return BQ_OK;
 }
 
-/* With a hint that can be true, all at once; otherwise room grows with what has arrived, so that a
- * lie costs nothing. */
+/* A plausible hint is allocated at once; otherwise the block grows with what has arrived, so that a
+ * false hint costs nothing. */
 static uint64_t first_capacity(const bq_loader_options *o) {
   if (o->manifest_bytes) return 0;
   bool believable = o->prefix_hint && o->prefix_hint <= BQ_PREFIX_MAX &&
@@ -66,8 +73,8 @@ static bq_status no_room(const bq_model_block *block, bq_error *err) {
                  block->weight_bytes);
 }
 
-/* The prefix is there: lays out the model. Nobody sees it before it is whole but for its weights.
- */
+/* The prefix is complete: lays out the model, which becomes visible when everything but its weights
+ * is in place. */
 static bq_status start_model(bq_loader *l, bq_error *err) {
   bq_arena arena = {0};
   bq_model_block block;
@@ -95,7 +102,7 @@ static bool in_load(const bq_loader *l, const bq_load *load) {
   return load && l->at >= load->offset;
 }
 
-/* `at` is in the current load, at its start or, after going back, in its middle. */
+/* Starts a load: `at` is at its start or, after going back, in its middle. */
 static void enter_load(bq_loader *l, const bq_load *load) {
   l->conversion = bq_conversion_of((bq_type)load->type, (bq_layout)load->layout, load->rows,
                                    load->cols, bq_slot_is_vector(load->slot));
@@ -104,8 +111,8 @@ static void enter_load(bq_loader *l, const bq_load *load) {
   l->checked = into - into % bq_conversion_unit(&l->conversion);
 }
 
-/* `at` has moved: on to the next load when one is done; over gaps of foreign containers, which
- * nobody looks at. */
+/* After `at` has moved: goes on to the next load if one is complete, and skips the gaps of foreign
+ * containers, which are not checked. */
 static void go_on(bq_loader *l) {
   const bq_load *load = current_load(l);
   bool left = load && l->at >= load->offset + load->bytes;
@@ -118,20 +125,20 @@ static void go_on(bq_loader *l) {
   }
 }
 
-/* Bytes of the batch that is being staged, of which `staged` are there. */
+/* Bytes of the batch that is being staged, those already `staged` included. */
 static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
   uint64_t start = l->at - load->offset - l->staged;
   return bq_min64(l->conversion.batch, load->bytes - start);
 }
 
-/* Where the next bytes go. */
+/* Where the next bytes are written. */
 static bq_want data_window(const bq_loader *l) {
   uint64_t n = bq_verify_end(l) - l->at;
   bq_want w = {l->at, l->end - l->at, l->block.staging, 0};
   const bq_load *load = current_load(l);
   if (!in_load(l, load)) {
     n = bq_min64(n, bq_min64((load ? load->offset : l->end) - l->at, l->block.staging_bytes));
-  } else if (l->conversion.way == BQ_CONVERT_COPY) {
+  } else if (l->conversion.kind == BQ_CONVERT_COPY) {
     w.dst = load->dst + (l->at - load->offset);
     n = bq_min64(n, load->offset + load->bytes - l->at);
   } else {
@@ -163,7 +170,7 @@ static void check_gap(bq_loader *l, const uint8_t *bytes, size_t n) {
     if (bytes[i]) bq_fail(&l->fault, BQ_FORMAT, l->at + i, "a byte between tensors is not zero");
 }
 
-/* COPY: looks at the units that have become whole. */
+/* COPY: checks the units that are complete now. */
 static void check_in_place(bq_loader *l, const bq_load *load, uint64_t there) {
   size_t n = (size_t)(there - l->checked);
   n -= n % bq_conversion_unit(&l->conversion);
@@ -180,7 +187,7 @@ static void convert_batch(bq_loader *l, const bq_load *load, uint64_t start) {
   l->staged = 0;
 }
 
-/* `n` bytes have been written where `w` said. */
+/* Processes `n` bytes that were written where `w` said. */
 static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   const bq_load *load = current_load(l);
   bq_verify_add(l, w->dst, n);
@@ -191,7 +198,7 @@ static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   }
   uint64_t batch = batch_bytes(l, load), into = l->at - load->offset;
   l->at += n;
-  if (l->conversion.way == BQ_CONVERT_COPY) {
+  if (l->conversion.kind == BQ_CONVERT_COPY) {
     check_in_place(l, load, into + n);
     return;
   }
@@ -203,7 +210,7 @@ static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
 static void update_ready(bq_loader *l) {
   bq_model *m = l->block.model;
   uint32_t all = BQ_READY_ALL(m->config.layers);
-  /* No token comes out of a file whose integrity only its last byte tells. */
+  /* The last stage becomes ready only when the hash of the whole file is verified. */
   if (l->hash_whole && l->verified < l->end) all--;
   while (m->ready < all && l->block.stage_end[m->ready] <= l->verified) m->ready++;
   if (l->verified == l->end) l->phase = BQ_LOADED;
@@ -223,7 +230,7 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
   return BQ_OK;
 }
 
-/* Where what is needed of the file ends. */
+/* File offset where the needed bytes end. */
 static uint64_t data_end(const bq_loader *l) {
   const bq_prefix *p = &l->prefix;
   if (!p->foreign) return p->file_bytes;
@@ -323,7 +330,7 @@ bq_status bq_loader_feed(bq_loader *l, const uint8_t *bytes, size_t n, bq_error 
   uint64_t at = window(l).offset; /* file offset of *bytes */
   while (n) {
     bq_want w = window(l);
-    if (!w.length) return BQ_OK; /* what follows is not needed */
+    if (!w.length) return BQ_OK; /* the following bytes are not needed */
     uint64_t skip = bq_min64(w.offset - at, n);
     size_t part = (size_t)bq_min64(n - skip, w.dst_bytes);
     if (part) memcpy(w.dst, bytes + skip, part);

@@ -1,12 +1,14 @@
-#include "format/prefix.h"
+#include "format/read.h"
 
 #include <float.h>
 
 #include "core/cursor.h"
 #include "core/half.h"
 #include "format/directory.h"
+#include "format/manifest.h"
+#include "format/v2.h"
 
-/* CONF and TOKN agree, in the sections read so far. */
+/* Checks that CONF and TOKN agree, in the sections read so far. */
 static bq_status check_tokens(const bq_prefix *p, bool whole, bq_error *err) {
   const bq_section *t = bq_sections_find(&p->sections, BQ_TAG_TOKN);
   uint64_t at = t ? t->offset : p->prefix_bytes;
@@ -18,7 +20,7 @@ static bq_status check_tokens(const bq_prefix *p, bool whole, bq_error *err) {
   return BQ_OK;
 }
 
-/* ACTQ is for other engines, but no file has it malformed. */
+/* ACTQ is meant for other engines, but a malformed one is still an error. */
 static bq_status check_activations(const bq_prefix *p, bq_error *err) {
   const bq_section *s = bq_sections_find(&p->sections, BQ_TAG_ACTQ);
   if (!s) return BQ_OK;
@@ -54,7 +56,7 @@ bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *nee
   if (!status) status = check_tokens(out, whole || out->foreign, err);
   if (!status) status = check_activations(out, err);
   if (!status) status = bq_directory_each(out, count, out, err);
-  /* A place in the manifest is none in the file. */
+  /* An offset in the manifest is no offset in the file. */
   if (status && out->foreign && status != BQ_TRUNCATED && err) err->offset = BQ_NO_OFFSET;
   return status;
 }

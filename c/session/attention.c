@@ -1,0 +1,179 @@
+#include "session/attention.h"
+
+#include "core/fmath.h"
+#include "core/minmax.h"
+#include "session/batch.h"
+#include "session/hadamard.h"
+#include "session/ops.h"
+#include "session/sinks.h"
+#include "session/threads.h"
+
+/* The segment that begins at token `from` of the micro-batch. */
+static bq_segment segment_at(const bq_micro_batch *j, uint32_t from) {
+  const bq_row row = bq_row_at(j->s, j->batch_at + from);
+  const uint32_t position = row.first + row.position, window = bq_sliding_window(&row.s->options);
+  uint32_t n = bq_min32(row.remaining, j->tokens - from);
+  /* All tokens of a segment have the same first visible position. */
+  if (window)
+    n = bq_min32(n, bq_window_start(window, position) + BQ_KV_BLOCK + window - 1 - position);
+  return (bq_segment){row.s, from, n, row.first, position};
+}
+
+/* --- storing ------------------------------------------------------------------------------------
+ */
+
+/* Clamps one head of all tokens to -limit...limit; limit 0: not at all. */
+static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limit) {
+  const size_t dim = p->s->model->config.head_dim;
+  for (uint32_t t = 0; limit > 0 && t < p->j->tokens; t++)
+    for (size_t i = 0; i < dim; i++) {
+      float *v = x + t * stride + i;
+      *v = *v > limit ? limit : *v < -limit ? -limit : *v;
+    }
+}
+
+/* Prepares head `h` of Q or K of all tokens: clamps, norms and rotates it as the model does. */
+static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint32_t which,
+                         uint32_t h, float *x, size_t stride) {
+  const bq_micro_batch *j = p->j;
+  const bq_session *s = p->s;
+  const bq_config *c = &s->model->config;
+  const bq_weights *m = step->n ? &p->w->module[step->module[which]] : NULL;
+  const size_t own = c->qk_norm == BQ_QK_EACH ? (size_t)h * c->head_dim : 0;
+  const uint32_t table = p->w->kind->rope;
+  const float *cs =
+      table == BQ_NO_ROPE ? NULL : s->batch.rope[table] + (size_t)j->batch_at * c->rope_dim;
+  clip_head(p, x, stride, c->qkv_clip);
+  for (uint32_t t = 0; t < j->tokens; t++) {
+    if (m)
+      bq_apply_norm(s, x + t * stride, bq_norm_weight(m) + own, m->b ? m->b + own : NULL,
+                    c->head_dim, x + t * stride);
+    if (cs)
+      s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
+                              c->rope_pairs == BQ_ROPE_ADJACENT);
+  }
+}
+
+/* The cache slot of a segment's first token in this layer. */
+static uint32_t first_slot(const bq_layer_run *p, const bq_segment *g) {
+  const uint32_t gone = p->w->kind->window ? 0 : g->s->kv.evicted;
+  bq_assert(g->position >= gone);
+  return g->position - gone;
+}
+
+/* Prepares one head: i counts query heads, then KV heads, which are also stored. */
+static void store_head(const bq_layer_run *p, const bq_layer_step *step, size_t i) {
+  const bq_micro_batch *j = p->j;
+  const bq_session *s = p->s;
+  const bq_config *c = &s->model->config;
+  const size_t dim = c->head_dim;
+  if (i < c->heads) {
+    float *q = j->buffer[BQ_BUFFER_Q] + i * dim;
+    for (uint32_t t = 0; c->attn_gate && t < j->tokens; t++)
+      memcpy(q + t * j->cols[BQ_BUFFER_Q],
+             j->buffer[BQ_BUFFER_GATED_Q] + t * j->cols[BQ_BUFFER_GATED_Q] + 2 * i * dim,
+             dim * sizeof *q);
+    prepare_head(p, step, 0, (uint32_t)i, q, j->cols[BQ_BUFFER_Q]);
+    bq_hadamard_heads(p, q, j->cols[BQ_BUFFER_Q], j->tokens, false);
+    return;
+  }
+  const uint32_t h = (uint32_t)(i - c->heads);
+  const size_t at = h * dim, stride = j->cols[BQ_BUFFER_K];
+  float *k = j->buffer[BQ_BUFFER_K] + at, *v = j->buffer[BQ_BUFFER_V] + at;
+  prepare_head(p, step, 1, h, k, stride);
+  clip_head(p, v, stride, c->qkv_clip);
+  for (bq_segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+    g = segment_at(j, g.at);
+    bq_assert(g.tokens > 0);
+    float *key = k + g.at * stride, *value = v + g.at * stride;
+    const bq_kv_view kv = bq_cache_view(&g.s->kv, p->layer, h);
+    bq_sinks_store(p, &g, h, key, value, stride);
+    bq_hadamard_heads(p, key, stride, g.tokens, true);
+    s->model->kernels->kv_store[s->options.kv_type](&kv, first_slot(p, &g), g.tokens, key, value,
+                                                    stride);
+  }
+}
+
+bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+                     size_t threads) {
+  const bq_config *c = &p->s->model->config;
+  const size_t total = (size_t)c->heads + c->kv_heads;
+  for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
+    for (size_t i = share.from; i < share.to; i++) store_head(p, step, i);
+  return BQ_STAGE_KV;
+}
+
+/* --- attending ----------------------------------------------------------------------------------
+ */
+
+/* Lets the kernel accumulate attention, if eviction is by attention. */
+static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t thread,
+                            bq_attend_job *attend) {
+  const bq_session *s = p->s;
+  const uint32_t parts = bq_eviction_groups(&s->options);
+  if (!parts || p->w->kind->window || s->sequence.n_texts) return;
+  attend->attention_sums =
+      g->s->eviction.by_query + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * parts;
+  attend->attention_sums_stride = parts;
+}
+
+/* Attends for the rows [from, to) of all (token, query head) of a segment, ordered by KV head, then
+ * token, so that rows with the same keys and values follow each other. */
+static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t from, size_t to,
+                           size_t thread) {
+  const bq_session *s = p->s;
+  const bq_micro_batch *j = p->j;
+  const bq_config *c = &s->model->config;
+  const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * g->tokens;
+  const size_t stride = j->cols[BQ_BUFFER_Q];
+  const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
+  const uint32_t seen =
+      p->w->kind->window ? 0 : bq_window_start(bq_sliding_window(&s->options), g->position);
+  for (uint32_t h = 0; h < c->kv_heads; h++) {
+    const size_t first = h * rows, at = g->at * stride + h * group * dim;
+    if (to <= first || from >= first + rows) continue;
+    bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->layer, h),
+                                  .q = j->buffer[BQ_BUFFER_Q] + at,
+                                  .y = j->buffer[BQ_BUFFER_MIX] + at,
+                                  .stride = stride,
+                                  .heads = group,
+                                  .position = first_slot(p, g),
+                                  .first = seen ? seen : g->first,
+                                  .row0 = from > first ? from - first : 0,
+                                  .row1 = to - first < rows ? to - first : rows,
+                                  .scale = scale,
+                                  .window = p->w->kind->window,
+                                  .full = c->bidirectional ? g->position + g->tokens : 0,
+                                  .softcap = c->attn_softcap,
+                                  .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
+                                  .scratch = s->scratch.attend +
+                                             thread * s->scratch.attend_bytes};
+    if (seen && s->options.sinks) bq_sinks_attend(p, g, h, seen, &attend);
+    count_attention(p, g, thread, &attend);
+    s->model->kernels->attend[s->options.kv_type](&attend);
+  }
+}
+
+/* Attends for the rows [from, to) of the micro-batch, segment by segment. */
+static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t thread) {
+  const bq_micro_batch *j = p->j;
+  const size_t heads = p->s->model->config.heads;
+  for (bq_segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+    g = segment_at(j, g.at);
+    const size_t first = g.at * heads, end = first + g.tokens * heads;
+    if (from < end && to > first)
+      attend_segment(p, &g, from > first ? from - first : 0, (to < end ? to : end) - first,
+                     thread);
+  }
+}
+
+bq_stage bq_attend(const bq_layer_run *p, size_t thread, size_t threads) {
+  const bq_session *s = p->s;
+  const size_t total = (size_t)s->model->config.heads * p->j->tokens;
+  /* With one token each thread gets its whole share at once, so that queries with the same keys
+   * stay together. */
+  const size_t grain = p->j->tokens == 1 ? (total + threads - 1) / threads : 1;
+  for (bq_share share = bq_share_of(s, thread, threads, total, grain); bq_share_next(&share);)
+    attend_rows(p, share.from, share.to, thread);
+  return BQ_STAGE_ATTEND;
+}

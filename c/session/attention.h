@@ -1,0 +1,13 @@
+/* The STORE and ATTEND steps of a layer: queries and keys are normed and rotated, keys and values
+ * stored in the cache, and queries attend to it. */
+#ifndef BQ_ATTENTION_H
+#define BQ_ATTENTION_H
+
+#include "session/micro_batch.h"
+
+/* A thread's share of each step. They return the stage that ends with it. */
+bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+                     size_t threads);
+bq_stage bq_attend(const bq_layer_run *p, size_t thread, size_t threads);
+
+#endif

@@ -1,0 +1,13 @@
+/* Creates, forks and frees sessions; plans their memory. Implements of bq.h: bq_session_create,
+ * fork, free. */
+#ifndef BQ_CREATE_H
+#define BQ_CREATE_H
+
+#include "session/session.h"
+
+/* Bytes of a heap that a session with all its forks takes; *kv_bytes (may be NULL): how many of
+ * them hold the positions of its own context. UINT64_MAX: more than the machine can address. */
+uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
+                           const bq_session_options *options, uint64_t *kv_bytes);
+
+#endif

@@ -1,0 +1,15 @@
+/* Outputs other than the head's, hidden states and pooled vectors, and access to all outputs.
+ * Implements of bq.h: bq_session_result, vector, logits, stats_get. */
+#ifndef BQ_OUTPUTS_H
+#define BQ_OUTPUTS_H
+
+#include "session/session.h"
+
+/* The logits of the sequence's last token, [vocab]; NULL if they are not computed. */
+float *bq_last_logits(const bq_session *s);
+/* Rows of bq_output_rows -> hidden states after the final norm. */
+void bq_hidden_outputs(bq_session *s);
+/* Pools the rows of the batch into the pooled vector of each member or text. */
+void bq_pool_outputs(bq_session *s);
+
+#endif

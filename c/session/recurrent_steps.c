@@ -1,0 +1,93 @@
+#include "session/recurrent_steps.h"
+
+#include <string.h>
+
+#include "core/fmath.h"
+#include "core/minmax.h"
+#include "session/batch.h"
+#include "session/recurrent_layers.h"
+#include "session/threads.h"
+
+/* Rows of a micro-batch that follow each other in one text of a session. */
+typedef struct segment {
+  const bq_session *s;
+  uint32_t at, tokens; /* the first in the micro-batch, how many */
+  bool first;          /* the text begins with it */
+} segment;
+
+/* The segment that begins at row `from` of the micro-batch. */
+static segment segment_at(const bq_micro_batch *j, uint32_t from) {
+  const bq_row row = bq_row_at(j->s, j->batch_at + from);
+  return (segment){row.s, from, bq_min32(row.remaining, j->tokens - from), row.position == 0};
+}
+
+/* Channels are shared out; rows of a text follow each other in one thread. */
+bq_stage bq_convolve_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+                          size_t threads) {
+  enum { GRAIN = 64 };
+  const bq_micro_batch *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const float *taps = bq_norm_weight(&p->w->module[step->module[0]]);
+  for (bq_share share = bq_share_of(p->s, thread, threads, c->hidden, GRAIN);
+       bq_share_next(&share);)
+    for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+      g = segment_at(j, g.at);
+      float *state = bq_recurrence_state(&g.s->recurrence, c, p->layer);
+      for (size_t k = 0; g.first && k + 1 < c->conv_size; k++)
+        memset(state + k * c->hidden + share.from, 0, (share.to - share.from) * sizeof *state);
+      bq_convolve(c, taps, state, j->buffer[BQ_BUFFER_CONV_IN] + (size_t)g.at * 3 * c->hidden,
+                  j->buffer[BQ_BUFFER_CONV_OUT] + (size_t)g.at * c->hidden, g.tokens, share.from,
+                  share.to);
+    }
+  return BQ_STAGE_ATTEND;
+}
+
+/* Rows of a buffer from those of a segment on. */
+static float *rows_of(const bq_micro_batch *j, bq_buffer buffer, const segment *g) {
+  return j->buffer[buffer] + (size_t)g->at * j->cols[buffer];
+}
+
+/* Key heads are shared out, each with its value heads. */
+bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+                       size_t threads) {
+  const bq_micro_batch *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const float *vector[BQ_STEP_MATRICES];
+  for (uint32_t i = 0; i < step->n; i++)
+    vector[i] = bq_norm_weight(&p->w->module[step->module[i]]);
+  for (bq_share share = bq_share_of(p->s, thread, threads, c->delta_key_heads, 1);
+       bq_share_next(&share);)
+    for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
+      g = segment_at(j, g.at);
+      const bq_delta d = {.taps = vector[0],
+                          .dt = vector[1],
+                          .decay = vector[2],
+                          .norm = vector[3],
+                          .in = rows_of(j, BQ_BUFFER_DELTA_QKV, &g),
+                          .z = rows_of(j, BQ_BUFFER_DELTA_Z, &g),
+                          .a = rows_of(j, BQ_BUFFER_DELTA_A, &g),
+                          .b = rows_of(j, BQ_BUFFER_DELTA_B, &g),
+                          .state = bq_recurrence_state(&g.s->recurrence, c, p->layer),
+                          .out = rows_of(j, BQ_BUFFER_DELTA_OUT, &g),
+                          .tokens = g.tokens};
+      for (size_t h = share.from; h < share.to; h++) {
+        if (g.first) bq_delta_reset(c, d.state, (uint32_t)h);
+        bq_delta_head(c, &d, (uint32_t)h);
+      }
+    }
+  return BQ_STAGE_ATTEND;
+}
+
+/* Heads of all tokens are shared out. */
+bq_stage bq_gate_step(const bq_layer_run *p, size_t thread, size_t threads) {
+  const bq_micro_batch *j = p->j;
+  const bq_config *c = &p->s->model->config;
+  const size_t dim = c->head_dim, total = (size_t)c->heads * j->tokens;
+  for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
+    for (size_t i = share.from; i < share.to; i++) {
+      const float *gates = j->buffer[BQ_BUFFER_GATED_Q] + (2 * i + 1) * dim;
+      float *y = j->buffer[BQ_BUFFER_MIX] + i * dim;
+      for (size_t k = 0; k < dim; k++) y[k] *= 1.0f / (1.0f + bq_expf(-gates[k]));
+    }
+  return BQ_STAGE_ATTEND;
+}

@@ -1,0 +1,22 @@
+/* A bounded text buffer, which normalizers write to. */
+#ifndef BQ_OUT_H
+#define BQ_OUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A text that is written piece by piece into a buffer of limited size. `n` counts the bytes of the
+ * whole text, those that no longer fit included. */
+typedef struct bq_out {
+  uint8_t *to; /* [room] */
+  size_t room, n;
+} bq_out;
+
+static inline void bq_out_byte(bq_out *out, uint8_t byte) {
+  if (out->n < out->room) out->to[out->n] = byte;
+  out->n++;
+}
+void bq_out_text(bq_out *out, const uint8_t *text, size_t bytes);
+void bq_out_character(bq_out *out, uint32_t code_point);
+
+#endif
