@@ -132,7 +132,7 @@ typedef struct bqw_heap_info { /* 24 bytes */
 } bqw_heap_info;
 
 typedef struct bqw_encode_errors { /* 24 bytes; accumulates |weight - decoded weight| */
-  double sum, squares, max;
+  double sum, squares, most;
 } bqw_encode_errors;
 
 /* A stage of one layer in a trace, accumulated since the trace began. */

@@ -23,7 +23,7 @@ bqw_encode(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint
   if (errors && !status) {
     errors->sum += e.sum;
     errors->squares += e.squares;
-    errors->max = e.max > errors->max ? e.max : errors->max;
+    errors->most = e.max > errors->most ? e.max : errors->most;
   }
   return bqw_report(status, &err);
 }

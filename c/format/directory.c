@@ -112,7 +112,7 @@ static bq_status read_listed(walk *d, bq_entry *e, bq_error *err) {
   e->layout = (bq_layout)layout;
   d->at += c.at;
   if (d->index + 1 == d->listed && d->at != s->bytes)
-    return malformed(d, d->at, "there are bytes behind the last entry", err);
+    return malformed(d, d->at, "there are bytes after the last entry", err);
   return BQ_OK;
 }
 

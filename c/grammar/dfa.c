@@ -39,18 +39,18 @@ uint32_t bq_min_bytes_to_end(const bq_matcher *m, bq_nfa_state t) {
 
 /* The count of an NFA state's frame after an edge: in a length-limited rule it counts characters.
  */
-static uint32_t count_behind(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
+static uint32_t count_after_edge(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
   return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
 }
 
 bool bq_edge_is_open(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
   const bq_call *c = limited_call(m, t.frame);
   const uint32_t lacks = bq_lacks(&m->g->states[e.target]);
-  return !c || (lacks <= c->max && count_behind(m, t, e) <= c->max - lacks);
+  return !c || (lacks <= c->max && count_after_edge(m, t, e) <= c->max - lacks);
 }
 
 uint32_t bq_min_bytes_after_edge(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
-  return bq_edge_is_open(m, t, e) ? least_from(m, e.target, t.frame, count_behind(m, t, e))
+  return bq_edge_is_open(m, t, e) ? least_from(m, e.target, t.frame, count_after_edge(m, t, e))
                                 : BQ_GRAMMAR_NONE;
 }
 
@@ -165,7 +165,7 @@ static void begin_step(bq_matcher *m) {
 static void follow(bq_matcher *m, bq_nfa_state t, bq_edge e) {
   if (!bq_edge_is_open(m, t, e)) return;
   const bq_frame f = m->frames[t.frame];
-  const uint32_t count = count_behind(m, t, e);
+  const uint32_t count = count_after_edge(m, t, e);
   visit(m, e.target, count == f.count ? t.frame : frame_of(m, f.below, f.call, count));
 }
 

@@ -24,7 +24,7 @@ typedef struct bq_unique {
   uint32_t head;              /* 1 + the last node; 0: no list is open */
   uint32_t n;                 /* nodes in use, those of closed lists included */
   uint32_t depth;             /* brackets that are open */
-  bool item, string, escaped; /* within an item, a string, behind a backslash */
+  bool item, string, escaped; /* within an item, a string, after a backslash */
 } bq_unique;
 
 /* Advances by a byte from a state with these marks. Returns false if the byte would end an item

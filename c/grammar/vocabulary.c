@@ -87,7 +87,7 @@ void bq_vocabulary_build(bq_vocabulary *v, bq_arena *arena) {
   sort_by_length(v);
 }
 
-static uint32_t behind(const bq_vocabulary *v, uint32_t characters) {
+static uint32_t end_of_length(const bq_vocabulary *v, uint32_t characters) {
   return v->length_end[characters < BQ_PLAIN_LENGTHS ? characters : BQ_PLAIN_LENGTHS];
 }
 
@@ -95,7 +95,7 @@ static uint32_t behind(const bq_vocabulary *v, uint32_t characters) {
 void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t above, uint32_t characters,
                          uint32_t *mask) {
   const uint32_t n = v->tries[BQ_TRIE_PLAIN].tokens;
-  uint32_t i = behind(v, above), end = behind(v, characters);
+  uint32_t i = end_of_length(v, above), end = end_of_length(v, characters);
   if (!above && end > n / 2) {
     for (uint32_t w = 0; w < v->words; w++) mask[w] |= v->plain_mask[w];
     i = end;

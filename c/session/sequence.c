@@ -168,7 +168,7 @@ static uint32_t draft_room(const bq_session *s) {
 bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size_t *taken,
                            bq_error *err) {
   if (s->sequence.n_texts)
-    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no timeline");
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "a session of separate texts takes no draft");
   bq_draft_discard(s);
   const uint32_t room = s->sequence.n_tokens ? draft_room(s) : 0;
   if (n > room) n = room;

@@ -6,7 +6,7 @@
 #include "session/session.h"
 
 /* Advances to the next layer. Called by thread 0 only; returns true if another layer follows. Other
- * threads may lag behind, so they must not read s->batch.layer. */
+ * threads may still be in an earlier layer, so they must not read s->batch.layer. */
 typedef bool bq_advance_fn(bq_session *s);
 
 /* The phases of a job, in order. fn(arg, layer, phase, thread, threads) computes a thread's share

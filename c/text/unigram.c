@@ -48,14 +48,14 @@ static void extend(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint3
 /* Reverses the best path: `begin` of each node becomes the end of the next piece. Returns the end
  * of the first piece. */
 static uint32_t turn_round(way *ways, uint32_t n) {
-  uint32_t behind = 0;
+  uint32_t next = 0;
   for (uint32_t end = n; end;) {
     uint32_t begin = ways[end].begin;
-    ways[end].begin = behind;
-    behind = end;
+    ways[end].begin = next;
+    next = end;
     end = begin;
   }
-  return behind;
+  return next;
 }
 
 uint64_t bq_unigram_scratch(uint64_t bytes) { return (bytes + 1) * sizeof(way); }

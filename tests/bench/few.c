@@ -4,7 +4,7 @@
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node --no-liftoff build/bench-kernels/few.js [ROUNDS] [MB] [ONLY]
  *
- * Matrices of 1536 rows with SmolLM2's columns (576 and 1536), one behind the other in MB (64) of
+ * Matrices of 1536 rows with SmolLM2's columns (576 and 1536), one after the other in MB (64) of
  * weights of each type, all numbers of tokens in each of ROUNDS (9) rounds. Printed: G weights/s of
  * one token, then, of each number (COUNTS), its time / that of one token, of each matrix's least
  * times, which a busy machine disturbs least. Activations are quantized outside of what is timed.

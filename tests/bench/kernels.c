@@ -118,7 +118,7 @@ static void tile_rows(bench *b) {
 
 enum { HIDDEN = 576, FFN = 1536, LAYERS = 30, KV = 192, VOCAB = 49152 };
 
-/* y = W x of all matrices: BQ4H_32 in the layers, BQ8_32 in the head. Each lies behind the one
+/* y = W x of all matrices: BQ4H_32 in the layers, BQ8_32 in the head. Each lies after the one
  * before it, so that all are read from where a model of that size would lie. */
 static const struct {
   uint32_t rows, cols;

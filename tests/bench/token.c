@@ -1,4 +1,4 @@
-/* The arithmetic of one decoded token and nothing else: all matrices of a model, one behind the
+/* The arithmetic of one decoded token and nothing else: all matrices of a model, one after the
  * other in memory, each multiplied with one vector; and a plain read of the same bytes. What a
  * whole decode step is compared with, by tools/bench/pages/limit.js in the browser that runs the
  * step.
@@ -88,7 +88,7 @@ static shape shape_of(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ff
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* Bytes of weights; room for [vocab] floats lies behind them. */
+/* Bytes of weights; room for [vocab] floats lies after them. */
 EXPORT(uint32_t)
 token_bytes(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32_t vocab,
             uint32_t type, uint32_t head) {

@@ -629,7 +629,7 @@ static fixture_buffer manifest_of(const fixture *f) {
   return m;
 }
 
-/* Tensors behind a header, told of by a manifest. */
+/* Tensors after a header, listed in a manifest. */
 static void make_foreign(const fixture_spec *spec, fixture *f) {
   const bool v1 = spec->version == 1;
   fixture_buffer b = v1 ? v1_directory(f) : foreign_header();

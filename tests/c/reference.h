@@ -71,7 +71,7 @@ static void reference_layer(const tiny_model *t, uint32_t layer, uint32_t p, vec
   for (uint32_t i = 0; i < c->hidden; i++) x[i] += y[i];
 }
 
-/* The logits of what comes behind the last layer. */
+/* The logits of the hidden state after the last layer. */
 static void reference_logits(const bq_model *m, const double *x, double *logits) {
   const bq_config *c = &m->config;
   const bq_weights last = {.w = {.data = (const uint8_t *)(const void *)m->ln_f_w}};

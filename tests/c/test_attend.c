@@ -24,7 +24,7 @@ static bool check_same(const void *got, const void *want, size_t bytes, const ch
   return same;
 }
 
-/* `bytes` of one value, 16-byte aligned, behind them 64 bytes that must stay as they are. */
+/* `bytes` of one value, 16-byte aligned, followed by 64 bytes that must stay as they are. */
 static void *guarded(size_t bytes, int value) {
   uint8_t *p = aligned_alloc(16, (bytes + 64 + 15) / 16 * 16);
   memset(p, value, bytes);
@@ -224,7 +224,7 @@ static void test_attend(void) {
 }
 
 /* Windows that begin anywhere in a block of the cache and in 32 positions, scores that are bent,
- * and rows that see what comes behind them. */
+ * and rows that see what comes after them. */
 static void test_kinds_of_attention(void) {
   static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
   const size_t positions[] = {3, 33, 70, 255, 256, 257, 300, 515, 600};
@@ -304,7 +304,7 @@ static void test_mass(void) {
       }
 }
 
-/* Neither the blocks behind a window nor what the positions there hold matter. */
+/* Neither the blocks outside a window nor what the positions there hold matter. */
 static void test_positions_out_of_sight_do_not_matter(void) {
   enum { POSITIONS = 700, WINDOW = 150, FROM = POSITIONS - 3 - WINDOW + 1 };
   uint64_t seed = 20;
@@ -331,7 +331,7 @@ static void test_positions_out_of_sight_do_not_matter(void) {
   }
 }
 
-/* A result doesn't depend on positions behind its own, nor on when they were stored. */
+/* A result doesn't depend on positions after its own, nor on when they were stored. */
 static void test_later_positions_do_not_matter(void) {
   uint64_t seed = 15;
   for (int type = 0; type < BQ_KV_COUNT; type++)

@@ -9,7 +9,7 @@
 #include "session/create.h"
 #include "session/options.h"
 #include "session/session.h"
-#include "timelines.h"
+#include "sequences.h"
 #include "tiny_model.h"
 
 enum { CONTEXT = 700, VOCAB = 61, LONG = 600, LAYERS = 3 };
@@ -73,7 +73,7 @@ static uint32_t held(const bq_session *s) { return s->kv.pool->n_blocks - s->kv.
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-static void test_blocks_follow_the_timeline(void) {
+static void test_blocks_follow_the_sequence(void) {
   tiny_model t;
   make(&t, llama());
   bq_session *s = new_session(&t, (bq_session_options){.kv_type = BQ_KV_I8});
@@ -114,7 +114,7 @@ static void test_a_key_of_its_own(void) {
 static void check_windows(bq_kv_type kv) {
   tiny_model t;
   make(&t, local());
-  /* One token after the other, none of what is behind the window. */
+  /* One token after the other, none of what is outside the window. */
   bq_session *s = new_session(&t, (bq_session_options){.kv_type = kv, .chunk = 1});
   static float want[LONG][VOCAB];
   for (uint32_t i = 0; i < LONG; i++) {
@@ -146,7 +146,7 @@ static void test_windows(void) {
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_windows((bq_kv_type)kv);
 }
 
-/* Where a window sees everything the model is the one without; behind that it is another. */
+/* Where a window sees everything the model is the one without; with more tokens it is another. */
 static void test_a_window_is_seen(void) {
   tiny_model t, all;
   make(&t, local());
@@ -438,7 +438,7 @@ static void test_damage(void) {
 
 int main(void) {
   for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
-  RUN(test_blocks_follow_the_timeline);
+  RUN(test_blocks_follow_the_sequence);
   RUN(test_a_key_of_its_own);
   RUN(test_windows);
   RUN(test_a_window_is_seen);

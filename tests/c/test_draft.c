@@ -22,7 +22,7 @@ static bq_config windowed(void) { return tiny_windowed(llama(), 3); }
 
 static uint32_t token(uint32_t at) { return (at * 37 + at / 7 * 5 + 11) % VOCAB; }
 
-/* A timeline of n of these tokens. */
+/* A sequence of n of these tokens. */
 static void sync_to(bq_session *s, uint32_t n) {
   uint32_t ids[CONTEXT];
   for (uint32_t t = 0; t < n; t++) ids[t] = token(t);
@@ -35,7 +35,7 @@ static void run(bq_session *s, size_t slices) {
   CHECK_EQ(status, BQ_OK);
 }
 
-/* Guesses the n tokens behind the first `at`, those from `wrong` on wrongly. */
+/* Drafts the n tokens after the first `at`, those from `wrong` on wrongly. */
 static size_t guess(bq_session *s, uint32_t at, uint32_t n, uint32_t wrong) {
   uint32_t ids[CONTEXT];
   size_t taken = 99;
@@ -76,7 +76,7 @@ static void prompt(twins *w, uint32_t n) {
   run(w->plain, 0);
 }
 
-/* Both get the token behind the first `at`. */
+/* Both get the token after the first `at`. */
 static void append(twins *w, uint32_t at) {
   CHECK_EQ(bq_session_append(w->s, token(at), NULL), BQ_OK);
   CHECK_EQ(bq_session_append(w->plain, token(at), NULL), BQ_OK);
@@ -185,7 +185,7 @@ static void test_anything_may_come_between(void) {
     }
 }
 
-/* A draft ends where the context does, and in the block of the cache that the timeline is in. */
+/* A draft ends where the context does, and in the block of the cache that the sequence ends in. */
 static void test_room(void) {
   twins w;
   open_twins(&w, llama(), BQ_TYPE_BQ4_32, (bq_session_options){0});

@@ -1,4 +1,4 @@
-/* One vector of a whole timeline: pooled of the hidden states that a run gives one by one, the same
+/* One vector of a whole sequence: pooled of the hidden states that a run gives one by one, the same
  * bits however the text is cut, whatever the session held before. */
 #include <math.h>
 #include <string.h>

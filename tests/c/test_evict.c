@@ -1,5 +1,5 @@
 /* A cache from which leaves what gets the least attention: what a plain reference computes that
- * keeps a list of what is there; the same bits however a timeline is computed, forked, saved, or
+ * keeps a list of what is there; the same bits however a sequence is computed, forked, saved, or
  * gone back in; and what can't be. */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "session/create.h"
 #include "session/options.h"
 #include "session/session.h"
-#include "timelines.h"
+#include "sequences.h"
 #include "tiny_configs.h"
 #include "tiny_model.h"
 

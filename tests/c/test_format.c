@@ -336,7 +336,7 @@ static uint8_t *section_head(fixture_buffer *run, const char *tag) {
   return fixture_section(run->data, run->n, tag, NULL) - 16;
 }
 
-/* ACTQ with these bytes behind `n` announced steps. */
+/* ACTQ with these bytes after `n` announced steps. */
 static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size,
                                   bq_error *err) {
   parts p = roomy();

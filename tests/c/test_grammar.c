@@ -129,7 +129,7 @@ static grammars different(uint8_t low, uint32_t max) {
   return d;
 }
 
-/* "…" of letters, each é and [ of which has a ] behind it, of min to max characters. */
+/* "…" of letters, each é and [ of which is followed by a ], of min to max characters. */
 static grammars measured(uint32_t min, uint32_t max) {
   grammars d = {0};
   grammars_rule(&d, false);

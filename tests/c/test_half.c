@@ -79,7 +79,7 @@ static void check_widen_all(format f) {
 static void check_midpoints(format f) {
   uint32_t infinity = nearest(f, INFINITY);
   for (uint32_t h = 0; h < infinity; h++) {
-    /* Halfway to the next pattern; behind the largest number, to where the next would be. */
+    /* Halfway to the next pattern; after the largest number, to where the next would be. */
     double here = value_of(f, h);
     double next = h + 1 < infinity ? value_of(f, h + 1) : 2 * here - value_of(f, h - 1);
     float middle = (float)((here + next) / 2);

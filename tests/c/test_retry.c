@@ -257,7 +257,7 @@ static void test_integrity_of_file(void) {
     spec.scattered = i == 3;
     spec.block = 32;
     fixture f = fixture_make(&spec);
-    if (i == 3) { /* bytes behind the last tensor */
+    if (i == 3) { /* bytes after the last tensor */
       f.bytes = realloc(f.bytes, f.n + 5000);
       memset(f.bytes + f.n, 7, 5000);
       f.n += 5000;

@@ -1,4 +1,4 @@
-/* Sessions that go back in their timeline and then save, restore, or go on: the same bits as a
+/* Sessions that go back in their sequence and then save, restore, or go on: the same bits as a
  * session that never went back, over every kind of window, eviction and KV type. Going back gives
  * up blocks of the cache and keeps others (cache.c), so these tests go back to where a window's
  * lower edge crosses from one block to the next. */
@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "session/session.h"
-#include "timelines.h"
+#include "sequences.h"
 #include "tiny_configs.h"
 #include "tiny_model.h"
 
@@ -68,7 +68,7 @@ static void create_model(tiny_model *t, const kind *k) {
   t->model.file_id[3] = 9;
 }
 
-/* Ways to go back from a longer timeline to position `at`, then forward to n = at + AHEAD / 2
+/* Ways to go back from a longer sequence to position `at`, then forward to n = at + AHEAD / 2
  * tokens, not yet run. */
 typedef enum way { BACK_TO_OTHER_TOKENS, BACK_TO_FEWER_TOKENS, BACK_FOR_RESULTS, WAYS } way;
 
@@ -223,7 +223,7 @@ static uint32_t random_below(uint32_t *state, uint32_t n) {
   return (*state >> 8) % n;
 }
 
-/* One of the things that people do to a session; its timeline is a beginning of `prompt`
+/* One of the things that people do to a session; its sequence is a prefix of `prompt`
  * afterwards. */
 static void do_something(bq_session **s, bq_session **spare, uint32_t *random) {
   uint32_t other[CONTEXT];
@@ -236,7 +236,7 @@ static void do_something(bq_session **s, bq_session **spare, uint32_t *random) {
     case 1:
       if (held && held < LONG) CHECK_EQ(bq_session_append(*s, prompt[held], NULL), BQ_OK);
       break;
-    case 2: /* a while of another timeline */
+    case 2: /* another sequence for a while */
       memcpy(other, prompt, sizeof other);
       for (uint32_t i = at; i < n; i++) other[i] ^= 1;
       CHECK_EQ(bq_session_sync(*s, other, n, NULL, NULL), BQ_OK);

@@ -22,7 +22,7 @@ static void test_greedy_ties_go_to_the_lowest_id(void) {
   CHECK_EQ(rng.state, 1); /* greedy draws nothing */
 }
 
-/* Against one value after the other: the best before, in, between and behind runs, with ties and
+/* Against one value after the other: the best before, in, between and after runs, with ties and
  * NaNs. */
 static void test_greedy_of_many(void) {
   static float many[700];
@@ -254,7 +254,7 @@ static void test_one_token_vocabulary(void) {
 
 enum { MANY = 500 };
 
-/* Bits of allowed ids; behind the vocabulary's end they are set, which must not matter. */
+/* Bits of allowed ids; those after the vocabulary's end are set, which must not matter. */
 static void make_mask(uint32_t *mask, uint32_t vocab, const bool *allowed) {
   for (uint32_t i = 0; i < (vocab + 31) / 32 * 32; i++) {
     if (i % 32 == 0) mask[i / 32] = 0;

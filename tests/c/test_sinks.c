@@ -1,5 +1,5 @@
 /* A KV window with attention sinks: what a plain reference computes that keeps lists of what is in
- * sight; the same bits however a timeline is computed, forked, saved, or gone back in; and memory
+ * sight; the same bits however a sequence is computed, forked, saved, or gone back in; and memory
  * that no longer grows with the context. */
 #include <math.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "session/create.h"
 #include "session/options.h"
 #include "session/session.h"
-#include "timelines.h"
+#include "sequences.h"
 #include "tiny_configs.h"
 #include "tiny_model.h"
 
-/* What is in sight begins to move behind WINDOW positions, and moves by blocks. */
+/* What is in sight begins to move after WINDOW positions, and moves by blocks. */
 enum { TRAINED = 780, CONTEXT = 900, LONG = 600, VOCAB = 61, WINDOW = 40, SINKS = 3 };
 /* Before the second move. */
 enum { MOVE = 2 * BQ_KV_BLOCK + WINDOW - 1 };

@@ -58,7 +58,7 @@ static uint32_t run(bq_session *s, uint32_t hosts, size_t slices) {
 
 static uint32_t token(uint32_t at) { return (at * 37 + 5) % VOCAB; }
 
-/* Logits of a prompt and of each token behind it. */
+/* Logits of a prompt and of each token after it. */
 static uint32_t decode(const tiny_model *t, bq_session_options o, uint32_t hosts, size_t slices,
                        float *logits) {
   uint32_t ids[N], asked = 0;
@@ -111,7 +111,7 @@ static void test_small_batches_stay(void) {
   tiny_free(&t);
 }
 
-/* What was wanted is forgotten when the timeline changes: no late answer is taken for another. */
+/* What was wanted is forgotten when the sequence changes: no late answer is taken for another. */
 static void test_a_wait_that_ends(void) {
   uint32_t ids[N];
   bq_spread work;

@@ -28,7 +28,7 @@ static uint32_t token(size_t session, size_t at) {
   return (uint32_t)((at * 37 + session * 11 + 5) % VOCAB);
 }
 
-/* A timeline of n tokens of session `i`. */
+/* A sequence of n tokens of session `i`. */
 static void sync_to(bq_session *s, size_t i, uint32_t n) {
   uint32_t ids[CONTEXT];
   for (uint32_t t = 0; t < n; t++) ids[t] = token(i, t);
@@ -163,7 +163,7 @@ static void renew(group *g, size_t i, uint32_t n) {
   sync_to(g->s[i], i, n);
 }
 
-/* Amid a pass: one is given another timeline, gets a token more, is run alone or freed. */
+/* Amid a pass: one is given another sequence, gets a token more, is run alone or freed. */
 static void test_changes_amid_a_pass(void) {
   const bq_session_options options = {.chunk = WINDOW, .rows = ROWS};
   enum { SYNC, APPEND, ALONE, FIRST_ALONE, FREE, FIRST_FREE, CHANGES };

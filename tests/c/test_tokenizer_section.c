@@ -140,7 +140,7 @@ static void test_program_fields(void) {
   check_program(first + 3, 2, 1, BQ_FORMAT, first);     /* a cut of what is limited */
   check_program(first + 4, 0x10ffff, 4, BQ_OK, 0);
   check_program(first + 4, 0x110000, 4, BQ_FORMAT, first);
-  check_program(first + 12, 'x', 4, BQ_FORMAT, first);  /* behind the last code point */
+  check_program(first + 12, 'x', 4, BQ_FORMAT, first);  /* after the last code point */
   check_program(first + 20, 16, 1, BQ_FORMAT, first);
   check_program(first + 21, 1, 1, BQ_FORMAT, first);    /* padding */
   check_program(second + 1, 2, 1, BQ_FORMAT, second);   /* min 2 without a limit */

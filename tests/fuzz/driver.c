@@ -88,7 +88,7 @@ static size_t make_input(uint8_t *data, uint64_t number, int files, char **paths
   return size;
 }
 
-/* Nothing has a place in the first KiB of memory (emscripten's data begins behind it): who writes
+/* Nothing has a place in the first KiB of memory (emscripten's data begins after it): who writes
  * there has an address that was never handed out. */
 static bool low_memory_changed(void) {
 #ifdef __wasm__

@@ -2,7 +2,8 @@
  *
  * An input is: a byte of choices, u16 length of the manifest, manifest, file. The mutator starts
  * from small valid files (tests/c/fixture.c), so no corpus needs to be kept, and makes the
- * checksums right again after most changes: otherwise nothing behind them would ever be reached. */
+ * checksums right again after most changes: otherwise no code after the checksum would ever be
+ * reached. */
 #ifndef FORMAT_INPUT_H
 #define FORMAT_INPUT_H
 

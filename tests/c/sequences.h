@@ -1,7 +1,7 @@
-/* Sessions whose timelines are computed step by step, in memory that is full of NaN, and what their
+/* Sessions whose sequences are computed step by step, in memory that is full of NaN, and what their
  * tests ask of them. */
-#ifndef TIMELINES_H
-#define TIMELINES_H
+#ifndef SEQUENCES_H
+#define SEQUENCES_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static inline bq_status restore_state(bq_session *s, const saved_state *saved, s
   return status;
 }
 
-/* The logits behind each of n tokens, one computed after the other: want[n][vocab]. */
+/* The logits after each of n tokens, computed one at a time: want[n][vocab]. */
 static inline void step_by_step(const tiny_model *t, bq_session_options o, const uint32_t *tokens,
                                 uint32_t n, float *want) {
   const size_t vocab = t->model.config.vocab;
