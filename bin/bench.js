@@ -28,7 +28,7 @@ async function once(model, ids, maxTokens) {
   try {
     const {
       timings: { promptTokens, tokens, prefillMs, decodeMs },
-    } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false });
+    } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false }).result;
     return {
       promptTokens,
       tokens,

@@ -370,7 +370,7 @@ async function runPrompt([file, words], options) {
         receipt: options.receipt !== undefined,
       });
   for await (const part of run) if (!options.json) stdout.write(part.text);
-  const result = await run.done();
+  const result = await run.result;
   const { ids, text, reason, seed, timings, warnings } = result;
   if (options.receipt) {
     const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
@@ -428,8 +428,9 @@ async function chatLoop([file], options) {
         if (!running.signal.aborted) stderr.write(explain(error));
       }
       running = null;
-      if (run.result) stdout.write('\n');
-      if (run.result?.reason === 'context') stderr.write('The context is full: /new begins anew.\n');
+      const result = await run.result.catch(() => null);
+      if (result) stdout.write('\n');
+      if (result?.reason === 'context') stderr.write('The context is full: /new begins anew.\n');
     }
     if (open) lines.prompt();
   }

@@ -106,11 +106,10 @@ async function begin() {
       if (!writing.signal.aborted) fail(error);
     }
     if (!reply.textContent) reply.remove();
-    if (run.result)
+    const result = await run.result.catch(() => null);
+    if (result)
       say(
-        run.result.reason === 'context'
-          ? 'The conversation is full: load the page again.'
-          : `${run.result.ids.length} tokens`,
+        result.reason === 'context' ? 'The conversation is full: load the page again.' : `${result.ids.length} tokens`,
       );
     writing = null;
     [$('send').hidden, $('stop').hidden] = [false, true];

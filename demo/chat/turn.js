@@ -143,7 +143,7 @@ export class Turns {
       try {
         await this.#write(generation, shown);
       } finally {
-        result = generation.result;
+        result = await generation.result;
       }
     } catch (error) {
       if (!signal.aborted) failure = error;

@@ -17,7 +17,7 @@ try {
         responseFormat: { type: 'json_schema', schema: SCHEMA },
         temperature: 0,
         maxTokens: 120,
-      });
+      }).result;
       $('json').textContent = text;
       for (const [name, value] of Object.entries(JSON.parse(text))) $('fields').elements[name].value = String(value);
       $('status').textContent = `Filled in after ${(timings.ttftMs + timings.decodeMs).toFixed(0)} ms.`;

@@ -8,7 +8,7 @@ import { threadsBlocked } from '../wasm/build-choice.js';
 import { Loading } from '../storage/load/loading.js';
 import { LocalModel } from './model/model.js';
 import { emit, Events } from '../shared/events.js';
-import { Hold } from '../shared/pause-gate.js';
+import { PauseGate } from '../shared/pause-gate.js';
 import { planModel } from './plan/plan.js';
 import { inOneAnswer, openSource } from '../storage/sources/index.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -46,7 +46,7 @@ class LocalEngine {
   #ports = new Set();
   events = new Events();
   /** @type {import('./pace.js').Tempo} */
-  #tempo = Object.assign(new Hold(), { slow: false, events: this.events });
+  #tempo = Object.assign(new PauseGate(), { slow: false, events: this.events });
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
@@ -296,10 +296,7 @@ async function loaded(model, { done, plan }) {
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
-    await session
-      .generate(Array(16), { maxTokens: 1 }, aborted)
-      .done()
-      .finally(() => session.close());
+    await session.generate(Array(16), { maxTokens: 1 }, aborted).result.finally(() => session.close());
   } catch {}
 }
 

@@ -1,7 +1,7 @@
 /** How much of the machine an engine takes: all of it, less, nothing. Loaded when that is to change. */
 import { emit } from '../shared/events.js';
 
-/** @import { Hold } from '../shared/pause-gate.js' */
+/** @import { PauseGate } from '../shared/pause-gate.js' */
 /** @import { Pace } from '../shared/types.js' */
 
 /**
@@ -13,7 +13,7 @@ import { emit } from '../shared/events.js';
  * @property {Pace} [pace]
  */
 
-/** @typedef {Hold & Facts} Tempo */
+/** @typedef {PauseGate & Facts} Tempo */
 
 /** @param {Tempo} tempo @param {{ paused?: boolean, pace?: Pace }} change */
 export function settle(tempo, change) {
@@ -22,5 +22,6 @@ export function settle(tempo, change) {
   tempo.slow = tempo.pace === 'slow';
   if (change.pace && change.pace !== pace) emit(tempo.events, 'pace', { pace: change.pace });
   if (change.paused !== undefined && change.paused !== paused) emit(tempo.events, paused ? 'resumed' : 'paused');
-  void (tempo.paused || tempo.pace === 'pause' ? tempo.pause() : tempo.resume());
+  if (tempo.paused || tempo.pace === 'pause') tempo.close();
+  else tempo.open();
 }

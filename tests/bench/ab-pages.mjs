@@ -48,8 +48,7 @@ const measure = async (o) => {
   const ids = Array.from({ length: o.prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + o.round));
   const { timings } = await page.sessions
     .get(o.threads)
-    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false })
-    .done();
+    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false }).result;
   return {
     build: page.built,
     prefill: (1000 * o.prompt) / timings.prefillMs,

@@ -39,7 +39,9 @@ const options = { maxTokens, temperature: 0, stopTokens: [], speculate: false };
 
 /** Tokens/s behind the first of n generations that run at the same time. @param {number} n */
 async function rate(n) {
-  const results = await Promise.all(sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options)));
+  const results = await Promise.all(
+    sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options).result),
+  );
   const ms = Math.max(...results.map(({ timings }) => timings.decodeMs));
   const tokens = results.reduce((sum, { ids }) => sum + ids.length - 1, 0);
   return { rate: (1000 * tokens) / ms, made: results.map(({ ids }) => String(ids)) };
@@ -48,7 +50,8 @@ async function rate(n) {
 /** @type {Map<number, number[]>} */
 const rates = new Map(COUNTS.map((n) => [n, []]));
 const wanted = [];
-for (let i = 0; i < PROMPTS.length; i++) wanted.push(String((await sessions[i].generate(PROMPTS[i], options)).ids));
+for (let i = 0; i < PROMPTS.length; i++)
+  wanted.push(String((await sessions[i].generate(PROMPTS[i], options).result).ids));
 for (let round = 0; round < rounds; round++)
   for (const n of round % 2 ? [...COUNTS].reverse() : COUNTS) {
     const found = await rate(n);

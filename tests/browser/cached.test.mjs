@@ -84,7 +84,7 @@ const load = (page, url, options = {}) =>
       const plan = await engine.plan(source);
       const model = await engine.load(source, { ...options, onProgress });
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).result;
       await model.close();
       const list = await engine.store.list().catch(() => null);
       const { backend } = engine.store;
@@ -333,7 +333,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
     const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const model = await engine.load(fromUrl(url), { streaming: true });
     const session = await model.createSession();
-    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).done();
+    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).result;
     reply.catch(() => {});
     Object.assign(globalThis, { engine, model, session, reply });
   }, server.url);

@@ -116,7 +116,7 @@ await chromiumFirst((name) => {
             const run = session.generate(prompt, { temperature: 0, maxTokens: count });
             const ids = [];
             for await (const part of run) ids.push(part.id);
-            all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
+            all.push({ ids, same: JSON.stringify(ids) === JSON.stringify((await run.result).ids), info: engine.info });
             await engine.close();
           }
         }

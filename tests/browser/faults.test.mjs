@@ -328,7 +328,7 @@ const outcome = (page, url, source = {}, options = {}) =>
     try {
       const model = await engine.load(fromUrl(url, source), options);
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).done();
+      const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
       await model.close();
       return { ids, authenticated: model.info.authenticated };
     } catch (error) {
@@ -543,7 +543,7 @@ await chromiumFirst((name) => {
             for await (const _ of run) if (++parts === 2) controller.abort();
           })().catch((error) => error.name);
           await model.close();
-          return { name, parts, reason: run.result?.reason };
+          return { name, parts, reason: (await run.result)?.reason };
         },
         /** @type {const} */ ([server.at(PATH), phase]),
       );
@@ -577,9 +577,7 @@ await chromiumFirst((name) => {
         await model.loaded;
         const { ids } = await (
           await model.createSession()
-        )
-          .generate('the quick brown fox', { temperature: 0, maxTokens: 5 })
-          .done();
+        ).generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
         await model.close();
         return ids;
       });
@@ -598,7 +596,7 @@ await chromiumFirst((name) => {
       const { fromUrl } = await import(js);
       const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
       const session = await model.createSession();
-      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).result;
       reply.catch(() => {});
       Object.assign(globalThis, { model, session, reply });
     }, server.at(PATH));

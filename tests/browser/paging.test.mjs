@@ -25,7 +25,7 @@ async function visit({ url, budgeted }) {
     .catch((/** @type {any} */ e) => e);
   if (model.code) return { code: model.code, hint: model.hint };
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).done();
+  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).result;
   const { total } = await model.memory();
   const { residency, paging } = model.info;
   await engine.close();
@@ -67,7 +67,7 @@ await chromiumFirst((name) => {
         const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
         const run = async (/** @type {any} */ model) => {
           const session = await model.createSession();
-          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).done();
+          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).result;
         };
         const resident = await engine.load(source, options);
         const wanted = await run(resident);
@@ -86,18 +86,15 @@ await chromiumFirst((name) => {
         await write(bytes);
         const open = await engine.load(fromBlob(await handle.getFile()), { ...options, budget });
         const last = await open.createSession();
-        await last.generate('Once', { maxTokens: 3 }).done();
+        await last.generate('Once', { maxTokens: 3 }).result;
         await write(new Uint8Array(10));
         const codes = [];
         for (let i = 0; i < 2; i++)
           codes.push(
-            await last
-              .generate('Twice upon', { maxTokens: 9 })
-              .done()
-              .then(
-                () => 'none',
-                (/** @type {any} */ e) => e.code,
-              ),
+            await last.generate('Twice upon', { maxTokens: 9 }).result.then(
+              () => 'none',
+              (/** @type {any} */ e) => e.code,
+            ),
           );
         const stats = await last.stats();
         await engine.close();

@@ -41,7 +41,7 @@ await chromiumFirst((name) => {
           /** @type {{ done: number, total: number } | undefined} */
           let computed;
           const onProgress = (/** @type {any} */ progress) => (computed = progress);
-          const { ids, timings } = await model.reply(asked, { maxTokens: 12, temperature: 0, onProgress });
+          const { ids, timings } = await model.reply(asked, { maxTokens: 12, temperature: 0, onProgress }).result;
           await engine.close();
           return { tokens, ids, computed, promptTokens: timings.promptTokens, reusedTokens: timings.reusedTokens };
         },

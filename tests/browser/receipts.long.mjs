@@ -23,7 +23,7 @@ await everyBrowser((name) => {
       t.after(() => engine.close());
       const model = await engine.load(fromFile(/** @type {string} */ (real)), LOAD);
       const session = await model.createSession();
-      const own = await receiptOf(model, session, await session.generate(PROMPT, CHOSEN), CHOSEN);
+      const own = await receiptOf(model, session, await session.generate(PROMPT, CHOSEN).result, CHOSEN);
       await session.close();
       const page = await here.open();
       const { found, receipt } = await page.evaluate(
@@ -37,7 +37,7 @@ await everyBrowser((name) => {
           const model = await engine.load(path, load);
           const found = await replay(model, own);
           const session = await model.createSession();
-          const receipt = await receiptOf(model, session, await session.generate(prompt, chosen), chosen);
+          const receipt = await receiptOf(model, session, await session.generate(prompt, chosen).result, chosen);
           await engine.close();
           return { found, receipt };
         },

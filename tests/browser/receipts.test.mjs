@@ -27,7 +27,7 @@ await chromiumFirst((name) => {
         const found = await replay(model, golden);
         const session = await model.createSession();
         const chosen = { maxTokens: 30, temperature: 1.1, topK: 0, seed: 99 };
-        const receipt = await receiptOf(model, session, await session.generate('The moon', chosen), chosen);
+        const receipt = await receiptOf(model, session, await session.generate('The moon', chosen).result, chosen);
         await engine.close();
         return { found, receipt };
       },

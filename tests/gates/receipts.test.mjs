@@ -64,7 +64,7 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     const model = await engine.load(fromFile(MODEL), load);
     const session = await model.createSession();
     const chosen = { ...options, logitBias: options.logitBias && [...options.logitBias] };
-    const result = await session.generate('There was once a fox that', chosen);
+    const result = await session.generate('There was once a fox that', chosen).result;
     const receipt = await receiptOf(model, session, result, chosen);
     for (const threads of [1, 2]) assert.deepEqual(replayed(receipt, threads), receipt.ids, JSON.stringify(load));
     await model.close();

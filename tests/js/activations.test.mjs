@@ -18,7 +18,7 @@ async function capital(options) {
     const { text } = await model.reply([{ role: 'user', content: 'What is the capital of France?' }], {
       temperature: 0,
       maxTokens: 16,
-    });
+    }).result;
     return text;
   } finally {
     await engine.close();

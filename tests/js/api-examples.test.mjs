@@ -259,7 +259,7 @@ const CHECKS = {
     const { model: own, text, pirate, session } = await run(['model', 'text', 'pirate', 'session']);
     assert.deepEqual([pirate.info.changes, text.length > 0], [1, true]);
     await session.close();
-    await assert.rejects(own.generate('Ahoy', { adapter: pirate }).done(), { code: 'CLOSED' });
+    await assert.rejects(own.generate('Ahoy', { adapter: pirate }).result, { code: 'CLOSED' });
     await own.close();
   },
   'Chats 0': async (run, t) => {

@@ -215,7 +215,7 @@ test('run --json: one object with what the engine gives', async () => {
   const out = JSON.parse(stdout);
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromBytes(file));
-  const expected = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
+  const expected = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).result;
   assert.deepEqual(out.ids, expected.ids);
   assert.equal(out.text, expected.text);
   assert.equal(out.reason, expected.reason);
@@ -261,7 +261,7 @@ test('run: an address, an empty prompt, a seed, a stop string, a chat turn', asy
 test('chat: replies to lines, /new, /again', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const chat = await (await engine.load(fromBytes(file))).createChat();
-  const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).done();
+  const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).result;
   await engine.close();
   const { status, stdout, stderr } = spawnSync(
     process.execPath,

@@ -94,9 +94,9 @@ describe('what is computed', () => {
 
   /** What a generation takes of the large model. @param {any} speculate @param {object} [options] */
   async function ran(speculate, options) {
-    await session.generate([1], { maxTokens: 0 }); // nothing of the prompt is there
+    await session.generate([1], { maxTokens: 0 }).result; // nothing of the prompt is there
     const before = (await session.stats()).slices;
-    const { ids: made, timings } = await session.generate(ids, { ...GREEDY, ...options, speculate });
+    const { ids: made, timings } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
     return { made, timings, slices: (await session.stats()).slices - before };
   }
 
@@ -152,7 +152,7 @@ describe('what is computed', () => {
     assert.ok(timings.draftedTokens > 0 && timings.draftedTokens <= 9, `${timings.draftedTokens}`);
     await small.close();
     const none = await engine.load(fromBytes(SURE), { drafts: 0, sessions: 2 });
-    assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } })).timings.draftedTokens, 0);
+    assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } }).result).timings.draftedTokens, 0);
     await none.close();
   });
 
@@ -166,7 +166,7 @@ describe('what is computed', () => {
     const other = await large.createSession();
     for await (const _ of session.generate(ids, { ...GREEDY, speculate })) {
       await assert.rejects(free, { code: 'NO_SESSION' });
-      await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).done(), {
+      await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).result, {
         code: 'NO_SESSION',
         message: "all of the draft model's sessions, 1, are in use",
         hint: /load the draft model with as many sessions/,
@@ -185,7 +185,7 @@ describe('what is computed', () => {
       { name: 'AbortError' },
     );
     await free();
-    await assert.rejects(session.generate(ids, { speculate, responseFormat: { type: 'regex', pattern: '(' } }).done(), {
+    await assert.rejects(session.generate(ids, { speculate, responseFormat: { type: 'regex', pattern: '(' } }).result, {
       code: 'GRAMMAR',
     });
     await free();
@@ -206,8 +206,7 @@ describe('what is computed', () => {
       };
       const result = await big
         .generate(ids, { ...GREEDY, speculate: { model: small }, ...options })
-        .done()
-        .catch((/** @type {any} */ error) => error);
+        .result.catch((/** @type {any} */ error) => error);
       await big.close();
       await small.close();
       return { result, slices: small.slices };
@@ -241,10 +240,10 @@ describe('refused', () => {
   async function refuses(draft, error) {
     const speculate = { model: draft };
     const session = await model.createSession();
-    await assert.rejects(session.generate('x', { speculate }).done(), error);
-    assert.equal((await session.generate('x', { maxTokens: 3 })).ids.length, 3, 'it goes on');
+    await assert.rejects(session.generate('x', { speculate }).result, error);
+    assert.equal((await session.generate('x', { maxTokens: 3 }).result).ids.length, 3, 'it goes on');
     await session.close();
-    await assert.rejects(model.generate('x', { speculate }).done(), error);
+    await assert.rejects(model.generate('x', { speculate }).result, error);
     await assert.rejects(model.completions.create({ prompt: 'x', speculate }), error);
   }
 
@@ -278,7 +277,9 @@ describe('refused', () => {
       Object.assign(all, { flags: 0, eog: [0], eos: 3, merges: all.merges.slice(0, -1) }),
     );
     for (let i = 0; i < 2; i++)
-      assert.ok((await model.generate('x', { ...GREEDY, speculate: { model: like } })).timings.draftedTokens > 0);
+      assert.ok(
+        (await model.generate('x', { ...GREEDY, speculate: { model: like } }).result).timings.draftedTokens > 0,
+      );
     for (const one of [more, none, bytes, special, longer, like]) await one.close();
   });
 
@@ -300,7 +301,7 @@ describe('refused', () => {
     for (const draft of [{}, 5, { info: {} }, undefined])
       await refuses(draft, { code: 'ARGUMENT', details: { param: 'speculate' } });
     // Itself, of which all sessions are in use.
-    await assert.rejects(model.generate('x', { speculate: { model } }).done(), { code: 'NO_SESSION' });
+    await assert.rejects(model.generate('x', { speculate: { model } }).result, { code: 'NO_SESSION' });
   });
 });
 

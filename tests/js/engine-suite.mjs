@@ -16,7 +16,7 @@ const PROMPT = 'Once upon a time there was';
 export async function collect(generation) {
   const parts = [];
   for await (const part of generation) parts.push(part);
-  return { parts, result: generation.result };
+  return { parts, result: await generation.result };
 }
 
 /** @param {string} name @param {(options?: object) => Promise<import('../../js/shared/types.js').Engine>} create */
@@ -123,7 +123,7 @@ export function engineSuite(name, create) {
       assert.equal((await model.memory()).total, plan.heapBytes);
       const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
       const long = Array.from({ length: 199 }, (_, i) => BYTE + (i % 256));
-      for (const session of sessions) assert.equal((await session.generate(long, GREEDY).done()).reason, 'context');
+      for (const session of sessions) assert.equal((await session.generate(long, GREEDY).result).reason, 'context');
       await assert.rejects(model.createSession(), { code: 'NO_SESSION' });
       const { used, peak, heap } = await model.memory();
       assert.ok(used <= peak && peak <= heap, `${used} ${peak} ${heap}`);
@@ -132,11 +132,11 @@ export function engineSuite(name, create) {
 
     test('calls at once share one session: each waits its turn, in order, and an abort ends the wait', async () => {
       const model = await load();
-      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).done()).ids;
+      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).result).ids;
       const wanted = await alone();
       const order = [];
       const controller = new AbortController();
-      const aborted = model.generate(PROMPT, { signal: controller.signal }).done();
+      const aborted = model.generate(PROMPT, { signal: controller.signal }).result;
       const calls = [
         alone(),
         model.completions.create({ prompt: PROMPT, temperature: 0, max_tokens: 6 }),
@@ -156,7 +156,7 @@ export function engineSuite(name, create) {
       assert.equal(completion.usage.completion_tokens, 6);
       assert.deepEqual([vectors.length, typeof best], [1, 'string']);
       assert.ok(order.indexOf(0) < order.indexOf(3), `${order}`);
-      const waiting = assert.rejects(Promise.all([model.generate(PROMPT).done(), model.generate(PROMPT).done()]), {
+      const waiting = assert.rejects(Promise.all([model.generate(PROMPT).result, model.generate(PROMPT).result]), {
         code: 'CLOSED',
       });
       await model.tokenize('x');
@@ -176,7 +176,7 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('a loop and done() beside it read the same parts; a throwing callback is reported, and ends nothing', async () => {
+    test('a loop and its result beside it read the same parts; a throwing callback is reported, and ends nothing', async () => {
       const failures = [];
       const listen = (event) => (event.preventDefault?.(), failures.push(event));
       const { error } = console;
@@ -188,7 +188,7 @@ export function engineSuite(name, create) {
       const model = await engine.load(fromBytes(file), { onProgress });
       const session = await model.createSession();
       const run = session.generate(PROMPT, { ...GREEDY, maxTokens: 12, onProgress });
-      const [{ parts, result }, whole] = await Promise.all([collect(run), run.done()]);
+      const [{ parts, result }, whole] = await Promise.all([collect(run), run.result]);
       assert.deepEqual(
         parts.map(({ id }) => id),
         whole.ids,
@@ -196,8 +196,8 @@ export function engineSuite(name, create) {
       assert.equal(parts.map(({ text }) => text).join(''), whole.text);
       assert.equal(result, whole);
       const late = session.generate(PROMPT, { ...GREEDY, maxTokens: 12 });
-      const ended = late.done();
-      assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after done()');
+      const ended = late.result;
+      assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after the result');
       assert.deepEqual((await ended).ids, whole.ids);
       await model.close();
       console.error = error;
@@ -208,16 +208,16 @@ export function engineSuite(name, create) {
     test('leaving a loop leaves the session as far as it was read', async () => {
       await withSession(async (session) => {
         const prompt = await session.append(PROMPT).then(() => session.tokens());
-        const whole = (await session.generate(null, { ...GREEDY, maxTokens: 24 }).done()).ids;
+        const whole = (await session.generate(null, { ...GREEDY, maxTokens: 24 }).result).ids;
         for (const count of [1, 4, 7, 8, 9, 23, 24]) {
           const run = session.generate(prompt, { ...GREEDY, maxTokens: 24 });
           let seen = 0;
           for await (const part of run) if (part.id >= 0 && ++seen === count) break;
-          assert.deepEqual(run.result?.ids, whole.slice(0, count));
-          assert.equal(run.result?.reason, count < 24 ? 'abort' : 'length');
-          assert.equal(run.result?.timings.tokens, count);
+          assert.deepEqual((await run.result)?.ids, whole.slice(0, count));
+          assert.equal((await run.result)?.reason, count < 24 ? 'abort' : 'length');
+          assert.equal((await run.result)?.timings.tokens, count);
           assert.deepEqual(await session.tokens(), [...prompt, ...whole.slice(0, count)]);
-          const { ids } = await session.generate(null, { ...GREEDY, maxTokens: 24 - count }).done();
+          const { ids } = await session.generate(null, { ...GREEDY, maxTokens: 24 - count }).result;
           assert.deepEqual(ids, whole.slice(count), `goes on behind ${count} tokens`);
         }
       });
@@ -238,7 +238,7 @@ export function engineSuite(name, create) {
       for (const source of sources) {
         const model = await engine.load(source);
         const session = await model.createSession();
-        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).done()).ids.join());
+        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).result).ids.join());
         await model.close();
       }
       assert.equal(seen.size, 1, [...seen].join('\n'));
@@ -309,7 +309,7 @@ export function engineSuite(name, create) {
     test('shares that leave the likeliest token alone, at any temperature; a repetition window of nothing and of everything', () =>
       withSession(async (session) => {
         const generate = async (/** @type {import('../../js/shared/types.js').GenerateOptions} */ options) =>
-          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).done()).ids;
+          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).result).ids;
         const greedy = await generate({ temperature: 0 });
         for (const options of [
           { topP: 0 },
@@ -351,7 +351,7 @@ export function engineSuite(name, create) {
     test('generate: an SPM space in front is dropped only where no text precedes it', async () => {
       const model = await load({}, await tinyModel({ tokens: spaces(), chat: null }));
       const session = await model.createSession();
-      const run = async (prompt) => (await session.generate(prompt, { temperature: 0, maxTokens: 3 }).done()).text;
+      const run = async (prompt) => (await session.generate(prompt, { temperature: 0, maxTokens: 3 }).result).text;
       assert.match(await run([1]), /^\S/);
       assert.match(await run('d e'), /^ \S/);
       await model.close();
@@ -364,21 +364,21 @@ export function engineSuite(name, create) {
       ])) {
         const model = await load({}, await tinyModel({ type }));
         const session = await model.createSession();
-        const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done();
+        const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result;
         assert.deepEqual(made.ids, ids, type);
         await model.close();
       }
     });
 
-    test('generate: a text and its ids are the same prompt; done() needs no loop', () =>
+    test('generate: a text and its ids are the same prompt; the result needs no loop', () =>
       withSession(async (session, model) => {
         const options = { ...GREEDY, maxTokens: 8 };
-        const a = await session.generate(PROMPT, options).done();
-        const b = await session.generate(Uint32Array.from(await model.tokenize(PROMPT)), options).done();
+        const a = await session.generate(PROMPT, options).result;
+        const b = await session.generate(Uint32Array.from(await model.tokenize(PROMPT)), options).result;
         assert.deepEqual(a.ids, b.ids);
         assert.equal(a.reason, 'length');
         const once = session.generate(PROMPT, options);
-        assert.equal((await collect(once)).result, await once.done(), 'done() after the loop');
+        assert.equal((await collect(once)).result, await once.result, 'the result after the loop');
         await assert.rejects(collect(once), { code: 'STATE' });
       }));
 
@@ -387,7 +387,7 @@ export function engineSuite(name, create) {
       for (const options of [{}, { batch: 1 }, { window: 1 }, { window: 7, batch: 3 }, { context: 100 }]) {
         await withSession(async (session) => {
           const run = async () =>
-            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).done()).ids.join());
+            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).result).ids.join());
           await run();
           await run(); // all of the prompt is in the KV cache now
         }, options);
@@ -398,7 +398,7 @@ export function engineSuite(name, create) {
     test('generate: a seed repeats, seeds differ, and one is chosen where none is given', () =>
       withSession(async (session) => {
         const run = (seed) =>
-          session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).done();
+          session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).result;
         const [a, b, c, d] = [await run(1), await run(1), await run(2), await run()];
         assert.deepEqual(a.ids, b.ids);
         assert.notDeepEqual(a.ids, c.ids);
@@ -407,9 +407,9 @@ export function engineSuite(name, create) {
 
     test('stop: tokens, strings over token borders, the number of tokens, the context', () =>
       withSession(async (session, model) => {
-        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).done();
+        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
         const third = free.ids[2];
-        const byToken = await session.generate(PROMPT, { ...GREEDY, stopTokens: [third] }).done();
+        const byToken = await session.generate(PROMPT, { ...GREEDY, stopTokens: [third] }).result;
         assert.equal(byToken.reason, 'stop');
         assert.equal(byToken.stop, third);
         assert.equal(byToken.ids.at(-1), third);
@@ -422,14 +422,13 @@ export function engineSuite(name, create) {
         assert.equal(parts.map((p) => p.text).join(''), result.text, 'no part shows what was taken back');
 
         const start = `${free.text.at(-1)}${'?'.repeat(20)}`;
-        const held = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30, stop: [start] }).done();
+        const held = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30, stop: [start] }).result;
         assert.equal(held.text, free.text, 'what was held back is shown at the end');
 
-        const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).done();
+        const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).result;
         assert.deepEqual([none.ids, none.text, none.reason], [[], '', 'length']);
-        const full = await session
-          .generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
-          .done();
+        const full = await session.generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
+          .result;
         if (full.reason === 'context') assert.equal(251 + full.ids.length - 1, 256, 'the last token needs no place');
         else assert.equal(full.reason, 'stop');
       }));
@@ -438,25 +437,25 @@ export function engineSuite(name, create) {
       withSession(async (session, model) => {
         const ids = await model.tokenize('x'.repeat(100));
         const more = [...ids, ...(await model.tokenize('y'.repeat(20), { addSpecial: false }))];
-        await session.generate(ids, { maxTokens: 0 }).done();
+        await session.generate(ids, { maxTokens: 0 }).result;
         const before = (await session.stats()).slices;
-        const { timings, ids: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).done();
+        const { timings, ids: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).result;
         assert.equal(timings.reusedTokens, ids.length);
         assert.equal(
           (await session.stats()).slices - before,
           5 * (CONFIG.layers + 1),
           'one batch, then token by token',
         );
-        const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).done());
+        const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).result);
         assert.deepEqual(reused, fresh.ids);
-        const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).done();
+        const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).result;
         assert.equal(shorter.timings.reusedTokens, 49, 'the last token is computed for its logits');
       }));
 
     test('a small model guesses: the same text; a closed one, or one of another engine, is refused', async () => {
       const sure = await tinyModel({ config: { hidden: 256, ffn: 256 } });
       const [model, small] = [await load({}, sure), await load({}, sure)];
-      const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).done();
+      const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).result;
       const [plain, fast] = [await ask(false), await ask({ model: small, tokens: 3 })];
       assert.deepEqual([fast.ids, fast.text], [plain.ids, plain.text]);
       assert.ok(fast.timings.acceptedTokens > 5, JSON.stringify(fast.timings));
@@ -470,7 +469,7 @@ export function engineSuite(name, create) {
 
     test('two sessions at once give what each gives alone', async () => {
       const prompts = ['the first of two', 'and something else altogether'];
-      const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).done();
+      const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).result;
       const alone = [];
       for (const prompt of prompts) alone.push((await withSession((session) => run(session, prompt))).ids);
       const model = await load({ sessions: 2 });
@@ -487,43 +486,43 @@ export function engineSuite(name, create) {
       withSession(async (session) => {
         const options = { ...GREEDY, maxTokens: 20 };
         const run = session.generate(PROMPT, options);
-        for await (const part of run) if (part.id >= 0 && run.result === null) break;
-        assert.equal(run.result?.reason, 'abort');
-        assert.equal(run.result.ids.length, 1);
-        const whole = await session.generate(PROMPT, options).done();
+        for await (const part of run) if (part.id >= 0) break;
+        assert.equal((await run.result)?.reason, 'abort');
+        assert.equal((await run.result).ids.length, 1);
+        const whole = await session.generate(PROMPT, options).result;
         assert.equal(whole.ids.length, 20);
-        assert.equal(whole.ids[0], run.result.ids[0]);
+        assert.equal(whole.ids[0], (await run.result).ids[0]);
       }));
 
     test('textStream: the texts, computed as they are read; canceling ends the generation', () =>
       withSession(async (session) => {
-        const { text } = await session.generate('Once', { temperature: 0, maxTokens: 8 });
+        const { text } = await session.generate('Once', { temperature: 0, maxTokens: 8 }).result;
         const whole = session.generate('Once', { temperature: 0, maxTokens: 8 });
         const reader = whole.textStream.getReader();
         let read = '';
         for (let part = await reader.read(); !part.done; part = await reader.read()) read += part.value;
         assert.equal(read, text);
-        assert.equal(whole.result?.text, text);
+        assert.equal((await whole.result)?.text, text);
         const left = session.generate('Once', { temperature: 0, maxTokens: 100 });
         const first = left.textStream.getReader();
         await first.read();
         assert.throws(() => left.textStream, { code: 'STATE' });
         await first.cancel();
-        assert.equal(left.result?.reason, 'abort');
-        assert.ok(left.result.ids.length < 20, `${left.result.ids.length}`);
-        await session.generate('Once', { maxTokens: 1 });
+        assert.equal((await left.result)?.reason, 'abort');
+        assert.ok((await left.result).ids.length < 20, `${(await left.result).ids.length}`);
+        await session.generate('Once', { maxTokens: 1 }).result;
       }));
 
     test('abort: before, in the prompt, between tokens; the session goes on', () =>
       withSession(async (session, model) => {
-        const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+        const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
         const reason = new Error('enough of it');
-        await assert.rejects(session.generate(PROMPT, { signal: AbortSignal.abort(reason) }).done(), reason);
+        await assert.rejects(session.generate(PROMPT, { signal: AbortSignal.abort(reason) }).result, reason);
 
         const long = await model.tokenize('abc '.repeat(60));
         const inPrompt = new AbortController();
         const run = session.generate(long, { ...GREEDY, signal: inPrompt.signal });
-        const ended = assert.rejects(run.done(), { name: 'AbortError' });
+        const ended = assert.rejects(run.result, { name: 'AbortError' });
         inPrompt.abort();
         await ended;
 
@@ -536,11 +535,11 @@ export function engineSuite(name, create) {
             if (seen.length === 4) controller.abort(reason);
           }
         }, reason);
-        assert.equal(running.result?.reason, 'abort');
-        assert.deepEqual(running.result.ids, seen);
+        assert.equal((await running.result)?.reason, 'abort');
+        assert.deepEqual((await running.result).ids, seen);
         assert.deepEqual(seen, expected.ids.slice(0, seen.length));
         assert.equal(seen.length, 4, 'no token after the call');
-        const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+        const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
         assert.deepEqual(again.ids, expected.ids);
       }));
 
@@ -551,15 +550,15 @@ export function engineSuite(name, create) {
             promise,
             (/** @type {any} */ e) => e.code === expected && e.hint !== '' && e.name === 'BqError',
           );
-        await code(session.generate([]).done(), 'ARGUMENT');
-        await code(session.generate([CONFIG.vocab]).done(), 'ARGUMENT');
-        await code(session.generate(PROMPT, { temperature: -1 }).done(), 'ARGUMENT');
-        await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).done(), 'ARGUMENT');
+        await code(session.generate([]).result, 'ARGUMENT');
+        await code(session.generate([CONFIG.vocab]).result, 'ARGUMENT');
+        await code(session.generate(PROMPT, { temperature: -1 }).result, 'ARGUMENT');
+        await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).result, 'ARGUMENT');
         await assert.rejects(
-          session.generate(new Array(257).fill(BYTE)).done(),
+          session.generate(new Array(257).fill(BYTE)).result,
           (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257,
         );
-        await code(session.generate('x'.repeat(5_000_000)).done(), 'CONTEXT_FULL');
+        await code(session.generate('x'.repeat(5_000_000)).result, 'CONTEXT_FULL');
         await code(load({ context: 257 }), 'ARGUMENT');
         await code(load({ context: 1.5 }), 'ARGUMENT');
         await code(load({ sessions: 0 }), 'ARGUMENT');
@@ -567,9 +566,9 @@ export function engineSuite(name, create) {
         await code(model.createSession(), 'NO_SESSION');
         const first = session.generate(PROMPT, GREEDY)[Symbol.asyncIterator]();
         await first.next();
-        await code(session.generate(PROMPT).done(), 'STATE');
+        await code(session.generate(PROMPT).result, 'STATE');
         await first.return?.();
-        const ok = await session.generate(PROMPT, { maxTokens: 2 }).done();
+        const ok = await session.generate(PROMPT, { maxTokens: 2 }).result;
         assert.equal(ok.ids.length, 2);
       }));
 
@@ -582,18 +581,18 @@ export function engineSuite(name, create) {
           );
         const any = (options) => /** @type {any} */ (options);
         await refused(
-          session.generate(PROMPT, any({ max_tokens: 2 })).done(),
+          session.generate(PROMPT, any({ max_tokens: 2 })).result,
           /generate knows no "max_tokens".*"maxTokens"/,
         );
-        await refused(session.generate(PROMPT, any({ top_k: 2 })).done(), /"topK"/);
-        await refused(session.generate(PROMPT, { topP: 5 }).done(), /topP is 5, not a number from 0 to 1/);
-        await refused(session.generate(PROMPT, { seed: 0.5 }).done(), /seed is 0\.5, not a whole number/);
+        await refused(session.generate(PROMPT, any({ top_k: 2 })).result, /"topK"/);
+        await refused(session.generate(PROMPT, { topP: 5 }).result, /topP is 5, not a number from 0 to 1/);
+        await refused(session.generate(PROMPT, { seed: 0.5 }).result, /seed is 0\.5, not a whole number/);
         await refused(
-          session.generate(PROMPT, any({ stop: [7] })).done(),
+          session.generate(PROMPT, any({ stop: [7] })).result,
           /stop is \[7\], not a text or a list of texts/,
         );
-        await refused(session.generate(PROMPT, any('fast')).done(), /last argument of generate is "fast"/);
-        await refused(session.generate(any(undefined)).done(), /list of tokens/);
+        await refused(session.generate(PROMPT, any('fast')).result, /last argument of generate is "fast"/);
+        await refused(session.generate(any(undefined)).result, /list of tokens/);
         await refused(model.tokenize(any(undefined)), /not a text/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
         await refused(model.createSession(any({ contxt: 5 })), /"context"/);
@@ -603,7 +602,7 @@ export function engineSuite(name, create) {
         await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan knows no "kvCache"/);
         await refused(create(any({ thread: 1 })), /"thread": did you mean "threads"/);
         assert.equal(
-          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined })).ids.length,
+          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined }).result).ids.length,
           2,
           'undefined is not given',
         );
@@ -611,16 +610,16 @@ export function engineSuite(name, create) {
 
     test('stop may be one text', () =>
       withSession(async (session) => {
-        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 });
+        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
         const middle = free.text.slice(5, 9);
-        assert.equal((await session.generate(PROMPT, { ...GREEDY, stop: middle })).stop, middle);
+        assert.equal((await session.generate(PROMPT, { ...GREEDY, stop: middle }).result).stop, middle);
       }));
 
     test('a prompt tells how far it is, in tokens', () =>
       withSession(async (session, model) => {
         const seen = [];
         const ids = await model.tokenize('x'.repeat(150));
-        await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) });
+        await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) }).result;
         assert.deepEqual(seen[0], { phase: 'prefill', done: 0, total: ids.length });
         assert.deepEqual(seen.at(-1), { phase: 'prefill', done: ids.length, total: ids.length });
         assert.deepEqual(
@@ -628,7 +627,7 @@ export function engineSuite(name, create) {
           seen.map((p) => p.done).sort((a, b) => a - b),
         );
         const more = [];
-        await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) });
+        await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) }).result;
         assert.equal(more[0].total, 2, 'only what is new');
       }));
 
@@ -646,7 +645,7 @@ export function engineSuite(name, create) {
         logprobs?.content,
       );
       assert.equal(choices.at(-1).finish_reason, finish_reason);
-      assert.equal((await model.reply(request.messages, { ...GREEDY, maxTokens: 6 })).text, message.content);
+      assert.equal((await model.reply(request.messages, { ...GREEDY, maxTokens: 6 }).result).text, message.content);
       await model.close();
     });
 
@@ -666,20 +665,20 @@ export function engineSuite(name, create) {
         ...(await model.tokenize(' there was', { addSpecial: false })),
       ]);
       const prompt = await session.tokens();
-      const one = await session.generate(null, { ...GREEDY, maxTokens: 5 });
+      const one = await session.generate(null, { ...GREEDY, maxTokens: 5 }).result;
       assert.equal(one.timings.reusedTokens, prompt.length, 'its logits were there');
       assert.deepEqual(await session.tokens(), [...prompt, ...one.ids]);
-      const two = await session.generate(null, { ...GREEDY, maxTokens: 5 });
+      const two = await session.generate(null, { ...GREEDY, maxTokens: 5 }).result;
       assert.equal((await session.stats()).tokens, prompt.length + 10);
       await session.append([BYTE]);
       assert.equal((await session.tokens()).at(-1), BYTE);
-      const whole = await model
-        .generate(prompt, { ...GREEDY, maxTokens: 10 })
-        .done()
-        .catch((error) => error.code);
+      const whole = await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result.catch((error) => error.code);
       assert.equal(whole, 'NO_SESSION', 'the one there is belongs to its caller');
       await session.close();
-      assert.deepEqual([...one.ids, ...two.ids], (await model.generate(prompt, { ...GREEDY, maxTokens: 10 })).ids);
+      assert.deepEqual(
+        [...one.ids, ...two.ids],
+        (await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result).ids,
+      );
       await model.close();
     });
 
@@ -688,9 +687,9 @@ export function engineSuite(name, create) {
       const session = await model.createSession();
       await session.append('Once upon a time there was');
       const before = await session.tokens();
-      const one = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 });
+      const one = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }).result;
       assert.deepEqual((await session.truncate(before.length)).tokens, before.length);
-      const two = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 });
+      const two = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }).result;
       assert.deepEqual(two.ids, one.ids);
       assert.equal(two.timings.reusedTokens, before.length - 1, 'the last one is computed for its logits');
       await assert.rejects(session.truncate(999), { code: 'ARGUMENT', message: /not 999/ });
@@ -706,8 +705,8 @@ export function engineSuite(name, create) {
       const fork = await session.fork();
       assert.deepEqual(await fork.tokens(), await session.tokens());
       const [a, b] = [
-        await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }),
-        await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 }),
+        await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }).result,
+        await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 }).result,
       ];
       assert.notDeepEqual(a.ids, b.ids);
       assert.equal(b.timings.reusedTokens, b.timings.promptTokens, 'nothing was computed twice');
@@ -715,7 +714,7 @@ export function engineSuite(name, create) {
       await assert.rejects(session.fork(), { code: 'NO_SESSION', message: /forks/ });
       const prompt = (await fork.tokens()).slice(0, -9);
       await session.close();
-      const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 });
+      const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 }).result;
       assert.deepEqual(again.ids, a.ids);
       await fork.close();
       await fork.close();
@@ -727,14 +726,14 @@ export function engineSuite(name, create) {
       const model = await load({}, await endless);
       const session = await model.createSession();
       await session.append('Once upon a time there was');
-      const half = await session.generate(null, { ...GREEDY, maxTokens: 4 });
+      const half = await session.generate(null, { ...GREEDY, maxTokens: 4 }).result;
       const saved = await session.save();
-      const rest = await session.generate(null, { ...GREEDY, maxTokens: 6 });
+      const rest = await session.generate(null, { ...GREEDY, maxTokens: 6 }).result;
       const other = await load({ context: 100 }, await endless);
       const later = await other.createSession();
       const { tokens } = await later.restore(saved);
       assert.equal(tokens, half.timings.promptTokens + 4);
-      const gone = await later.generate(null, { ...GREEDY, maxTokens: 6 });
+      const gone = await later.generate(null, { ...GREEDY, maxTokens: 6 }).result;
       assert.deepEqual(gone.ids, rest.ids);
       assert.equal(gone.timings.reusedTokens, tokens - 1, 'all but the last, which had not been computed');
       for (const cut of [0, 100, saved.length - 1])
@@ -750,7 +749,7 @@ export function engineSuite(name, create) {
       }
       await assert.rejects(later.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
       await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
-      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 })).ids.length, 3);
+      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 }).result).ids.length, 3);
       const stranger = await load({}, await tinyModel({ seed: 2 }));
       await assert.rejects(
         (await stranger.createSession()).restore(saved),
@@ -766,7 +765,7 @@ export function engineSuite(name, create) {
       await session.close();
       await session.close();
       await assert.rejects(session.stats(), { code: 'CLOSED' });
-      await assert.rejects(session.generate(PROMPT).done(), { code: 'CLOSED' });
+      await assert.rejects(session.generate(PROMPT).result, { code: 'CLOSED' });
       await (await model.createSession()).close(); // its place is free again
       const run = other.generate(PROMPT, { maxTokens: 200 })[Symbol.asyncIterator]();
       await run.next();
@@ -922,7 +921,7 @@ export function engineSuite(name, create) {
       const controller = new AbortController();
       const model = await engine.load(fromUrl(server.url), { streaming: true, signal: controller.signal });
       const session = await model.createSession();
-      const waiting = assert.rejects(session.generate(PROMPT).done(), { message: 'no longer wanted' });
+      const waiting = assert.rejects(session.generate(PROMPT).result, { message: 'no longer wanted' });
       const ended = assert.rejects(model.loaded, { message: 'no longer wanted' });
       controller.abort(new Error('no longer wanted'));
       await soon(ended, 'the end of the load');
@@ -947,35 +946,35 @@ export function engineSuite(name, create) {
       await withSession(async (session) => {
         const onToken = /** @type {any} */ ({ onToken: () => {} });
         await assert.rejects(
-          session.generate(PROMPT, onToken).done(),
+          session.generate(PROMPT, onToken).result,
           (/** @type {any} */ e) => e.code === 'ARGUMENT' && /onToken/.test(e.message),
         );
-        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).done()).ids.length, 2);
+        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).result).ids.length, 2);
       });
     });
 
-    test('done() of a generation that failed says why, as often as it is asked', () =>
+    test('the result of a generation that failed says why, as often as it is asked', () =>
       withSession(async (session) => {
         const run = session.generate([CONFIG.vocab]);
-        await assert.rejects(run.done(), { code: 'ARGUMENT' });
-        await assert.rejects(run.done(), { code: 'ARGUMENT' });
+        await assert.rejects(run.result, { code: 'ARGUMENT' });
+        await assert.rejects(run.result, { code: 'ARGUMENT' });
       }));
 
     test('an error keeps its cause', () =>
       withSession((session) =>
         assert.rejects(
-          session.generate('x'.repeat(5_000_000)).done(),
+          session.generate('x'.repeat(5_000_000)).result,
           (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM',
         ),
       ));
 
     test('streaming: a generation starts while weights are still on their way', async () => {
-      const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());
+      const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result);
       const server = await faultServer(file, { stall: { after: 120_000 } });
       const model = await engine.load(fromUrl(server.url), { streaming: true });
       const session = await model.createSession();
       const controller = new AbortController();
-      const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).done();
+      const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).result;
       const ended = assert.rejects(waiting, { name: 'AbortError' });
       await new Promise((resolve) => setTimeout(resolve, 20));
       controller.abort();
@@ -986,7 +985,7 @@ export function engineSuite(name, create) {
 
       const slow = await faultServer(file, { step: 4096 });
       const second = await engine.load(fromUrl(slow.url), { streaming: true });
-      const { ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+      const { ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
       assert.deepEqual(ids, expected.ids);
       await second.loaded;
       await second.close();
@@ -997,7 +996,7 @@ export function engineSuite(name, create) {
       const server = await faultServer(file, { drop: 150_000 });
       const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
       const session = await model.createSession();
-      await assert.rejects(session.generate(PROMPT).done(), { code: 'NETWORK' });
+      await assert.rejects(session.generate(PROMPT).result, { code: 'NETWORK' });
       await assert.rejects(model.loaded, { code: 'NETWORK' });
       await model.close();
       await server.close();

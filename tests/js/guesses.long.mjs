@@ -31,7 +31,7 @@ for (const [what, content] of Object.entries(ASKED))
     let accepted = 0;
     for (const sampling of [{ temperature: 0 }, { temperature: 0.6, seed: 5 }]) {
       const reply = (/** @type {any} */ speculate) =>
-        model.reply([{ role: 'user', content }], { ...sampling, maxTokens: 80, speculate }).done();
+        model.reply([{ role: 'user', content }], { ...sampling, maxTokens: 80, speculate }).result;
       const plain = await reply(false);
       for (const speculate of [true, { tokens: 5 }]) {
         const { ids, text, timings } = await reply(speculate);

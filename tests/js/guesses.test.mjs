@@ -97,15 +97,16 @@ describe('a session', () => {
       const { draftedTokens, acceptedTokens } = await session.stats();
       return { draftedTokens, acceptedTokens };
     };
-    await session.generate(PROMPTS[0], { ...GREEDY, speculate: false });
+    await session.generate(PROMPTS[0], { ...GREEDY, speculate: false }).result;
     assert.deepEqual(await counts(), zero);
     // Nothing stood there before: no two tokens in a row are there twice.
     const distinct = Array.from({ length: 80 }, (_, i) => 300 + i);
-    const { ids, timings } = await session.generate(distinct, { ...GREEDY, maxTokens: 2, speculate: { tokens: 7 } });
+    const { ids, timings } = await session.generate(distinct, { ...GREEDY, maxTokens: 2, speculate: { tokens: 7 } })
+      .result;
     assert.deepEqual(lookUp([...distinct, ids[0]]), { length: 0, next: -1 });
     assert.deepEqual([timings.draftedTokens, timings.acceptedTokens, await counts()], [0, 0, zero]);
-    const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } })).timings;
-    const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } })).timings;
+    const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } }).result).timings;
+    const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } }).result).timings;
     assert.ok(one.acceptedTokens > 0);
     assert.deepEqual(await counts(), {
       draftedTokens: one.draftedTokens + two.draftedTokens,
@@ -118,9 +119,9 @@ describe('a session', () => {
     const model = await engine.load(fromBytes(CHAT));
     const session = await model.createSession();
     const slices = async (/** @type {any} */ speculate) => {
-      await session.generate('x', { maxTokens: 1 });
+      await session.generate('x', { maxTokens: 1 }).result;
       const before = (await session.stats()).slices;
-      const { timings } = await session.generate(PROMPTS[0], { ...GREEDY, speculate });
+      const { timings } = await session.generate(PROMPTS[0], { ...GREEDY, speculate }).result;
       return { slices: (await session.stats()).slices - before, accepted: timings.acceptedTokens };
     };
     const plain = await slices(false);
@@ -141,19 +142,19 @@ describe('a session', () => {
         if (said.push(id) === tokens) break;
       if (then === 'fork') {
         const fork = await session.fork();
-        said.push(...(await fork.generate(null, { ...GREEDY, speculate })).ids);
+        said.push(...(await fork.generate(null, { ...GREEDY, speculate }).result).ids);
         await fork.close();
       }
       if (then === 'save') {
         const saved = await session.save();
         said.push(Buffer.from(saved).toString('base64'));
         await other.restore(saved);
-        said.push(...(await other.generate(null, { ...GREEDY, speculate })).ids);
+        said.push(...(await other.generate(null, { ...GREEDY, speculate }).result).ids);
       }
       if (then === 'truncate') await session.truncate(20);
       if (then === 'append') await session.append(' and');
       if (then === 'choose') said.push(...(await session.choose(null, ['a', 'b'])).options.map((o) => o.logprob));
-      said.push(...(await session.generate(null, { ...GREEDY, speculate })).ids, ...(await session.tokens()));
+      said.push(...(await session.generate(null, { ...GREEDY, speculate }).result).ids, ...(await session.tokens()));
       await session.close();
       await other.close();
       return said;
@@ -176,8 +177,8 @@ describe('a session', () => {
       },
       { name: 'AbortError' },
     );
-    const { ids } = await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 7 } });
-    assert.deepEqual(ids, (await session.generate(PROMPTS[0], { ...GREEDY, speculate: false })).ids);
+    const { ids } = await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 7 } }).result;
+    assert.deepEqual(ids, (await session.generate(PROMPTS[0], { ...GREEDY, speculate: false }).result).ids);
     await model.close();
   });
 
@@ -189,7 +190,7 @@ describe('a session', () => {
     assert.ok(Math.abs(more.sessionBytes - none.sessionBytes - 9 * each) < 128);
     const model = await engine.load(fromBytes(CHAT), { drafts: 0 });
     for (const speculate of [{ tokens: 4 }, true, 'auto'])
-      assert.equal((await model.generate(PROMPTS[0], { ...GREEDY, speculate })).timings.draftedTokens, 0);
+      assert.equal((await model.generate(PROMPTS[0], { ...GREEDY, speculate }).result).timings.draftedTokens, 0);
     await model.close();
     for (const drafts of [-1, 32, 1.5, '7'])
       await assert.rejects(() => plan({ drafts }), { code: 'ARGUMENT', message: /drafts/ });
@@ -207,7 +208,7 @@ describe('a session', () => {
         maxTokens: 60,
         logitBias: [{ id: 40, bias: 99 }],
         speculate,
-      });
+      }).result;
       await model.close();
       return { ids: generation.ids, paged: model.info.residency, drafted: generation.timings.draftedTokens };
     };
@@ -243,7 +244,7 @@ for (const [name, create] of /** @type {const} */ ([
     assert.ok(b.usage.completion_tokens_details.accepted_prediction_tokens > 0);
     for (const speculate of ['yes', 3, { tokens: 0 }, { tokens: 32 }, { token: 3 }, [], {}]) {
       await assert.rejects(() => ask(speculate), { code: 'ARGUMENT', message: /speculate is / });
-      await assert.rejects(() => model.generate('x', /** @type {any} */ ({ speculate })).done(), {
+      await assert.rejects(() => model.generate('x', /** @type {any} */ ({ speculate })).result, {
         code: 'ARGUMENT',
         details: { param: 'speculate' },
       });

@@ -32,9 +32,7 @@ for (const shape of Object.keys(SHAPES)) {
       const model = await engine.load(fromBytes(bytes));
       const { ids } = await (
         await model.createSession()
-      )
-        .generate('Hello', { maxTokens: 24, temperature: 1, topK: 0, topP: 1, seed: 3 })
-        .done();
+      ).generate('Hello', { maxTokens: 24, temperature: 1, topK: 0, topP: 1, seed: 3 }).result;
       assert.ok(new Set(ids).size > 4, `${quant}: ${ids}`);
       await model.close();
     }

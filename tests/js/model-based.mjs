@@ -103,7 +103,7 @@ export class Oracle {
       const run = (await this.#model).generate(timeline, { temperature: 0, maxTokens, speculate: false });
       const texts = [];
       for await (const { text } of run) texts.push(text);
-      const { ids, reason } = /** @type {any} */ (run.result);
+      const { ids, reason } = /** @type {any} */ (await run.result);
       this.#known.set(key, (known = { ids, texts, reason }));
     }
     return known;
@@ -147,7 +147,7 @@ export async function compare(engine, oracle, steps) {
     const run = one.session.generate(prompt, options);
     /** @type {any[]} */
     const parts = [];
-    const beside = how === 'both' ? run.done() : null;
+    const beside = how === 'both' ? run.result : null;
     beside?.catch(() => {}); // the loop fails with the same
     let thrown = null;
     try {
@@ -169,11 +169,11 @@ export async function compare(engine, oracle, steps) {
     );
     assert.equal(thrown, how === 'abort' && !whole ? 'AbortError' : null, 'what is thrown');
     assert.deepEqual(
-      [run.result.ids, run.result.text, run.result.reason, run.result.timings.tokens],
+      [(await run.result).ids, (await run.result).text, (await run.result).reason, (await run.result).timings.tokens],
       [wanted.ids.slice(0, read), wanted.texts.slice(0, read).join(''), reason, read],
       'result',
     );
-    if (beside) assert.equal(await beside, run.result, 'done() beside the loop');
+    if (beside) assert.equal(await beside, await run.result, 'the result beside the loop');
     one.tokens = [...timeline, ...wanted.ids.slice(0, read)];
   };
 
@@ -191,7 +191,7 @@ export async function compare(engine, oracle, steps) {
       last = part;
       if (++count === stop) break;
     }
-    const { ids, text, reasoning = '', reason } = run.result;
+    const { ids, text, reasoning = '', reason } = await run.result;
     assert.deepEqual([text, reasoning, ids.at(-1)], [told.text, told.reasoning, last.id], 'the reply that was read');
     return { ids, reason, text, reasoning };
   };
@@ -238,7 +238,7 @@ export async function compare(engine, oracle, steps) {
     },
     async atOnce(one, given) {
       const controller = new AbortController();
-      const aborted = model.generate('x', { signal: controller.signal, temperature: 0 }).done();
+      const aborted = model.generate('x', { signal: controller.signal, temperature: 0 }).result;
       const calls = [generate(one, given, 'generate'), reply(given, {}), reply(given, {}), reply(given, {})];
       controller.abort();
       await assert.rejects(aborted, { name: 'AbortError' });
@@ -254,7 +254,7 @@ export async function compare(engine, oracle, steps) {
       await generate(one, given, 'generate', { onProgress }).finally(() => (console.error = error));
     },
     async wrong(one) {
-      await assert.rejects(one.session.generate(null, { maxTokens: 1.5 }).done(), { code: 'ARGUMENT' });
+      await assert.rejects(one.session.generate(null, { maxTokens: 1.5 }).result, { code: 'ARGUMENT' });
       await assert.rejects(one.session.truncate(one.tokens.length + 1), { code: 'ARGUMENT' });
     },
     // While a generation is read, the session refuses other work, and goes on unharmed.

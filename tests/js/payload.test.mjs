@@ -163,7 +163,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
     const engine = await create({ threads: 2 });
     assert.equal(engine.info.threads, 2, engine.info.threadsReason);
     const model = await engine.load(fromBytes(await tinyModel()));
-    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).done()).ids);
+    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).result).ids);
     await engine.close();
   }
   assert.equal(all[0].length, 3);

@@ -36,17 +36,17 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
 
     const engine = await create();
     const model = await engine.load(fromFile(BUNDLED));
-    const plain = await model.reply(ASKED, OPTIONS);
+    const plain = await model.reply(ASKED, OPTIONS).result;
     await model.close();
     const again = await engine.load(fromFile(BUNDLED));
     const { tokens } = await again.loadPromptState(state);
     assert.ok(tokens > 20, String(tokens));
     assert.ok(tokens < plain.timings.promptTokens);
-    const reply = await again.reply(ASKED, OPTIONS);
+    const reply = await again.reply(ASKED, OPTIONS).result;
     assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens]);
     assert.deepEqual(reply.ids, plain.ids);
     // Another conversation with the same beginning finds it too.
-    const other = await again.reply([...BEFORE, { role: 'user', content: 'Who was it?' }], OPTIONS);
+    const other = await again.reply([...BEFORE, { role: 'user', content: 'Who was it?' }], OPTIONS).result;
     assert.ok(other.timings.reusedTokens >= tokens, String(other.timings.reusedTokens));
     await engine.close();
   });
@@ -79,8 +79,8 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
     message: /by another version .*: save it anew/,
     hint: /save the session with this version/,
   });
-  const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS);
-  assert.deepEqual((await model.reply(ASKED, OPTIONS)).ids, plain.ids);
+  const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS).result;
+  assert.deepEqual((await model.reply(ASKED, OPTIONS).result).ids, plain.ids);
   const floats = await engine.load(fromFile(BUNDLED), { kv: 'f32' });
   assert.equal(await refusal(floats, state), 'MISMATCH');
   const other = await engine.load(fromBytes(await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } })));
@@ -114,7 +114,7 @@ test('weights that no id tells apart: another fine-tune of a GGUF file is refuse
   assert.ok(tokens > 10, String(tokens));
   const model = await engine.load(fromBytes(other));
   await assert.rejects(model.loadPromptState(state), { code: 'MISMATCH', message: /other weights/ });
-  const { timings } = await model.reply([...said, { role: 'user', content: 'x' }], { maxTokens: 1 });
+  const { timings } = await model.reply([...said, { role: 'user', content: 'x' }], { maxTokens: 1 }).result;
   assert.equal(timings.reusedTokens, 0);
   await engine.close();
 });
@@ -134,10 +134,10 @@ test(
       { role: 'system', content: system },
       { role: 'user', content: 'What is sold?' },
     ];
-    const plain = await (await engine.load(fromFile(String(real)), { context: 256 })).reply(asked, OPTIONS);
+    const plain = await (await engine.load(fromFile(String(real)), { context: 256 })).reply(asked, OPTIONS).result;
     const model = await engine.load(fromFile(String(real)), { context: 256 });
     const { tokens } = await model.loadPromptState(new Uint8Array(readFileSync(out)));
-    const reply = await model.reply(asked, OPTIONS);
+    const reply = await model.reply(asked, OPTIONS).result;
     assert.deepEqual(reply.ids, plain.ids);
     assert.ok(tokens > 20, String(tokens));
     assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens]);

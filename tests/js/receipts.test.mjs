@@ -29,7 +29,7 @@ async function made(options = LONG) {
   const session = await model.createSession();
   const run = session.generate([5, 6, 7], options);
   for await (const _ of run) if (options === STOPPED && (await session.tokens()).length === 9) break;
-  const result = /** @type {import('../../js/shared/types.js').Result} */ (run.result);
+  const result = /** @type {import('../../js/shared/types.js').Result} */ (await run.result);
   return { engine, model, session, result, receipt: await receiptOf(model, session, result, options) };
 }
 const STOPPED = { ...LONG };
@@ -77,7 +77,7 @@ test('a cache of 4 bits: its receipt says so, and another build and three thread
   const model = await one.load(fromBytes(tiny), { kv: 'i4' });
   const session = await model.createSession();
   const run = session.generate([5, 6, 7], LONG);
-  const receipt = await receiptOf(model, session, await run.done(), LONG);
+  const receipt = await receiptOf(model, session, await run.result, LONG);
   assert.equal(receipt.model.kv, 'i4');
   const again = await readReceipt(JSON.stringify(receipt));
   const other = await createEngine({ build: 'relaxed', threads: 3 });
@@ -129,15 +129,15 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     const options = { maxTokens: 24, temperature: 0.9, seed: 3, receipt: true, stop: ['!'] };
     const receipts = [];
     for (let i = 0; i < 8; i++) {
-      const result = await chat.send(`Tell me a story about a dog and the number ${i}.`, options);
+      const result = await chat.send(`Tell me a story about a dog and the number ${i}.`, options).result;
       receipts.push(JSON.stringify(await receiptOfReply(model, result, options)));
       if (i === 7) assert.ok(result.shifted, 'the last ones have lost turns');
     }
-    const plain = await chat.send('Bye.', { maxTokens: 2 });
+    const plain = await chat.send('Bye.', { maxTokens: 2 }).result;
     assert.equal(plain.origin, undefined);
     await assert.rejects(receiptOfReply(model, plain), { code: 'STATE' });
     const more = { ...options, maxTokens: 300, logitBias: [{ id: plain.ids[0], bias: 0 }], stop: [], temperature: 2 };
-    const long = await chat.send('And now a very long one.', { ...more, seed: 8 });
+    const long = await chat.send('And now a very long one.', { ...more, seed: 8 }).result;
     if (long.timings.promptTokens + long.ids.length > 257)
       await assert.rejects(receiptOfReply(model, long, more), { code: 'UNSUPPORTED' });
     await engine.close();
@@ -175,7 +175,11 @@ test(
     const found = [];
     for (const source of [fromFile(file), fromUrl(`${site.url}smollm2/${basename(file)}`)]) {
       const model = await engine.load(source, { context: 64 });
-      const receipt = await receiptOfReply(model, await (await model.createChat()).send('Hello', options), options);
+      const receipt = await receiptOfReply(
+        model,
+        await (await model.createChat()).send('Hello', options).result,
+        options,
+      );
       assert.deepEqual((await replay(model, receipt)).differences, []);
       found.push(receipt.model.file);
       await model.close();

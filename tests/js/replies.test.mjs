@@ -34,7 +34,7 @@ function loops(reply) {
 async function lastReply(turns) {
   const chat = await model.createChat();
   let reply = { text: '', reason: '' };
-  for (const turn of turns) reply = await chat.send(turn, { temperature: 0, maxTokens: LIMIT }).done();
+  for (const turn of turns) reply = await chat.send(turn, { temperature: 0, maxTokens: LIMIT }).result;
   await chat.close();
   return reply;
 }

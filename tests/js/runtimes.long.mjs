@@ -35,7 +35,7 @@ describe('the package, run by', () => {
       cpSync(join(ROOT, 'tests/consumers/run.mjs'), join(app.folder, 'run.mjs'));
       const engine = await createEngine({ threads: 1 });
       const model = await engine.load(fromFile(MODEL), { context: 64 });
-      ({ ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }));
+      ({ ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }).result);
       await engine.close();
     },
     { timeout: 600_000 },

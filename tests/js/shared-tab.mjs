@@ -18,7 +18,7 @@ const acts = {
     /** @type {any} */ (
       (await model.generate(prompt, { temperature: 0, maxTokens: 200 })[Symbol.asyncIterator]().next()).value
     ).id,
-  reply: async (prompt) => (await model.generate(prompt, { temperature: 0, maxTokens: 20 })).ids,
+  reply: async (prompt) => (await model.generate(prompt, { temperature: 0, maxTokens: 20 }).result).ids,
   /** Does nothing at all until it thaws: all of its thread stands still. */
   freeze: () => {
     setImmediate(() => {

@@ -34,7 +34,7 @@ for (const [name, create] of /** @type {const} */ ([
       ];
       assert.equal(await model.countTokens(talk), await other.countTokens(talk));
       const options = { temperature: 0, maxTokens: 8 };
-      const [a, b] = [await model.reply(talk, options).done(), await other.reply(talk, options).done()];
+      const [a, b] = [await model.reply(talk, options).result, await other.reply(talk, options).result];
       assert.ok(a.ids.length > 1);
       assert.deepEqual(a.ids, b.ids);
       await model.close();
@@ -146,20 +146,20 @@ for (const [name, create] of /** @type {const} */ ([
           const model = await loaded({ template: `${body}${end}`, chat: null });
           for (const talk of talks) {
             const options = { temperature: 0, maxTokens: 4, tools: [{ a: text }] };
-            const { text: said, reasoning } = await model.reply(talk, options).done();
+            const { text: said, reasoning } = await model.reply(talk, options).result;
             assert.equal(Boolean(reasoning), opened, `${body}${end}`);
             assert.equal(Boolean(said), !opened, `${body}${end}`);
           }
           if (end === thinks)
             assert.ok(
-              (await model.reply(talks[0], { variables: { quick: true }, maxTokens: 4, temperature: 0 }).done()).text,
+              (await model.reply(talks[0], { variables: { quick: true }, maxTokens: 4, temperature: 0 }).result).text,
             );
           await model.close();
         }
       const chat = { ...CHAT, think: ['<think>', '</think>'], prompt: '' };
       const model = await loaded({ chat });
       assert.equal(
-        (await model.reply([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).done()).reasoning ?? '',
+        (await model.reply([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).result).reasoning ?? '',
         '',
       );
       await model.close();

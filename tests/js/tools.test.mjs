@@ -174,7 +174,7 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('a reply goes on from its prefix', async () => {
       const model = models.none;
-      const whole = await model.reply(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' });
+      const whole = await model.reply(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' }).result;
       const tokens = await model.countTokens(messages);
       assert.equal(
         whole.timings.promptTokens,

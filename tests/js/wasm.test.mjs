@@ -123,13 +123,13 @@ test('a trap in a model: its calls fail, it closes, the engine lives', async (t)
     if (name === 'bqw_session_run') call.call(this, 'bqw_xxh64', 0xffff0000, 60000, 64); // a real trap, at a bad moment
     return call.call(this, name, ...args);
   };
-  await assert.rejects(session.generate('x').done(), { code: 'TRAP' });
+  await assert.rejects(session.generate('x').result, { code: 'TRAP' });
   Wasm.prototype.call = call;
-  await assert.rejects(session.generate('x').done(), { code: 'TRAP' });
+  await assert.rejects(session.generate('x').result, { code: 'TRAP' });
   await assert.rejects(model.tokenize('x'), { code: 'TRAP' });
   await model.close();
   const other = await engine.load(fromBytes(await tinyModel()));
-  assert.equal((await (await other.createSession()).generate('x', { maxTokens: 1 }).done()).ids.length, 1);
+  assert.equal((await (await other.createSession()).generate('x', { maxTokens: 1 }).result).ids.length, 1);
   await engine.close();
 });
 
@@ -176,7 +176,7 @@ test('both builds give the same tokens', async () => {
     const model = await engine.load(fromBytes(bytes));
     seen.push(
       (
-        await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).done()
+        await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).result
       ).ids.join(),
     );
     await engine.close();

@@ -74,7 +74,7 @@ await command(async () => {
   clearInterval(watch);
   const session = await model.createSession();
   const text = Array.from({ length: PROMPT }, (_, i) => 300 + ((i * 104729) % 150000));
-  const { timings } = await session.generate(text, { temperature: 0, maxTokens: TOKENS + 1, speculate: false }).done();
+  const { timings } = await session.generate(text, { temperature: 0, maxTokens: TOKENS + 1, speculate: false }).result;
   const memory = await model.memory();
   since = performance.now();
   const sentence = 'The quick brown fox jumps over the lazy dog. '.repeat(200);

@@ -61,11 +61,11 @@ const sums = { equal: 0, whole: 0, first20: 0, ours: 0, theirs: 0 };
 for (const content of QUESTIONS) {
   const messages = [{ role: /** @type {const} */ ('user'), content }];
   const options = { temperature: 0, maxTokens: TOKENS };
-  const { text, reason, ids } = await model.reply(messages, options);
+  const { text, reason, ids } = await model.reply(messages, options).result;
   chats.push({ question: content, promptTokens: await model.countTokens(messages), ids, text: text.trim() });
   console.log(`> ${content}\n${text.trim()}${reason === 'length' ? ' …' : ''}`);
   if (reference) {
-    const theirs = await reference.reply(messages, options);
+    const theirs = await reference.reply(messages, options).result;
     const same = lead(ids, theirs.ids);
     const judged = same < Math.max(ids.length, theirs.ids.length) ? [text, theirs.text] : [text];
     const chosen = await reference.choose(messages, judged);

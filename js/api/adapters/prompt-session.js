@@ -202,7 +202,7 @@ export class Session extends EventTarget {
       signal,
     });
     for await (const { text } of reply) if (text) yield text;
-    if (responseFormat && reply.result?.reason !== 'stop')
+    if (responseFormat && (await reply.result).reason !== 'stop')
       throw failure('SyntaxError', 'the reply does not fit into the context');
   }
 

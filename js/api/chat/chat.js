@@ -79,7 +79,7 @@ export class Chat {
         throw again ? error : Chat.#unsent(error, said);
       }
     };
-    return Generation.of(check, (_, end, hold) => this.#answer(said, again, options, end, hold));
+    return Generation.of(check, (_, end, reading) => this.#answer(said, again, options, end, reading));
   }
 
   /** @returns {Promise<ChatStats>} */
@@ -107,14 +107,14 @@ export class Chat {
    * @param {boolean} again  answers the last message once more
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
-   * @param {import('../../shared/pause-gate.js').Hold} hold
+   * @param {import('../../shared/generation.js').Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#answer(said, again, options, end, hold) {
+  async *#answer(said, again, options, end, { signal, reader }) {
     if (this.#closed) throw new BqError('CLOSED', 'the chat was closed');
     if (this.#life) throw new BqError('STATE', 'a reply is under way');
     const before = this.#messages;
-    const life = follow(options?.signal);
+    const life = follow(signal);
     this.#life = life.controller;
     let kept = false;
     try {
@@ -123,14 +123,14 @@ export class Chat {
       if (!this.#messages.length)
         throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
       const asked = { ...this.#prompts, ...options, signal: life.signal };
-      const run = hold.through(this.#model.reply(this.#messages, asked));
+      const run = this.#model.reply(this.#messages, asked).readBy(reader);
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;
           yield part;
         }
       } finally {
-        const { result } = run;
+        const result = await run.result.catch(() => null);
         // Stopped before anything came: as if it had not been said.
         kept = result !== null && (result.ids.length > 0 || result.reason !== 'abort');
         if (result && kept) this.#keep(result);

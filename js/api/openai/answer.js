@@ -29,6 +29,6 @@ export async function* answer(model, fields, messages, index, signal) {
     called ||= calls.length > 0;
     yield { part, calls };
   }
-  const result = await run.done();
+  const result = await run.result;
   return { results: [result], finish: called ? 'tool_calls' : finished(result) };
 }

@@ -63,7 +63,7 @@ const legacy = ({ logprobs }, offset) => (logprobs?.bytes.length ? legacyOf(logp
  */
 async function echoOf(model, prompt, text, n, signal) {
   const ids = typeof prompt === 'string' ? await model.tokenize(prompt) : prompt;
-  const { promptLogprobs = [] } = await model.generate(ids, { maxTokens: 0, promptLogprobs: n, signal });
+  const { promptLogprobs = [] } = await model.generate(ids, { maxTokens: 0, promptLogprobs: n, signal }).result;
   const first = await model.detokenize(ids.slice(0, 1));
   /** @type {TextLogprobs} */
   const all = { tokens: [first], token_logprobs: [null], top_logprobs: [null], text_offset: [0] };
@@ -123,7 +123,7 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
     if (part.text || told) yield { index, text: part.text, logprobs: told, finish_reason: null };
     offset += part.text.length;
   }
-  const result = await run.done();
+  const result = await run.result;
   yield { index, text: '', logprobs: null, finish_reason: finished(result) };
   return result;
 }

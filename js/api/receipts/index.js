@@ -242,7 +242,7 @@ export async function replay(model, receipt, { signal } = {}) {
       ids.push(id);
       if (CUT.includes(receipt.reason) && ids.length === receipt.ids.length) break;
     }
-    const ended = run.result?.reason ?? 'abort';
+    const ended = none ? 'abort' : (await run.result).reason;
     const reason = ended === 'abort' && CUT.includes(receipt.reason) ? receipt.reason : ended;
     const file = await fileOf(session);
     /** @type {Difference[]} */

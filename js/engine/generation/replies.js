@@ -9,7 +9,7 @@ import { Prompts } from '../prompt/chat-prompt.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { Hold } from '../../shared/pause-gate.js' */
+/** @import { Reading } from '../../shared/generation.js' */
 /** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../../shared/types.js' */
 
 /** Says from another thread that it is over. @typedef {() => boolean} Aborted */
@@ -126,48 +126,49 @@ export class Replies {
   text = (prompt, options, aborted) =>
     Generation.of(
       () => checkCall(TABLE.model.generate, [prompt, options]),
-      (call, end, hold) => this.#text(call, aborted, end, hold),
+      (call, end, reading) => this.#text(call, aborted, end, reading),
     );
 
   /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
   reply = (messages, options, aborted) =>
     Generation.of(
       () => checkCall(TABLE.model.reply, [messages, options]),
-      (call, end, hold) => this.#reply(call, aborted, end, hold),
+      (call, end, reading) => this.#reply(call, aborted, end, reading),
     );
 
   /**
    * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end @param {Hold} hold
+   * @param {(result: Result) => void} end @param {Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#text({ args: [checked], options, ...hears }, aborted, end, hold) {
+  async *#text({ args: [checked], options, onProgress }, aborted, end, reading) {
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
-    const run = await this.#run(tokens, { ...options, ...hears }, aborted, hold);
+    const run = await this.#run(tokens, { ...options, onProgress }, aborted, reading);
     try {
       yield* run.parts;
     } finally {
       run.close();
-      if (run.parts.result) end(run.parts.result);
+      const result = await run.parts.result.catch(() => null);
+      if (result) end(result);
     }
   }
 
   /**
    * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end @param {Hold} hold
+   * @param {(result: Result) => void} end @param {Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(
     {
       args: [checked],
       options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
-      signal,
       onProgress,
     },
     aborted,
     end,
-    hold,
+    reading,
   ) {
+    const { signal, reader } = reading;
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
     const calls = await this.#calling(checked, { format, tools: offered, toolChoice });
@@ -178,7 +179,7 @@ export class Replies {
       receipt || contextPolicy !== 'error'
         ? await (
             await onDemand(import('../prompt/context-policy.js'))
-          ).fitted(this, this.#model, asked, turns, { ...options, signal }, hold, aborted)
+          ).fitted(this, this.#model, asked, turns, { ...options, signal }, aborted)
         : null;
     const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
     const thinking = await this.#thinking(format, last);
@@ -189,25 +190,25 @@ export class Replies {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const given = { ...options, ...fitted?.more, ...ends, signal, onProgress };
-    const { parts, close, session } = await this.#run(tokens, given, aborted, hold, turn).catch((error) => {
+    const given = { ...options, ...fitted?.more, ...ends, onProgress };
+    const run = await this.#run(tokens, given, aborted, reading, turn).catch((error) => {
       turn?.close();
       throw error;
     });
     try {
-      yield* shown ? shown.parts(parts) : parts;
+      yield* shown ? shown.parts(run.parts) : run.parts;
     } finally {
-      close();
-      const { result } = parts;
-      if (result) await fitted?.tell(result, session, tokens, ends);
-      if (result) end(shown ? shown.result(result, hold.reader?.read ?? Infinity) : result);
+      run.close();
+      const result = await run.parts.result.catch(() => null);
+      if (result) await fitted?.tell(result, run.session, tokens, ends);
+      if (result) end(shown ? shown.result(result, reader?.read ?? Infinity) : result);
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Hold} hold @param {import('./reply-parts.js').Turn | null} [turn] */
-  async #run(tokens, options, aborted, hold, turn) {
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Reading} reading @param {import('./reply-parts.js').Turn | null} [turn] */
+  async #run(tokens, options, aborted, { signal, reader }, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
-    const session = await this.take(tokens, adapter, options.signal);
+    const session = await this.take(tokens, adapter, signal);
     const close = () => this.give(session);
     try {
       const { sessions } = this.#pool;
@@ -218,7 +219,8 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.through(session.generate(tokens, options, aborted, turn)), close, session };
+    const parts = session.generate(tokens, { ...options, signal }, aborted, turn).readBy(reader);
+    return { parts, close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */

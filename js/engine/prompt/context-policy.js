@@ -7,7 +7,6 @@ import { originOf } from '../generation/receipt-origin.js';
 /** @import { GenerateOptions, Message, PromptOptions, Result } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { Hold } from '../../shared/pause-gate.js' */
 /** @import { Aborted, Replies } from '../generation/replies.js' */
 /** @import { Ends, Timeline } from '../session/token-sequence.js' */
 
@@ -75,9 +74,9 @@ const toldBy =
  * The conversation of a reply without turns that its context has no room for, or with the model's summary of them; `tell` says so in
  * the result.
  * @param {Replies} replies @param {LocalModel} model @param {Message[]} messages @param {PromptOptions} turns
- * @param {GenerateOptions & { signal?: AbortSignal }} options @param {Hold} hold @param {Aborted} [aborted]
+ * @param {GenerateOptions & { signal?: AbortSignal }} options @param {Aborted} [aborted]
  */
-export async function fitted(replies, model, messages, turns, options, hold, aborted) {
+export async function fitted(replies, model, messages, turns, options, aborted) {
   const { maxTokens = Infinity, contextPolicy } = options;
   const { context } = model.info;
   const tokens = (/** @type {Message[]} */ some) => replies.tokens(some, turns);
@@ -93,7 +92,7 @@ export async function fitted(replies, model, messages, turns, options, hold, abo
   if (sums && shifted.messages) {
     const first = messages.findIndex(({ role }) => role === 'user');
     const head = messages.slice(0, first);
-    const place = { replies, model, turns, options: { ...options, deadline: due }, hold, aborted };
+    const place = { replies, model, turns, options: { ...options, deadline: due }, aborted };
     const summary = await sums.summed(place, head, messages.slice(first, first + shifted.messages));
     const whole = [...head, ...sums.headed(summary, left.slice(first))];
     if (summary && ((await tried(tokens, whole))?.length ?? Infinity) + Math.min(maxTokens, 1) <= context) {

@@ -52,7 +52,7 @@ export class LocalSession {
   generate(prompt, options, aborted, turn = null) {
     return Generation.of(
       () => checkCall(TABLE.session.generate, [prompt, options]),
-      (call, end, hold) => this.#generate(call, aborted, end, hold, turn),
+      (call, end, reading) => this.#generate(call, aborted, end, reading, turn),
     );
   }
 
@@ -186,14 +186,14 @@ export class LocalSession {
   /**
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end @param {import('../../shared/pause-gate.js').Hold} hold
+   * @param {(result: Result) => void} end @param {import('../../shared/generation.js').Reading} reading
    * @param {import('../generation/reply-parts.js').Turn | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate({ args, options, signal, onProgress }, aborted, end, hold, turn) {
+  async *#generate({ args, options, onProgress }, aborted, end, { signal, reader }, turn) {
     this.#idle();
     this.#model.writes();
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
     const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = 'auto' } = options;
     const limits =
@@ -201,7 +201,7 @@ export class LocalSession {
         ? null
         : new (await onDemand(import('../generation/rate-limiter.js'))).Limits({ deadline, maxTokensPerSecond });
     const shifts = contextPolicy !== 'error';
-    const ends = { signal, aborted, hold, due: limits?.due };
+    const ends = { signal, aborted, due: limits?.due };
     this.#idle();
     const tokens = this.#prompt(args[0] ?? this.#timeline.all());
     if (options.adapter !== undefined) this.use(options.adapter);
@@ -224,7 +224,6 @@ export class LocalSession {
       },
     };
     const { timings } = result;
-    const { reader } = hold;
     /** @type {import('../generation/unread-parts.js').Mark[]} */
     const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
     /** @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').Turn | null} */
@@ -298,7 +297,7 @@ export class LocalSession {
           else {
             // What is left out now can't come back for a reader that leaves before.
             if (reader) await this.#caughtUp(reader);
-            signal?.throwIfAborted();
+            signal.throwIfAborted();
             guesses?.end(timings);
             const { shift } = await onDemand(import('../prompt/context-policy.js'));
             await shift(this.#timeline, id, options, ends, result, this.#model);
@@ -313,7 +312,7 @@ export class LocalSession {
       }
       if (reader) await this.#caughtUp(reader);
     } catch (error) {
-      failed = !(signal?.aborted || aborted?.());
+      failed = !(signal.aborted || aborted?.());
       throw error;
     } finally {
       this.#busy = false;
@@ -330,7 +329,7 @@ export class LocalSession {
     }
   }
 
-  /** Until a reader elsewhere has read all. @param {import('../../shared/pause-gate.js').Reader} reader */
+  /** Until a reader elsewhere has read all. @param {import('../../shared/generation.js').Reader} reader */
   async #caughtUp(reader) {
     this.heldSince = now();
     await reader.caughtUp();

@@ -25,7 +25,6 @@ import { PROTOCOL } from '../../shared/protocol.js';
  * @property {Part[]} parts   that have come of a generation
  * @property {number} read    of these, when it was aborted
  * @property {number} losses  leaders that went away amid it
- * @property {boolean} held
  * @property {AbortController} life  of a generation: aborted when it is no longer wanted
  * @property {Thing | null} made     what came of it before its end
  * @property {import('../../shared/async.js').Gate<Made> | null} remade
@@ -219,7 +218,6 @@ export class Kept {
     if (this.#closed) throw this.#closed;
     hears.signal?.throwIfAborted();
     const id = ++this.#last;
-    if (method === 'hold') return { id, end: this.#hold(request) };
     if (method === 'close') return { id, end: this.#close(on) };
     if (on === 0 && WISHES[method]) this.#wishes.set(WISHES[method], request);
     const kind = on === 0 ? 'engine' : on === 'store' ? 'store' : this.#things.get(on)?.kind;
@@ -235,7 +233,6 @@ export class Kept {
       parts: [],
       read: Infinity,
       losses: 0,
-      held: false,
       life: new AbortController(),
       made: null,
       remade: null,
@@ -255,19 +252,6 @@ export class Kept {
     if (!what.abort) return;
     call.read = what.read ?? Infinity;
     call.life.abort(unpackError(what.abort));
-  }
-
-  /** @param {Request} request */
-  async #hold({ args: [id, held] = [] }) {
-    const call = this.#calls.get(id);
-    if (!call) return;
-    call.held = held;
-    await this.#holdUp(call);
-  }
-
-  /** @param {Call} call */
-  async #holdUp({ sent, held }) {
-    if (sent) await sent.connection.begin({ on: sent.on, method: 'hold', args: [sent.id, held] }).end.catch(() => {});
   }
 
   /** @param {number | string} on */
@@ -344,7 +328,6 @@ export class Kept {
       },
     );
     call.sent = { connection, id, on: made.on };
-    if (call.held) void this.#holdUp(call);
     const changes = session !== null && CHANGES.includes(method);
     // Of a session that is empty as yet, the tokens that are known stay.
     const ok = await end.catch(async (error) => {

@@ -34,9 +34,12 @@ async function ours(url, cache) {
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {
-      const { timings, ids } = await session
-        .generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [], speculate: false })
-        .done();
+      const { timings, ids } = await session.generate(text, {
+        temperature: 0,
+        maxTokens: tokens + 1,
+        stopTokens: [],
+        speculate: false,
+      }).result;
       const computed = timings.promptTokens - timings.reusedTokens;
       return {
         prefill: (computed / timings.prefillMs) * 1e3,
@@ -44,7 +47,7 @@ async function ours(url, cache) {
         promptTokens: computed,
       };
     },
-    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).done()),
+    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).result),
     close: () => engine.close(),
   };
 }
