@@ -27,7 +27,8 @@ async function once(model, ids, maxTokens) {
   const session = await model.createSession();
   try {
     const {
-      timings: { promptTokens, tokens, prefillMs, decodeMs },
+      usage: { promptTokens, completionTokens: tokens },
+      timings: { prefillMs, decodeMs },
     } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false }).result;
     return {
       promptTokens,

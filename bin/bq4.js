@@ -25,7 +25,7 @@ const HELP = `bq4: language models in the browser, on the CPU
 
 FILE is a path or an address: a .bq4 or .gguf file. Options of run and chat:
 
-  --max-tokens N       at most so many tokens (default: run 256, chat until the context is full)
+  --max-tokens N       at most so many tokens (default: run 256, chat 1024)
   --temperature T      0: always the likeliest token (default 0.7)
   --top-k K  --top-p P  --min-p P  --repeat-penalty R  --seed N  --stop TEXT (may be repeated)
   --schema FILE        holds the text to a JSON Schema; --grammar FILE to one in GBNF, --regex PATTERN to an expression
@@ -113,7 +113,7 @@ Of run alone:
 
   --chat               wraps the prompt as a turn of the model's chat format
   --receipt OUT.json   writes what it takes to compute the same again (not with --adapter)
-  --json               one JSON object: ids, text, reason, seed, timings, build
+  --json               one JSON object: tokens, text, finishReason, seed, usage, timings, build
 
   --help, --version
 
@@ -371,7 +371,7 @@ async function runPrompt([file, words], options) {
       });
   for await (const part of run) if (!options.json) stdout.write(part.text);
   const result = await run.result;
-  const { ids, text, reason, seed, timings, warnings } = result;
+  const { tokens, text, finishReason, seed, usage, timings, warnings } = result;
   if (options.receipt) {
     const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
       import('../js/api/receipts/index.js'),
@@ -382,7 +382,9 @@ async function runPrompt([file, words], options) {
   }
   const { build, reason: buildReason } = engine.info;
   if (options.json)
-    stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, warnings, build, buildReason })}\n`);
+    stdout.write(
+      `${JSON.stringify({ tokens, text, finishReason, seed, usage, timings, warnings, build, buildReason })}\n`,
+    );
   else stdout.write('\n');
   for (const warning of warnings ?? []) stderr.write(`bq4: ${warning}\n`);
   await engine.close();
@@ -430,7 +432,7 @@ async function chatLoop([file], options) {
       running = null;
       const result = await run.result.catch(() => null);
       if (result) stdout.write('\n');
-      if (result?.reason === 'context') stderr.write('The context is full: /new begins anew.\n');
+      if (result?.finishReason === 'context') stderr.write('The context is full: /new begins anew.\n');
     }
     if (open) lines.prompt();
   }

@@ -65,7 +65,7 @@ export async function classify(model, path, texts, json) {
       hint: 'a head is the JSON that `bq4 train-head` writes',
     });
   }
-  for (const { label, score, scores } of await model.classify(texts, { head })) {
+  for (const { label, score, scores } of await model.classify(texts, { classifier: head })) {
     const all = Object.fromEntries(
       head.labels.map((/** @type {string} */ one, /** @type {number} */ i) => [one, scores[i]]),
     );

@@ -73,7 +73,7 @@ async function begin() {
   );
   const engine = await createEngine({ wasmUrl, threads: 1 });
   const model = await engine.load(fromBytes(bytesOf(taken('bq4-model'))));
-  const chat = await model.createChat(model.info.chat || model.info.template ? {} : { format: NO_TURNS });
+  const chat = await model.createChat(model.info.chat || model.info.template ? {} : { chatFormat: NO_TURNS });
   /** @type {AbortController | null} */
   let writing = null;
   $('stop').addEventListener('click', () => writing?.abort());
@@ -109,7 +109,9 @@ async function begin() {
     const result = await run.result.catch(() => null);
     if (result)
       say(
-        result.reason === 'context' ? 'The conversation is full: load the page again.' : `${result.ids.length} tokens`,
+        result.finishReason === 'context'
+          ? 'The conversation is full: load the page again.'
+          : `${result.tokens.length} tokens`,
       );
     writing = null;
     [$('send').hidden, $('stop').hidden] = [false, true];

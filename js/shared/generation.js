@@ -22,6 +22,27 @@ import { report } from './events.js';
  * @property {Reader | null} reader  null: in the same thread, where parts are read as they are computed
  */
 
+/** Tokens that are generated at most, where a call doesn't say. */
+export const DEFAULT_MAX_TOKENS = 1024;
+
+/** The result of a generation that has computed nothing yet. @param {number} seed @param {number} promptTokens @returns {Result} */
+export const emptyResult = (seed, promptTokens) => ({
+  tokens: [],
+  text: '',
+  finishReason: 'abort',
+  stop: null,
+  seed,
+  usage: {
+    promptTokens,
+    cachedTokens: 0,
+    completionTokens: 0,
+    totalTokens: promptTokens,
+    draftedTokens: 0,
+    acceptedTokens: 0,
+  },
+  timings: { prefillMs: 0, firstTokenMs: 0, decodeMs: 0 },
+});
+
 /** Computes a generation; `end` is given its result. @typedef {(end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} Start */
 
 /** @implements {AsyncIterable<Part>} */

@@ -15,8 +15,8 @@ let scratch = 0;
 
 /** Milliseconds a token of a whole generation. @param {object} options @param {() => boolean} [aborted] */
 async function generation(options, aborted) {
-  const { timings } = await session.generate(PROMPT, { ...GREEDY, ...options }, aborted).result;
-  return timings.decodeMs / (timings.tokens - 1);
+  const { timings, usage } = await session.generate(PROMPT, { ...GREEDY, ...options }, aborted).result;
+  return timings.decodeMs / (usage.completionTokens - 1);
 }
 
 /** Milliseconds a token of the calls alone. @param {number} slices  per call; 0: all of a token */

@@ -121,7 +121,7 @@ async function begin({ ask, begin = '' }) {
 async function once(speculate) {
   await new Promise((go) => setTimeout(go, Number(values.rest)));
   const session = await base.fork();
-  const { ids: made, timings } = await session.generate(null, { temperature: 0, maxTokens, speculate }).result;
+  const { ids: made, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
   await session.close();
   return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
 }

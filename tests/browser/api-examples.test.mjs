@@ -98,7 +98,7 @@ await chromiumFirst((name) => {
     const model = await engine.load(fromFile(join(ROOT, 'models/chat.bq4')), { context: 128 });
     const examples = lines.map((line) => line.split('\t')).map(([text, label]) => ({ text, label }));
     const own = await trainHead(model, examples);
-    const [{ label, score }] = await model.classify('play the blues', { head: own.file });
+    const [{ label, score }] = await model.classify('play the blues', { classifier: own.file });
     assert.deepEqual(made, { ...own, label, score });
     assert.deepEqual([own.report.train, own.report.test], [10, 2]);
   });

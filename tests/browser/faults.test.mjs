@@ -328,7 +328,7 @@ const outcome = (page, url, source = {}, options = {}) =>
     try {
       const model = await engine.load(fromUrl(url, source), options);
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
+      const { tokens: ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
       await model.close();
       return { ids, authenticated: model.info.authenticated };
     } catch (error) {
@@ -543,7 +543,7 @@ await chromiumFirst((name) => {
             for await (const _ of run) if (++parts === 2) controller.abort();
           })().catch((error) => error.name);
           await model.close();
-          return { name, parts, reason: (await run.result)?.reason };
+          return { name, parts, reason: (await run.result)?.finishReason };
         },
         /** @type {const} */ ([server.at(PATH), phase]),
       );
@@ -575,7 +575,7 @@ await chromiumFirst((name) => {
         const { model } = /** @type {any} */ (globalThis);
         await model.resume();
         await model.loaded;
-        const { ids } = await (
+        const { tokens: ids } = await (
           await model.createSession()
         ).generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
         await model.close();
@@ -608,7 +608,7 @@ await chromiumFirst((name) => {
     assert.equal(
       await page.evaluate(async () => {
         const { model, reply } = /** @type {any} */ (globalThis);
-        const { ids } = await reply;
+        const { tokens: ids } = await reply;
         await model.loaded;
         await model.close();
         return ids.length;

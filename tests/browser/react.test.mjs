@@ -76,7 +76,7 @@ await chromiumFirst((name) => {
       await first;
       await until(() => now.status === 'ready');
       const [{ text }, shown] = [
-        await now.model.reply([{ role: 'user', content: 'Hello!' }], { temperature: 0 }).result,
+        await now.model.generate([{ role: 'user', content: 'Hello!' }], { temperature: 0 }).result,
         [...box.querySelectorAll('p')].map((p) => p.textContent),
       ];
       const second = now.send('Tell me a story.');

@@ -44,10 +44,10 @@ await everyBrowser((name) => {
         { own, path: REAL, prompt: PROMPT, load: loadOptions(own), chosen: { ...CHOSEN, seed: 8 } },
       );
       const equal = { equal: true, engine: own.engine, differences: [] };
-      assert.deepEqual(found, { ...equal, ids: own.ids });
+      assert.deepEqual(found, { ...equal, tokens: own.tokens });
       assert.equal(receipt.model.file, own.model.file);
-      assert.notDeepEqual(receipt.ids, own.ids, 'another seed, another text');
-      assert.deepEqual(await replay(model, await readReceipt(receipt)), { ...equal, ids: receipt.ids });
+      assert.notDeepEqual(receipt.tokens, own.tokens, 'another seed, another text');
+      assert.deepEqual(await replay(model, await readReceipt(receipt)), { ...equal, tokens: receipt.tokens });
       assert.deepEqual(await page.trouble(), []);
       await page.close();
     },

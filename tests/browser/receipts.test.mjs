@@ -33,13 +33,13 @@ await chromiumFirst((name) => {
       },
       { golden, options: loadOptions(golden) },
     );
-    assert.deepEqual(found, { equal: true, engine: golden.engine, ids: golden.ids, differences: [] });
+    assert.deepEqual(found, { equal: true, engine: golden.engine, tokens: golden.tokens, differences: [] });
     const engine = await createEngine({ build: 'simd128', threads: 1 });
     const again = await replay(
       await engine.load(fromFile(path('models/chat.bq4')), loadOptions(receipt)),
       await readReceipt(receipt),
     );
-    assert.deepEqual(again, { equal: true, engine: golden.engine, ids: receipt.ids, differences: [] });
+    assert.deepEqual(again, { equal: true, engine: golden.engine, tokens: receipt.tokens, differences: [] });
     await engine.close();
   });
 });

@@ -90,7 +90,7 @@ async function sourcesOfAnother({ url, handles }) {
     const [one, two] = [await model.createSession(), await model.createSession()];
     await one.append('what there is to be said, and more than that');
     await two.restore(await one.save());
-    all.push((await two.generate(null, { temperature: 0, maxTokens: 10 }).result).ids);
+    all.push((await two.continue({ temperature: 0, maxTokens: 10 }).result).tokens);
     await model.close();
   }
   return all;
@@ -243,7 +243,7 @@ else
         await hung;
         const after_ = await pages[0].evaluate(async () => {
           const all = /** @type {any} */ (globalThis);
-          const { ids } = await all.chat.send('and you?', { temperature: 0.8, seed: 5, maxTokens: 5 }).result;
+          const { tokens: ids } = await all.chat.send('and you?', { temperature: 0.8, seed: 5, maxTokens: 5 }).result;
           return [ids.length > 0, all.chat.messages.length, all.engine.info.leads];
         });
         assert.deepEqual(after_, [true, 4, false]);

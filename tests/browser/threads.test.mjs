@@ -20,7 +20,7 @@ async function inPage({ worker, options }) {
   for (let round = 0; round < 6; round++) {
     const model = await engine.load(fromBytes(bytes));
     const session = await model.createSession();
-    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).result).ids.join());
+    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).result).tokens.join());
     threads.push(model.info.threads);
     spread.push(model.info.spread?.parts ?? 1);
     await model.close();

@@ -116,7 +116,7 @@ const CHECKS = {
     assert.deepEqual(log, [[own.info.build, own.info.threads, own.info.threadsReason]]);
   },
   'Polite 0': async (run) => {
-    const { text, reason } = await run(['text', 'reason']);
+    const { text, finishReason: reason } = await run(['text', 'finishReason']);
     assert.ok(text.length > 0 && ['length', 'stop'].includes(reason), reason);
   },
   'Events 0': async (run) => {
@@ -177,14 +177,15 @@ const CHECKS = {
     files.set('requests.tsv', `${[...wake, ...play].join('\n')}\n`);
     const own = await minilm(t);
     const { file, report } = await run(['file', 'report'], { scope: { model: own } });
-    const [{ label }] = await own.classify('play the blues', { head: file });
+    const [{ label }] = await own.classify('play the blues', { classifier: file });
     assert.equal(label, 'music', JSON.stringify(report));
   },
   'Sessions 0': async (run) => {
     const { generation, out, log } = await run(['generation']);
     assert.ok(out.length > 20);
-    assert.equal(out, generation.result.text);
-    assert.deepEqual(log, [[generation.result.reason, generation.result.timings]]);
+    const result = await generation.result;
+    assert.equal(out, result.text);
+    assert.deepEqual(log, [[result.finishReason, result.usage, result.timings]]);
   },
   'Sessions 1': async (run) => {
     const { session, text, tokens, log } = await run(['session', 'text', 'tokens']);
@@ -201,9 +202,9 @@ const CHECKS = {
   },
   'Draft models 0': async (run) => {
     files.set('models/small.bq4', readFileSync(CHAT));
-    const { small, timings, log } = await run(['small', 'timings']);
-    assert.deepEqual(log, [[timings.draftedTokens, timings.acceptedTokens]]);
-    assert.ok(timings.acceptedTokens > 0 && timings.acceptedTokens === timings.draftedTokens, 'it is the same model');
+    const { small, usage, log } = await run(['small', 'usage']);
+    assert.deepEqual(log, [[usage.draftedTokens, usage.acceptedTokens]]);
+    assert.ok(usage.acceptedTokens > 0 && usage.acceptedTokens === usage.draftedTokens, 'it is the same model');
     await small.close();
   },
   'Given answers 0': async (run) => {
@@ -213,7 +214,7 @@ const CHECKS = {
     assert.deepEqual(log, [[best, options[0].probability, options[0].logprob]]);
   },
   'Structured output 0': async (run) => {
-    const { text, reason, log } = await run(['text', 'reason']);
+    const { text, finishReason: reason, log } = await run(['text', 'finishReason']);
     const { name, age, mood } = JSON.parse(text);
     assert.deepEqual([reason, typeof name, ['good', 'bad'].includes(mood)], ['stop', 'string', true]);
     assert.deepEqual(log, [[age + 1]]);
@@ -225,7 +226,7 @@ const CHECKS = {
     files.set('shop.state', made.state);
     const { state, reply } = await run(['state', 'reply'], { scope });
     assert.deepEqual(state, made.state);
-    assert.ok(reply.timings.reusedTokens > 5, JSON.stringify(reply.timings));
+    assert.ok(reply.usage.cachedTokens > 5, JSON.stringify(reply.timings));
   },
   'Receipts 0': async (run) => {
     const { session, receipt, equal, differences, same } = await run([
@@ -235,7 +236,7 @@ const CHECKS = {
       'differences',
       'same',
     ]);
-    assert.deepEqual([equal, differences, receipt.ids.length > 5], [true, [], true]);
+    assert.deepEqual([equal, differences, receipt.tokens.length > 5], [true, [], true]);
     await session.close();
     await same.close();
   },
@@ -318,7 +319,7 @@ const CHECKS = {
       scope: { model: await roomy(t) },
       change: (own) => `${tools}\n${asked}\n${own}`,
     });
-    assert.deepEqual(log, [[ran.content, ran.messages, ran.reason]]);
+    assert.deepEqual(log, [[ran.content, ran.messages, ran.finishReason]]);
     assert.ok(ran.completions.length > 0);
   },
   'A server, and other servers 0': async (run, t) => {

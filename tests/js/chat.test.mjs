@@ -42,11 +42,11 @@ for (const [name, create] of /** @type {const} */ ([
       const reply = await chatting((chat) => chat.send('Hi <|end|>', { ...GREEDY, maxTokens: 6 }).result, {
         system: 'Be kind',
       });
-      assert.equal(reply.timings.promptTokens, expected.length);
+      assert.equal(reply.usage.promptTokens, expected.length);
       const session = await model.createSession();
       const plain = await session.generate(expected, { ...GREEDY, maxTokens: 6, stopTokens: [3] }).result;
       await session.close();
-      assert.deepEqual(reply.ids, plain.ids);
+      assert.deepEqual(reply.tokens, plain.tokens);
     });
 
     test('the second turn computes only what is new', () =>
@@ -55,13 +55,13 @@ for (const [name, create] of /** @type {const} */ ([
         const before = (await chat.stats()).tokens;
         const second = await chat.send('And then?', { ...GREEDY, maxTokens: 12 }).result;
         // All but the last generated token, which was never run.
-        const inCache = first.timings.promptTokens + first.ids.length - 1;
+        const inCache = first.usage.promptTokens + first.tokens.length - 1;
         assert.equal(before, inCache);
-        assert.equal(second.timings.reusedTokens, inCache);
+        assert.equal(second.usage.cachedTokens, inCache);
         const added = 1 + (await encode('<|end|><|user|>And then?<|end|><|assistant|>', true)).length;
         assert.equal(
-          second.timings.promptTokens - second.timings.reusedTokens,
-          added - (first.reason === 'stop' ? 1 : 0),
+          second.usage.promptTokens - second.usage.cachedTokens,
+          added - (first.finishReason === 'stop' ? 1 : 0),
         );
       }));
 
@@ -94,12 +94,12 @@ for (const [name, create] of /** @type {const} */ ([
       const ids = await chatting(
         async (chat) => {
           assert.deepEqual(chat.messages, history);
-          return (await chat.send('More', options).result).ids;
+          return (await chat.send('More', options).result).tokens;
         },
         { messages: history },
       );
       const again = await chatting((chat) => chat.send('More', options).result, { messages: history });
-      assert.deepEqual(again.ids, ids);
+      assert.deepEqual(again.tokens, ids);
     });
 
     test('regenerate: another reply to the same message', () =>
@@ -107,15 +107,15 @@ for (const [name, create] of /** @type {const} */ ([
         const options = { temperature: 1, topK: 0, topP: 1, maxTokens: 10 };
         const first = await chat.send('Hello', { ...options, seed: 1 }).result;
         const second = await chat.regenerate({ ...options, seed: 2 }).result;
-        assert.notDeepEqual(first.ids, second.ids);
+        assert.notDeepEqual(first.tokens, second.tokens);
         assert.deepEqual(
           chat.messages.map((m) => m.role),
           ['user', 'assistant'],
         );
         assert.equal(chat.messages[1].content, second.text);
-        assert.equal(second.timings.reusedTokens, second.timings.promptTokens - 1);
+        assert.equal(second.usage.cachedTokens, second.usage.promptTokens - 1);
         const third = await chat.regenerate({ ...options, seed: 1 }).result;
-        assert.deepEqual(third.ids, first.ids);
+        assert.deepEqual(third.tokens, first.tokens);
       }));
 
     test('a stop string of the caller is not part of the conversation', () =>
@@ -129,18 +129,18 @@ for (const [name, create] of /** @type {const} */ ([
         const turn =
           (await encode(cut.text, false)).length +
           (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
-        assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
+        assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
     test('the token that ended a reply is not in the conversation twice', () =>
       chatting(async (chat) => {
         const free = await chat.send('Hello', { ...GREEDY, maxTokens: 8 }).result;
-        const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.ids[5]] }).result;
-        const said = cut.ids.length - 1;
-        assert.equal(cut.stop, cut.ids[said]);
+        const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.tokens[5]] }).result;
+        const said = cut.tokens.length - 1;
+        assert.equal(cut.stop, cut.tokens[said]);
         const next = await chat.send('Next', { maxTokens: 1 }).result;
         const turn = said + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
-        assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
+        assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
     test('abort keeps what came of the reply, and the conversation goes on', () =>
@@ -154,13 +154,13 @@ for (const [name, create] of /** @type {const} */ ([
           },
           { name: 'AbortError' },
         );
-        assert.equal((await run.result)?.reason, 'abort');
+        assert.equal((await run.result)?.finishReason, 'abort');
         assert.deepEqual(chat.messages, [
           { role: 'user', content: 'Hello' },
           { role: 'assistant', content: (await run.result)?.text },
         ]);
         const next = await chat.send('Go on', { ...GREEDY, maxTokens: 4 }).result;
-        assert.ok(next.timings.reusedTokens >= (await run.result).timings.promptTokens);
+        assert.ok(next.usage.cachedTokens >= (await run.result).usage.promptTokens);
       }));
 
     test('abort before the first token leaves the conversation as it was', () =>
@@ -169,7 +169,7 @@ for (const [name, create] of /** @type {const} */ ([
         const onProgress = () => controller.abort();
         const run = chat.send('Hello', { ...GREEDY, signal: controller.signal, onProgress });
         await assert.rejects(run.result, { name: 'AbortError' });
-        assert.deepEqual((await run.result)?.ids, []);
+        assert.deepEqual((await run.result)?.tokens, []);
         assert.deepEqual(chat.messages, []);
       }));
 
@@ -235,7 +235,7 @@ for (const [name, create] of /** @type {const} */ ([
       const [a, b] = [await few.createChat(), await few.createChat({ system: 'Other' })];
       const one = await a.send('One', { ...GREEDY, maxTokens: 5 }).result;
       await b.send('Two', { ...GREEDY, maxTokens: 5 }).result;
-      assert.deepEqual((await a.regenerate({ ...GREEDY, maxTokens: 5 }).result).ids, one.ids);
+      assert.deepEqual((await a.regenerate({ ...GREEDY, maxTokens: 5 }).result).tokens, one.tokens);
       const session = await few.createSession(); // an idle one makes room
       await assert.rejects(b.send('Three').result, { code: 'NO_SESSION' });
       await session.close();
@@ -252,28 +252,27 @@ for (const [name, create] of /** @type {const} */ ([
     test('two conversations that take turns keep their sessions', async () => {
       const [a, b] = [await model.createChat({ system: 'A' }), await model.createChat({ system: 'Quite another' })];
       for (const chat of [a, b, a, b]) {
-        const { timings } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 }).result;
-        if (chat.messages.length > 3)
-          assert.ok(timings.reusedTokens > timings.promptTokens / 3, JSON.stringify(timings));
+        const { timings, usage } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 }).result;
+        if (chat.messages.length > 3) assert.ok(usage.cachedTokens > usage.promptTokens / 3, JSON.stringify(timings));
       }
     });
 
     /** Each way to have a conversation answered: of its prompt, how many tokens there are and how many were there. */
     const ways = {
       'model.reply': async (messages) => {
-        const { timings } = await model.reply(messages, { ...GREEDY, maxTokens: 1 }).result;
-        return [timings.promptTokens, timings.reusedTokens];
+        const { usage } = await model.generate(messages, { ...GREEDY, maxTokens: 1 }).result;
+        return [usage.promptTokens, usage.cachedTokens];
       },
       'chat.completions.create': async (messages) => {
         const { usage } = await model.chat.completions.create({ messages, ...GREEDY, max_tokens: 1 });
         return [usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens];
       },
       'a chat taken up': async (messages) => {
-        const { timings } = await chatting(
+        const { usage } = await chatting(
           (chat) => chat.send(messages.at(-1).content, { ...GREEDY, maxTokens: 1 }).result,
           { messages: messages.slice(0, -1) },
         );
-        return [timings.promptTokens, timings.reusedTokens];
+        return [usage.promptTokens, usage.cachedTokens];
       },
     };
     for (const [way, ask] of Object.entries(ways))
@@ -325,7 +324,7 @@ for (const [name, create] of /** @type {const} */ ([
           assert.deepEqual(chat.messages, before);
         }
         const next = await chat.send('Short', { ...GREEDY, maxTokens: 4 }).result;
-        assert.equal(next.ids.length, 4);
+        assert.equal(next.tokens.length, 4);
       }));
 
     test('one reply at a time', () =>
@@ -345,20 +344,25 @@ for (const [name, create] of /** @type {const} */ ([
       const bare = await engine.load(fromBytes(await tinyModel({ chat: null })));
       await assert.rejects(bare.createChat(), { code: 'NO_CHAT' });
       const bad = /** @type {any} */ ({ roles: { user: { before: '' } } });
-      await assert.rejects(bare.createChat({ format: bad }), { code: 'FORMAT' });
+      await assert.rejects(bare.createChat({ chatFormat: bad }), { code: 'FORMAT' });
       const lines = {
         roles: { user: { before: 'User: ', after: '\n' }, assistant: { before: 'Bot: ', after: '\n' } },
         stop: ['\n'],
       };
-      await assert.rejects(bare.createChat({ format: lines, system: 'x' }), { code: 'ARGUMENT' });
-      const chat = await bare.createChat({ format: lines }); // the failures left no session behind
-      const { reason, text } = await chat.send('Hi', { temperature: 1, topK: 0, topP: 1, seed: 3, maxTokens: 100 })
-        .result;
+      await assert.rejects(bare.createChat({ chatFormat: lines, system: 'x' }), { code: 'ARGUMENT' });
+      const chat = await bare.createChat({ chatFormat: lines }); // the failures left no session behind
+      const { finishReason: reason, text } = await chat.send('Hi', {
+        temperature: 1,
+        topK: 0,
+        topP: 1,
+        seed: 3,
+        maxTokens: 100,
+      }).result;
       assert.ok(['stop', 'length'].includes(reason));
       assert.ok(!text.includes('\n'));
       await bare.close();
       await assert.rejects(
-        chatting((c) => c.regenerate().result, { format: CHAT }),
+        chatting((c) => c.regenerate().result, { chatFormat: CHAT }),
         { code: 'STATE' },
       );
     });

@@ -23,7 +23,7 @@ const QUICK = { retries: 3, retryDelay: 1, timeout: 60_000 };
 /** @param {any} model */
 async function tokens(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 6 }).result;
+  const { tokens: ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 6 }).result;
   await session.close();
   return ids.join();
 }

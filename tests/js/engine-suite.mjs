@@ -123,7 +123,8 @@ export function engineSuite(name, create) {
       assert.equal((await model.memory()).total, plan.heapBytes);
       const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
       const long = Array.from({ length: 199 }, (_, i) => BYTE + (i % 256));
-      for (const session of sessions) assert.equal((await session.generate(long, GREEDY).result).reason, 'context');
+      for (const session of sessions)
+        assert.equal((await session.generate(long, GREEDY).result).finishReason, 'context');
       await assert.rejects(model.createSession(), { code: 'NO_SESSION' });
       const { used, peak, heap } = await model.memory();
       assert.ok(used <= peak && peak <= heap, `${used} ${peak} ${heap}`);
@@ -132,7 +133,7 @@ export function engineSuite(name, create) {
 
     test('calls at once share one session: each waits its turn, in order, and an abort ends the wait', async () => {
       const model = await load();
-      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).result).ids;
+      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).result).tokens;
       const wanted = await alone();
       const order = [];
       const controller = new AbortController();
@@ -144,7 +145,7 @@ export function engineSuite(name, create) {
         alone(),
         model.embed(['x']),
         model.choose(PROMPT, ['a', 'b']),
-        model.promptState([{ role: 'system', content: 'Be kind' }]),
+        model.savePromptCache([{ role: 'system', content: 'Be kind' }]),
       ].map(async (call, i) => {
         const result = await call;
         order.push(i);
@@ -190,15 +191,15 @@ export function engineSuite(name, create) {
       const run = session.generate(PROMPT, { ...GREEDY, maxTokens: 12, onProgress });
       const [{ parts, result }, whole] = await Promise.all([collect(run), run.result]);
       assert.deepEqual(
-        parts.map(({ id }) => id),
-        whole.ids,
+        parts.map(({ token }) => token),
+        whole.tokens,
       );
       assert.equal(parts.map(({ text }) => text).join(''), whole.text);
       assert.equal(result, whole);
       const late = session.generate(PROMPT, { ...GREEDY, maxTokens: 12 });
       const ended = late.result;
       assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after the result');
-      assert.deepEqual((await ended).ids, whole.ids);
+      assert.deepEqual((await ended).tokens, whole.tokens);
       await model.close();
       console.error = error;
       globalThis.removeEventListener?.('error', listen);
@@ -208,16 +209,16 @@ export function engineSuite(name, create) {
     test('leaving a loop leaves the session as far as it was read', async () => {
       await withSession(async (session) => {
         const prompt = await session.append(PROMPT).then(() => session.tokens());
-        const whole = (await session.generate(null, { ...GREEDY, maxTokens: 24 }).result).ids;
+        const whole = (await session.continue({ ...GREEDY, maxTokens: 24 }).result).tokens;
         for (const count of [1, 4, 7, 8, 9, 23, 24]) {
           const run = session.generate(prompt, { ...GREEDY, maxTokens: 24 });
           let seen = 0;
-          for await (const part of run) if (part.id >= 0 && ++seen === count) break;
-          assert.deepEqual((await run.result)?.ids, whole.slice(0, count));
-          assert.equal((await run.result)?.reason, count < 24 ? 'abort' : 'length');
-          assert.equal((await run.result)?.timings.tokens, count);
+          for await (const part of run) if (part.token >= 0 && ++seen === count) break;
+          assert.deepEqual((await run.result)?.tokens, whole.slice(0, count));
+          assert.equal((await run.result)?.finishReason, count < 24 ? 'abort' : 'length');
+          assert.equal((await run.result)?.usage.completionTokens, count);
           assert.deepEqual(await session.tokens(), [...prompt, ...whole.slice(0, count)]);
-          const { ids } = await session.generate(null, { ...GREEDY, maxTokens: 24 - count }).result;
+          const { tokens: ids } = await session.continue({ ...GREEDY, maxTokens: 24 - count }).result;
           assert.deepEqual(ids, whole.slice(count), `goes on behind ${count} tokens`);
         }
       });
@@ -238,7 +239,7 @@ export function engineSuite(name, create) {
       for (const source of sources) {
         const model = await engine.load(source);
         const session = await model.createSession();
-        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).result).ids.join());
+        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).result).tokens.join());
         await model.close();
       }
       assert.equal(seen.size, 1, [...seen].join('\n'));
@@ -309,7 +310,7 @@ export function engineSuite(name, create) {
     test('shares that leave the likeliest token alone, at any temperature; a repetition window of nothing and of everything', () =>
       withSession(async (session) => {
         const generate = async (/** @type {import('../../js/shared/types.js').GenerateOptions} */ options) =>
-          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).result).ids;
+          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).result).tokens;
         const greedy = await generate({ temperature: 0 });
         for (const options of [
           { topP: 0 },
@@ -333,19 +334,19 @@ export function engineSuite(name, create) {
           session.generate(PROMPT, { temperature: 1, topK: 0, topP: 1, seed: 7, maxTokens: 60 }),
         );
         assert.deepEqual(
-          parts.map((p) => p.id),
-          result.ids,
+          parts.map((p) => p.token),
+          result.tokens,
         );
         assert.equal(parts.map((p) => p.text).join(''), result.text);
-        assert.ok(result.ids.length > 1 && result.text.length > 0);
-        const shown = result.reason === 'stop' ? result.ids.slice(0, -1) : result.ids;
+        assert.ok(result.tokens.length > 1 && result.text.length > 0);
+        const shown = result.finishReason === 'stop' ? result.tokens.slice(0, -1) : result.tokens;
         assert.equal(result.text, await model.detokenize(shown));
-        assert.equal(result.timings.tokens, result.ids.length);
-        assert.equal(result.timings.promptTokens, (await model.tokenize(PROMPT)).length);
+        assert.equal(result.usage.completionTokens, result.tokens.length);
+        assert.equal(result.usage.promptTokens, (await model.tokenize(PROMPT)).length);
         assert.equal(result.seed, 7);
         // The clocks of Firefox and WebKit advance by whole milliseconds: there a tiny model takes no time.
         const least = typeof document === 'object' && !/Chrome/.test(navigator.userAgent) ? 0 : Number.MIN_VALUE;
-        for (const ms of ['prefillMs', 'ttftMs', 'decodeMs']) assert.ok(result.timings[ms] >= least, ms);
+        for (const ms of ['prefillMs', 'firstTokenMs', 'decodeMs']) assert.ok(result.timings[ms] >= least, ms);
       }));
 
     test('generate: an SPM space in front is dropped only where no text precedes it', async () => {
@@ -365,7 +366,7 @@ export function engineSuite(name, create) {
         const model = await load({}, await tinyModel({ type }));
         const session = await model.createSession();
         const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result;
-        assert.deepEqual(made.ids, ids, type);
+        assert.deepEqual(made.tokens, ids, type);
         await model.close();
       }
     });
@@ -375,8 +376,8 @@ export function engineSuite(name, create) {
         const options = { ...GREEDY, maxTokens: 8 };
         const a = await session.generate(PROMPT, options).result;
         const b = await session.generate(Uint32Array.from(await model.tokenize(PROMPT)), options).result;
-        assert.deepEqual(a.ids, b.ids);
-        assert.equal(a.reason, 'length');
+        assert.deepEqual(a.tokens, b.tokens);
+        assert.equal(a.finishReason, 'length');
         const once = session.generate(PROMPT, options);
         assert.equal((await collect(once)).result, await once.result, 'the result after the loop');
         await assert.rejects(collect(once), { code: 'STATE' });
@@ -387,7 +388,7 @@ export function engineSuite(name, create) {
       for (const options of [{}, { batch: 1 }, { window: 1 }, { window: 7, batch: 3 }, { context: 100 }]) {
         await withSession(async (session) => {
           const run = async () =>
-            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).result).ids.join());
+            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).result).tokens.join());
           await run();
           await run(); // all of the prompt is in the KV cache now
         }, options);
@@ -400,20 +401,20 @@ export function engineSuite(name, create) {
         const run = (seed) =>
           session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).result;
         const [a, b, c, d] = [await run(1), await run(1), await run(2), await run()];
-        assert.deepEqual(a.ids, b.ids);
-        assert.notDeepEqual(a.ids, c.ids);
-        assert.deepEqual((await run(d.seed)).ids, d.ids);
+        assert.deepEqual(a.tokens, b.tokens);
+        assert.notDeepEqual(a.tokens, c.tokens);
+        assert.deepEqual((await run(d.seed)).tokens, d.tokens);
       }));
 
     test('stop: tokens, strings over token borders, the number of tokens, the context', () =>
       withSession(async (session, model) => {
         const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
-        const third = free.ids[2];
+        const third = free.tokens[2];
         const byToken = await session.generate(PROMPT, { ...GREEDY, stopTokens: [third] }).result;
-        assert.equal(byToken.reason, 'stop');
+        assert.equal(byToken.finishReason, 'stop');
         assert.equal(byToken.stop, third);
-        assert.equal(byToken.ids.at(-1), third);
-        assert.equal(byToken.text, await model.detokenize(free.ids.slice(0, free.ids.indexOf(third))));
+        assert.equal(byToken.tokens.at(-1), third);
+        assert.equal(byToken.text, await model.detokenize(free.tokens.slice(0, free.tokens.indexOf(third))));
 
         const middle = free.text.slice(5, 9);
         const { parts, result } = await collect(session.generate(PROMPT, { ...GREEDY, stop: ['never', middle] }));
@@ -426,11 +427,12 @@ export function engineSuite(name, create) {
         assert.equal(held.text, free.text, 'what was held back is shown at the end');
 
         const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).result;
-        assert.deepEqual([none.ids, none.text, none.reason], [[], '', 'length']);
+        assert.deepEqual([none.tokens, none.text, none.finishReason], [[], '', 'length']);
         const full = await session.generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
           .result;
-        if (full.reason === 'context') assert.equal(251 + full.ids.length - 1, 256, 'the last token needs no place');
-        else assert.equal(full.reason, 'stop');
+        if (full.finishReason === 'context')
+          assert.equal(251 + full.tokens.length - 1, 256, 'the last token needs no place');
+        else assert.equal(full.finishReason, 'stop');
       }));
 
     test('a longer prompt computes only what is new', () =>
@@ -439,17 +441,17 @@ export function engineSuite(name, create) {
         const more = [...ids, ...(await model.tokenize('y'.repeat(20), { addSpecial: false }))];
         await session.generate(ids, { maxTokens: 0 }).result;
         const before = (await session.stats()).slices;
-        const { timings, ids: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).result;
-        assert.equal(timings.reusedTokens, ids.length);
+        const { usage, tokens: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).result;
+        assert.equal(usage.cachedTokens, ids.length);
         assert.equal(
           (await session.stats()).slices - before,
           5 * (CONFIG.layers + 1),
           'one batch, then token by token',
         );
         const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).result);
-        assert.deepEqual(reused, fresh.ids);
+        assert.deepEqual(reused, fresh.tokens);
         const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).result;
-        assert.equal(shorter.timings.reusedTokens, 49, 'the last token is computed for its logits');
+        assert.equal(shorter.usage.cachedTokens, 49, 'the last token is computed for its logits');
       }));
 
     test('a small model guesses: the same text; a closed one, or one of another engine, is refused', async () => {
@@ -457,8 +459,8 @@ export function engineSuite(name, create) {
       const [model, small] = [await load({}, sure), await load({}, sure)];
       const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).result;
       const [plain, fast] = [await ask(false), await ask({ model: small, tokens: 3 })];
-      assert.deepEqual([fast.ids, fast.text], [plain.ids, plain.text]);
-      assert.ok(fast.timings.acceptedTokens > 5, JSON.stringify(fast.timings));
+      assert.deepEqual([fast.tokens, fast.text], [plain.tokens, plain.text]);
+      assert.ok(fast.usage.acceptedTokens > 5, JSON.stringify(fast.timings));
       await small.close();
       const other = await create();
       for (const lost of [small, await other.load(fromBytes(sure))])
@@ -471,12 +473,12 @@ export function engineSuite(name, create) {
       const prompts = ['the first of two', 'and something else altogether'];
       const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).result;
       const alone = [];
-      for (const prompt of prompts) alone.push((await withSession((session) => run(session, prompt))).ids);
+      for (const prompt of prompts) alone.push((await withSession((session) => run(session, prompt))).tokens);
       const model = await load({ sessions: 2 });
       const sessions = [await model.createSession(), await model.createSession()];
       const together = await Promise.all(sessions.map((session, i) => run(session, prompts[i])));
       assert.deepEqual(
-        together.map((r) => r.ids),
+        together.map((r) => r.tokens),
         alone,
       );
       await model.close();
@@ -486,12 +488,12 @@ export function engineSuite(name, create) {
       withSession(async (session) => {
         const options = { ...GREEDY, maxTokens: 20 };
         const run = session.generate(PROMPT, options);
-        for await (const part of run) if (part.id >= 0) break;
-        assert.equal((await run.result)?.reason, 'abort');
-        assert.equal((await run.result).ids.length, 1);
+        for await (const part of run) if (part.token >= 0) break;
+        assert.equal((await run.result)?.finishReason, 'abort');
+        assert.equal((await run.result).tokens.length, 1);
         const whole = await session.generate(PROMPT, options).result;
-        assert.equal(whole.ids.length, 20);
-        assert.equal(whole.ids[0], (await run.result).ids[0]);
+        assert.equal(whole.tokens.length, 20);
+        assert.equal(whole.tokens[0], (await run.result).tokens[0]);
       }));
 
     test('textStream: the texts, computed as they are read; canceling ends the generation', () =>
@@ -508,8 +510,8 @@ export function engineSuite(name, create) {
         await first.read();
         assert.throws(() => left.textStream, { code: 'STATE' });
         await first.cancel();
-        assert.equal((await left.result)?.reason, 'abort');
-        assert.ok((await left.result).ids.length < 20, `${(await left.result).ids.length}`);
+        assert.equal((await left.result)?.finishReason, 'abort');
+        assert.ok((await left.result).tokens.length < 20, `${(await left.result).tokens.length}`);
         await session.generate('Once', { maxTokens: 1 }).result;
       }));
 
@@ -531,16 +533,16 @@ export function engineSuite(name, create) {
         const seen = [];
         await assert.rejects(async () => {
           for await (const part of running) {
-            seen.push(part.id);
+            seen.push(part.token);
             if (seen.length === 4) controller.abort(reason);
           }
         }, reason);
-        assert.equal((await running.result)?.reason, 'abort');
-        assert.deepEqual((await running.result).ids, seen);
-        assert.deepEqual(seen, expected.ids.slice(0, seen.length));
+        assert.equal((await running.result)?.finishReason, 'abort');
+        assert.deepEqual((await running.result).tokens, seen);
+        assert.deepEqual(seen, expected.tokens.slice(0, seen.length));
         assert.equal(seen.length, 4, 'no token after the call');
         const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
-        assert.deepEqual(again.ids, expected.ids);
+        assert.deepEqual(again.tokens, expected.tokens);
       }));
 
     test('wrong use is a typed error', () =>
@@ -569,7 +571,7 @@ export function engineSuite(name, create) {
         await code(session.generate(PROMPT).result, 'STATE');
         await first.return?.();
         const ok = await session.generate(PROMPT, { maxTokens: 2 }).result;
-        assert.equal(ok.ids.length, 2);
+        assert.equal(ok.tokens.length, 2);
       }));
 
     test('options: unknown ones are refused with the nearest known one, values by kind and range', () =>
@@ -602,7 +604,7 @@ export function engineSuite(name, create) {
         await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan knows no "kvCache"/);
         await refused(create(any({ thread: 1 })), /"thread": did you mean "threads"/);
         assert.equal(
-          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined }).result).ids.length,
+          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined }).result).tokens.length,
           2,
           'undefined is not given',
         );
@@ -620,11 +622,18 @@ export function engineSuite(name, create) {
         const seen = [];
         const ids = await model.tokenize('x'.repeat(150));
         await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) }).result;
-        assert.deepEqual(seen[0], { phase: 'prefill', done: 0, total: ids.length });
-        assert.deepEqual(seen.at(-1), { phase: 'prefill', done: ids.length, total: ids.length });
+        assert.deepEqual(seen[0], {
+          phase: 'prefill',
+          loaded: 0,
+          total: ids.length,
+          unit: 'tokens',
+          bytesPerSecond: null,
+          etaMs: null,
+        });
+        assert.deepEqual(seen.at(-1), { ...seen[0], loaded: ids.length });
         assert.deepEqual(
-          seen.map((p) => p.done),
-          seen.map((p) => p.done).sort((a, b) => a - b),
+          seen.map((p) => p.loaded),
+          seen.map((p) => p.loaded).sort((a, b) => a - b),
         );
         const more = [];
         await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) }).result;
@@ -645,7 +654,7 @@ export function engineSuite(name, create) {
         logprobs?.content,
       );
       assert.equal(choices.at(-1).finish_reason, finish_reason);
-      assert.equal((await model.reply(request.messages, { ...GREEDY, maxTokens: 6 }).result).text, message.content);
+      assert.equal((await model.generate(request.messages, { ...GREEDY, maxTokens: 6 }).result).text, message.content);
       await model.close();
     });
 
@@ -656,7 +665,7 @@ export function engineSuite(name, create) {
       const model = await load({}, await endless);
       const session = await model.createSession();
       const seen = [];
-      const first = await session.append('Once upon a time', { onProgress: (event) => seen.push(event.done) });
+      const first = await session.append('Once upon a time', { onProgress: (event) => seen.push(event.loaded) });
       const ids = await model.tokenize('Once upon a time');
       assert.deepEqual([first.tokens, seen[0], seen.at(-1)], [ids.length, 0, ids.length]);
       await session.append(' there was');
@@ -665,10 +674,10 @@ export function engineSuite(name, create) {
         ...(await model.tokenize(' there was', { addSpecial: false })),
       ]);
       const prompt = await session.tokens();
-      const one = await session.generate(null, { ...GREEDY, maxTokens: 5 }).result;
-      assert.equal(one.timings.reusedTokens, prompt.length, 'its logits were there');
-      assert.deepEqual(await session.tokens(), [...prompt, ...one.ids]);
-      const two = await session.generate(null, { ...GREEDY, maxTokens: 5 }).result;
+      const one = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
+      assert.equal(one.usage.cachedTokens, prompt.length, 'its logits were there');
+      assert.deepEqual(await session.tokens(), [...prompt, ...one.tokens]);
+      const two = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
       assert.equal((await session.stats()).tokens, prompt.length + 10);
       await session.append([BYTE]);
       assert.equal((await session.tokens()).at(-1), BYTE);
@@ -676,8 +685,8 @@ export function engineSuite(name, create) {
       assert.equal(whole, 'NO_SESSION', 'the one there is belongs to its caller');
       await session.close();
       assert.deepEqual(
-        [...one.ids, ...two.ids],
-        (await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result).ids,
+        [...one.tokens, ...two.tokens],
+        (await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result).tokens,
       );
       await model.close();
     });
@@ -687,11 +696,11 @@ export function engineSuite(name, create) {
       const session = await model.createSession();
       await session.append('Once upon a time there was');
       const before = await session.tokens();
-      const one = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }).result;
+      const one = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
       assert.deepEqual((await session.truncate(before.length)).tokens, before.length);
-      const two = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }).result;
-      assert.deepEqual(two.ids, one.ids);
-      assert.equal(two.timings.reusedTokens, before.length - 1, 'the last one is computed for its logits');
+      const two = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
+      assert.deepEqual(two.tokens, one.tokens);
+      assert.equal(two.usage.cachedTokens, before.length - 1, 'the last one is computed for its logits');
       await assert.rejects(session.truncate(999), { code: 'ARGUMENT', message: /not 999/ });
       await assert.rejects(session.truncate(0), { code: 'ARGUMENT' });
       await model.close();
@@ -705,17 +714,17 @@ export function engineSuite(name, create) {
       const fork = await session.fork();
       assert.deepEqual(await fork.tokens(), await session.tokens());
       const [a, b] = [
-        await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }).result,
-        await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 }).result,
+        await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result,
+        await fork.continue({ ...FREE, seed: 2, maxTokens: 9 }).result,
       ];
-      assert.notDeepEqual(a.ids, b.ids);
-      assert.equal(b.timings.reusedTokens, b.timings.promptTokens, 'nothing was computed twice');
+      assert.notDeepEqual(a.tokens, b.tokens);
+      assert.equal(b.usage.cachedTokens, b.usage.promptTokens, 'nothing was computed twice');
       assert.ok(slices > 0);
       await assert.rejects(session.fork(), { code: 'NO_SESSION', message: /forks/ });
       const prompt = (await fork.tokens()).slice(0, -9);
       await session.close();
       const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 }).result;
-      assert.deepEqual(again.ids, a.ids);
+      assert.deepEqual(again.tokens, a.tokens);
       await fork.close();
       await fork.close();
       await (await model.createSession()).close();
@@ -726,16 +735,16 @@ export function engineSuite(name, create) {
       const model = await load({}, await endless);
       const session = await model.createSession();
       await session.append('Once upon a time there was');
-      const half = await session.generate(null, { ...GREEDY, maxTokens: 4 }).result;
+      const half = await session.continue({ ...GREEDY, maxTokens: 4 }).result;
       const saved = await session.save();
-      const rest = await session.generate(null, { ...GREEDY, maxTokens: 6 }).result;
+      const rest = await session.continue({ ...GREEDY, maxTokens: 6 }).result;
       const other = await load({ context: 100 }, await endless);
       const later = await other.createSession();
       const { tokens } = await later.restore(saved);
-      assert.equal(tokens, half.timings.promptTokens + 4);
-      const gone = await later.generate(null, { ...GREEDY, maxTokens: 6 }).result;
-      assert.deepEqual(gone.ids, rest.ids);
-      assert.equal(gone.timings.reusedTokens, tokens - 1, 'all but the last, which had not been computed');
+      assert.equal(tokens, half.usage.promptTokens + 4);
+      const gone = await later.continue({ ...GREEDY, maxTokens: 6 }).result;
+      assert.deepEqual(gone.tokens, rest.tokens);
+      assert.equal(gone.usage.cachedTokens, tokens - 1, 'all but the last, which had not been computed');
       for (const cut of [0, 100, saved.length - 1])
         await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
       assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
@@ -749,7 +758,7 @@ export function engineSuite(name, create) {
       }
       await assert.rejects(later.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
       await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
-      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 }).result).ids.length, 3);
+      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 }).result).tokens.length, 3);
       const stranger = await load({}, await tinyModel({ seed: 2 }));
       await assert.rejects(
         (await stranger.createSession()).restore(saved),
@@ -949,7 +958,7 @@ export function engineSuite(name, create) {
           session.generate(PROMPT, onToken).result,
           (/** @type {any} */ e) => e.code === 'ARGUMENT' && /onToken/.test(e.message),
         );
-        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).result).ids.length, 2);
+        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).result).tokens.length, 2);
       });
     });
 
@@ -985,8 +994,9 @@ export function engineSuite(name, create) {
 
       const slow = await faultServer(file, { step: 4096 });
       const second = await engine.load(fromUrl(slow.url), { streaming: true });
-      const { ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
-      assert.deepEqual(ids, expected.ids);
+      const { tokens: ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 })
+        .result;
+      assert.deepEqual(ids, expected.tokens);
       await second.loaded;
       await second.close();
       await slow.close();

@@ -256,7 +256,7 @@ describe('in a session', () => {
       while (!(await beside.next()).done);
       while (!(await reader.next()).done);
       assert.ok((await drafted())[0] > 20, `${await drafted()}`);
-      assert.deepEqual([one.result.ids, other.result.ids], [whole.ids, whole.ids.slice(0, 40)]);
+      assert.deepEqual([one.result.tokens, other.result.tokens], [whole.tokens, whole.tokens.slice(0, 40)]);
       await model.close();
     }));
 });

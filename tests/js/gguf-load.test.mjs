@@ -30,7 +30,7 @@ const options = { context: 64 };
 /** @param {import('../../js/shared/types.js').Model} model */
 async function idsOf(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).result;
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).result;
   await model.close();
   return ids.join();
 }

@@ -360,7 +360,7 @@ for (const [name, family] of Object.entries(FAMILIES))
     assert.equal(await model.detokenize(ids), 'hello world');
     const session = await model.createSession();
     const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).result;
-    assert.ok(made.ids.length > 0);
+    assert.ok(made.tokens.length > 0);
     await model.close();
     await logitsOf(file);
   });
@@ -641,7 +641,7 @@ test('in three files, the first of which has no tensors', async () => {
   const idsOf = async (source) => {
     const model = await engine.load(source, { context: 64 });
     const session = await model.createSession();
-    const { ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).result;
+    const { tokens: ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).result;
     await model.close();
     return ids;
   };

@@ -15,7 +15,7 @@ const options = { temperature: 1, stopTokens: [], maxTokens: 30, seed: 3 };
 const quality = { head: 0.25 };
 
 /** @param {import('../../js/shared/types.js').Model} model @param {object} [more] */
-const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).result).ids;
+const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).result).tokens;
 
 test('each build, with and without threads, in a worker: the same tokens, which are not those of the whole head', async () => {
   const all = [];
@@ -61,17 +61,17 @@ test('for a format, for biases and for given answers all of the head is computed
   const first = await session.generate(ids, options).result;
   for (const more of /** @type {import('../../js/shared/types.js').GenerateOptions[]} */ ([
     { responseFormat: { type: 'regex', pattern: '[a-z]{20}' } },
-    { logitBias: [{ id: 0, bias: -Infinity }] },
+    { logitBias: [{ token: 0, bias: -Infinity }] },
   ]))
-    assert.deepEqual((await session.generate(ids, { ...options, ...more }).result).ids, await written(whole, more));
+    assert.deepEqual((await session.generate(ids, { ...options, ...more }).result).tokens, await written(whole, more));
   const chosen = await (await whole.createSession()).choose(ids, ['a', 'bc']);
   assert.deepEqual((await session.choose(ids, ['a', 'bc'])).options, chosen.options);
   // What was computed of all does not remain.
-  assert.deepEqual((await session.generate(ids, options).result).ids, first.ids);
+  assert.deepEqual((await session.generate(ids, options).result).tokens, first.tokens);
   // Nor do guesses, and others that write at the same time, change anything.
   const other = await model.createSession();
   const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).result);
-  for (const { ids: made } of await Promise.all(both)) assert.deepEqual(made, first.ids);
+  for (const { tokens: made } of await Promise.all(both)) assert.deepEqual(made, first.tokens);
   await engine.close();
 });
 
@@ -79,8 +79,8 @@ test('a layer to leave before is those layers left out, from it on', async () =>
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality: { exit: 2, skip: [0] }, sessions: 2 });
   const [session, same] = [await model.createSession(), await model.createSession({ quality: { skip: [2, 0] } })];
-  const { ids: made } = await session.generate(ids, options).result;
-  assert.deepEqual((await same.generate(ids, options).result).ids, made);
+  const { tokens: made } = await session.generate(ids, options).result;
+  assert.deepEqual((await same.generate(ids, options).result).tokens, made);
   const again = await session.generate(ids, options).result;
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, again, options)));
   assert.deepEqual(loadOptions(receipt).quality, { exit: 2, skip: [0] });

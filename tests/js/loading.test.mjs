@@ -140,7 +140,7 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
     assert.equal((await session.stats()).slices - slices, model.info.layers + 1 + n);
   }
   // Nothing is left of it: the same session computes on.
-  const { ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;
+  const { tokens: ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;
   assert.equal(ids.length, 5);
 });
 

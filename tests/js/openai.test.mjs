@@ -128,11 +128,11 @@ for (const [name, create] of /** @type {const} */ ([
       const parts = first[Symbol.asyncIterator]();
       await parts.next();
       const second = await model.generate(prompt, given).result;
-      const { promptTokens, reusedTokens } = second.timings;
+      const { promptTokens, cachedTokens: reusedTokens } = second.usage;
       assert.ok(promptTokens > 40);
       assert.equal(reusedTokens, promptTokens - 1);
       while (!(await parts.next()).done);
-      assert.deepEqual((await first.result)?.ids, second.ids);
+      assert.deepEqual((await first.result)?.tokens, second.tokens);
     });
 
     test('choices: each as its seed alone gives it', async () => {
@@ -185,16 +185,16 @@ for (const [name, create] of /** @type {const} */ ([
     });
 
     test('logit_bias forbids and demands; penalties keep tokens from coming again', async () => {
-      const { ids } = await model.reply(messages, { temperature: 0, maxTokens: 8 }).result;
+      const { tokens: ids } = await model.generate(messages, { temperature: 0, maxTokens: 8 }).result;
       const without = await chat({ logit_bias: { [ids[0]]: -100 } });
       const with0 = await chat({ logit_bias: { [BYTE + 90]: 100 } });
       assert.equal(with0.choices[0].message.content, 'Z'.repeat(8));
       assert.notEqual(without.choices[0].message.content, (await chat({})).choices[0].message.content);
       const reply = async (options) =>
-        (await model.reply(messages, { temperature: 0, maxTokens: 6, ...options }).result).text;
+        (await model.generate(messages, { temperature: 0, maxTokens: 6, ...options }).result).text;
       const logitBias = [
-        { id: BYTE + 90, bias: 1000 },
-        { id: BYTE + 89, bias: 950 },
+        { token: BYTE + 90, bias: 1000 },
+        { token: BYTE + 89, bias: 950 },
       ];
       assert.equal(await reply({ logitBias, frequencyPenalty: 100 }), 'ZYZYZY');
       assert.equal(await reply({ logitBias, presencePenalty: 100 }), 'ZYZZZZ', 'a presence counts once');

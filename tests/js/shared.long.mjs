@@ -54,12 +54,12 @@ for (const seed of [1, 2, 3])
         const troubles = pick(8) === 0 ? rob() : null;
         if (what === 0) {
           const said = await chat.send(`hi ${left}`, options).result;
-          assert.deepEqual(said.ids, (await plain.send(`hi ${left}`, options).result).ids);
+          assert.deepEqual(said.tokens, (await plain.send(`hi ${left}`, options).result).tokens);
         } else if (what === 1) {
           const prompt = tokens(60);
           assert.deepEqual(
-            (await model.generate(prompt, options).result).ids,
-            (await known.generate(prompt, options).result).ids,
+            (await model.generate(prompt, options).result).tokens,
+            (await known.generate(prompt, options).result).tokens,
           );
         } else if (what === 2) {
           const more = tokens(6);
@@ -72,7 +72,7 @@ for (const seed of [1, 2, 3])
         } else {
           const run = model.generate(tokens(20), options);
           for await (const _ of run) break;
-          assert.ok(((await run.result)?.ids.length ?? 0) <= 1);
+          assert.ok(((await run.result)?.tokens.length ?? 0) <= 1);
         }
         await troubles;
         done++;

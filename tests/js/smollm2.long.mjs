@@ -19,8 +19,8 @@ test('SmolLM2: after a conversation of many times the cache it still answers', {
     { role: /** @type {const} */ ('assistant'), content: 'She counted the boats, the birds and the clouds.' },
   ]).flat();
   const question = { role: /** @type {const} */ ('user'), content: 'What is the capital of France?' };
-  const { text, timings } = await model.reply([...messages, question], { temperature: 0, maxTokens: 24 }).result;
-  assert.ok(timings.promptTokens > 8 * 64);
+  const { text, usage } = await model.generate([...messages, question], { temperature: 0, maxTokens: 24 }).result;
+  assert.ok(usage.promptTokens > 8 * 64);
   assert.match(text, /Paris/);
   await engine.close();
 });
@@ -34,10 +34,14 @@ test('SmolLM2, guessed by itself and by itself without layers', { skip }, async 
     const options = { temperature, seed: 3, maxTokens: 40 };
     const plain = await model.generate(story, options).result;
     for (const draft of [model, less]) {
-      const { ids: made, timings } = await model.generate(story, { ...options, speculate: { model: draft } }).result;
-      assert.deepEqual(made, plain.ids);
-      assert.ok(timings.acceptedTokens > 5, JSON.stringify(timings));
-      if (draft === model && !temperature) assert.equal(timings.acceptedTokens, timings.draftedTokens);
+      const {
+        tokens: made,
+        timings,
+        usage,
+      } = await model.generate(story, { ...options, speculate: { model: draft } }).result;
+      assert.deepEqual(made, plain.tokens);
+      assert.ok(usage.acceptedTokens > 5, JSON.stringify(timings));
+      if (draft === model && !temperature) assert.equal(usage.acceptedTokens, usage.draftedTokens);
     }
   }
   await engine.close();

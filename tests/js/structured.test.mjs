@@ -54,7 +54,7 @@ describe('with the bundled model', () => {
     };
     const valid = validator(schema);
     for (let seed = 0; seed < 12; seed++) {
-      const { text, reason } = await model.reply(ASK, {
+      const { text, finishReason: reason } = await model.generate(ASK, {
         responseFormat: { type: /** @type {const} */ ('json_schema'), schema },
         temperature: seed % 4,
         topK: 0,
@@ -70,7 +70,11 @@ describe('with the bundled model', () => {
   for (const temperature of [0, 1, 5])
     test(`a schema holds at temperature ${temperature}`, async () => {
       for (let seed = 0; seed < 4; seed++) {
-        const { text, reason, stop } = await model.reply(ASK, {
+        const {
+          text,
+          finishReason: reason,
+          stop,
+        } = await model.generate(ASK, {
           responseFormat: AS_SCHEMA,
           temperature,
           topK: 0,
@@ -88,7 +92,11 @@ describe('with the bundled model', () => {
     // So hot that no text would come to its end by itself.
     const schema = { type: 'array', items: { type: 'string', minLength: 3 }, minItems: 3 };
     for (let maxTokens = 0; maxTokens < 60; maxTokens += 3) {
-      const { text, reason, ids } = await model.reply(ASK, {
+      const {
+        text,
+        finishReason: reason,
+        tokens: ids,
+      } = await model.generate(ASK, {
         responseFormat: { type: 'json_schema', schema },
         temperature: 9,
         topK: 0,
@@ -111,7 +119,11 @@ describe('with the bundled model', () => {
 
   test('what is forced has the tokens that the tokenizer gives it, and takes few runs', async () => {
     const schema = { const: { answer: 'forty-two', of: ['everything', 'and more'] } };
-    const { text, ids, reason } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } }).result;
+    const {
+      text,
+      tokens: ids,
+      finishReason: reason,
+    } = await model.generate(ASK, { responseFormat: { type: 'json_schema', schema } }).result;
     assert.equal(text, '{"answer": "forty-two", "of": ["everything", "and more"]}');
     assert.deepEqual([ids, reason], [await model.tokenize(text, { addSpecial: false }), 'stop']);
   });
@@ -120,7 +132,7 @@ describe('with the bundled model', () => {
     const [next, sample] = [t.mock.method(Guide.prototype, 'next'), t.mock.method(Output.prototype, 'sample')];
     const properties = { first_answer: { type: 'boolean' }, second_answer: { type: 'boolean' } };
     const schema = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
-    const { text, ids } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } }).result;
+    const { text, tokens: ids } = await model.generate(ASK, { responseFormat: { type: 'json_schema', schema } }).result;
     assert.ok(validator(schema)(JSON.parse(text)), text);
     const steps = next.mock.calls.map(({ result }) => result);
     assert.deepEqual(steps.flat(), ids);
@@ -137,16 +149,16 @@ describe('with the bundled model', () => {
     ];
     const responseFormat = { type: /** @type {const} */ ('json_schema'), schema };
     assert.deepEqual(
-      (await model.reply(ASK, { responseFormat, maxTokens: 20 }).result).warnings?.sort(),
+      (await model.generate(ASK, { responseFormat, maxTokens: 20 }).result).warnings?.sort(),
       warnings.sort(),
     );
-    const { warnings: named } = await model.chat.completions.create({
+    const { bq4 } = await model.chat.completions.create({
       messages: ASK,
       response_format: responseFormat,
       max_tokens: 20,
     });
-    assert.deepEqual(named?.sort(), warnings.sort());
-    assert.equal((await model.reply(ASK, { responseFormat: AS_SCHEMA, maxTokens: 60 }).result).warnings, undefined);
+    assert.deepEqual(bq4?.warnings?.sort(), warnings.sort());
+    assert.equal((await model.generate(ASK, { responseFormat: AS_SCHEMA, maxTokens: 60 }).result).warnings, undefined);
   });
 
   test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
@@ -162,7 +174,7 @@ describe('with the bundled model', () => {
         seed: 7,
         max_tokens: 120,
       }),
-      await model.reply(ASK, response).result,
+      await model.generate(ASK, response).result,
     ];
     assert.equal(a.choices[0].message.content, b.text);
     assert.equal(a.choices[0].finish_reason, 'stop');
@@ -176,7 +188,7 @@ describe('with the bundled model', () => {
     assert.ok(['red', 'green'].includes(texts[1]));
     assert.equal(
       typeof JSON.parse(
-        (await model.reply(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 }).result).text,
+        (await model.generate(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 }).result).text,
       ),
       'object',
     );
@@ -202,13 +214,13 @@ describe('with the bundled model', () => {
         session.generate('Once', { responseFormat: { type: 'json_schema', schema } }).result,
         (/** @type {any} */ error) => error.code === 'GRAMMAR' && what.test(error.message),
       );
-    assert.ok((await session.generate('Once', { maxTokens: 3 }).result).ids.length);
+    assert.ok((await session.generate('Once', { maxTokens: 3 }).result).tokens.length);
     await session.close();
   });
 
   test('many formats one after the other', async () => {
     for (let i = 0; i < 12; i++) {
-      const { text } = await model.reply(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } }).result;
+      const { text } = await model.generate(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } }).result;
       assert.match(text, new RegExp(`^[a-z]{2}${i}$`));
     }
   });
@@ -218,7 +230,7 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
   const engine = await createEngine({ threads: 1 });
   const noise = await engine.load(fromBytes(await tinyModel()));
   for (let seed = 0; seed < 3; seed++) {
-    const { text } = await noise.reply(ASK, {
+    const { text } = await noise.generate(ASK, {
       responseFormat: AS_SCHEMA,
       temperature: 3,
       topK: 0,
@@ -240,13 +252,13 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
 test('in a worker', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   const model = await engine.load(fromBytes(CHAT));
-  const { text } = await model.reply(ASK, {
+  const { text } = await model.generate(ASK, {
     responseFormat: { type: 'regex', pattern: /(yes|no)!{1,3}/u },
     maxTokens: 8,
   }).result;
   assert.match(text, /^(yes|no)!{1,3}$/);
   await assert.rejects(
-    model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { divisibleBy: 1 } } }).result,
+    model.generate(ASK, { responseFormat: { type: 'json_schema', schema: { divisibleBy: 1 } } }).result,
     {
       code: 'GRAMMAR',
       message: /divisibleBy/,

@@ -34,7 +34,7 @@ test('abort in the prompt: at most one more slice', async (t) => {
     const after = read();
     assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
     assert.equal(after.samples, before.samples);
-    assert.equal((await run.result)?.reason, 'abort');
+    assert.equal((await run.result)?.finishReason, 'abort');
   }
 });
 
@@ -49,7 +49,7 @@ test('abort between tokens: at most one more token and one more slice', async (t
     await assert.rejects(
       async () => {
         for await (const part of run) {
-          if (part.id < 0 || ++n !== 3 + round) continue;
+          if (part.token < 0 || ++n !== 3 + round) continue;
           await reached(gate.reached, 'the slices before the abort');
           controller.abort();
           before = read();
@@ -273,5 +273,5 @@ test('a message of a chat is one call to the worker', async (t) => {
   };
   const chat = await model.createChat({ system: 'Be kind' });
   for (let turn = 0; turn < 20; turn++) await chat.send(`Message ${turn}`, { temperature: 0, maxTokens: 3 }).result;
-  assert.deepEqual(calls, ['countTokens', ...Array(20).fill('reply')]);
+  assert.deepEqual(calls, ['countTokens', ...Array(20).fill('generate')]);
 });

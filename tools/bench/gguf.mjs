@@ -57,7 +57,7 @@ async function provide(type, python) {
 async function once(session, vocab, seed) {
   // The first token is another one each time, so nothing is reused.
   const ids = Array.from({ length: PROMPT }, (_, i) => 300 + ((seed * 7919 + i * 104729) % (vocab - 600)));
-  const { timings, ids: made } = await session.generate(ids, {
+  const { timings, tokens: made } = await session.generate(ids, {
     temperature: 0,
     maxTokens: TOKENS + 1,
     speculate: false,

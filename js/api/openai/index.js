@@ -1,4 +1,4 @@
-/** Calls in OpenAI's shapes, made of `model.reply`, `model.generate` and `model.embed`. Loaded when first asked for. */
+/** Calls in OpenAI's shapes, made of `model.generate` and `model.embed`. Loaded when first asked for. */
 export { chat } from './chat-completions.js';
 export { completions } from './text-completions.js';
 export { embeddings } from './embeddings.js';

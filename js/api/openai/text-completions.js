@@ -5,7 +5,7 @@ import { refuse } from './check-fields.js';
 import { checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
 import { several } from './choices.js';
 import { ChunkStream } from './stream.js';
-import { finished, headOf, namedOf, usageOf } from './usage.js';
+import { extensionsOf, finished, headOf, namedOf, usageOf } from './usage.js';
 
 /** @import { CreateOptions, Model, Part, Result, TextCompletion, TextCompletionRequest, TextLogprobs } from '../../shared/types.js' */
 
@@ -96,7 +96,8 @@ async function* chunks(asked, life) {
       yield chunk([/** @type {[number, TextCompletion['choices'][0]]} */ (step.value)[1]]);
     const results = step.value;
     const byPrompt = prompts.map((_, at) => results.slice(at * n, (at + 1) * n));
-    if (usage || !fields.stream) yield { ...chunk([]), usage: usageOf(...byPrompt.map((all) => [all])) };
+    if (usage || !fields.stream)
+      yield { ...chunk([]), usage: usageOf(...byPrompt.map((all) => [all])), ...extensionsOf(results) };
   } finally {
     await pieces.return([]);
     life.release();
@@ -132,8 +133,9 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
 async function whole({ head }, made) {
   /** @type {TextCompletion} */
   const all = { ...head, object: 'text_completion', choices: [] };
-  for await (const { choices, usage } of made) {
+  for await (const { choices, usage, bq4 } of made) {
     if (usage) all.usage = usage;
+    if (bq4) all.bq4 = bq4;
     for (const { index, text, logprobs, finish_reason } of choices) {
       const choice = (all.choices[index] ??= { index, text: '', logprobs: null, finish_reason: null });
       choice.text += text;

@@ -1,5 +1,5 @@
 /** Replies and texts, computed in sessions that the model keeps for them. */
-import { checkCall, TABLE } from '../../remote/port/methods.js';
+import { checkCall, isMessages, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { Generation } from '../../shared/generation.js';
 import { unlessAborted } from '../../shared/async.js';
@@ -112,28 +112,22 @@ export class Replies {
   /** The prompt for a reply. @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
   async tokens(messages, options) {
     const all = /** @type {any} */ (messages);
-    const calls = await this.#calling(all, { format: options?.format, tools: options?.tools });
+    const calls = await this.#calling(all, { chatFormat: options?.chatFormat, tools: options?.tools });
     return (await this.#prompts.make(calls?.messages ?? all, options)).tokens;
   }
 
-  /** What a reply that may call, or a conversation with calls, is made from; undefined: there are none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'format' | 'tools' | 'toolChoice'>} options */
+  /** What a reply that may call, or a conversation with calls, is made from; undefined: there are none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
   async #calling(messages, options) {
     if (!options.toolChoice && !messages.some(({ tool_calls }) => tool_calls)) return undefined;
     return (await onDemand(import('../prompt/tool-prompt.js'))).calling(this.#model, messages, options);
   }
 
-  /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
-  text = (prompt, options, aborted) =>
+  /** @param {string | ArrayLike<number> | MessageLike[]} prompt @param {CompleteOptions} [options] @param {Aborted} [aborted] */
+  generate = (prompt, options, aborted) =>
     Generation.of(
       () => checkCall(TABLE.model.generate, [prompt, options]),
-      (call, end, reading) => this.#text(call, aborted, end, reading),
-    );
-
-  /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
-  reply = (messages, options, aborted) =>
-    Generation.of(
-      () => checkCall(TABLE.model.reply, [messages, options]),
-      (call, end, reading) => this.#reply(call, aborted, end, reading),
+      (call, end, reading) =>
+        isMessages(prompt) ? this.#reply(call, aborted, end, reading) : this.#text(call, aborted, end, reading),
     );
 
   /**
@@ -161,7 +155,7 @@ export class Replies {
   async *#reply(
     {
       args: [checked],
-      options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
+      options: { chatFormat, prefix, tools: offered, templateVariables, toolChoice, parallelToolCalls, ...options },
       onProgress,
     },
     aborted,
@@ -171,9 +165,9 @@ export class Replies {
     const { signal, reader } = reading;
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
-    const calls = await this.#calling(checked, { format, tools: offered, toolChoice });
+    const calls = await this.#calling(checked, { chatFormat, tools: offered, toolChoice });
     const asked = calls ? calls.messages : checked;
-    const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
+    const turns = { chatFormat, prefix, tools: calls ? calls.tools : offered, templateVariables };
     const { contextPolicy = 'error', receipt } = options;
     const fitted =
       receipt || contextPolicy !== 'error'
@@ -182,8 +176,8 @@ export class Replies {
           ).fitted(this, this.#model, asked, turns, { ...options, signal }, aborted)
         : null;
     const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
-    const thinking = await this.#thinking(format, last);
-    const holds = { ...options, toolChoice, parallelCalls };
+    const thinking = await this.#thinking(chatFormat, last);
+    const holds = { ...options, toolChoice, parallelToolCalls };
     const turn = await this.#turnOf(holds, thinking, calls);
     const shown = turn ?? thinking;
     const ends = {
@@ -238,7 +232,7 @@ export class Replies {
    * @param {Pick<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').calling>>, 'form' | 'callable'> | undefined} calls
    */
   async #turnOf(options, thinking, calls) {
-    const { type = 'text' } = options.responseFormat ?? {};
+    const { type = 'text' } = /** @type {any} */ (options.responseFormat ?? {});
     if (!calls?.callable.length && (!thinking || type === 'text')) return null;
     const { turnOf } = await onDemand(import('../prompt/tool-prompt.js'));
     const { form = null, callable = [] } = calls ?? {};

@@ -1,6 +1,7 @@
 /** What is left out where a conversation, or a text, outgrows its context. Loaded when a policy asks for it. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { emit } from '../../shared/events.js';
+import { DEFAULT_MAX_TOKENS } from '../../shared/generation.js';
 import { SINKS } from '../plan/plan.js';
 import { originOf } from '../generation/receipt-origin.js';
 
@@ -77,7 +78,7 @@ const toldBy =
  * @param {GenerateOptions & { signal?: AbortSignal }} options @param {Aborted} [aborted]
  */
 export async function fitted(replies, model, messages, turns, options, aborted) {
-  const { maxTokens = Infinity, contextPolicy } = options;
+  const { maxTokens = DEFAULT_MAX_TOKENS, contextPolicy } = options;
   const { context } = model.info;
   const tokens = (/** @type {Message[]} */ some) => replies.tokens(some, turns);
   if ((contextPolicy ?? 'error') === 'error') return { messages, more: options, tell: toldBy(options) };

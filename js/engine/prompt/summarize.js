@@ -37,9 +37,9 @@ async function made({ replies, model, turns, options, aborted }, asked) {
     const { adapter, deadline, maxTokensPerSecond, signal } = options;
     const more = { adapter, deadline, maxTokensPerSecond, signal };
     const sampling = { temperature: 0, maxTokens: roomFor(model.info.context) };
-    const result = await replies.reply(asked, { ...turns, ...sampling, ...more }, aborted).result;
+    const result = await replies.generate(asked, { ...turns, ...sampling, ...more }, aborted).result;
     text = result.text.trim();
-    if (result.reason === 'deadline') return '';
+    if (result.finishReason === 'deadline') return '';
   }
   kept.set(key, text);
   if (kept.size > KEPT) kept.delete(kept.keys().next().value ?? '');

@@ -271,7 +271,7 @@ async function* stream({ connection, on, method }, { args, options, onProgress }
     if (result) end(result);
   }
   // An abort that comes when all was read already changes nothing.
-  if (/** @type {Result | null} */ (result)?.reason === 'abort' || !result) signal.throwIfAborted();
+  if (/** @type {Result | null} */ (result)?.finishReason === 'abort' || !result) signal.throwIfAborted();
   await settled;
 }
 

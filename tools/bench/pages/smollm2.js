@@ -34,13 +34,17 @@ async function ours(url, cache) {
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {
-      const { timings, ids } = await session.generate(text, {
+      const {
+        timings,
+        usage,
+        tokens: ids,
+      } = await session.generate(text, {
         temperature: 0,
         maxTokens: tokens + 1,
         stopTokens: [],
         speculate: false,
       }).result;
-      const computed = timings.promptTokens - timings.reusedTokens;
+      const computed = usage.promptTokens - usage.cachedTokens;
       return {
         prefill: (computed / timings.prefillMs) * 1e3,
         decode: ((ids.length - 1) / timings.decodeMs) * 1e3,
