@@ -304,7 +304,7 @@
 
 /**
  * A schema of zod, ArkType, Valibot or another library with the Standard JSON Schema interface.
- * @typedef {{ readonly '~standard': { readonly vendor: string, readonly jsonSchema?: any } }} StandardSchema
+ * @typedef {{ readonly '~standard': { readonly vendor: string, readonly jsonSchema?: unknown } }} StandardSchema
  */
 
 /**
