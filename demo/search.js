@@ -104,7 +104,7 @@ async function look() {
   );
   const said = [];
   for (const head of heads) {
-    const [{ label, score }] = await model.classify([text], { head });
+    const [{ label, score }] = await model.classify([text], { classifier: head });
     said.push(`${label.replaceAll('_', ' ')} (${Math.round(100 * score)} %)`);
   }
   $('label').textContent = said.length ? `It sounds like: ${said.join(', ')}` : '';

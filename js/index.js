@@ -4,6 +4,7 @@ export { connectEngine, createWorkerEngine } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';
 
+/** @typedef {import('./shared/types.js').AnswerExtensions} AnswerExtensions */
 /** @typedef {import('./shared/types.js').AppendOptions} AppendOptions */
 /** @typedef {import('./storage/cache/types.js').BackendName} BackendName */
 /** @typedef {import('./storage/sources/types.js').ByteSource} ByteSource */
@@ -29,12 +30,18 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Classified} Classified */
 /** @typedef {import('./shared/types.js').ClassifyOptions} ClassifyOptions */
 /** @typedef {import('./shared/types.js').Closable} Closable */
+/** @typedef {import('./shared/types.js').StandardSchema} StandardSchema */
+/** @typedef {import('./shared/types.js').ScoreOptions} ScoreOptions */
+/** @typedef {import('./shared/types.js').Score} Score */
+/** @typedef {import('./shared/types.js').RerankOptions} RerankOptions */
+/** @typedef {import('./shared/types.js').Ranked} Ranked */
 /** @typedef {import('./shared/types.js').CompleteOptions} CompleteOptions */
 /** @typedef {import('./shared/types.js').CompletionFields} CompletionFields */
 /** @typedef {import('./shared/types.js').CreateOptions} CreateOptions */
 /** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
 /** @typedef {import('./shared/types.js').Content} Content */
 /** @typedef {import('./shared/types.js').EmbedOptions} EmbedOptions */
+/** @typedef {import('./shared/types.js').EmbedProgress} EmbedProgress */
 /** @typedef {import('./shared/types.js').EmbeddingList} EmbeddingList */
 /** @typedef {import('./shared/types.js').EmbeddingRequest} EmbeddingRequest */
 /** @typedef {import('./shared/types.js').Embeddings} Embeddings */
@@ -69,6 +76,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').PrefillProgress} PrefillProgress */
 /** @typedef {import('./shared/types.js').Progress} Progress */
 /** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
+/** @typedef {import('./shared/types.js').RequestExtensions} RequestExtensions */
 /** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
 /** @typedef {import('./shared/types.js').RunTools} RunTools */
 /** @typedef {import('./shared/types.js').RunToolsRequest} RunToolsRequest */
@@ -97,6 +105,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Timings} Timings */
 /** @typedef {import('./shared/types.js').TokenLogprob} TokenLogprob */
 /** @typedef {import('./shared/types.js').TokenizeOptions} TokenizeOptions */
+/** @typedef {import('./shared/types.js').TokenUsage} TokenUsage */
 /** @typedef {import('./shared/types.js').TokenizerInfo} TokenizerInfo */
 /** @typedef {import('./shared/types.js').ToolCall} ToolCall */
 /** @typedef {import('./shared/types.js').ToolRun} ToolRun */

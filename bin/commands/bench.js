@@ -43,8 +43,9 @@ async function measureReply(model, ids, maxTokens) {
   const session = await model.createSession();
   try {
     const {
-      timings: { promptTokens, tokens, prefillMs, decodeMs },
-    } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false });
+      usage: { promptTokens, completionTokens: tokens },
+      timings: { prefillMs, decodeMs },
+    } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false }).result;
     return {
       promptTokens,
       tokens,

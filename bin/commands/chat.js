@@ -53,8 +53,9 @@ async function chatLoop([file], options) {
         if (!running.signal.aborted) stderr.write(explain(error));
       }
       running = null;
-      if (run.result) stdout.write('\n');
-      if (run.result?.reason === 'context') stderr.write('The context is full: /new starts a new conversation.\n');
+      const result = await run.result.catch(() => null);
+      if (result) stdout.write('\n');
+      if (result?.finishReason === 'context') stderr.write('The context is full: /new starts a new conversation.\n');
     }
     if (open) lines.prompt();
   }

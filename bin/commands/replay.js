@@ -35,7 +35,7 @@ export async function replayReceipt([file, model], options) {
   if (!found.equal) process.exitCode = 1;
   if (options.json) return void stdout.write(`${JSON.stringify({ ...found, build, threads })}\n`);
   const by = `bq4 ${found.engine}, ${build}, ${threads} thread${threads > 1 ? 's' : ''}`;
-  if (found.equal) return void stdout.write(`equal: ${found.ids.length} tokens, by ${by}\n`);
+  if (found.equal) return void stdout.write(`equal: ${found.tokens.length} tokens, by ${by}\n`);
   for (const { what, at, wanted, got } of found.differences)
     stdout.write(`${what}${at === undefined ? '' : ` differ from number ${at} on`}: ${got} instead of ${wanted}\n`);
   const other = receipt.engine === found.engine ? '' : `; the receipt is of bq4 ${receipt.engine}`;

@@ -8,7 +8,7 @@ import { say, showLoading, showProgress } from '../page/page.js';
 const WORTH_TELLING = 64;
 
 /** @param {PrefillProgress} progress @param {number} ms  since it began */
-export function readingWords({ done, total }, ms) {
+export function readingWords({ loaded: done, total }, ms) {
   const left = done > 0 ? format.duration(Math.max(1000, (ms * (total - done)) / done)) : '';
   return [`${format.count(done)} of ${format.count(total)} tokens read`, left && `about ${left} left`]
     .filter(Boolean)
@@ -41,7 +41,7 @@ export class Waiting {
     if (!this.#told) say(`Reading ${format.count(progress.total)} tokens…`);
     this.#told = true;
     showLoading(true);
-    showProgress(progress.done, progress.total, readingWords(progress, now - this.#begun));
+    showProgress(progress.loaded, progress.total, readingWords(progress, now - this.#begun));
   };
 
   /** The first word is there, or none will come. */

@@ -133,7 +133,7 @@ export class Host {
 
   /** The next message of a conversation. @param {Message[]} messages @param {GenerateOptions} options */
   reply(messages, options) {
-    return this.model.reply(messages, { ...this.#prompts, ...options });
+    return this.model.generate(messages, { ...this.#prompts, ...options });
   }
 
   /** Tokens of the prompt that a conversation makes. @param {Message[]} messages */
@@ -162,7 +162,7 @@ export class Host {
   /** How a chat is written, where the model doesn't say; '': not at all. @param {string} name */
   set format(name) {
     const { chat, template } = this.info ?? {};
-    this.#prompts = chat || template ? {} : { format: name || NO_TURNS };
+    this.#prompts = chat || template ? {} : { chatFormat: name || NO_TURNS };
   }
 
   /** @param {string} text */

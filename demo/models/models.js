@@ -100,10 +100,10 @@ export class Models {
       : 'The reply waits until enough of the model is here…';
   }
 
-  /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Timings} timings */
-  replied(timings) {
-    const rate = format.rate(timings);
-    if (rate && timings.tokens >= ENOUGH && this.#current && !this.arriving)
+  /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Result} result */
+  replied(result) {
+    const rate = format.rate(result);
+    if (rate && result.usage.completionTokens >= ENOUGH && this.#current && !this.arriving)
       rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 

@@ -59,10 +59,12 @@ export function large(n) {
 
 /**
  * Tokens per second of decoding. The first token comes out of the prompt's pass, so n tokens take n − 1 steps.
- * @param {{ tokens: number, decodeMs: number }} timings
- * @returns {number | null}
+ * @param {number} tokens @param {number} decodeMs
  */
-export const rate = ({ tokens, decodeMs }) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
+export const rateOf = (tokens, decodeMs) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
+
+/** Of a reply. @param {import('../../js/shared/types.js').Result} result */
+export const rate = ({ usage, timings }) => rateOf(usage.completionTokens, timings.decodeMs);
 
 /** @param {number | null} n */
 export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(Math.round(n)));

@@ -19,12 +19,12 @@ const TEXT =
 async function predicted(model, ids, signal, onToken) {
   let [nll, first] = [0, 0];
   for (let n = 1; n < ids.length; n++) {
-    const logitBias = [{ id: ids[n], bias: FORCED }];
+    const logitBias = [{ token: ids[n], bias: FORCED }];
     const next = model.generate(ids.slice(0, n), { logitBias, logprobs: 1, temperature: 0, maxTokens: 1, signal });
     for await (const { logprobs } of next) {
       if (!logprobs) continue;
       nll -= logprobs.logprob;
-      first += Number(logprobs.top[0].id === ids[n]);
+      first += Number(logprobs.top[0].token === ids[n]);
     }
     onToken(n);
   }

@@ -97,8 +97,8 @@ class LocalEngine {
   pause = async () => this.#settle({ paused: true });
   resume = async () => this.#settle({ paused: false });
 
-  /** @type {Engine['pace']} */
-  pace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.pace, [given]).args[0] });
+  /** @type {Engine['setPace']} */
+  setPace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.setPace, [given]).args[0] });
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
   async #settle(change) {
@@ -296,10 +296,7 @@ async function loaded(model, { done, plan }) {
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
-    await session
-      .generate(Array(16), { maxTokens: 1 }, aborted)
-      .done()
-      .finally(() => session.close());
+    await session.generate(Array(16), { maxTokens: 1 }, aborted).result.finally(() => session.close());
   } catch {}
 }
 

@@ -49,7 +49,7 @@ const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
-const format = kind('a name or an object', (v) => !text(v) || !object(v));
+const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
 const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => one && !text(one)));
 
 /** One that was loaded, or its id; null: none. */
@@ -112,10 +112,10 @@ const GENERATE = {
   signal,
   onProgress: callback,
 };
-/** The fastest first. */
-export const PACES = ['run', 'slow', 'pause'];
+/** How much of the machine an engine takes: the most first. 'pause' is for the options `background` and `pressure` alone. */
+export const PACES = ['full', 'slow', 'pause'];
 const pace = oneOf(...PACES);
-const PROMPTS = { format, tools: objects, variables: object };
+const PROMPTS = { chatFormat, tools: objects, templateVariables: object };
 /** Which tools a reply may call. */
 const toolChoice = kind(
   '"none", "auto", "required" or { name }',
@@ -161,16 +161,18 @@ export const OPTIONS = {
   loadAdapter: { scale: number(-Infinity), signal },
   createChat: { system: any, messages: any, contextPolicy, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
-  complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelCalls: flag },
+  complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelToolCalls: flag },
   generate: GENERATE,
   append: { parseSpecial: flag, signal, onProgress: callback },
   choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },
-  promptState: { ...PROMPTS, signal, onProgress: callback },
+  savePromptCache: { ...PROMPTS, signal, onProgress: callback },
   chooseNext: { signal, onProgress: callback },
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   create: { signal, parallel: whole(1) },
   createOne: { signal },
-  classify: { head: object, truncate: flag, signal, onProgress: callback },
+  score: { topLogprobs: whole(0, 20), signal, onProgress: callback },
+  rerank: { truncate: flag, signal, onProgress: callback },
+  classify: { classifier: object, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },
   role: { before: text, after: text, opens: flag },

@@ -271,7 +271,7 @@
 
 /**
  * @typedef {object} GenerateOptions
- * @property {number} [maxTokens]      default: until the context is full
+ * @property {number} [maxTokens]      default: 1,024, or what is left of the context; Infinity: until the context is full
  * @property {number} [temperature]    0: always the likeliest token; default 0.7
  * @property {number} [topK]           only the k likeliest; 0: off; default 40
  * @property {number} [topP]           only the likeliest that together reach p, at least one; 1: off; default 0.95
@@ -281,7 +281,7 @@
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
- * @property {{ id: number, bias: number }[]} [logitBias]  added to the logits of tokens; -Infinity forbids one
+ * @property {{ token: number, bias: number }[]} [logitBias]  added to the logits of tokens; -Infinity forbids one
  * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
@@ -294,12 +294,17 @@
  *   the first user's words, else 4
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
- * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
+ * @property {ResponseFormat | StandardSchema} [responseFormat]  what the text is held to; default: nothing
  * @property {'auto' | boolean | { tokens?: number, model?: Model | null }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
  *   are computed at once; the tokens are the same. Default 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then;
  *   `model`: a smaller one of the same vocabulary guesses, and so many at most, null: none; false: never
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
+ */
+
+/**
+ * A schema of zod, ArkType, Valibot or another library with the Standard JSON Schema interface.
+ * @typedef {{ readonly '~standard': { readonly vendor: string, readonly jsonSchema?: unknown } }} StandardSchema
  */
 
 /**
@@ -319,7 +324,7 @@
  * @property {boolean} [truncate]   default true: of a text that is too long its beginning counts, and the result says so;
  *   false: CONTEXT_FULL
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed', done: number, total: number }) => void} [onProgress]  in texts
+ * @property {(progress: EmbedProgress) => void} [onProgress]  in texts
  */
 
 /**
@@ -328,6 +333,25 @@
  * @property {number[]} tokens         that each is made of
  * @property {number[]} truncated      indices of texts that were too long: their vectors are of their beginnings
  */
+
+/**
+ * @typedef {object} ScoreOptions
+ * @property {number} [topLogprobs]  so many of the likeliest tokens at each place, at most 20; default 0
+ * @property {AbortSignal} [signal]
+ * @property {(progress: PrefillProgress) => void} [onProgress]
+ */
+
+/**
+ * How likely a text is.
+ * @typedef {object} Score
+ * @property {(Logprob & { top: Logprob[] })[]} tokens  each but the first, which has no tokens before it
+ * @property {number} logprob     sum of the tokens' natural logarithms
+ * @property {number} perplexity  of the text
+ */
+
+/** @typedef {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'>} RerankOptions */
+
+/** @typedef {{ index: number, score: number, document: string }} Ranked  `index` in the list that was given; `score`: the cosine, -1 to 1 */
 
 /**
  * A classifier over a model's vectors.
@@ -344,15 +368,15 @@
 /**
  * A head as JSON, as `bq4 train-head` writes it: js/api/classifiers/classifier.js.
  * @typedef {{ format: 'bq4-head', version: 1, name: string, labels: string[], width: number, pooling: Pooling, normalize: boolean,
- *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} HeadFile
+ *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} ClassifierFile
  */
 
 /**
  * @typedef {object} ClassifyOptions
- * @property {HeadFile} head     of the model; SHAPE when it is of one with other vectors
+ * @property {ClassifierFile} classifier     of the model; SHAPE when it is of one with other vectors
  * @property {boolean} [truncate]  as of `embed`
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed', done: number, total: number }) => void} [onProgress]  in texts
+ * @property {(progress: EmbedProgress) => void} [onProgress]  in texts
  */
 
 /**
@@ -367,15 +391,15 @@
 /**
  * What becomes of messages.
  * @typedef {object} PromptOptions
- * @property {ChatFormat | string} [format]  instead of the model's own; or the name of one that is known
+ * @property {ChatFormat | string} [chatFormat]  instead of the model's own; or the name of one that is known
  * @property {object[]} [tools]  for the model's template, as it expects them
- * @property {Record<string, unknown>} [variables]  for the model's template
+ * @property {Record<string, unknown>} [templateVariables]  for the model's template
  */
 
 /**
  * `prefix`: what the reply begins with; its text is what follows. `toolChoice`: which of `tools` the reply may call, or must; left out, the
  * template is told of them and calls stay text. `parallelCalls`: whether calls may follow each other, default true.
- * @typedef {GenerateOptions & PromptOptions & { prefix?: string, toolChoice?: 'none' | 'auto' | 'required' | { name: string }, parallelCalls?: boolean }} CompleteOptions
+ * @typedef {GenerateOptions & PromptOptions & { prefix?: string, toolChoice?: 'none' | 'auto' | 'required' | { name: string }, parallelToolCalls?: boolean }} CompleteOptions
  */
 
 /** @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptStateOptions */
@@ -388,7 +412,7 @@
  * @property {string} best  the likeliest option
  * @property {ChosenOption[]} options  in the order in which they were given
  * @property {number} promptTokens  that all options have in common
- * @property {number} reusedTokens  of these, found in the KV cache
+ * @property {number} cachedTokens  of these, found in the KV cache
  * @property {number} computedTokens  of the prompt and of the options
  */
 
@@ -403,36 +427,41 @@
 /**
  * @typedef {object} PrefillProgress
  * @property {'prefill'} phase
- * @property {number} done   tokens of the prompt that have been computed, about
- * @property {number} total  tokens that must be: what the KV cache holds is not counted
+ * @property {number} loaded  tokens of the prompt that have been computed, about
+ * @property {number} total   tokens that must be computed: those in the KV cache are not counted
+ * @property {'tokens'} unit
+ * @property {null} bytesPerSecond
+ * @property {null} etaMs
  */
+
+/** As PrefillProgress, in texts. @typedef {{ phase: 'embed', loaded: number, total: number, unit: 'texts', bytesPerSecond: null, etaMs: null }} EmbedProgress */
 
 /** A call of a tool in a reply; `arguments` are JSON, an id is there where the template has ids. @typedef {{ name: string, arguments: string, id?: string }} ReadCall */
 
 /**
  * @typedef {object} Part
- * @property {number} id    the token
+ * @property {number} token    the token
  * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
  * @property {string} [reasoning]  of a reply: what it adds to what the model thinks before it answers
- * @property {ReadCall[]} [calls]  of a reply with `toolChoice`: calls that are whole now
+ * @property {ReadCall[]} [toolCalls]  of a reply with `toolChoice`: calls that are whole now
  * @property {Logprob & { top: Logprob[] }} [logprobs]  with `logprobs`: how likely the token was, and the likeliest
  */
 
 /**
  * How likely the model found a token, before temperature and all else that sampling does.
  * @typedef {object} Logprob
- * @property {number} id
+ * @property {number} token
  * @property {number} logprob  natural logarithm of its probability; 0 where a format left no choice
  * @property {number[]} bytes  of its text: one token alone may be no whole character
  */
 
 /**
  * @typedef {object} Result
- * @property {number[]} ids  tokens generated, the one that ended it included
+ * @property {number[]} tokens  tokens generated, the one that ended it included
  * @property {string} text
  * @property {string} [reasoning]  of a reply: what the model thought
- * @property {ReadCall[]} [calls]  of a reply with `toolChoice`
- * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
+ * @property {ReadCall[]} [toolCalls]  of a reply with `toolChoice`
+ * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} finishReason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
  *   'summarize'; `summary`: what the model read in its place
@@ -443,19 +472,27 @@
  * @property {number} seed
  * @property {string[]} [warnings]  what of `responseFormat`, and of the parameters of tools, was passed over because it says nothing of texts:
  *   unknown keywords and formats of a schema; there if there is any
+ * @property {TokenUsage} usage
  * @property {Timings} timings
  */
 
 /**
- * @typedef {object} Timings
+ * How many tokens a generation took.
+ * @typedef {object} TokenUsage
  * @property {number} promptTokens
- * @property {number} reusedTokens  of these, found in the KV cache
- * @property {number} tokens     generated
- * @property {number} prefillMs  until the logits of the last prompt token
- * @property {number} ttftMs     until the first token
- * @property {number} decodeMs   from the first token to the last
- * @property {number} draftedTokens   guesses that were computed along (`speculate`)
- * @property {number} acceptedTokens  of these, that came
+ * @property {number} cachedTokens  of these, found in the KV cache
+ * @property {number} completionTokens  generated
+ * @property {number} totalTokens  of prompt and completion
+ * @property {number} draftedTokens   proposed by speculative decoding and computed along
+ * @property {number} acceptedTokens  of these, that became part of the completion
+ */
+
+/**
+ * How long a generation took, in milliseconds.
+ * @typedef {object} Timings
+ * @property {number} prefillMs     until the logits of the last prompt token
+ * @property {number} firstTokenMs  from there to the first token
+ * @property {number} decodeMs      from the first token to the last
  */
 
 /**
@@ -511,11 +548,11 @@
 
 /**
  * @typedef {object} SessionMethods
- * @property {(prompt: string | ArrayLike<number> | null, options?: GenerateOptions) => Generation} generate  a text (BOS is
- *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again.
- *   null: from where it is
- * @property {(prompt: string | ArrayLike<number> | null, options: string[], more?: Pick<ChooseOptions, 'signal' | 'onProgress'>) => Promise<Chosen>} choose
- *   how likely each of these texts comes next; the timeline is the prompt then. null: from where it is
+ * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  continues a text (BOS is
+ *   added as the tokenizer does) or tokens, which become the session's token sequence; tokens that it begins with already are not computed again
+ * @property {(options?: GenerateOptions) => Generation} continue  continues the session's token sequence
+ * @property {(prompt: string | ArrayLike<number>, options: string[], more?: Pick<ChooseOptions, 'signal' | 'onProgress'>) => Promise<Chosen>} choose
+ *   how likely each of these texts is after a prompt, which becomes the token sequence; []: after the sequence as it is
  * @property {(more: string | ArrayLike<number>, options?: AppendOptions) => Promise<SessionStats>} append  computes more of the timeline
  * @property {(tokens: number) => Promise<SessionStats>} truncate  keeps so many of the timeline's first tokens
  * @property {() => Promise<Session>} fork  another session that goes on from here; they share what is computed already
@@ -545,9 +582,8 @@
  * @property {(source: SourceLike, options?: AdapterOptions) => Promise<Adapter>} loadAdapter  PEFT's safetensors, or GGUF, into the
  *   bytes that `adapterBytes` of `load` keeps. NOMEM, SHAPE, UNSUPPORTED, FORMAT
  * @property {(options?: ChatOptions) => Promise<Chat>} createChat
- * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  to a conversation
- * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  as of a session, in that of the
- *   model's own which holds most of the prompt
+ * @property {(prompt: string | ArrayLike<number> | MessageLike[], options?: CompleteOptions) => Generation} generate  continues a text or its
+ *   tokens, or replies to messages, in the pooled session with the longest cached prefix. Options of CompleteOptions alone are for messages
  * @property {{ completions: { create: Create<ChatCompletionRequest, ChatCompletion, ChatCompletionChunk>, runTools: RunTools } }} chat  OpenAI's
  *   calls, as those that follow
  * @property {{ create: Create<TextCompletionRequest, TextCompletion, TextCompletion> }} completions
@@ -558,10 +594,13 @@
  *   stand for what texts mean; ids are taken as they are
  * @property {(prompt: string | ArrayLike<number> | MessageLike[], options: string[], more?: ChooseOptions) => Promise<Chosen>} choose  how
  *   likely each of these texts is as what follows, or as the reply's beginning
- * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} promptState  what conversations that begin
+ * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} savePromptCache  what conversations that begin
  *   with these messages have in common, computed
- * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptState  so that replies need not compute it. MISMATCH, FORMAT,
+ * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptCache  so that replies need not compute it. MISMATCH, FORMAT,
  *   TRUNCATED, UNSUPPORTED
+ * @property {(text: string | ArrayLike<number>, options?: ScoreOptions) => Promise<Score>} score  how likely each token of a text is, and its perplexity
+ * @property {(query: string, documents: string[], options?: RerankOptions) => Promise<Ranked[]>} rerank  documents by relevance, by an
+ *   embedding model. UNSUPPORTED
  * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory
@@ -596,7 +635,7 @@
  * @property {number} prompt_tokens
  * @property {number} completion_tokens
  * @property {number} total_tokens
- * @property {{ cached_tokens: number, shifted_tokens?: number }} prompt_tokens_details  `shifted_tokens`: left out, with `context_policy: 'shift'`
+ * @property {{ cached_tokens: number }} prompt_tokens_details
  * @property {{ accepted_prediction_tokens: number, rejected_prediction_tokens: number }} completion_tokens_details  of guesses
  *   (`speculate`); those that were rejected are not among the completion's tokens
  */
@@ -618,6 +657,18 @@
  */
 
 /**
+ * Our extensions of a request in OpenAI's shape: options of a generation by the same names.
+ * @typedef {Pick<GenerateOptions, 'adapter' | 'speculate' | 'contextPolicy'>} RequestExtensions
+ */
+
+/**
+ * Our extensions of an answer in OpenAI's shape.
+ * @typedef {object} AnswerExtensions
+ * @property {string[]} [warnings]  what of `response_format` and `tools` was passed over, as a Result has it
+ * @property {number} [shiftedTokens]  left out, with `contextPolicy`
+ */
+
+/**
  * What OpenAI's requests for completions have in common. Null is not given.
  * @typedef {object} CompletionFields
  * @property {string | null} [model]  for the answer, which names it
@@ -635,16 +686,14 @@
  * @property {number | null} [presence_penalty]
  * @property {number | null} [frequency_penalty]
  * @property {number | null} [max_tokens]
- * @property {Adapter | null} [adapter]  that it is computed with
- * @property {GenerateOptions['speculate'] | null} [speculate]
- * @property {GenerateOptions['contextPolicy'] | null} [context_policy]
+ * @property {RequestExtensions | null} [bq4]  what OpenAI's requests have no word for
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]
  */
 
 /**
  * @typedef {CompletionFields & { messages: readonly ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
- *   response_format?: ResponseFormat | JsonFormat | null, tools?: readonly (ChatCompletionTool | { type: string })[] | null,
+ *   response_format?: ResponseFormat | JsonFormat | StandardSchema | null, tools?: readonly (ChatCompletionTool | { type: string })[] | null,
  *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } }
  *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } | { type: 'custom', custom: object } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
@@ -655,8 +704,8 @@
 /** A tool with what it does. What `function` gives is told to the model: a text, or as JSON. @typedef {{ type: 'function', function: ChatCompletionTool['function'] & { function: (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown } }} RunnableTool */
 
 /**
- * `max_steps`: replies at most, default 10. `tool_errors`: 'tell' the model of them (the default), or 'throw' TOOL.
- * @typedef {Omit<ChatCompletionRequest, 'tools' | 'stream' | 'n'> & { tools: RunnableTool[], max_steps?: number, tool_errors?: 'tell' | 'throw' }} RunToolsRequest
+ * `maxSteps`: replies at most, default 10. `toolErrors`: 'tell' the model of them (the default), or 'throw' TOOL.
+ * @typedef {Omit<ChatCompletionRequest, 'tools' | 'stream' | 'n' | 'bq4'> & { tools: RunnableTool[], bq4?: RequestExtensions & { maxSteps?: number, toolErrors?: 'tell' | 'throw' } }} RunToolsRequest
  */
 
 /**
@@ -665,7 +714,7 @@
  * @property {ChatMessage[]} messages  all of the conversation, those that were given included
  * @property {ChatCompletion[]} completions
  * @property {string | null} content  of the last reply; null: it was to be another call
- * @property {FinishReason | 'max_steps'} reason
+ * @property {FinishReason | 'maxSteps'} finishReason
  */
 
 /** @typedef {(request: RunToolsRequest, options?: { signal?: AbortSignal }) => Promise<ToolRun>} RunTools */
@@ -711,7 +760,7 @@
  * @property {string} model
  * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string, tool_calls?: (ToolCall & { index: number })[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason | null }[]} choices
  * @property {CompletionUsage | null} [usage]
- * @property {string[]} [warnings]  of the chunk that has the `finish_reason`, as a ChatCompletion has it
+ * @property {AnswerExtensions} [bq4]  of the chunk that has the `finish_reason`
  */
 
 /**
@@ -723,7 +772,7 @@
  * @property {string} model
  * @property {{ index: number, message: { role: 'assistant', content: string | null, refusal: null, reasoning_content?: string, tool_calls?: ToolCall[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
  * @property {CompletionUsage} usage
- * @property {string[]} [warnings]  what of `response_format` and `tools` was passed over, as a Result has it
+ * @property {AnswerExtensions} [bq4]
  */
 
 /**
@@ -735,6 +784,7 @@
  * @property {string} model
  * @property {{ index: number, text: string, logprobs: TextLogprobs | null, finish_reason: FinishReason | null }[]} choices
  * @property {CompletionUsage} [usage]
+ * @property {AnswerExtensions} [bq4]
  */
 
 /** Of the first token of an echoed prompt: null. @typedef {{ tokens: string[], token_logprobs: (number | null)[], top_logprobs: (Record<string, number> | null)[], text_offset: number[] }} TextLogprobs */
@@ -754,12 +804,12 @@
  * @property {EventTarget} events  what happens to it, as CustomEvents: docs/reference/events.md names them
  * @property {() => Promise<void>} pause  computes nothing from when it settles on, whoever has asked
  * @property {() => Promise<void>} resume
- * @property {(pace: Pace) => Promise<void>} pace  how much of the machine it takes; `slow`: one thread, half of the time
+ * @property {(pace: 'full' | 'slow') => Promise<void>} setPace  how much of the machine it takes; `slow`: one thread, half of the time
  * @property {() => Promise<MessagePort>} openPort  another way to this engine, for `connectEngine` wherever it is posted to
  * @property {() => Promise<void>} close
  */
 
-/** @typedef {'run' | 'slow' | 'pause'} Pace */
+/** Values of the options `background` and `pressure`. @typedef {'full' | 'slow' | 'pause'} Pace */
 
 /**
  * How tabs share an engine; the other options are of the one that leads.

@@ -46,14 +46,13 @@ const measure = async (o) => {
     page.sessions.set(o.threads, await model.createSession());
   }
   const ids = Array.from({ length: o.prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + o.round));
-  const { timings } = await page.sessions
+  const { timings, usage } = await page.sessions
     .get(o.threads)
-    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false })
-    .done();
+    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false }).result;
   return {
     build: page.built,
     prefill: (1000 * o.prompt) / timings.prefillMs,
-    decode: (1000 * (timings.tokens - 1)) / timings.decodeMs,
+    decode: (1000 * (usage.completionTokens - 1)) / timings.decodeMs,
   };
 };
 

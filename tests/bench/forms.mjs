@@ -16,7 +16,8 @@ const session = await model.createSession();
 async function timed(prompt, options) {
   const { threadCpuUsage } = /** @type {any} */ (process);
   const since = threadCpuUsage();
-  const { ids } = await session.generate(prompt, { temperature: 0, seed: 1, speculate: false, ...options });
+  const { tokens: ids } = await session.generate(prompt, { temperature: 0, seed: 1, speculate: false, ...options })
+    .result;
   const { user, system } = threadCpuUsage(since);
   return { ms: (user + system) / 1000 / ids.length, tokens: ids.length };
 }

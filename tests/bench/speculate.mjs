@@ -112,7 +112,7 @@ async function stepsOf(most) {
 async function begin({ ask, begin = '' }) {
   const text = `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n${begin}`;
   const prompt = [...(await model.tokenize(text, { parseSpecial: true }))];
-  await base.generate(prompt, { maxTokens: 1, temperature: 0 });
+  await base.generate(prompt, { maxTokens: 1, temperature: 0 }).result;
   await base.truncate(prompt.length);
   return prompt;
 }
@@ -121,7 +121,7 @@ async function begin({ ask, begin = '' }) {
 async function once(speculate) {
   await new Promise((go) => setTimeout(go, Number(values.rest)));
   const session = await base.fork();
-  const { ids: made, timings } = await session.generate(null, { temperature: 0, maxTokens, speculate });
+  const { ids: made, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
   await session.close();
   return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
 }

@@ -43,7 +43,7 @@ const measure = async ({ url, rounds, threads, batch }) => {
   for (let round = -1; round < rounds; round++)
     for (const way of Object.keys(ways)) {
       const ids = Array.from({ length: 256 }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
-      const { timings } = await sessions[way].generate(ids, { temperature: 0, maxTokens: 25, speculate: false }).done();
+      const { timings } = await sessions[way].generate(ids, { temperature: 0, maxTokens: 25, speculate: false }).result;
       if (round < 0) continue;
       seen[way].prefill.push(timings.prefillMs);
       seen[way].decode.push(timings.decodeMs / 24);

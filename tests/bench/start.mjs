@@ -43,12 +43,10 @@ async function child(root) {
   const prompt = async (session) => {
     const first = ++prompts;
     lap();
-    await session
-      .generate(
-        Array.from({ length: TOKENS }, (_, i) => 300 + ((first * 977 + i * 7919) % 40000)),
-        { temperature: 0, maxTokens: 1 },
-      )
-      .done();
+    await session.generate(
+      Array.from({ length: TOKENS }, (_, i) => 300 + ((first * 977 + i * 7919) % 40000)),
+      { temperature: 0, maxTokens: 1 },
+    ).result;
     return lap();
   };
   lap();

@@ -48,10 +48,13 @@ async function visit({ model: url, prompt, tokens, first, rounds, most, tables }
     const run = async (maxTokens) => {
       const begin = 300 + ++made;
       const ids = Array.from({ length: prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : begin));
-      const { timings } = await session
-        .generate(ids, { temperature: 0, maxTokens, stopTokens: [], speculate: false })
-        .done();
-      return { prefill: timings.prefillMs / prompt, decode: timings.decodeMs / (timings.tokens - 1) };
+      const { timings, usage } = await session.generate(ids, {
+        temperature: 0,
+        maxTokens,
+        stopTokens: [],
+        speculate: false,
+      }).result;
+      return { prefill: timings.prefillMs / prompt, decode: timings.decodeMs / (usage.completionTokens - 1) };
     };
     return { engine, run };
   };

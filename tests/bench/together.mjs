@@ -39,16 +39,19 @@ const options = { maxTokens, temperature: 0, stopTokens: [], speculate: false };
 
 /** Tokens/s behind the first of n generations that run at the same time. @param {number} n */
 async function rate(n) {
-  const results = await Promise.all(sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options)));
+  const results = await Promise.all(
+    sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options).result),
+  );
   const ms = Math.max(...results.map(({ timings }) => timings.decodeMs));
-  const tokens = results.reduce((sum, { ids }) => sum + ids.length - 1, 0);
-  return { rate: (1000 * tokens) / ms, made: results.map(({ ids }) => String(ids)) };
+  const tokens = results.reduce((sum, { tokens: ids }) => sum + ids.length - 1, 0);
+  return { rate: (1000 * tokens) / ms, made: results.map(({ tokens: ids }) => String(ids)) };
 }
 
 /** @type {Map<number, number[]>} */
 const rates = new Map(COUNTS.map((n) => [n, []]));
 const wanted = [];
-for (let i = 0; i < PROMPTS.length; i++) wanted.push(String((await sessions[i].generate(PROMPTS[i], options)).ids));
+for (let i = 0; i < PROMPTS.length; i++)
+  wanted.push(String((await sessions[i].generate(PROMPTS[i], options).result).tokens));
 for (let round = 0; round < rounds; round++)
   for (const n of round % 2 ? [...COUNTS].reverse() : COUNTS) {
     const found = await rate(n);

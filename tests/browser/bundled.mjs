@@ -27,7 +27,7 @@ export async function saidInNode() {
   const model = await engine.load(fromFile(MODEL), { context: 64 });
   const session = await model.createSession();
   const say = async (/** @type {string} */ prompt) =>
-    (await session.generate(prompt, { temperature: 0, maxTokens: 8 }).done()).ids;
+    (await session.generate(prompt, { temperature: 0, maxTokens: 8 }).result).tokens;
   const said = { ids: await say('Once'), more: await say(' and') };
   await engine.close();
   return said;

@@ -87,7 +87,7 @@ const load = (page, url, options = {}) =>
       const plan = await engine.plan(source);
       const model = await engine.load(source, { ...options, onProgress });
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+      const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).result;
       await model.close();
       const list = await engine.store.list().catch(() => null);
       const { backend } = engine.store;
@@ -336,7 +336,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
     const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const model = await engine.load(fromUrl(url), { streaming: true });
     const session = await model.createSession();
-    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).done();
+    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).result;
     reply.catch(() => {});
     Object.assign(globalThis, { engine, model, session, reply });
   }, server.url);
@@ -350,7 +350,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
   release();
   const [ids, complete] = await page.evaluate(async () => {
     const { engine, model, reply } = /** @type {any} */ (globalThis);
-    const { ids } = await reply;
+    const { tokens: ids } = await reply;
     await model.loaded;
     await model.close();
     const [{ complete }] = await engine.store.list();

@@ -56,7 +56,7 @@ async function cycle({ url, rounds, anew }) {
       });
     if (model) {
       seen.push(model.info.residency, model.info.threads);
-      await (await model.createSession()).generate('the quick', { maxTokens: 4 }).done();
+      await (await model.createSession()).generate('the quick', { maxTokens: 4 }).result;
       await model.close();
     }
     if (anew) await engine.close();

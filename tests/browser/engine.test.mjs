@@ -115,8 +115,12 @@ await chromiumFirst((name) => {
             const session = await model.createSession();
             const run = session.generate(prompt, { temperature: 0, maxTokens: count });
             const ids = [];
-            for await (const part of run) ids.push(part.id);
-            all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
+            for await (const part of run) ids.push(part.token);
+            all.push({
+              ids,
+              same: JSON.stringify(ids) === JSON.stringify((await run.result).tokens),
+              info: engine.info,
+            });
             await engine.close();
           }
         }

@@ -329,7 +329,7 @@ const outcome = (page, url, source = {}, options = {}) =>
     try {
       const model = await engine.load(fromUrl(url, source), options);
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).done();
+      const { tokens: ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
       await model.close();
       return { ids, authenticated: model.info.authenticated };
     } catch (error) {
@@ -548,7 +548,7 @@ await chromiumFirst((name) => {
           })().catch((error) => error.name);
           const ended = name.then(async (name) => {
             await model.close();
-            return { name, parts, reason: run.result?.reason };
+            return { name, parts, reason: (await run.result.catch(() => null))?.finishReason };
           });
           Object.assign(globalThis, { session, controller, ended });
         },
@@ -589,11 +589,9 @@ await chromiumFirst((name) => {
         const { model } = /** @type {any} */ (globalThis);
         await model.resume();
         await model.loaded;
-        const { ids } = await (
+        const { tokens: ids } = await (
           await model.createSession()
-        )
-          .generate('the quick brown fox', { temperature: 0, maxTokens: 5 })
-          .done();
+        ).generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
         await model.close();
         return ids;
       });
@@ -611,7 +609,7 @@ await chromiumFirst((name) => {
       const { fromUrl } = await import(js);
       const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
       const session = await model.createSession();
-      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).result;
       reply.catch(() => {});
       Object.assign(globalThis, { model, session, reply });
     }, server.at(PATH));
@@ -622,7 +620,7 @@ await chromiumFirst((name) => {
     assert.equal(
       await page.evaluate(async () => {
         const { model, reply } = /** @type {any} */ (globalThis);
-        const { ids } = await reply;
+        const { tokens: ids } = await reply;
         await model.loaded;
         await model.close();
         return ids.length;

@@ -18,7 +18,8 @@ async function wanted() {
   await convert(TINY, to);
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(to));
-  const { ids } = await (await model.createSession()).generate('He said', { temperature: 0, maxTokens: 16 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate('He said', { temperature: 0, maxTokens: 16 })
+    .result;
   await engine.close();
   return ids;
 }
@@ -41,7 +42,7 @@ await chromiumFirst((name) => {
         onProgress: (/** @type {any} */ { phase }) => phases.add(phase),
       });
       const session = await model.createSession();
-      const { ids } = await session.generate('He said', { temperature: 0, maxTokens: 16 }).done();
+      const { tokens: ids } = await session.generate('He said', { temperature: 0, maxTokens: 16 }).result;
       await engine.close();
       return { ids, phases: [...phases] };
     });

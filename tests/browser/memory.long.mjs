@@ -54,10 +54,10 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
         const model = await engine.load(fromUrl(url), { context, kv });
         const session = await model.createSession();
         const ids = Array.from({ length: prompt }, (_, i) => 100 + ((i * 7919) % 40000));
-        const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).done();
+        const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).result;
         const memory = await model.memory();
         await engine.close();
-        return { plan, memory, generated: result.ids.length, reason: result.reason };
+        return { plan, memory, generated: result.tokens.length, reason: result.finishReason };
       },
       { url: `${site.url}${FILE}`, js: `${site.url}js/index.js`, context: CONTEXT, kv, prompt },
     );
@@ -90,7 +90,7 @@ test('a browser that gives no more memory: NOMEM with numbers, nothing is downlo
       const model = await engine.load(fromUrl(url));
       const say = async (/** @type {any} */ model) => {
         const session = await model.createSession();
-        const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+        const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).result;
         await session.close();
         return ids.join();
       };

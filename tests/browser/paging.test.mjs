@@ -25,7 +25,7 @@ async function visit({ url, budgeted }) {
     .catch((/** @type {any} */ e) => e);
   if (model.code) return { code: model.code, hint: model.hint };
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).done();
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).result;
   const { total } = await model.memory();
   const { residency, paging } = model.info;
   await engine.close();
@@ -67,7 +67,7 @@ await chromiumFirst((name) => {
         const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
         const run = async (/** @type {any} */ model) => {
           const session = await model.createSession();
-          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).done();
+          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).result;
         };
         const resident = await engine.load(source, options);
         const wanted = await run(resident);
@@ -78,7 +78,7 @@ await chromiumFirst((name) => {
         await paged.close();
         // By its handle: read-only handles, which others may have too, where the browser knows them.
         const [one, two] = await Promise.all([1, 2].map(() => engine.load(fromHandle(handle), { ...options, budget })));
-        const handles = (await Promise.all([run(one), run(two)])).map((result) => result.ids);
+        const handles = (await Promise.all([run(one), run(two)])).map((result) => result.tokens);
         await Promise.all([one.close(), two.close()]);
         await write(new Uint8Array(10));
         const again = await engine.load(source, { ...options, budget }).catch((/** @type {any} */ e) => e.code);
@@ -86,25 +86,22 @@ await chromiumFirst((name) => {
         await write(bytes);
         const open = await engine.load(fromBlob(await handle.getFile()), { ...options, budget });
         const last = await open.createSession();
-        await last.generate('Once', { maxTokens: 3 }).done();
+        await last.generate('Once', { maxTokens: 3 }).result;
         await write(new Uint8Array(10));
         const codes = [];
         for (let i = 0; i < 2; i++)
           codes.push(
-            await last
-              .generate('Twice upon', { maxTokens: 9 })
-              .done()
-              .then(
-                () => 'none',
-                (/** @type {any} */ e) => e.code,
-              ),
+            await last.generate('Twice upon', { maxTokens: 9 }).result.then(
+              () => 'none',
+              (/** @type {any} */ e) => e.code,
+            ),
           );
         const stats = await last.stats();
         await engine.close();
         await folder.removeEntry('paged.bq4');
         return {
-          wanted: wanted.ids,
-          got: got.ids,
+          wanted: wanted.tokens,
+          got: got.tokens,
           handles,
           memory,
           budget,
@@ -143,7 +140,7 @@ await chromiumFirst((name) => {
       const second = await page.evaluate(visit, { url, budgeted: true });
       assert.deepEqual(server.asked(), []);
       for (const { ids, residency, paging, total, budget } of [first, second]) {
-        assert.deepEqual(ids, whole.ids);
+        assert.deepEqual(ids, whole.tokens);
         assert.equal(residency, 'paged');
         assert.ok(paging.streamedBytes > 0);
         assert.ok(total + paging.besideBytes <= budget, `${total} + ${paging.besideBytes} of ${budget}`);

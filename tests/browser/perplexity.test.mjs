@@ -32,7 +32,7 @@ async function shareWritten(text) {
   const ids = await model.tokenize(text);
   let same = 0;
   for (let n = 1; n < ids.length; n++) {
-    const { ids: written } = await model.generate(ids.slice(0, n), { temperature: 0, maxTokens: 1 }).done();
+    const { tokens: written } = await model.generate(ids.slice(0, n), { temperature: 0, maxTokens: 1 }).result;
     same += Number(written[0] === ids[n]);
   }
   await engine.close();

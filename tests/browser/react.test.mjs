@@ -75,7 +75,7 @@ await chromiumFirst((name) => {
       await first;
       await until('the end of the reply', () => now.status === 'ready');
       const [{ text }, shown] = [
-        await now.model.reply([{ role: 'user', content: 'Hello!' }], { temperature: 0 }),
+        await now.model.generate([{ role: 'user', content: 'Hello!' }], { temperature: 0 }).result,
         [...box.querySelectorAll('p')].map((p) => p.textContent),
       ];
       const second = now.send('Tell me a story.');

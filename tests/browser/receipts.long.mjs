@@ -23,7 +23,7 @@ await everyBrowser((name) => {
       t.after(() => engine.close());
       const model = await engine.load(fromFile(/** @type {string} */ (real)), LOAD);
       const session = await model.createSession();
-      const own = await receiptOf(model, session, await session.generate(PROMPT, CHOSEN), CHOSEN);
+      const own = await receiptOf(model, session, await session.generate(PROMPT, CHOSEN).result, CHOSEN);
       await session.close();
       const page = await here.open();
       const { found, receipt } = await page.evaluate(
@@ -37,17 +37,17 @@ await everyBrowser((name) => {
           const model = await engine.load(path, load);
           const found = await replay(model, own);
           const session = await model.createSession();
-          const receipt = await receiptOf(model, session, await session.generate(prompt, chosen), chosen);
+          const receipt = await receiptOf(model, session, await session.generate(prompt, chosen).result, chosen);
           await engine.close();
           return { found, receipt };
         },
         { own, path: REAL, prompt: PROMPT, load: loadOptions(own), chosen: { ...CHOSEN, seed: 8 } },
       );
       const equal = { equal: true, engine: own.engine, differences: [] };
-      assert.deepEqual(found, { ...equal, ids: own.ids });
+      assert.deepEqual(found, { ...equal, tokens: own.tokens });
       assert.equal(receipt.model.file, own.model.file);
-      assert.notDeepEqual(receipt.ids, own.ids, 'another seed, another text');
-      assert.deepEqual(await replay(model, await readReceipt(receipt)), { ...equal, ids: receipt.ids });
+      assert.notDeepEqual(receipt.tokens, own.tokens, 'another seed, another text');
+      assert.deepEqual(await replay(model, await readReceipt(receipt)), { ...equal, tokens: receipt.tokens });
       assert.deepEqual(await page.trouble(), []);
       await page.close();
     },

@@ -28,7 +28,8 @@ async function load({ url, engines = 1, paged = false }) {
     const onProgress = (/** @type {any} */ now) => (problem = now.cacheProblem || problem);
     const budget = paged ? plan.heapBytes - Math.floor(plan.weightBytes * 0.3) : undefined;
     const model = await engine.load(source, { ...options, budget, onProgress });
-    const { ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+    const { tokens: ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 })
+      .result;
     await model.close();
     const list = await engine.store.list();
     const { backend } = engine.store;
@@ -131,11 +132,11 @@ await chromiumFirst((name) => {
         const models = await Promise.all(engines.map((engine) => engine.load(fromUrl(url), { ...options, budget })));
         const sessions = await Promise.all(models.map((model) => model.createSession()));
         const results = await Promise.all(
-          sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).done()),
+          sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).result),
         );
         const paged = models.map(({ info }) => info.residency);
         await Promise.all(engines.map((engine) => engine.close()));
-        return { ids: results.map((result) => result.ids.join()), paged };
+        return { ids: results.map((result) => result.tokens.join()), paged };
       }, server.url);
       assert.deepEqual(seen, { ids: [ids, ids], paged: ['paged', 'paged'] });
       assert.deepEqual(server.requests, []);

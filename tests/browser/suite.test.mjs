@@ -91,7 +91,7 @@ await chromiumFirst((name) => {
         const name = await ended;
         rounds.push({
           name,
-          reason: run.result?.reason,
+          reason: (await run.result)?.finishReason,
           slices: read()[0] - at[0],
           samples: read()[1] - at[1],
           before: at[0] - started[0],

@@ -20,7 +20,7 @@ async function inPage({ worker, options }) {
   for (let round = 0; round < 6; round++) {
     const model = await engine.load(fromBytes(bytes));
     const session = await model.createSession();
-    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).done()).ids.join());
+    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).result).tokens.join());
     threads.push(model.info.threads);
     spread.push(model.info.spread?.parts ?? 1);
     await model.close();
@@ -38,7 +38,7 @@ async function closedAmid(worker) {
   const model = await engine.load(`${location.origin}/models/chat.bq4`);
   const session = await model.createSession();
   const prompt = Array.from({ length: 400 }, (_, i) => 300 + i);
-  const reply = session.generate(prompt, { maxTokens: 100 }).done();
+  const reply = session.generate(prompt, { maxTokens: 100 }).result;
   const end = reply.then(String, (/** @type {any} */ error) => error.code);
   await model.close();
   const said = await end;

@@ -6,7 +6,7 @@ const result = {};
 for (const [name, create] of Object.entries({ own: createEngine, worker: createWorkerEngine })) {
   const engine = await create({ threads: 2 });
   const source = () => fromFile(process.argv[2]);
-  const say = async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids;
+  const say = async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 }).result).tokens;
   const model = await engine.load(source(), { context: 64 });
   const ids = await say(model);
   await model.close();

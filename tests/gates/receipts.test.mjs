@@ -18,10 +18,12 @@ function words({
   options: { maxTokens: _, logitBias = [], ...options },
   seed,
   prompt,
-  ids,
+  tokens: ids,
 }) {
   const named = { context, kv, activations, ...DEFAULTS, ...options, seed, tokens: ids.length };
-  const biases = /** @type {{ id: number, bias: string }[]} */ (logitBias).map(({ id, bias }) => `bias ${id} ${bias}`);
+  const biases = /** @type {{ token: number, bias: string }[]} */ (logitBias).map(
+    ({ token: id, bias }) => `bias ${id} ${bias}`,
+  );
   return [
     ...Object.entries(named).map(([name, value]) => `${name} ${value}`),
     ...biases,
@@ -38,8 +40,8 @@ const replayed = (receipt, threads) =>
 
 test('the receipt that each build and browser computes again', async () => {
   const receipt = await readReceipt(readFileSync(path('tests/golden/receipt.json'), 'utf8'));
-  for (const threads of [1, 3]) assert.deepEqual(replayed(receipt, threads), receipt.ids, `${threads} threads`);
-  assert.notDeepEqual(replayed({ ...receipt, seed: receipt.seed + 1 }, 1), receipt.ids, 'another seed gives others');
+  for (const threads of [1, 3]) assert.deepEqual(replayed(receipt, threads), receipt.tokens, `${threads} threads`);
+  assert.notDeepEqual(replayed({ ...receipt, seed: receipt.seed + 1 }, 1), receipt.tokens, 'another seed gives others');
 });
 
 test('receipts of every KV cache, of both kinds of activations and of all that sampling does', async () => {
@@ -53,8 +55,8 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
       { activations: 'i16', context: 64 },
       {
         logitBias: [
-          { id: 262, bias: -Infinity },
-          { id: 300, bias: 1.5 },
+          { token: 262, bias: -Infinity },
+          { token: 300, bias: 1.5 },
         ],
         maxTokens: 30,
         seed: 9,
@@ -64,9 +66,9 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     const model = await engine.load(fromFile(MODEL), load);
     const session = await model.createSession();
     const chosen = { ...options, logitBias: options.logitBias && [...options.logitBias] };
-    const result = await session.generate('There was once a fox that', chosen);
+    const result = await session.generate('There was once a fox that', chosen).result;
     const receipt = await receiptOf(model, session, result, chosen);
-    for (const threads of [1, 2]) assert.deepEqual(replayed(receipt, threads), receipt.ids, JSON.stringify(load));
+    for (const threads of [1, 2]) assert.deepEqual(replayed(receipt, threads), receipt.tokens, JSON.stringify(load));
     await model.close();
   }
   await engine.close();

@@ -15,10 +15,10 @@ async function capital(options) {
   try {
     const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 128, ...options });
     assert.equal(model.info.activations, options.activations ?? 'i16');
-    const { text } = await model.reply([{ role: 'user', content: 'What is the capital of France?' }], {
+    const { text } = await model.generate([{ role: 'user', content: 'What is the capital of France?' }], {
       temperature: 0,
       maxTokens: 16,
-    });
+    }).result;
     return text;
   } finally {
     await engine.close();

@@ -125,7 +125,8 @@ function countCpuTime(t) {
 async function run(options) {
   const engine = await createEngine(options);
   const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4' })));
-  const { ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 })
+    .result;
   await engine.close();
   return { info: engine.info, ids };
 }

@@ -29,7 +29,7 @@ async function setUp(t, create, faults = {}) {
   const load = async (options = {}, by = engine) => {
     const model = await by.load(fromUrl(server.url, QUICK), options);
     const session = await model.createSession();
-    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+    const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
     await model.close();
     return ids.join();
   };
@@ -175,11 +175,9 @@ for (const [where, create] of Object.entries(KINDS)) {
     server.files['/evil/model.bq4'] = reseal(evil);
     const said = async (path) => {
       const model = await engine.load(fromUrl(`${server.origin}${path}`, QUICK));
-      const { ids } = await (
+      const { tokens: ids } = await (
         await model.createSession()
-      )
-        .generate('the quick', { temperature: 0, maxTokens: 4 })
-        .done();
+      ).generate('the quick', { temperature: 0, maxTokens: 4 }).result;
       await model.close();
       return ids.join();
     };
@@ -367,7 +365,7 @@ for (const [where, create] of Object.entries(KINDS)) {
       assert.equal(model.info.residency, 'paged');
       await assert.rejects(engine.store.delete(key), { code: 'IN_USE' }, 'it is read for every token');
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+      const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
       assert.equal(ids.join(), first);
       await model.close();
     }

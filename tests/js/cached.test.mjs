@@ -60,7 +60,7 @@ async function setUp(t, faults = {}) {
   const load = async (options = {}) => {
     const model = await engine.load(fromUrl(server.url, QUICK), options);
     const session = await model.createSession();
-    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+    const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
     await model.close();
     return ids.join();
   };

@@ -55,9 +55,9 @@ test('a wrong call that nobody reads is reported, in each engine and in a chat',
     const wrong = /** @type {any} */ ({ maxTokens: -1 });
     const read = [model.generate('x', wrong), chat.send('x', wrong)];
     model.generate('x', wrong);
-    model.reply([{ role: 'user', content: 'x' }], wrong);
+    model.generate([{ role: 'user', content: 'x' }], wrong);
     chat.send('x', wrong);
-    for (const one of read) await assert.rejects(one.done(), { code: 'ARGUMENT' });
+    for (const one of read) await assert.rejects(one.result, { code: 'ARGUMENT' });
     await new Promise((resolve) => setTimeout(resolve)); // timers run in order
     assert.deepEqual(reports.splice(0), ['ARGUMENT', 'ARGUMENT', 'ARGUMENT']);
     await engine.close();
@@ -130,9 +130,9 @@ test('a reply that nobody reads on does not keep others waiting for ever', async
   const model = await engine.load(fromBytes(await tinyModel()));
   const parts = model.generate('x', { maxTokens: 50 })[Symbol.asyncIterator]();
   await parts.next();
-  await assert.rejects(inTime('the refusal', model.generate('y').done()), { code: 'NO_SESSION' });
+  await assert.rejects(inTime('the refusal', model.generate('y').result), { code: 'NO_SESSION' });
   await parts.return?.();
-  assert.equal((await model.generate('y', { maxTokens: 2 }).done()).ids.length, 2);
+  assert.equal((await model.generate('y', { maxTokens: 2 }).result).tokens.length, 2);
 });
 
 test('a session that is made while its model closes is closed, over a port', async () => {

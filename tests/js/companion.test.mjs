@@ -47,7 +47,7 @@ after(() => rmSync(folder, { recursive: true }));
 const encode = (json) => new TextEncoder().encode(JSON.stringify(json));
 const run = async (engine, source) => {
   const model = await engine.load(source);
-  const { ids } = await (await model.createSession()).generate('Once upon a time', GREEDY).done();
+  const { tokens: ids } = await (await model.createSession()).generate('Once upon a time', GREEDY).result;
   await model.close();
   return { ids, info: model.info };
 };

@@ -25,7 +25,7 @@ before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
   model = await engine.load(fromFile(FILE), { context: 512 });
   server = await serveModels([{ id: 'chat', model }], { port: 0, token: 'sesame' });
-  remote = connect(server.url, { token: 'sesame' });
+  remote = connect(server.url, { apiKey: 'sesame' });
 });
 after(async () => {
   await server.close();
@@ -75,7 +75,7 @@ test('runTools asks a server as it asks the model', async (t) => {
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
   const server = await serveModels([{ id: 'tiny', model }], { port: 0, token: 'sesame' });
   t.after(() => server.close().then(() => model.close()));
-  const remote = connect(server.url, { token: 'sesame' });
+  const remote = connect(server.url, { apiKey: 'sesame' });
   const parameters = { type: 'object', properties: { city: { enum: ['Rome', 'Oslo'] } }, required: ['city'] };
   /** @type {any[]} */
   const given = [];
@@ -87,13 +87,15 @@ test('runTools asks a server as it asks the model', async (t) => {
     max_tokens: 90,
     tools,
     tool_choice: /** @type {const} */ ('required'),
-    max_steps: 2,
+    bq4: { maxSteps: 2 },
   };
   const there = await remote.chat.completions.runTools(body);
   const here = await model.chat.completions.runTools(body);
   assert.equal(given.length % 2, 0);
   assert.deepEqual(given.slice(0, given.length / 2), given.slice(given.length / 2));
-  const told = (/** @type {import('../../js/index.js').ToolRun} */ { content, reason, messages: all }) => ({
+  const told = (
+    /** @type {import('../../js/index.js').ToolRun} */ { content, finishReason: reason, messages: all },
+  ) => ({
     content,
     reason,
     roles: all.map(({ role }) => role),
@@ -103,7 +105,7 @@ test('runTools asks a server as it asks the model', async (t) => {
   const failing = [
     { ...tools[0], function: { ...tools[0].function, function: () => Promise.reject(new Error('no')) } },
   ];
-  await assert.rejects(remote.chat.completions.runTools({ ...body, tools: failing, tool_errors: 'throw' }), {
+  await assert.rejects(remote.chat.completions.runTools({ ...body, tools: failing, bq4: { toolErrors: 'throw' } }), {
     code: 'TOOL',
   });
 });
@@ -123,10 +125,10 @@ test('errors are those of the engine, with the status', async () => {
       400,
     ],
     [() => remote.chat.completions.create({ ...fixed, model: 'gpt' }), 'HTTP_STATUS', 404],
-    [() => connect(server.url, { token: 'x' }).chat.completions.create(fixed), 'HTTP_STATUS', 401],
+    [() => connect(server.url, { apiKey: 'x' }).chat.completions.create(fixed), 'HTTP_STATUS', 401],
     [
       () =>
-        connect(server.url.replace('/v1', '/v2'), { model: 'chat', token: 'sesame' }).chat.completions.create(fixed),
+        connect(server.url.replace('/v1', '/v2'), { model: 'chat', apiKey: 'sesame' }).chat.completions.create(fixed),
       'HTTP_STATUS',
       404,
     ],

@@ -64,7 +64,8 @@ test('what Python exports from PyTorch checkpoints runs', async () => {
     for (const version of [[], ['--v1']]) {
       python(join(ROOT, 'tests/py/checkpoints', name), at('out.bq4'), ...version);
       const model = await engine.load(fromFile(at('out.bq4')));
-      const { ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 4, temperature: 0 }).done();
+      const { tokens: ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 4, temperature: 0 })
+        .result;
       assert.equal(ids.length, 4, `${name} ${version}`);
       await model.close();
     }

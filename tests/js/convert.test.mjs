@@ -188,7 +188,8 @@ test('every type that can be written is loaded and run; the report tells the err
   for (const quant of WRITABLE) {
     const { out, report, tensors } = await converted(input, { quant, embed: quant });
     const model = await engine.load(fromFile(out));
-    const { ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 3, temperature: 0 }).done();
+    const { tokens: ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 3, temperature: 0 })
+      .result;
     assert.equal(ids.length, 3, quant);
     await model.close();
     const source = randomWeights();

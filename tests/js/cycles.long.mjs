@@ -80,7 +80,7 @@ async function setUp(t, create) {
     if (!model) return plan.heapBytes;
     assert.equal(model.info.residency, round % 2 ? 'paged' : 'resident');
     const session = await model.createSession();
-    await session.generate('the quick', { maxTokens: 4 }).done();
+    await session.generate('the quick', { maxTokens: 4 }).result;
     assert.ok(openFiles(path).length || !model.info.paging, 'what a paged model reads can be counted');
     await model.close();
     return plan.heapBytes;

@@ -23,7 +23,7 @@ const QUICK = { retries: 3, retryDelay: 1, timeout: 60_000 };
 /** @param {any} model */
 async function tokens(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 6 }).done();
+  const { tokens: ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 6 }).result;
   await session.close();
   return ids.join();
 }
@@ -311,7 +311,7 @@ test('at the last byte all layers but one are computed', async (t) => {
     const server = await serving(t, { ...(!ranges && { status: 200 }), hold: last, until: hold });
     const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
     const session = await model.createSession();
-    const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+    const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).result;
     reply.catch(() => {});
     const batches = Math.ceil(101 / 32);
     const least = (SIZES.layers - 1) * batches;

@@ -187,7 +187,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
     test('an encoder writes no text, and says what it is for', async () => {
       const model = await engine.load(fromFile(path));
       const session = await model.createSession();
-      await assert.rejects(session.generate([1, 2]).done(), { code: 'UNSUPPORTED', hint: /embed/ });
+      await assert.rejects(session.generate([1, 2]).result, { code: 'UNSUPPORTED', hint: /embed/ });
       await model.close();
     });
 
@@ -195,7 +195,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
       const session = await model.createSession();
       const write = async () =>
-        (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done()).ids;
+        (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result).tokens;
       const before = await write();
       const texts = ['the you', '', 'a longer text, of several words'];
       const { vectors, tokens } = await model.embed(texts);
@@ -253,7 +253,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const seen = [];
       const running = model.embed(Array(400).fill('the you '.repeat(20)), {
         signal: controller.signal,
-        onProgress: ({ done }) => seen.push(done) === 3 && controller.abort(),
+        onProgress: ({ loaded: done }) => seen.push(done) === 3 && controller.abort(),
       });
       await assert.rejects(running, { name: 'AbortError' });
       assert.ok(seen.length < 400, `${seen.length}`);

@@ -34,9 +34,9 @@ for (const type of ['f32', 'bq8', 'bq4'])
     assert.ok(peak <= plan.heapBytes, `${peak} bytes in use`);
 
     const session = await model.createSession();
-    await session.generate([1, 2, 3], { maxTokens: 1 }).done();
+    await session.generate([1, 2, 3], { maxTokens: 1 }).result;
     await session.trace({ on: true });
-    await session.generate([1, 2, 3, 4], { maxTokens: 1 }).done();
+    await session.generate([1, 2, 3, 4], { maxTokens: 1 }).result;
     const read = (await session.trace()).reduce((sum, stage) => sum + stage.weightBytes, 0);
     near(plan.weightBytes, read, 'bytes of a token');
     await model.close();

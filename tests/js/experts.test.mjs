@@ -17,11 +17,9 @@ after(() => rmSync(folder, { recursive: true }));
 async function written(path, options, build) {
   const engine = await createEngine({ threads: 1, build });
   const model = await engine.load(fromFile(path), { context: 32, window: 8, batch: 4, ...options });
-  const { ids } = await (
+  const { tokens: ids } = await (
     await model.createSession()
-  )
-    .generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 })
-    .done();
+  ).generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 }).result;
   const { residency, heapBytes } = model.info;
   await engine.close();
   return { ids, residency, heapBytes };

@@ -26,7 +26,7 @@ function fileAt(name, content, place) {
 /** @param {import('../../js/shared/types.js').Model} model */
 async function said(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('He said that', { temperature: 0, maxTokens: 24 }).done();
+  const { tokens: ids } = await session.generate('He said that', { temperature: 0, maxTokens: 24 }).result;
   await session.close();
   return ids;
 }
@@ -85,7 +85,7 @@ test('parts by an index, experts in some layers, without a tokenizer', async () 
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(filesOf(from));
   const session = await model.createSession();
-  const { ids } = await session.generate([3, 1, 4], { temperature: 0, maxTokens: 5 }).done();
+  const { tokens: ids } = await session.generate([3, 1, 4], { temperature: 0, maxTokens: 5 }).result;
   assert.equal(ids.length, 5);
   await engine.close();
 });

@@ -535,7 +535,7 @@ export const TARGETS = [
 export async function modelTargets(engine) {
   const file = await tinyModel({ config: { layers: 1 }, chat: CHAT });
   const model = await engine.load(fromBytes(file));
-  const { promptState } = model;
+  const { savePromptCache: promptState } = model;
   return [
     {
       name: 'plan',
@@ -545,12 +545,12 @@ export async function modelTargets(engine) {
     {
       name: 'prompt-state',
       inputs: async () => [await promptState([{ role: 'user', content: 'Hi' }])],
-      read: (bytes, draw) => model.loadPromptState(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
+      read: (bytes, draw) => model.loadPromptCache(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
     },
     {
       name: 'format',
       inputs: async () => [{ ...CHAT, start: 's', prompt: 'p', trim: true, think: ['<think>', '</think>'] }],
-      read: (format) => model.countTokens([{ role: 'user', content: 'Hi' }], { format: valueOf(format) }),
+      read: (format) => model.countTokens([{ role: 'user', content: 'Hi' }], { chatFormat: valueOf(format) }),
     },
     {
       name: 'messages',

@@ -221,7 +221,7 @@ describe('in a session', () => {
         steps,
         async () => {
           const model = await engine.load(fromBytes(CHAT), { context: 256 });
-          const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate });
+          const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate }).result;
           await model.close();
           return timings;
         },
@@ -243,7 +243,7 @@ describe('in a session', () => {
     said(CHEAP, async () => {
       const model = await engine.load(fromBytes(CHAT), { context: 256, sessions: 2 });
       const options = { temperature: 0, stopTokens: [] };
-      const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false });
+      const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false }).result;
       const [a, b] = [await model.createSession(), await model.createSession()];
       const [one, other] = [
         a.generate(LIST, { ...options, maxTokens: 150, speculate: 'auto' }),
@@ -256,7 +256,7 @@ describe('in a session', () => {
       while (!(await beside.next()).done);
       while (!(await reader.next()).done);
       assert.ok((await drafted())[0] > 20, `${await drafted()}`);
-      assert.deepEqual([one.result.ids, other.result.ids], [whole.ids, whole.ids.slice(0, 40)]);
+      assert.deepEqual([one.result.tokens, other.result.tokens], [whole.tokens, whole.tokens.slice(0, 40)]);
       await model.close();
     }));
 });

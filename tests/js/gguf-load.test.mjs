@@ -30,7 +30,7 @@ const options = { context: 64 };
 /** @param {import('../../js/shared/types.js').Model} model */
 async function idsOf(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).done();
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).result;
   await model.close();
   return ids.join();
 }
@@ -291,7 +291,7 @@ test('integrity: the SHA-256 of the file, whatever is made of it; no token comes
   await assert.rejects(engine.load(source, { ...options, integrity }), { code: 'INTEGRITY' });
   const streaming = await engine.load(source, { ...options, integrity, streaming: true });
   await assert.rejects(
-    streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).done()),
+    streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).result),
     { code: 'INTEGRITY' },
   );
   await assert.rejects(streaming.loaded, { code: 'INTEGRITY' });

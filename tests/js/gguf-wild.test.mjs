@@ -359,8 +359,8 @@ for (const [name, family] of Object.entries(FAMILIES))
     assert.ok(ids.length <= 6, `${ids}`);
     assert.equal(await model.detokenize(ids), 'hello world');
     const session = await model.createSession();
-    const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).done();
-    assert.ok(made.ids.length > 0);
+    const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).result;
+    assert.ok(made.tokens.length > 0);
     await model.close();
     await logitsOf(file);
   });
@@ -641,7 +641,7 @@ test('in three files, the first of which has no tensors', async () => {
   const idsOf = async (source) => {
     const model = await engine.load(source, { context: 64 });
     const session = await model.createSession();
-    const { ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).done();
+    const { tokens: ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).result;
     await model.close();
     return ids;
   };

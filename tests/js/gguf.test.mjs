@@ -74,7 +74,7 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   const { used, peak, heap } = await model.memory();
   assert.ok(used <= peak && peak <= heap);
   const session = await model.createSession();
-  assert.equal((await session.generate('Hello', { temperature: 0, maxTokens: 4 }).done()).ids.length, 4);
+  assert.equal((await session.generate('Hello', { temperature: 0, maxTokens: 4 }).result).tokens.length, 4);
   await engine.close();
 });
 

@@ -54,7 +54,7 @@ test(
     const { stdout } = await run(process.execPath, ['app.js', MODEL], { cwd: place });
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromFile(MODEL), { context: 64 });
-    const { ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 });
+    const { tokens: ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }).result;
     await engine.close();
     assert.deepEqual(JSON.parse(stdout), ids);
     const installed = join(place, 'node_modules/bq4');
@@ -63,6 +63,6 @@ test(
     const cli = await run('npx', ['--no-install', 'bq4', 'run', MODEL, 'Once', '--max-tokens', '3', '--json'], {
       cwd: place,
     });
-    assert.equal(JSON.parse(cli.stdout).ids.length, 3);
+    assert.equal(JSON.parse(cli.stdout).tokens.length, 3);
   },
 );

@@ -15,7 +15,7 @@ const options = { temperature: 1, stopTokens: [], maxTokens: 30, seed: 3 };
 const quality = { head: 0.25 };
 
 /** @param {import('../../js/shared/types.js').Model} model @param {object} [more] */
-const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).done()).ids;
+const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).result).tokens;
 
 test('each build, with and without threads, in a worker: the same tokens, which are not those of the whole head', async () => {
   const all = [];
@@ -58,20 +58,20 @@ test('for a format, for biases and for given answers all of the head is computed
   const model = await engine.load(source, { quality, sessions: 2 });
   const whole = await engine.load(source);
   const session = await model.createSession();
-  const first = await session.generate(ids, options).done();
+  const first = await session.generate(ids, options).result;
   for (const more of /** @type {import('../../js/shared/types.js').GenerateOptions[]} */ ([
     { responseFormat: { type: 'regex', pattern: '[a-z]{20}' } },
-    { logitBias: [{ id: 0, bias: -Infinity }] },
+    { logitBias: [{ token: 0, bias: -Infinity }] },
   ]))
-    assert.deepEqual((await session.generate(ids, { ...options, ...more }).done()).ids, await written(whole, more));
+    assert.deepEqual((await session.generate(ids, { ...options, ...more }).result).tokens, await written(whole, more));
   const chosen = await (await whole.createSession()).choose(ids, ['a', 'bc']);
   assert.deepEqual((await session.choose(ids, ['a', 'bc'])).options, chosen.options);
   // What was computed of all does not remain.
-  assert.deepEqual((await session.generate(ids, options).done()).ids, first.ids);
+  assert.deepEqual((await session.generate(ids, options).result).tokens, first.tokens);
   // Nor do guesses, and others that write at the same time, change anything.
   const other = await model.createSession();
-  const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).done());
-  for (const { ids: made } of await Promise.all(both)) assert.deepEqual(made, first.ids);
+  const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).result);
+  for (const { tokens: made } of await Promise.all(both)) assert.deepEqual(made, first.tokens);
   await engine.close();
 });
 
@@ -79,9 +79,9 @@ test('a layer to leave before is those layers left out, from it on', async () =>
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality: { exit: 2, skip: [0] }, sessions: 2 });
   const [session, same] = [await model.createSession(), await model.createSession({ quality: { skip: [2, 0] } })];
-  const { ids: made } = await session.generate(ids, options).done();
-  assert.deepEqual((await same.generate(ids, options).done()).ids, made);
-  const again = await session.generate(ids, options).done();
+  const { tokens: made } = await session.generate(ids, options).result;
+  assert.deepEqual((await same.generate(ids, options).result).tokens, made);
+  const again = await session.generate(ids, options).result;
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, again, options)));
   assert.deepEqual(loadOptions(receipt).quality, { exit: 2, skip: [0] });
   await session.close();
@@ -96,7 +96,7 @@ test('a receipt tells of it', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality });
   const session = await model.createSession();
-  const result = await session.generate(ids, options).done();
+  const result = await session.generate(ids, options).result;
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, result, options)));
   await session.close();
   assert.deepEqual(loadOptions(receipt).quality, quality);

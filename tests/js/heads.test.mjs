@@ -139,9 +139,9 @@ test('worker and this thread: the same labels, and a head of another model is re
       await engine.close();
       throw error;
     });
-    found.push(await model.classify(['a b b b', 'c d d d'], { head: file }));
-    await assert.rejects(model.classify('a', { head: writeHead(HEAD) }), { code: 'SHAPE' });
-    await assert.rejects(model.classify('a', { head: /** @type {any} */ ({}) }), { code: 'FORMAT' });
+    found.push(await model.classify(['a b b b', 'c d d d'], { classifier: file }));
+    await assert.rejects(model.classify('a', { classifier: writeHead(HEAD) }), { code: 'SHAPE' });
+    await assert.rejects(model.classify('a', { classifier: /** @type {any} */ ({}) }), { code: 'FORMAT' });
     await assert.rejects(trainHead(model, examples, { labels: ['b', 'e'] }), { code: 'ARGUMENT' });
     await assert.rejects(trainHead(model, examples, { signal: AbortSignal.abort(new Error('enough')) }), /enough/);
     await engine.close();
@@ -247,7 +247,7 @@ for (const [name, said] of Object.entries(SAID))
     );
     const found = await model.classify(
       texts.map(({ text }) => text),
-      { head },
+      { classifier: head },
     );
     t.diagnostic(
       `${name}: ${head.facts.right} of ${head.facts.test} held out, a bag of words ${head.facts.bagOfWords}`,

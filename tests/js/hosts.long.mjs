@@ -39,9 +39,9 @@ const ENGINE = readdirSync(join(ROOT, 'c'), { recursive: true, encoding: 'utf8' 
 before(async () => {
   engine = await createEngine({ threads: 1 });
   const model = await engine.load(new Uint8Array(readFileSync(MODEL)), { context: 256, kv: 'i8' });
-  wanted.text = (await model.generate(PROMPT, { temperature: 0, maxTokens: TOKENS })).text;
+  wanted.text = (await model.generate(PROMPT, { temperature: 0, maxTokens: TOKENS }).result).text;
   const chat = await model.createChat();
-  wanted.chat = (await chat.send('Tell me a joke', { temperature: 0, maxTokens: 60 })).text;
+  wanted.chat = (await chat.send('Tell me a joke', { temperature: 0, maxTokens: 60 }).result).text;
   assert.ok(wanted.text.length > 40 && wanted.chat.length > 10);
 });
 

@@ -43,7 +43,10 @@ test('a generation ends where the context does, and says so', async () => {
   const model = await engine.load(fromBytes(endless), { context: CONTEXT });
   for (const length of [1, 128, 512, CONTEXT - 1]) {
     const session = await model.createSession();
-    const { ids, reason } = await session.generate(IDS.slice(0, length), { maxTokens: 2000, temperature: 0 }).done();
+    const { tokens: ids, finishReason: reason } = await session.generate(IDS.slice(0, length), {
+      maxTokens: 2000,
+      temperature: 0,
+    }).result;
     assert.deepEqual([reason, length + ids.length], ['context', CONTEXT + 1], `${length} tokens`);
     await session.close();
   }

@@ -172,7 +172,7 @@ test('over the network, in an engine: described by the manifest, the same tokens
       [0, 'direct', 'MIT', 2, file.length],
     );
     const session = await model.createSession();
-    seen.push((await session.generate('Once upon', { temperature: 0, maxTokens: 8 }).done()).ids.join());
+    seen.push((await session.generate('Once upon', { temperature: 0, maxTokens: 8 }).result).tokens.join());
     await model.close();
   }
   assert.equal(new Set(seen).size, 1);

@@ -127,12 +127,12 @@ for (const [name, create] of /** @type {const} */ ([
       const first = model.generate(prompt, given);
       const parts = first[Symbol.asyncIterator]();
       await parts.next();
-      const second = await model.generate(prompt, given);
-      const { promptTokens, reusedTokens } = second.timings;
+      const second = await model.generate(prompt, given).result;
+      const { promptTokens, cachedTokens: reusedTokens } = second.usage;
       assert.ok(promptTokens > 40);
       assert.equal(reusedTokens, promptTokens - 1);
       while (!(await parts.next()).done);
-      assert.deepEqual(first.result?.ids, second.ids);
+      assert.deepEqual((await first.result)?.tokens, second.tokens);
     });
 
     test('choices: each as its seed alone gives it', async () => {
@@ -180,20 +180,21 @@ for (const [name, create] of /** @type {const} */ ([
         assert.ok(top.reduce((sum, one) => sum + Math.exp(one.logprob), 0) <= 1 + 1e-6);
       }
       assert.deepEqual((await chat({ logprobs: true })).choices[0].logprobs?.content[0].top_logprobs, []);
-      const { text } = await model.generate([0, BYTE + 65], { temperature: 0, maxTokens: 1, logprobs: 2 });
+      const { text } = await model.generate([0, BYTE + 65], { temperature: 0, maxTokens: 1, logprobs: 2 }).result;
       assert.equal(text.length > 0, true);
     });
 
     test('logit_bias forbids and demands; penalties keep tokens from coming again', async () => {
-      const { ids } = await model.reply(messages, { temperature: 0, maxTokens: 8 });
+      const { tokens: ids } = await model.generate(messages, { temperature: 0, maxTokens: 8 }).result;
       const without = await chat({ logit_bias: { [ids[0]]: -100 } });
       const with0 = await chat({ logit_bias: { [BYTE + 90]: 100 } });
       assert.equal(with0.choices[0].message.content, 'Z'.repeat(8));
       assert.notEqual(without.choices[0].message.content, (await chat({})).choices[0].message.content);
-      const reply = async (options) => (await model.reply(messages, { temperature: 0, maxTokens: 6, ...options })).text;
+      const reply = async (options) =>
+        (await model.generate(messages, { temperature: 0, maxTokens: 6, ...options }).result).text;
       const logitBias = [
-        { id: BYTE + 90, bias: 1000 },
-        { id: BYTE + 89, bias: 950 },
+        { token: BYTE + 90, bias: 1000 },
+        { token: BYTE + 89, bias: 950 },
       ];
       assert.equal(await reply({ logitBias, frequencyPenalty: 100 }), 'ZYZYZY');
       assert.equal(await reply({ logitBias, presencePenalty: 100 }), 'ZYZZZZ', 'a presence counts once');
@@ -348,7 +349,7 @@ for (const [name, create] of /** @type {const} */ ([
     test('completions: of a text as it is, of tokens, of several, with echo and log probabilities', async () => {
       const body = { prompt: 'Once upon', temperature: 0, max_tokens: 6 };
       const one = await model.completions.create(body);
-      const same = await model.generate('Once upon', { temperature: 0, maxTokens: 6 });
+      const same = await model.generate('Once upon', { temperature: 0, maxTokens: 6 }).result;
       assert.equal(one.object, 'text_completion');
       assert.deepEqual(one.choices, [{ index: 0, text: same.text, logprobs: null, finish_reason: 'length' }]);
       assert.equal(one.usage?.total_tokens, (await model.tokenize('Once upon')).length + 6);

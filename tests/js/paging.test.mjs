@@ -47,7 +47,7 @@ function suite(name, create, sourceOf) {
       source = await sourceOf(await tinyModel(SHAPE));
       whole = await engine.plan(source, OPTIONS);
       const model = await engine.load(source, OPTIONS);
-      wanted = await (await model.createSession()).generate(PROMPT, SEEDED).done();
+      wanted = await (await model.createSession()).generate(PROMPT, SEEDED).result;
       await model.close();
     });
     after(() => engine.close());
@@ -91,10 +91,10 @@ function suite(name, create, sourceOf) {
         assert.ok(model.info.paging);
         const session = await model.createSession();
         const { result } = await collect(session.generate(PROMPT, SEEDED));
-        assert.deepEqual(result.ids, wanted.ids);
+        assert.deepEqual(result.tokens, wanted.tokens);
         assert.equal(result.text, wanted.text);
-        const again = await session.generate(PROMPT, SEEDED).done(); // all but one token are in the KV cache
-        assert.deepEqual(again.ids, wanted.ids);
+        const again = await session.generate(PROMPT, SEEDED).result; // all but one token are in the KV cache
+        assert.deepEqual(again.tokens, wanted.tokens);
         const { total, peak, heap } = await model.memory();
         assert.ok(total + model.info.paging.besideBytes <= budget && peak <= heap, `${total} bytes, budget ${budget}`);
         await model.close();
@@ -111,19 +111,18 @@ function suite(name, create, sourceOf) {
       assert.equal(model.info.residency, 'paged');
       assert.ok(model.info.sessions >= 2);
       const sessions = await Promise.all(Array.from({ length: model.info.sessions }).map(() => model.createSession()));
-      const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).done()));
-      for (const { ids } of results) assert.deepEqual(ids, wanted.ids);
+      const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).result));
+      for (const { tokens: ids } of results) assert.deepEqual(ids, wanted.tokens);
       // One of them stops amid its work, the others don't notice.
       const abort = new AbortController();
       const stopped = sessions[0]
         .generate(PROMPT.slice(3), { ...SEEDED, signal: abort.signal })
-        .done()
-        .catch((/** @type {any} */ e) => e.name);
-      const others = sessions.slice(1).map((session, i) => session.generate(PROMPT.slice(i + 1), SEEDED).done());
+        .result.catch((/** @type {any} */ e) => e.name);
+      const others = sessions.slice(1).map((session, i) => session.generate(PROMPT.slice(i + 1), SEEDED).result);
       abort.abort();
       assert.equal(await stopped, 'AbortError');
-      for (const other of await Promise.all(others)) assert.notEqual(other.reason, 'abort');
-      assert.deepEqual((await sessions[0].generate(PROMPT, SEEDED).done()).ids, wanted.ids);
+      for (const other of await Promise.all(others)) assert.notEqual(other.finishReason, 'abort');
+      assert.deepEqual((await sessions[0].generate(PROMPT, SEEDED).result).tokens, wanted.tokens);
       await model.close();
     });
 
@@ -131,8 +130,8 @@ function suite(name, create, sourceOf) {
       const model = await engine.load(source, { ...OPTIONS, budget: budgetOf(0.6) });
       const session = await model.createSession();
       for await (const _ of session.generate('Some other words, to begin with', SEEDED)) break;
-      assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, wanted.ids);
-      const run = session.generate(PROMPT.slice(5), SEEDED).done();
+      assert.deepEqual((await session.generate(PROMPT, SEEDED).result).tokens, wanted.tokens);
+      const run = session.generate(PROMPT.slice(5), SEEDED).result;
       await Promise.all([assert.rejects(run, { code: 'CLOSED' }), model.close()]);
     });
 
@@ -175,9 +174,9 @@ if (isNode) {
       });
       const { streamedBytes, slotBytes } = model.info.paging;
       const session = await model.createSession();
-      await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).done();
+      await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).result;
       blob.got = 0;
-      const { ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).done();
+      const { tokens: ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).result;
       // Tokens that come again have their row in the cache; two buffers may be full before and after.
       const runs = ids.length; // the last of the prompt, and all but the last that was generated
       assert.ok(blob.got <= runs * streamedBytes + 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
@@ -197,7 +196,7 @@ if (isNode) {
         budget: whole.heapBytes - whole.weightBytes * 0.4,
       });
       const session = await model.createSession();
-      const { ids } = await session.generate(PROMPT, SEEDED).done();
+      const { tokens: ids } = await session.generate(PROMPT, SEEDED).result;
       const parts = [];
       const failing = async () => {
         for await (const part of session.generate(PROMPT, SEEDED)) if (parts.push(part) === 5) blob.broken = true;
@@ -209,7 +208,7 @@ if (isNode) {
       );
       blob.broken = false;
       assert.ok(parts.length >= 5 && parts.length < 30);
-      assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, ids);
+      assert.deepEqual((await session.generate(PROMPT, SEEDED).result).tokens, ids);
       await engine.close();
     });
 
@@ -222,9 +221,9 @@ if (isNode) {
       const model = await engine.load(fromFile(cut), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
       const session = await model.createSession();
       await truncate(cut, bytes.length / 2);
-      await assert.rejects(session.generate(PROMPT, SEEDED).done(), { code: 'READ' });
+      await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ' });
       await writeFile(cut, bytes);
-      assert.equal((await session.generate(PROMPT, SEEDED).done()).ids.length, 30);
+      assert.equal((await session.generate(PROMPT, SEEDED).result).tokens.length, 30);
       await engine.close();
     });
   });

@@ -163,7 +163,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
     const engine = await create({ threads: 2 });
     assert.equal(engine.info.threads, 2, engine.info.threadsReason);
     const model = await engine.load(fromBytes(await tinyModel()));
-    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).done()).ids);
+    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).result).tokens);
     await engine.close();
   }
   assert.equal(all[0].length, 3);
@@ -173,7 +173,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
     ['dist/cli.js', 'run', 'models/chat.bq4', '--prompt', 'Once', '--max-tokens', '3', '--json'],
     { cwd: root, encoding: 'utf8' },
   );
-  assert.equal(JSON.parse(run.stdout).ids.length, 3, run.stderr);
+  assert.equal(JSON.parse(run.stdout).tokens.length, 3, run.stderr);
   const folder = mkdtempSync(join(tmpdir(), 'bq4-payload-'));
   const threads = ['quantize', 'models/chat.bq4', join(folder, 'a.bq4'), '--threads', '2'];
   const made = spawnSync(process.execPath, ['dist/cli.js', ...threads], { cwd: root, encoding: 'utf8' });

@@ -112,7 +112,7 @@ test('more than WebAssembly can address does not fit; the most that does can be 
     const model = await engine.load(huge, { ...options, context });
     assert.deepEqual([model.info.context, model.info.heapBytes], [p.contextThatFits, most.heapBytes]);
     const session = await model.createSession();
-    assert.equal((await session.generate('the', { maxTokens: 3, stopTokens: [] }).done()).ids.length, 3);
+    assert.equal((await session.generate('the', { maxTokens: 3, stopTokens: [] }).result).tokens.length, 3);
     await model.close();
   }
 });
@@ -156,7 +156,10 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
     assert.ok((await model.memory()).total <= budget);
     const sessions = [];
     for (let i = 0; i < info.sessions; i++) sessions.push(await model.createSession());
-    assert.equal((await sessions.at(-1).generate('the', { maxTokens: 3, stopTokens: [] }).done()).ids.length > 0, true);
+    assert.equal(
+      (await sessions.at(-1).generate('the', { maxTokens: 3, stopTokens: [] }).result).tokens.length > 0,
+      true,
+    );
     await model.close();
   }
 });

@@ -28,7 +28,7 @@ const create = (options) => LanguageModel.create({ ...fixed, ...options });
 const rejects = (promise, name) => assert.rejects(promise, { name });
 /** What the model replies. @param {import('../../js/index.js').MessageLike[]} messages @param {object} [options] */
 const replyTo = async (messages, options) =>
-  (await model.reply(messages, { temperature: 0, topK: 1, ...options })).text;
+  (await model.generate(messages, { temperature: 0, topK: 1, ...options }).result).text;
 const user = (/** @type {string} */ content) => ({ role: 'user', content });
 /** A short reply. */
 const SHORT = { responseConstraint: /yes|no/ };

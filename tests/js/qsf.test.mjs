@@ -474,7 +474,8 @@ function halves(config) {
 /** @param {any} engine @param {string} path */
 async function idsOf(engine, path) {
   const model = await engine.load(fromFile(path));
-  const { ids } = await (await model.createSession()).generate([1, 2, 3, 9], { maxTokens: 12, temperature: 0 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate([1, 2, 3, 9], { maxTokens: 12, temperature: 0 })
+    .result;
   await model.close();
   return ids;
 }

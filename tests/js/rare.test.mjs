@@ -17,7 +17,7 @@ const USUAL = await tinyModel({ type: 'bq4_32' });
 async function idsOf(engine, bytes) {
   const model = await engine.load(fromBytes(bytes));
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 12 }).done();
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 12 }).result;
   await model.close();
   return ids;
 }

@@ -34,7 +34,7 @@ function biases({ logitBias = [], presencePenalty = 0, frequencyPenalty = 0 }, c
   /** @type {Map<number, number>} */
   const all = new Map();
   const add = (/** @type {number} */ id, /** @type {number} */ bias) => all.set(id, (all.get(id) ?? 0) + bias);
-  for (const { id, bias } of logitBias) add(id, bias);
+  for (const { token, bias } of logitBias) add(token, bias);
   for (const id of new Set(came))
     if (presencePenalty || frequencyPenalty)
       add(id, -presencePenalty - frequencyPenalty * came.filter((one) => one === id).length);
@@ -132,7 +132,7 @@ export async function compareSampling(seeds) {
       const options = optionsOf(seed);
       const next = drawFrom(seed + 1_000_000);
       const prompt = Array.from({ length: 1 + next(12) }, () => BYTE + 97 + next(6));
-      const { ids } = await session.generate(prompt, options).done();
+      const { tokens: ids } = await session.generate(prompt, options).result;
       const draw = random(Number(options.seed));
       const timeline = [...prompt];
       for (const [i, id] of ids.entries()) {

@@ -525,10 +525,10 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/embeddings', { body: JSON.stringify({ input: Array(2049).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, stop: Array(129).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, model: ['chat'] }) }, 400, 'invalid_value'],
-    ['/v1/chat/completions', { body: JSON.stringify({ messages, adapter: ANOTHER }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, bq4: { adapter: ANOTHER } }) }, 400, 'invalid_value'],
     [
       '/v1/chat/completions',
-      { body: JSON.stringify({ messages, speculate: { model: ANOTHER } }) },
+      { body: JSON.stringify({ messages, bq4: { speculate: { model: ANOTHER } } }) },
       400,
       'invalid_value',
     ],

@@ -18,7 +18,7 @@ test(
     const fork = await session.fork();
     const ask = async (of, text) => {
       await of.append(`${text}<|im_end|>\n<|im_start|>assistant\n`, { parseSpecial: true });
-      return of.generate(null, { temperature: 0, maxTokens: 12 });
+      return of.continue({ temperature: 0, maxTokens: 12 }).result;
     };
     const [paris, two] = [await ask(session, 'What is the capital of France?'), await ask(fork, 'What is 1 + 1?')];
     assert.match(paris.text, /Paris/);
@@ -28,14 +28,14 @@ test(
       addSpecial: false,
       parseSpecial: true,
     });
-    assert.deepEqual((await alone.generate(whole, { temperature: 0, maxTokens: 12 })).ids, two.ids);
+    assert.deepEqual((await alone.generate(whole, { temperature: 0, maxTokens: 12 }).result).tokens, two.tokens);
     const saved = await fork.save();
     const later = await alone.createSession();
     await later.restore(saved);
     const next = { temperature: 0, maxTokens: 8 };
-    const gone = await later.generate(null, next);
-    assert.equal(gone.timings.promptTokens - gone.timings.reusedTokens, 1);
-    assert.deepEqual(gone.ids, (await fork.generate(null, next)).ids);
+    const gone = await later.continue(next).result;
+    assert.equal(gone.usage.promptTokens - gone.usage.cachedTokens, 1);
+    assert.deepEqual(gone.tokens, (await fork.continue(next).result).tokens);
     await engine.close();
   },
 );

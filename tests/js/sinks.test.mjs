@@ -11,7 +11,7 @@ const TRAINED = 512;
 const tiny = await tinyModel({ config: { context: TRAINED } });
 const ids = Array.from({ length: 900 }, (_, i) => (i * 7 + (i % 5)) % 40);
 /** It never ends by itself. */
-const endless = { temperature: 1, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
+const endless = { temperature: 1, logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })) };
 const sinking = { context: 1000, kvWindow: 200, kvSinks: 3 };
 
 test('each build, with and without threads, however a prompt is cut: the same logits beyond the context of the model', async () => {
@@ -36,14 +36,14 @@ test('a text that was cut where the window begins in another block of the cache:
   for (const length of [456, 457, 455, 454]) {
     const [one, other] = [await model.createSession(), await model.createSession()];
     await one.append(ids.slice(0, 450));
-    await one.generate(null, { ...endless, maxTokens: 30 }).done();
+    await one.continue({ ...endless, maxTokens: 30 }).result;
     await one.truncate(length);
     const saved = await one.save();
     sizes.push(saved.length);
     await other.restore(saved);
     const options = { ...endless, maxTokens: 20, seed: length };
-    const next = await one.generate(null, options).done();
-    assert.deepEqual((await other.generate(null, options).done()).ids, next.ids);
+    const next = await one.continue(options).result;
+    assert.deepEqual((await other.continue(options).result).tokens, next.tokens);
     await one.close();
     await other.close();
   }
@@ -70,20 +70,20 @@ test('a text longer than the model was made for: kept, forked, saved and gone on
   assert.deepEqual([model.info.kvWindow, model.info.kvSinks], [200, 3]);
   const session = await model.createSession();
   const options = { ...endless, maxTokens: 150, seed: 7 };
-  const first = await session.generate(ids.slice(0, 700), options).done();
-  assert.equal(first.ids.length, 150);
+  const first = await session.generate(ids.slice(0, 700), options).result;
+  assert.equal(first.tokens.length, 150);
   const receipt = await receiptOf(model, session, first, options);
   const saved = await session.save();
   const fork = await session.fork();
   const more = { ...endless, maxTokens: 60, seed: 8 };
-  const next = await session.generate(null, more).done();
-  assert.deepEqual((await fork.generate(null, more).done()).ids, next.ids);
+  const next = await session.continue(more).result;
+  assert.deepEqual((await fork.continue(more).result).tokens, next.tokens);
   await fork.close();
   const other = await model.createSession();
   await other.restore(saved);
-  const again = await other.generate(null, more).done();
-  assert.deepEqual(again.ids, next.ids);
-  assert.ok(again.timings.reusedTokens >= 848, `${again.timings.reusedTokens} tokens of a saved session were there`);
+  const again = await other.continue(more).result;
+  assert.deepEqual(again.tokens, next.tokens);
+  assert.ok(again.usage.cachedTokens >= 848, `${again.usage.cachedTokens} tokens of a saved session were there`);
   await other.close();
   const all = await model.createSession({ kvWindow: 100 });
   await assert.rejects(all.restore(saved), { code: 'MISMATCH', message: /another key/ });
@@ -114,7 +114,7 @@ test('a plan counts the window, not the context', async () => {
   assert.deepEqual([seen.kvWindow, seen.kvSinks], [0, 0]); // nothing ever goes
   const { heapBytes } = await plan({ ...sinking, context: 3000 });
   const model = await engine.load(fromBytes(tiny), { ...sinking, context: 3000, kv: 'i8', budget: heapBytes });
-  const { ids: made } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).done();
+  const { tokens: made } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).result;
   assert.equal(made.length, 900);
   await engine.close();
 });
@@ -141,19 +141,19 @@ test('what gets the least attention leaves: the same logits in every build, kept
   assert.deepEqual([model.info.kvWindow, model.info.kvSinks, model.info.kvEvict], [256, 4, 'attention']);
   const session = await model.createSession();
   const options = { ...endless, maxTokens: 100, seed: 7 };
-  const first = await session.generate(ids.slice(0, 600), options).done();
+  const first = await session.generate(ids.slice(0, 600), options).result;
   const receipt = await receiptOf(model, session, first, options);
   const saved = await session.save();
   const fork = await session.fork();
   const more = { ...endless, maxTokens: 80, seed: 8 };
-  const next = await session.generate(null, more).done();
-  assert.deepEqual((await fork.generate(null, more).done()).ids, next.ids);
+  const next = await session.continue(more).result;
+  assert.deepEqual((await fork.continue(more).result).tokens, next.tokens);
   await fork.close();
   const other = await model.createSession();
   await other.restore(saved);
-  const again = await other.generate(null, more).done();
-  assert.deepEqual(again.ids, next.ids);
-  assert.ok(again.timings.reusedTokens >= 698, `${again.timings.reusedTokens} tokens of a saved session were there`);
+  const again = await other.continue(more).result;
+  assert.deepEqual(again.tokens, next.tokens);
+  assert.ok(again.usage.cachedTokens >= 698, `${again.usage.cachedTokens} tokens of a saved session were there`);
   await other.close();
   const oldest = await model.createSession({ kvEvict: 'oldest' });
   await assert.rejects(oldest.restore(saved), { code: 'MISMATCH', message: /eviction/ });
@@ -172,7 +172,7 @@ test('what gets the least attention leaves: the same logits in every build, kept
   assert.equal(kvEvict, 'oldest'); // nothing ever goes
   const { heapBytes } = await planner.plan(fromBytes(longer), evicting);
   const planned = await planner.load(fromBytes(longer), { ...evicting, budget: heapBytes });
-  const { ids: made } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).done();
+  const { tokens: made } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).result;
   assert.equal(made.length, 400);
   await planner.close();
 });
@@ -200,8 +200,8 @@ test('layers that are left out: other tokens, which a receipt tells, and no laye
   assert.deepEqual(model.info.quality, { skip: [0] });
   const options = { ...endless, maxTokens: 30, seed: 3 };
   const [session, all] = [await model.createSession(), await model.createSession({ quality: { skip: [] } })];
-  const result = await session.generate(ids.slice(0, 20), options).done();
-  assert.notDeepEqual((await all.generate(ids.slice(0, 20), options).done()).ids, result.ids);
+  const result = await session.generate(ids.slice(0, 20), options).result;
+  assert.notDeepEqual((await all.generate(ids.slice(0, 20), options).result).tokens, result.tokens);
   await assert.rejects(all.restore(await session.save()), { code: 'MISMATCH', message: /another key/ });
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, result, options)));
   assert.deepEqual(receipt.model.quality, { skip: [0] });
@@ -226,7 +226,7 @@ test('weights that are read again for every token, some of them left out: the sa
   for (const budget of [undefined, Math.floor(heapBytes - 0.4 * weightBytes)]) {
     const model = await engine.load(large, { ...options, budget });
     assert.equal(model.info.residency, budget ? 'paged' : 'resident');
-    made.push((await model.generate([1, 2, 3], { ...endless, maxTokens: 12, seed: 4 }).done()).ids);
+    made.push((await model.generate([1, 2, 3], { ...endless, maxTokens: 12, seed: 4 }).result).tokens);
     await model.close();
   }
   assert.deepEqual(made[1], made[0]);

@@ -19,8 +19,8 @@ test('SmolLM2: after a conversation of many times the cache it still answers', {
     { role: /** @type {const} */ ('assistant'), content: 'She counted the boats, the birds and the clouds.' },
   ]).flat();
   const question = { role: /** @type {const} */ ('user'), content: 'What is the capital of France?' };
-  const { text, timings } = await model.reply([...messages, question], { temperature: 0, maxTokens: 24 });
-  assert.ok(timings.promptTokens > 8 * 64);
+  const { text, usage } = await model.generate([...messages, question], { temperature: 0, maxTokens: 24 }).result;
+  assert.ok(usage.promptTokens > 8 * 64);
   assert.match(text, /Paris/);
   await engine.close();
 });
@@ -32,12 +32,16 @@ test('SmolLM2, guessed by itself and by itself without layers', { skip }, async 
   const story = 'Once upon a time, there was a little girl who lived in a';
   for (const temperature of [0, 0.7]) {
     const options = { temperature, seed: 3, maxTokens: 40 };
-    const plain = await model.generate(story, options);
+    const plain = await model.generate(story, options).result;
     for (const draft of [model, less]) {
-      const { ids: made, timings } = await model.generate(story, { ...options, speculate: { model: draft } });
-      assert.deepEqual(made, plain.ids);
-      assert.ok(timings.acceptedTokens > 5, JSON.stringify(timings));
-      if (draft === model && !temperature) assert.equal(timings.acceptedTokens, timings.draftedTokens);
+      const {
+        tokens: made,
+        timings,
+        usage,
+      } = await model.generate(story, { ...options, speculate: { model: draft } }).result;
+      assert.deepEqual(made, plain.tokens);
+      assert.ok(usage.acceptedTokens > 5, JSON.stringify(timings));
+      if (draft === model && !temperature) assert.equal(usage.acceptedTokens, usage.draftedTokens);
     }
   }
   await engine.close();

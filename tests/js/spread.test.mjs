@@ -24,7 +24,7 @@ async function said(model, options) {
   const generation = session.generate(PROMPT, { maxTokens: 24, seed: 5, temperature: 0.9, logprobs: 3, ...options });
   for await (const part of generation) parts.push(part);
   await session.close();
-  return parts.map(({ id, text, logprobs }) => ({ id, text, logprobs }));
+  return parts.map(({ token, text, logprobs }) => ({ token, text, logprobs }));
 }
 
 describe('products spread over workers', () => {

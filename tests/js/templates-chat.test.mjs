@@ -34,9 +34,9 @@ for (const [name, create] of /** @type {const} */ ([
       ];
       assert.equal(await model.countTokens(talk), await other.countTokens(talk));
       const options = { temperature: 0, maxTokens: 8 };
-      const [a, b] = [await model.reply(talk, options).done(), await other.reply(talk, options).done()];
-      assert.ok(a.ids.length > 1);
-      assert.deepEqual(a.ids, b.ids);
+      const [a, b] = [await model.generate(talk, options).result, await other.generate(talk, options).result];
+      assert.ok(a.tokens.length > 1);
+      assert.deepEqual(a.tokens, b.tokens);
       await model.close();
       await other.close();
     });
@@ -47,10 +47,10 @@ for (const [name, create] of /** @type {const} */ ([
       const one = await model.countTokens([user]);
       const tools = [{ type: 'function', function: { name: 'f' } }];
       assert.ok((await model.countTokens([user], { tools })) > one + 30);
-      assert.equal(await model.countTokens([user], { variables: { mood: 'xyz' } }), one + 3);
+      assert.equal(await model.countTokens([user], { templateVariables: { mood: 'xyz' } }), one + 3);
       const call = { role: 'assistant', content: null, tool_calls: [{ function: { name: 'f', arguments: { a: 1 } } }] };
       assert.ok((await model.countTokens([user, call])) > one + 15);
-      await assert.rejects(model.countTokens([user], { tools, format: 'chatml' }), { code: 'ARGUMENT' });
+      await assert.rejects(model.countTokens([user], { tools, chatFormat: 'chatml' }), { code: 'ARGUMENT' });
       await model.close();
     });
 
@@ -80,7 +80,7 @@ for (const [name, create] of /** @type {const} */ ([
             tool_calls: [{ function: { name: text, arguments: { [text]: [text] } } }],
           },
         ];
-        const got = await count(messages, { tools: [{ a: text }], variables: { mood: text } });
+        const got = await count(messages, { tools: [{ a: text }], templateVariables: { mood: text } });
         assert.equal(got, 6, text);
         // The text itself is there, to the letter.
         if (!/[\u{f0001}-\u{f0003}]/u.test(text)) {
@@ -146,20 +146,24 @@ for (const [name, create] of /** @type {const} */ ([
           const model = await loaded({ template: `${body}${end}`, chat: null });
           for (const talk of talks) {
             const options = { temperature: 0, maxTokens: 4, tools: [{ a: text }] };
-            const { text: said, reasoning } = await model.reply(talk, options).done();
+            const { text: said, reasoning } = await model.generate(talk, options).result;
             assert.equal(Boolean(reasoning), opened, `${body}${end}`);
             assert.equal(Boolean(said), !opened, `${body}${end}`);
           }
           if (end === thinks)
             assert.ok(
-              (await model.reply(talks[0], { variables: { quick: true }, maxTokens: 4, temperature: 0 }).done()).text,
+              (
+                await model.generate(talks[0], { templateVariables: { quick: true }, maxTokens: 4, temperature: 0 })
+                  .result
+              ).text,
             );
           await model.close();
         }
       const chat = { ...CHAT, think: ['<think>', '</think>'], prompt: '' };
       const model = await loaded({ chat });
       assert.equal(
-        (await model.reply([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).done()).reasoning ?? '',
+        (await model.generate([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).result).reasoning ??
+          '',
         '',
       );
       await model.close();
@@ -167,9 +171,9 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('formats by name; an unknown name lists them', async () => {
       const model = await loaded({ chat: null });
-      assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatml' })) > 20);
+      assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatml' })) > 20);
       await assert.rejects(
-        model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatmal' }),
+        model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatmal' }),
         (/** @type {any} */ error) => error.code === 'ARGUMENT' && /chatml, /.test(error.hint),
       );
       await assert.rejects(model.countTokens([{ role: 'user', content: 'a' }]), { code: 'NO_CHAT' });
@@ -179,7 +183,7 @@ for (const [name, create] of /** @type {const} */ ([
             { role: 'system', content: 'a' },
             { role: 'user', content: 'a' },
           ],
-          { format: 'gemma' },
+          { chatFormat: 'gemma' },
         ),
         { code: 'ARGUMENT' },
       );
@@ -195,7 +199,7 @@ for (const [name, create] of /** @type {const} */ ([
         model.countTokens([{ role: 'user', content: 'a' }]),
         (/** @type {any} */ error) => error.code === 'TEMPLATE' && /without end/.test(error.message),
       );
-      assert.ok(await model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatml' }));
+      assert.ok(await model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatml' }));
       await model.close();
     });
   });

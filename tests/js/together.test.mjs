@@ -38,14 +38,14 @@ for (const [build, threads] of /** @type {const} */ ([
     before(async () => {
       engine = await createEngine({ build, threads });
       model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
-      for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i))).ids);
+      for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i)).result).tokens);
     });
     after(() => engine.close());
 
     test('each gives what it gives alone', async () => {
-      const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i))));
+      const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i)).result));
       assert.deepEqual(
-        all.map(({ ids }) => ids),
+        all.map(({ tokens }) => tokens),
         alone,
       );
     });
@@ -62,7 +62,7 @@ for (const [build, threads] of /** @type {const} */ ([
           while (!(await reader.next()).done);
         };
         await Promise.all(readers.map(rest));
-        const ids = runs.map(({ result }) => result.ids);
+        const ids = await Promise.all(runs.map(async ({ result }) => (await result).tokens));
         assert.deepEqual(ids, alone.slice(0, n));
         return (await slices(sessions)) - since;
       };
@@ -77,7 +77,7 @@ for (const [build, threads] of /** @type {const} */ ([
       const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ context: 128 })));
       const read = async (/** @type {any} */ session, /** @type {number} */ i) => {
         const ids = [];
-        for await (const { id } of session.generate(PROMPTS[i], {
+        for await (const { token: id } of session.generate(PROMPTS[i], {
           ...options(i),
           signal: i === 1 ? controller.signal : undefined,
         })) {
@@ -100,10 +100,10 @@ test('in a worker', async () => {
   try {
     const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
     const alone = [];
-    for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i))).ids);
-    const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i))));
+    for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i)).result).tokens);
+    const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i)).result));
     assert.deepEqual(
-      all.map(({ ids }) => ids),
+      all.map(({ tokens: ids }) => ids),
       alone,
     );
   } finally {

@@ -174,12 +174,9 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('a reply goes on from its prefix', async () => {
       const model = models.none;
-      const whole = await model.reply(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' });
+      const whole = await model.generate(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' }).result;
       const tokens = await model.countTokens(messages);
-      assert.equal(
-        whole.timings.promptTokens,
-        tokens + (await model.tokenize('the you', { addSpecial: false })).length,
-      );
+      assert.equal(whole.usage.promptTokens, tokens + (await model.tokenize('the you', { addSpecial: false })).length);
     });
   });
 }

@@ -94,7 +94,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   let theirs;
   before(async () => {
     server = await start('--api-key', TOKEN, '--embeddings', '--pooling', 'mean');
-    remote = connect(server.url, { token: TOKEN });
+    remote = connect(server.url, { apiKey: TOKEN });
     theirs = new OpenAI({ baseURL: server.url, apiKey: TOKEN, maxRetries: 0 });
   });
   after(() => server?.close());
@@ -207,8 +207,8 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
       [() => create(/** @type {any} */ ({ messages, temperature: 'x' })), 'HTTP_STATUS', 400],
       [() => create(/** @type {any} */ ({ messages: 'x' })), 'HTTP_STATUS', 400],
       [() => create({ messages, response_format: { type: 'regex', pattern: 'a' } }), 'HTTP_STATUS', 400],
-      [() => connect(server.url, { token: 'x' }).chat.completions.create({ messages }), 'HTTP_STATUS', 401],
-      [() => connect(`${server.url}/v2`, { token: TOKEN }).models.list(), 'HTTP_STATUS', 404],
+      [() => connect(server.url, { apiKey: 'x' }).chat.completions.create({ messages }), 'HTTP_STATUS', 401],
+      [() => connect(`${server.url}/v2`, { apiKey: TOKEN }).models.list(), 'HTTP_STATUS', 404],
     ];
     for (const [call, code, status] of cases) {
       const error = await call().then(

@@ -57,9 +57,11 @@ async function provide(type, python) {
 async function once(session, vocab, seed) {
   // The first token is another one each time, so nothing is reused.
   const ids = Array.from({ length: PROMPT }, (_, i) => 300 + ((seed * 7919 + i * 104729) % (vocab - 600)));
-  const { timings, ids: made } = await session
-    .generate(ids, { temperature: 0, maxTokens: TOKENS + 1, speculate: false })
-    .done();
+  const { timings, tokens: made } = await session.generate(ids, {
+    temperature: 0,
+    maxTokens: TOKENS + 1,
+    speculate: false,
+  }).result;
   return { prefill: (PROMPT / timings.prefillMs) * 1e3, decode: ((made.length - 1) / timings.decodeMs) * 1e3 };
 }
 

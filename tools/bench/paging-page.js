@@ -63,9 +63,8 @@ let calls = 0;
 async function decode({ i, prompt, tokens }) {
   const { session, model } = /** @type {any} */ (state).models[i];
   const ids = Array.from({ length: prompt }, (_, n) => (n === 0 ? 300 + (++calls % 4000) : 500 + ((n * 37) % 5000)));
-  const { timings, ids: made } = await session
-    .generate(ids, { temperature: 0, maxTokens: tokens, speculate: false })
-    .done();
+  const { timings, tokens: made } = await session.generate(ids, { temperature: 0, maxTokens: tokens, speculate: false })
+    .result;
   return {
     decode: (made.length - 1) / (timings.decodeMs / 1e3),
     prefill: prompt / (timings.prefillMs / 1e3),

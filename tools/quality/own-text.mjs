@@ -24,7 +24,9 @@ export async function ownText(file, tokens, seed) {
     const word = begins ? '' : WORDS[(i >> 1) % WORDS.length];
     const chats = model.info.chat && i % 2 === 1;
     const content = `Write about ${SUBJECTS[(i >> 1) % SUBJECTS.length]}.`;
-    const { text, ids } = await (chats ? model.reply([{ role: 'user', content }], drawn) : model.generate(word, drawn));
+    const { text, tokens: ids } = await (
+      chats ? model.generate([{ role: 'user', content }], drawn) : model.generate(word, drawn)
+    ).result;
     parts.push(`${chats ? '' : word}${text}`.trim());
     left -= ids.length;
     if (process.stderr.isTTY) process.stderr.write(`\r${Math.max(left, 0)} tokens to go `);

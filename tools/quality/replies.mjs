@@ -89,8 +89,8 @@ async function said(file, load, ways) {
     if (ids.length !== (await model.countTokens(messages))) throw new Error(`another prompt than the model's: ${text}`);
     prompts.push(ids);
     for (const [way, options] of ways.entries()) {
-      const reply = await model.reply(messages, { maxTokens: TOKENS, seed: i + 1, ...options });
-      replies[way].push({ ids: [...reply.ids], text: reply.text.trim() });
+      const reply = await model.generate(messages, { maxTokens: TOKENS, seed: i + 1, ...options }).result;
+      replies[way].push({ ids: [...reply.tokens], text: reply.text.trim() });
     }
     process.stderr.write(`\r${file}: ${i + 1} `);
   }

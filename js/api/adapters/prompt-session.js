@@ -194,7 +194,7 @@ export class Session extends EventTarget {
       const request = { messages, temperature, top_k: topK, response_format: responseFormat, tools: requested };
       return yield* withTools(this.#model, request, tools, signal);
     }
-    const reply = this.#model.reply(messages, {
+    const reply = this.#model.generate(messages, {
       temperature,
       topK,
       prefix: prefix || undefined,
@@ -202,7 +202,7 @@ export class Session extends EventTarget {
       signal,
     });
     for await (const { text } of reply) if (text) yield text;
-    if (responseFormat && reply.result?.reason !== 'stop')
+    if (responseFormat && (await reply.result).finishReason !== 'stop')
       throw failure('SyntaxError', 'the reply does not fit into the context');
   }
 

@@ -10,7 +10,7 @@
 import { BqError } from '../../shared/errors.js';
 import { pack, packedBytes, unpack } from './block-weights.js';
 
-/** @import { Head, HeadFile } from '../../shared/types.js' */
+/** @import { Head, ClassifierFile } from '../../shared/types.js' */
 
 /** Labels, and numbers of a vector, that a head may have. */
 const MOST = { labels: 4096, width: 65536, weights: 2 ** 24 };
@@ -67,7 +67,7 @@ export function readHead(file) {
   return { name, labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
-/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {HeadFile} */
+/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {ClassifierFile} */
 export function writeHead(
   { name, labels, width, pooling, normalize, weights, bias },
   { type = 'bq4', facts = {} } = {},

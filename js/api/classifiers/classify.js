@@ -11,7 +11,7 @@ import { readHead, scores } from './classifier.js';
  * @param {ClassifyOptions} options
  * @returns {Promise<Classified[]>}  one for each text
  */
-export async function classify(model, texts, { head: file, ...options }) {
+export async function classify(model, texts, { classifier: file, ...options }) {
   const head = readHead(file);
   const { pooling, normalize, labels, width } = head;
   const { vectors } = await model.embed(texts, { ...options, pooling, normalize });

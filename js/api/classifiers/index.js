@@ -6,7 +6,7 @@ import { bag, vocabulary } from './bag-of-words.js';
 
 export { readHead, scores, writeHead };
 
-/** @import { Head, HeadFile, Model, Pooling } from '../../shared/types.js' */
+/** @import { Head, ClassifierFile, Model, Pooling } from '../../shared/types.js' */
 
 /** A text and what it is. @typedef {{ text: string, label: string }} Example */
 
@@ -20,12 +20,12 @@ export { readHead, scores, writeHead };
  * @property {number} [penalty]       on large weights; default 1
  * @property {number} [iterations]    at most; default 200
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed' | 'train', done: number, total: number }) => void} [onProgress]
+ * @property {(progress: { phase: 'embed' | 'train', loaded: number, total: number }) => void} [onProgress]
  */
 
 /**
  * @typedef {object} Trained
- * @property {HeadFile} file
+ * @property {ClassifierFile} file
  * @property {{ train: number, test: number, right: number, baseline: number, each: { label: string, test: number, right: number }[] }} report
  *   counts of texts: learned from, held out, and of these how many the head and a bag of words (`baseline`) get right
  */

@@ -13,7 +13,8 @@ export function prefillProgress(onProgress, total, { window, batch, layers }, sl
   const throttle = new Throttle();
   const before = slices();
   const all = layers * (Math.floor(total / window) * Math.ceil(window / batch) + Math.ceil((total % window) / batch));
-  const tell = (/** @type {number} */ done) => onProgress({ phase: 'prefill', done, total });
+  const tell = (/** @type {number} */ done) =>
+    onProgress({ phase: 'prefill', loaded: done, total, unit: 'tokens', bytesPerSecond: null, etaMs: null });
   tell(0);
   return {
     onSlices: () => throttle.run(() => tell(Math.floor((total * Math.min(slices() - before, all)) / (all + 1)))),

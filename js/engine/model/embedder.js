@@ -63,18 +63,20 @@ export class Embedder {
     signal?.throwIfAborted();
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
     const session = await this.#replies.take([], null, signal);
+    const tell = (/** @type {number} */ loaded) =>
+      onProgress?.({ phase: 'embed', loaded, total: texts.length, unit: 'texts', bytesPerSecond: null, etaMs: null });
     /** @type {Float32Array[]} */
     const vectors = [];
     try {
       while (vectors.length < texts.length) {
-        onProgress?.({ phase: 'embed', done: vectors.length, total: texts.length });
+        tell(vectors.length);
         const next = cuts.slice(vectors.length, vectors.length + OFFERED).map(({ ids }) => ids);
         vectors.push(...(await vectorsOf(session, next, how, unit, this.#model.info.hidden, signal)));
       }
     } finally {
       this.#replies.give(session);
     }
-    onProgress?.({ phase: 'embed', done: texts.length, total: texts.length });
+    tell(texts.length);
     return {
       vectors,
       tokens: cuts.map(({ ids }) => ids.length),

@@ -25,7 +25,7 @@ function leftOut({ skip = [], exit }, layers) {
   return left;
 }
 
-/** @implements {Omit<Model, 'createChat' | 'chat' | 'completions' | 'embeddings'>} */
+/** @implements {Omit<Model, 'createChat' | 'score' | 'rerank' | 'chat' | 'completions' | 'embeddings'>} */
 export class LocalModel {
   #wasm;
   #loading;
@@ -153,7 +153,7 @@ export class LocalModel {
     return this.#wasm.call('bqw_token_flags', this.handle, id);
   }
 
-  /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
+  /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {Omit<GenerateOptions, 'responseFormat'> & { responseFormat?: any }} options */
   async guide({ responseFormat, stopTokens = [] }) {
     if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
     return (await this.guides()).guide(responseFormat, stopTokens);
@@ -310,16 +310,16 @@ export class LocalModel {
       ...hears
     } = checkCall(TABLE.model.classify, given);
     const { classify } = await onDemand(import('../../api/classifiers/classify.js'));
-    return classify(this, texts, { head: options.head, ...options, ...hears });
+    return classify(this, texts, { classifier: options.classifier, ...options, ...hears });
   };
 
-  /** @type {Model['promptState']} */
-  promptState = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).promptState(this, this.replies, given);
+  /** @type {Model['savePromptCache']} */
+  savePromptCache = async (...given) =>
+    (await onDemand(import('../session/lazy-methods.js'))).savePromptCache(this, this.replies, given);
 
-  /** @type {Model['loadPromptState']} */
-  loadPromptState = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).loadPromptState(this.replies, given);
+  /** @type {Model['loadPromptCache']} */
+  loadPromptCache = async (...given) =>
+    (await onDemand(import('../session/lazy-methods.js'))).loadPromptCache(this.replies, given);
 
   /** @type {Model['choose']} */
   choose = async (...given) =>
@@ -411,9 +411,8 @@ export class LocalModel {
   };
 
   replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
-  /** As of the Model, and what says from another thread that it is over. */
-  reply = this.replies.reply;
-  generate = this.replies.text;
+  /** As of the Model; a third argument says whether another thread has aborted. */
+  generate = this.replies.generate;
 
   /** For a model whose file has a template and no compact form of it: one that is known. */
   async settleChat() {

@@ -30,7 +30,7 @@ export class Rendered {
     this.#own = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
-  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
+  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
   make(messages, tools, variables) {
     for (const { role } of messages)
       if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))

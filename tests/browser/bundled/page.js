@@ -5,7 +5,7 @@ import { createWorkerEngine, fromBlob } from 'bq4';
 async function run(options) {
   const engine = await createWorkerEngine({ threads: 2, cache: 'auto', ...options });
   const say = async (model) =>
-    (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
+    (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).result).tokens;
   const model = await engine.load('chat.bq4', { context: 64, onProgress() {} });
   const ids = await say(model);
   await model.close();

@@ -60,9 +60,11 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
 
   /** Decodes after a prompt that is in the cache from the second time on. @param {number[]} prompt @param {number} tokens */
   async function decode(prompt, tokens) {
-    const { ids, timings } = await session
-      .generate(prompt, { temperature: 0, maxTokens: tokens + 1, speculate: false })
-      .done();
+    const { tokens: ids, timings } = await session.generate(prompt, {
+      temperature: 0,
+      maxTokens: tokens + 1,
+      speculate: false,
+    }).result;
     return { ids, ms: timings.decodeMs / tokens };
   }
   /** One whose continuation no end token cuts. @param {number} length @param {number} tokens */

@@ -34,17 +34,24 @@ async function ours(url, cache) {
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {
-      const { timings, ids } = await session
-        .generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [], speculate: false })
-        .done();
-      const computed = timings.promptTokens - timings.reusedTokens;
+      const {
+        timings,
+        usage,
+        tokens: ids,
+      } = await session.generate(text, {
+        temperature: 0,
+        maxTokens: tokens + 1,
+        stopTokens: [],
+        speculate: false,
+      }).result;
+      const computed = usage.promptTokens - usage.cachedTokens;
       return {
         prefill: (computed / timings.prefillMs) * 1e3,
         decode: ((ids.length - 1) / timings.decodeMs) * 1e3,
         promptTokens: computed,
       };
     },
-    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).done()),
+    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).result),
     close: () => engine.close(),
   };
 }
