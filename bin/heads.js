@@ -35,10 +35,10 @@ function shown({ right, test, train, baseline, each }) {
 /** @param {Model} model @param {string} data @param {string} out @param {{ test?: string, name?: string, type?: string, labels?: string, penalty?: number, json?: boolean }} options */
 export async function train(model, data, out, { test, name, type, labels, penalty, json }) {
   let at = 0;
-  const onProgress = (/** @type {any} */ { phase, done, total }) => {
+  const onProgress = (/** @type {any} */ { phase, loaded, total }) => {
     if (!stderr.isTTY || Date.now() - at < 100) return;
     at = Date.now();
-    stderr.write(`\r${phase === 'embed' ? 'vectors' : 'training'}: ${done} of ${total}   `);
+    stderr.write(`\r${phase === 'embed' ? 'vectors' : 'training'}: ${loaded} of ${total}   `);
   };
   const { file, report } = await trainHead(model, await examples(data), {
     name,

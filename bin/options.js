@@ -50,9 +50,9 @@ function oneOf(options, name, ...words) {
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
   const all = {
-    context: numberOf(options, 'context'),
+    contextTokens: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
-    budget: numberOf(options, 'budget'),
+    memoryBudget: numberOf(options, 'budget'),
     kv: oneOf(options, 'kv', 'f32', 'f16', 'i8', 'i4', 'i2'),
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
@@ -68,9 +68,9 @@ export function loadOptions(options) {
 
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
 function qualityOf(options) {
-  const skip = options['skip-layers']?.split(',').map(Number);
-  const [exit, head] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
-  const asked = Object.entries({ skip, exit, head }).filter(([, value]) => value !== undefined);
+  const skipLayers = options['skip-layers']?.split(',').map(Number);
+  const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
+  const asked = Object.entries({ skipLayers, exitLayer, lmHeadFraction }).filter(([, value]) => value !== undefined);
   return asked.length ? Object.fromEntries(asked) : undefined;
 }
 
@@ -95,7 +95,7 @@ export async function load(file, options) {
 /** A smaller model that guesses for `generate`, where one is asked for. @param {import('../js/shared/types.js').Engine} engine @param {any} options */
 export async function draftOf(engine, options) {
   if (options.draft === undefined) return {};
-  const model = await engine.load(await sourceOf(options.draft), { context: numberOf(options, 'context') });
+  const model = await engine.load(await sourceOf(options.draft), { contextTokens: numberOf(options, 'context') });
   return { speculate: { model } };
 }
 

@@ -128,7 +128,11 @@ async function opened(engine, file, text, options, folder) {
   const source = await sourceOf(from, options);
   const { trainedContext } = await engine.plan(source);
   const model = /** @type {any} */ (
-    await engine.load(source, { context: Math.min(CONTEXT, trainedContext), ...loadOptions(options), drafts: BATCH })
+    await engine.load(source, {
+      contextTokens: Math.min(CONTEXT, trainedContext),
+      ...loadOptions(options),
+      draftTokens: BATCH,
+    })
   );
   model.writes();
   /** @type {number[]} */
@@ -143,7 +147,7 @@ async function opened(engine, file, text, options, folder) {
 /** @param {{ file: string, model: any, ids: number[] }[]} all  MISMATCH: they don't predict the same */
 function checkSame([one, other]) {
   if (!other) return;
-  const [vocab, theirs] = [one.model.info.vocab, other.model.info.vocab];
+  const [vocab, theirs] = [one.model.info.vocabSize, other.model.info.vocabSize];
   const same = one.ids.length === other.ids.length && one.ids.every((id, i) => id === other.ids[i]);
   if (vocab === theirs && same) return;
   throw new BqError(
@@ -174,7 +178,7 @@ export async function measurePerplexity([file, path], options) {
     for (const name of options.against === undefined ? [file] : [file, options.against])
       all.push(await opened(engine, name, text, options, folder));
     checkSame(all);
-    const context = Math.min(...all.map(({ model }) => model.info.context));
+    const context = Math.min(...all.map(({ model }) => model.info.contextTokens));
     const stride = strideOf(options, context);
     const { ids } = all[0];
     if (ids.length < 2)
@@ -185,7 +189,9 @@ export async function measurePerplexity([file, path], options) {
       const next = all[readers.length];
       if (!next) return score(readers, ids, windows, progress(ids.length - 1));
       const session = await next.model.createSession();
-      return session.alone((/** @type {Own} */ own) => measured([...readers, new Reader(own, next.model.info.vocab)]));
+      return session.alone((/** @type {Own} */ own) =>
+        measured([...readers, new Reader(own, next.model.info.vocabSize)]),
+      );
     };
     tell(all, path, { tokens: ids.length, context, stride }, await measured([]), engine.info, options.json);
   } finally {

@@ -40,7 +40,7 @@ export async function serveFiles(files, options) {
       model: { info },
     } of models)
       stderr.write(
-        `${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.context}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`,
+        `${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.contextTokens}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`,
       );
     if (host && !isLocal(host) && !token)
       stderr.write(`bq4: others on the network may ask: pass --token to keep them out\n`);

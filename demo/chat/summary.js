@@ -29,7 +29,7 @@ const LAST = 1 / 4;
 async function older(page) {
   const { host, system } = page;
   const current = page.current();
-  const context = host.info?.context ?? 0;
+  const context = host.info?.contextTokens ?? 0;
   const { path } = current;
   const { begin } = current.reads(path);
   const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= begin ? [i] : []));
@@ -65,7 +65,7 @@ export async function summarize(page, signal) {
   try {
     asked = await older(page);
     if (asked) {
-      const sampling = { temperature: 0, maxTokens: roomFor(host.info?.context ?? 0) };
+      const sampling = { temperature: 0, maxTokens: roomFor(host.info?.contextTokens ?? 0) };
       const generation = host.reply(asked.messages, { ...sampling, onProgress: waiting.reading, signal });
       for await (const part of generation) {
         waiting.end();

@@ -65,7 +65,7 @@ export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, h
 async function planWithin(compiled, source, file, options, most) {
   if (most < PAGE) return null;
   try {
-    return await planModel(compiled, source, file, { ...options, exact: true, budget: most });
+    return await planModel(compiled, source, file, { ...options, exact: true, memoryBudget: most });
   } catch (error) {
     if (error instanceof BqError && error.code === 'NOMEM') return null;
     throw error;

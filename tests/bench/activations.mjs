@@ -12,7 +12,7 @@ const STEPS = 32;
 const [model, rounds = '9', build] = process.argv.slice(2);
 const open = (/** @type {'i8' | 'i16'} */ activations) =>
   openLogits(fromFile(model), {
-    context: 512,
+    contextTokens: 512,
     kv: 'i8',
     activations,
     build: /** @type {'relaxed' | undefined} */ (build),

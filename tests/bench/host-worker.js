@@ -53,7 +53,7 @@ onmessage = async ({ data: { rounds, threads, model } }) => {
     return call.call(this, name, ...args);
   };
   const engine = await createEngine({ build: 'relaxed', threads });
-  session = await (await engine.load(fromUrl(model), { context: 2048, kv: 'i8' })).createSession();
+  session = await (await engine.load(fromUrl(model), { contextTokens: 2048, kv: 'i8' })).createSession();
   await session.generate(PROMPT, GREEDY).done();
   Wasm.prototype.call = call;
   scratch = wasm.alloc(64);

@@ -75,12 +75,15 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, forks: 1, activations: values.activations }))
+  await engine.load(
+    fromFile(file),
+    /** @type {any} */ ({ contextTokens: 2048, forks: 1, activations: values.activations }),
+  )
 );
 
 const skip = values['draft-skip']?.split(',').map(Number);
 const more = /** @type {any} */ ({
-  context: 2048,
+  contextTokens: 2048,
   activations: values.activations,
   ...(skip && { quality: { skip } }),
 });

@@ -35,7 +35,7 @@ async function child(root) {
   let at = performance.now();
   const lap = () => -(at - (at = performance.now()));
   const engine = await createEngine({ build: 'relaxed', threads: Number(values.threads) });
-  const model = await engine.load(fromFile(resolve(values.model)), { context: 2048, kv: 'i8', sessions: 2 });
+  const model = await engine.load(fromFile(resolve(values.model)), { contextTokens: 2048, kv: 'i8', sessions: 2 });
   const load = lap();
   await new Promise((done) => setTimeout(done, Number(values.wait))); // as long as a page has until somebody asks something
   let prompts = 0;

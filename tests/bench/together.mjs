@@ -32,7 +32,7 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length, activations: 'i8' })
+  await engine.load(fromFile(file), { contextTokens: 512, sessions: PROMPTS.length, activations: 'i8' })
 );
 const sessions = await Promise.all(PROMPTS.map(() => model.createSession()));
 const options = { maxTokens, temperature: 0, stopTokens: [], speculate: false };

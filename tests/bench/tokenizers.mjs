@@ -52,7 +52,7 @@ async function measure(name, tokens, pieces) {
   const engine = await createEngine({ threads: 1 });
   const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length, context: LONG };
   const file = await tinyModel({ config: { ...CONFIG, ...sizes }, tokens, chat: null });
-  const model = await engine.load(fromBytes(file), { context: LONG });
+  const model = await engine.load(fromBytes(file), { contextTokens: LONG });
   const bytes = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   let count = 0;
   for (const piece of pieces) count += (await model.tokenize(piece)).length;

@@ -84,7 +84,7 @@ await chromiumFirst((name) => {
     const made = await page.evaluate(async (/** @type {string} */ code) => {
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
-      const model = await engine.load('/models/chat.bq4', { context: 128 });
+      const model = await engine.load('/models/chat.bq4', { contextTokens: 128 });
       const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
       const { file, report } = await AsyncFunction('model', code)(model);
       const [{ label, score }] = await model.classify('play the blues', { head: file });
@@ -95,7 +95,7 @@ await chromiumFirst((name) => {
     await page.close();
     const engine = await createWorkerEngine({ threads: 1 });
     t.after(() => engine.close());
-    const model = await engine.load(fromFile(join(ROOT, 'models/chat.bq4')), { context: 128 });
+    const model = await engine.load(fromFile(join(ROOT, 'models/chat.bq4')), { contextTokens: 128 });
     const examples = lines.map((line) => line.split('\t')).map(([text, label]) => ({ text, label }));
     const own = await trainHead(model, examples);
     const [{ label, score }] = await model.classify('play the blues', { head: own.file });

@@ -24,7 +24,7 @@ export function makeApp(place, kind) {
 /** @returns {Promise<Said>} */
 export async function saidInNode() {
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromFile(MODEL), { context: 64 });
+  const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
   const session = await model.createSession();
   const say = async (/** @type {string} */ prompt) =>
     (await session.generate(prompt, { temperature: 0, maxTokens: 8 }).done()).ids;

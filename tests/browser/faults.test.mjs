@@ -497,7 +497,7 @@ await chromiumFirst((name) => {
       const { deviceMemory = 0 } = /** @type {any} */ (navigator);
       const of = async (/** @type {number} */ context) =>
         (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(
-          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }),
+          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { contextTokens: context }),
         );
       return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
     }, server.at('/long.bq4'));
@@ -562,7 +562,7 @@ await chromiumFirst((name) => {
         const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
         Object.assign(globalThis, { model });
         await new Promise((resolve) => setTimeout(resolve, 100));
-        await model.pause();
+        await model.pauseDownload();
         return true;
       }, server.at(PATH));
       assert.ok(paused);
@@ -573,7 +573,7 @@ await chromiumFirst((name) => {
       server.faults = [];
       const ids = await page.evaluate(async () => {
         const { model } = /** @type {any} */ (globalThis);
-        await model.resume();
+        await model.resumeDownload();
         await model.loaded;
         const { ids } = await (
           await model.createSession()

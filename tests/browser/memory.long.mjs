@@ -47,8 +47,8 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
         const { createWorkerEngine, fromUrl } = await import(js);
         // The long prompt leaves room for eight tokens, the last of which needs no position of its own.
         const engine = await createWorkerEngine();
-        const plan = await engine.plan(fromUrl(url), { context, kv });
-        const model = await engine.load(fromUrl(url), { context, kv });
+        const plan = await engine.plan(fromUrl(url), { contextTokens: context, kv });
+        const model = await engine.load(fromUrl(url), { contextTokens: context, kv });
         const session = await model.createSession();
         const ids = Array.from({ length: prompt }, (_, i) => 100 + ((i * 7919) % 40000));
         const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).done();

@@ -9,7 +9,7 @@ import { REAL } from './host.mjs';
 
 const real = realModel('smollm2');
 const PROMPT = 'The capital of France is';
-const LOAD = { context: 256 };
+const LOAD = { contextTokens: 256 };
 const CHOSEN = { maxTokens: 16, temperature: 0.9, seed: 7 };
 
 await everyBrowser((name) => {

@@ -66,7 +66,7 @@ await chromiumFirst((name) => {
         type: 'bq4',
         tokens: { ...tokenizer(), eog: [] },
       });
-      const session = await (await engine.load(fromBytes(bytes), { batch: 8 })).createSession();
+      const session = await (await engine.load(fromBytes(bytes), { prefillBatch: 8 })).createSession();
       const read = () => [Atomics.load(counters, 0), Atomics.load(counters, 1)];
       const rounds = [];
       for (let round = 0; round < 10; round++) {

@@ -7,11 +7,14 @@ for (const [name, create] of Object.entries({ own: createEngine, worker: createW
   const engine = await create({ threads: 2 });
   const source = () => fromFile(process.argv[2]);
   const say = async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids;
-  const model = await engine.load(source(), { context: 64 });
+  const model = await engine.load(source(), { contextTokens: 64 });
   const ids = await say(model);
   await model.close();
-  const { heapBytes, weightBytes } = await engine.plan(source(), { context: 64 });
-  const paged = await engine.load(source(), { context: 64, budget: heapBytes - Math.floor(weightBytes * 0.4) });
+  const { heapBytes, weightBytes } = await engine.plan(source(), { contextTokens: 64 });
+  const paged = await engine.load(source(), {
+    contextTokens: 64,
+    memoryBudget: heapBytes - Math.floor(weightBytes * 0.4),
+  });
   result[name] = { ids, paged: await say(paged), residency: paged.info.residency, threads: engine.info.threads };
   await engine.close();
 }

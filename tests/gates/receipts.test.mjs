@@ -50,7 +50,7 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     [{ kv: 'i4' }, { temperature: 0.8, minP: 0.05, repeatPenalty: 1.3, repeatLast: 20, maxTokens: 40, seed: 4 }],
     [{ kv: 'i2' }, { temperature: 0.7, maxTokens: 40, seed: 5 }],
     [
-      { activations: 'i16', context: 64 },
+      { activations: 'i16', contextTokens: 64 },
       {
         logitBias: [
           { id: 262, bias: -Infinity },

@@ -13,7 +13,7 @@ const file = realModel('smollm2');
 async function capital(options) {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   try {
-    const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 128, ...options });
+    const model = await engine.load(fromFile(/** @type {string} */ (file)), { contextTokens: 128, ...options });
     assert.equal(model.info.activations, options.activations ?? 'i16');
     const { text } = await model.reply([{ role: 'user', content: 'What is the capital of France?' }], {
       temperature: 0,

@@ -284,7 +284,7 @@ const CHECKS = {
   'Texts without end 0': async (run) => {
     const { endless, text } = await run(['endless', 'text']);
     assert.ok(text.length > 0);
-    assert.deepEqual([endless.info.context, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
+    assert.deepEqual([endless.info.contextTokens, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
   },
   'What leaves a full cache 0': async (run) => {
     const { held, text } = await run(['held', 'text']);

@@ -23,7 +23,7 @@ test('options are checked by kind and range', () => {
       maxTokensPerSecond: [0, -1, '5', true],
       signal: [signal, {}, null],
     },
-    load: { budget: ['5', true, 0, NaN], context: [1.5, Infinity], sessions: [0, 64] },
+    load: { memoryBudget: ['5', true, 0, NaN], contextTokens: [1.5, Infinity], sessions: [0, 64] },
     fromUrl: { timeout: ['5', true, NaN, -1], retryDelay: [Infinity, '1'], retries: [1.5, Infinity] },
   };
   for (const [what, options] of Object.entries(wrong))

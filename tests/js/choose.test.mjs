@@ -133,7 +133,7 @@ Sentiment: negative
 const real = realModel('smollm2');
 test('SmolLM2: what people feel about a film', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
   const ask = (/** @type {string} */ review) =>
     model.choose(`${EXAMPLES}Review: ${review}\nSentiment:`, [' positive', ' negative']);
   assert.equal((await ask('I loved every minute of this wonderful film.')).best, ' positive');

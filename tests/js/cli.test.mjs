@@ -133,7 +133,7 @@ test('bench: rates, memory and the plan that it ran with', () => {
   );
   assert.equal(status, 0, stderr);
   const { promptTokens, prefill, memory, plan, threads } = JSON.parse(stdout);
-  assert.deepEqual([promptTokens, plan.context, plan.kv, threads], [20, 64, 'i4', 1]);
+  assert.deepEqual([promptTokens, plan.contextTokens, plan.kv, threads], [20, 64, 'i4', 1]);
   assert.ok(prefill > 0 && memory.total >= plan.heapBytes && memory.peak <= memory.heap);
   assert.match(bq4('bench', path, '--runs', '1', '--tokens', '2').stdout, /prefill .*tokens\/s[^]*decode .*tokens\/s/);
   assert.equal(bq4('bench', path, '--tokens', '0').status, 2);

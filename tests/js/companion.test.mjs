@@ -61,7 +61,7 @@ test('a v1 file with its companion gives the tokens of the v2 file with the same
   assert.deepEqual(got.ids, expected.ids);
   assert.equal(got.ids.length, 16);
   assert.deepEqual(
-    [got.info.version, got.info.name, got.info.license, got.info.chat, got.info.tokenizer?.kind],
+    [got.info.version, got.info.name, got.info.license, got.info.chatFormat, got.info.tokenizer?.kind],
     [1, 'tiny v1', 'CC0-1.0', CHAT, 'bpe'],
   );
   await engine.close();

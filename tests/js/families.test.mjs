@@ -50,7 +50,7 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
       against: `transformers ${expected.made_with.transformers}`,
     });
     assert.ok(error < TOLERANCE, `${error}`);
-    const whole = (await openLogits(source, { batch: 5, window: 7 })).start(expected.ids);
+    const whole = (await openLogits(source, { prefillBatch: 5, prefillWindow: 7 })).start(expected.ids);
     assert.deepEqual(whole, model.start(expected.ids));
   });
 }

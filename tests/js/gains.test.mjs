@@ -220,7 +220,7 @@ describe('in a session', () => {
       said(
         steps,
         async () => {
-          const model = await engine.load(fromBytes(CHAT), { context: 256 });
+          const model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
           const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate });
           await model.close();
           return timings;
@@ -241,7 +241,7 @@ describe('in a session', () => {
 
   test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
     said(CHEAP, async () => {
-      const model = await engine.load(fromBytes(CHAT), { context: 256, sessions: 2 });
+      const model = await engine.load(fromBytes(CHAT), { contextTokens: 256, sessions: 2 });
       const options = { temperature: 0, stopTokens: [] };
       const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false });
       const [a, b] = [await model.createSession(), await model.createSession()];

@@ -66,7 +66,16 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const plan = await engine.plan(fromBytes(file));
   assert.deepEqual(
-    [plan.version, plan.name, plan.license, plan.layers, plan.vocab, plan.tokens, plan.trainedContext, plan.fileBytes],
+    [
+      plan.version,
+      plan.name,
+      plan.license,
+      plan.layers,
+      plan.vocabSize,
+      plan.tokenizerSize,
+      plan.trainedContext,
+      plan.fileBytes,
+    ],
     [0, 'Tiny', 'mit', 2, config.vocab, config.vocab, 64, file.length],
   );
   const model = await engine.load(fromBytes(file));

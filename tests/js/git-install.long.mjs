@@ -53,7 +53,7 @@ test(
     writeFileSync(join(place, 'app.js'), SCRIPT);
     const { stdout } = await run(process.execPath, ['app.js', MODEL], { cwd: place });
     const engine = await createEngine({ threads: 1 });
-    const model = await engine.load(fromFile(MODEL), { context: 64 });
+    const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
     const { ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 });
     await engine.close();
     assert.deepEqual(JSON.parse(stdout), ids);

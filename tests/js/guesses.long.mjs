@@ -22,7 +22,7 @@ let model;
 before(async () => {
   if (!real) return;
   engine = await createEngine();
-  model = await engine.load(fromFile(real), { context: 512 });
+  model = await engine.load(fromFile(real), { contextTokens: 512 });
 });
 after(() => engine?.close());
 

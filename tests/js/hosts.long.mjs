@@ -38,7 +38,7 @@ const ENGINE = readdirSync(join(ROOT, 'c'), { recursive: true, encoding: 'utf8' 
 
 before(async () => {
   engine = await createEngine({ threads: 1 });
-  const model = await engine.load(new Uint8Array(readFileSync(MODEL)), { context: 256, kv: 'i8' });
+  const model = await engine.load(new Uint8Array(readFileSync(MODEL)), { contextTokens: 256, kv: 'i8' });
   wanted.text = (await model.generate(PROMPT, { temperature: 0, maxTokens: TOKENS })).text;
   const chat = await model.createChat();
   wanted.chat = (await chat.send('Tell me a joke', { temperature: 0, maxTokens: 60 })).text;

@@ -81,7 +81,7 @@ test('the source is closed after a failure and after an abort', async () => {
 test('abort in this thread: no slice and no token after the call', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
-  const model = await engine.load(fromBytes(bytes), { batch: 1 });
+  const model = await engine.load(fromBytes(bytes), { prefillBatch: 1 });
   const session = await model.createSession();
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));

@@ -203,7 +203,7 @@ test('what a manifest may not say, and what can not be paged', async () => {
   await refused(fromBytes(file, { manifest: /** @type {any} */ ('text') }), 'ARGUMENT', /manifest/);
   const { heapBytes } = await engine.plan(source(listed));
   await assert.rejects(
-    engine.load(source(listed), { budget: heapBytes - 65536 }),
+    engine.load(source(listed), { memoryBudget: heapBytes - 65536 }),
     (/** @type {any} */ e) =>
       e.code === 'NOMEM' &&
       e.cause.code === 'UNSUPPORTED' &&

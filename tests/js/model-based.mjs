@@ -11,7 +11,14 @@ import { BYTE, tinyModel } from './fixture.mjs';
 
 const CONTEXT = 96;
 const SESSIONS = 3;
-const LOAD = { context: CONTEXT, sessions: SESSIONS, forks: 2, forkTokens: CONTEXT, window: 16, batch: 8 };
+const LOAD = {
+  contextTokens: CONTEXT,
+  sessions: SESSIONS,
+  forks: 2,
+  forkTokens: CONTEXT,
+  prefillWindow: 16,
+  prefillBatch: 8,
+};
 const bytes = await tinyModel();
 const THINKING = {
   roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } },

@@ -17,7 +17,7 @@ const TOKENS = Array.from({ length: 40 }, (_, i) => (i * 37 + 5) % 300);
 
 /** @param {string} path */
 async function logitsOf(path) {
-  const { start, close } = await openLogits(fromFile(path), { context: 64 });
+  const { start, close } = await openLogits(fromFile(path), { contextTokens: 64 });
   const logits = start(TOKENS);
   close();
   return logits;

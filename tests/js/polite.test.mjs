@@ -190,7 +190,7 @@ test('what happens to an engine is told, over every port', async (t) => {
   await engine.pause();
   await engine.pace('slow');
   await engine.resume();
-  await assert.rejects(engine.load(fromBytes(await tinyModel()), { budget: 1000 }), { code: 'NOMEM' });
+  await assert.rejects(engine.load(fromBytes(await tinyModel()), { memoryBudget: 1000 }), { code: 'NOMEM' });
   assert.deepEqual(told, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
 });
 

@@ -134,8 +134,8 @@ test(
       { role: 'system', content: system },
       { role: 'user', content: 'What is sold?' },
     ];
-    const plain = await (await engine.load(fromFile(String(real)), { context: 256 })).reply(asked, OPTIONS);
-    const model = await engine.load(fromFile(String(real)), { context: 256 });
+    const plain = await (await engine.load(fromFile(String(real)), { contextTokens: 256 })).reply(asked, OPTIONS);
+    const model = await engine.load(fromFile(String(real)), { contextTokens: 256 });
     const { tokens } = await model.loadPromptState(new Uint8Array(readFileSync(out)));
     const reply = await model.reply(asked, OPTIONS);
     assert.deepEqual(reply.ids, plain.ids);
@@ -144,7 +144,7 @@ test(
     // One byte of its weights.
     const bytes = new Uint8Array(readFileSync(String(real)));
     bytes[Math.floor(bytes.length * 0.6)] ^= 4;
-    const tuned = await engine.load(fromBytes(bytes), { context: 256 });
+    const tuned = await engine.load(fromBytes(bytes), { contextTokens: 256 });
     await assert.rejects(tuned.loadPromptState(new Uint8Array(readFileSync(out))), { code: 'MISMATCH' });
     await engine.close();
   },

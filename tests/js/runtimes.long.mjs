@@ -34,7 +34,7 @@ describe('the package, run by', () => {
       app = appFolder(above);
       cpSync(join(ROOT, 'tests/consumers/run.mjs'), join(app.folder, 'run.mjs'));
       const engine = await createEngine({ threads: 1 });
-      const model = await engine.load(fromFile(MODEL), { context: 64 });
+      const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
       ({ ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }));
       await engine.close();
     },

@@ -45,7 +45,7 @@ let server;
 let client;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  model = await engine.load(fromFile(FILE), { context: 512 });
+  model = await engine.load(fromFile(FILE), { contextTokens: 512 });
   server = await serveModels([{ id: 'chat', model }], {
     port: 0,
     token: TOKEN,

@@ -92,7 +92,7 @@ describe('products spread over workers', () => {
   test('a budget without room for their parts: no worker', async () => {
     const engine = await unshared({ threads: 2 });
     const { heapBytes } = await engine.plan(MODEL);
-    const model = await engine.load(MODEL, { budget: heapBytes + 2 ** 20 });
+    const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
     assert.equal(model.info.spread, null);
     assert.deepEqual(await said(model), expected);
     await engine.close();

@@ -20,7 +20,7 @@ describe('SmolLM2', { skip: real ? false : NO_REAL_MODEL }, () => {
   let model;
   before(async () => {
     engine = await createEngine();
-    model = await engine.load(fromFile(String(real)), { context: 512 });
+    model = await engine.load(fromFile(String(real)), { contextTokens: 512 });
   });
   after(() => engine?.close());
 

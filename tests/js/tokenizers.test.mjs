@@ -559,7 +559,7 @@ test('halves of surrogate pairs are U+FFFD; a million times one letter is tokeni
     vocab: letters.length,
   };
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { context: n });
+  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { contextTokens: n });
   const whole = await model.tokenize('a'.repeat(n + 3), { addSpecial: false });
   assert.equal(whole.length, n / 8 + 2);
   assert.ok(whole.slice(0, n / 8).every((id) => id === letters.length - 1));

@@ -187,7 +187,7 @@ for (const [name, create] of /** @type {const} */ ([
 const real = realModel('smollm2');
 test('SmolLM2: a call for the city that was asked for', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 1024 });
   const {
     choices: [{ message }],
   } = await model.chat.completions.create({

@@ -19,7 +19,7 @@ for (const [name, create] of /** @type {const} */ ([
     test(`trace, ${name} engine, ${threads} thread(s)`, async (t) => {
       const engine = await create({ threads });
       t.after(() => engine.close());
-      const loaded = await engine.load(fromBytes(model), { batch: 8, kv: 'f32' });
+      const loaded = await engine.load(fromBytes(model), { prefillBatch: 8, kv: 'f32' });
       const session = await loaded.createSession();
       await session.generate([1, 2, 3], GREEDY).done();
       assert.deepEqual(await session.trace(), [], 'off by default');

@@ -31,7 +31,9 @@ test('the heap is exactly as large as asked for, and cannot grow', async () => {
 
 test('the plan is the instance: pages from the planned bytes', async () => {
   const bytes = await tinyModel();
-  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), { context: 77 });
+  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), {
+    contextTokens: 77,
+  });
   assert.equal(plan.heapBytes, Math.ceil((compiled.heapBase + regionBytes) / 65536) * 65536);
 });
 

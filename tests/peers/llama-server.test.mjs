@@ -184,7 +184,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     );
     const engine = await createEngine();
     try {
-      const model = await engine.load(fromFile(FILE), { context: 64 });
+      const model = await engine.load(fromFile(FILE), { contextTokens: 64 });
       const own = await model.embed(input, { pooling: 'mean', normalize: true });
       data.forEach(({ embedding }, i) => {
         const cosine = /** @type {number[]} */ (embedding).reduce(
@@ -252,7 +252,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   test('there where it does not fit here', async () => {
     const engine = await createEngine();
     try {
-      const { where, model } = await localOrRemote(engine, fromFile(FILE), remote, { budget: 1000 });
+      const { where, model } = await localOrRemote(engine, fromFile(FILE), remote, { memoryBudget: 1000 });
       assert.equal(where, 'remote');
       assert.equal((await model.chat.completions.create({ messages, ...fixed })).choices.length, 1);
     } finally {

@@ -42,10 +42,10 @@ const EVERY = 10;
 /** @param {string} name */
 function progress(name) {
   let at = Date.now();
-  return (/** @type {any} */ { phase, done, total, loss }) => {
+  return (/** @type {any} */ { phase, loaded, total, loss }) => {
     if (Date.now() - at < EVERY * 1000) return;
     at = Date.now();
-    console.log(`${name}: ${phase} ${done} of ${total}${loss ? `, loss ${loss.toFixed(4)}` : ''}`);
+    console.log(`${name}: ${phase} ${loaded} of ${total}${loss ? `, loss ${loss.toFixed(4)}` : ''}`);
   };
 }
 

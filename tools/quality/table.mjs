@@ -303,7 +303,7 @@ const CHARACTERS = 16;
 async function windowsOfText(file, path, count) {
   const { createEngine } = await import('../../js/engine.js');
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { context: 64 });
+  const model = await engine.load(fromFile(file), { contextTokens: 64 });
   const text = readFileSync(path, 'utf8').slice(0, CHARACTERS * count);
   const ids = (await model.tokenize(text)).slice(0, count);
   await engine.close();

@@ -20,7 +20,7 @@ export { readHead, scores, writeHead };
  * @property {number} [penalty]       on large weights; default 1
  * @property {number} [iterations]    at most; default 200
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed' | 'train', done: number, total: number }) => void} [onProgress]
+ * @property {(progress: { phase: 'embed' | 'train', loaded: number, total: number }) => void} [onProgress]
  */
 
 /**

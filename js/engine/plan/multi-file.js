@@ -1,6 +1,7 @@
 /** A model that is several files: the parts of a GGUF file stay as they are, a Hugging Face folder becomes a .bq4 file. Loaded when first asked for. */
 import { convertFolder } from '../../convert/in-page.js';
 import { BqError } from '../../shared/errors.js';
+import { progressOf } from '../../shared/progress.js';
 import { openSource } from '../../storage/sources/index.js';
 
 /** @import { Folder } from '../../convert/folder.js' */
@@ -59,11 +60,11 @@ function folderOf(sources, signal) {
   };
 }
 
-/** @param {((progress: Progress) => void) | undefined} tell @returns {((loaded: number, total: number) => void) | undefined} */
-const meter = (tell) =>
-  tell &&
-  ((loaded, total) =>
-    tell({ phase: 'convert', loaded, total, rate: 0, secondsLeft: null, failures: 0, cacheProblem: '' }));
+/** @param {((progress: Progress) => void) | undefined} onProgress @returns {((loaded: number, total: number) => void) | undefined} */
+function conversionProgress(onProgress) {
+  const progress = progressOf('convert', 'bytes');
+  return onProgress && ((loaded, total) => onProgress({ ...progress(loaded, total), retries: 0, cacheProblem: '' }));
+}
 
 /**
  * What is to be opened in its place; `told`: what a plan says of that.
@@ -75,6 +76,6 @@ const meter = (tell) =>
 export async function asOneFile(source, convertUrl, { signal, onProgress }) {
   const folder = folderOf(source.sources, signal);
   if (!folder) return source;
-  const blob = await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: meter(onProgress) });
+  const blob = await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: conversionProgress(onProgress) });
   return { kind: 'blob', blob, told: { converted: blob } };
 }

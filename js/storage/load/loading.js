@@ -89,14 +89,14 @@ export class Loading {
 
   /** The network failed so often in a row, and is tried again. @param {number} failures */
   failed(failures) {
-    this.#meter?.failed(failures);
+    this.#meter?.retried(failures);
   }
 
   /** Asks for no more bytes until `resume`. */
   pause() {
     this.#paused = true;
     this.#chunks?.pause();
-    this.#meter?.at('paused', 0);
+    this.#meter?.report('paused', 0);
   }
 
   resume() {
@@ -115,7 +115,7 @@ export class Loading {
           this.plan.fileBytes,
           this.plan.cached.bytes,
         );
-      this.#meter?.at('plan', 0);
+      this.#meter?.report('plan', 0);
       this.#create();
       if (this.#cache)
         this.#pass = await (
@@ -126,7 +126,7 @@ export class Loading {
       this.#model.resolve(handle);
       this.#announce();
       await this.#data(prefix);
-      this.#meter?.at('ready', this.plan.fileBytes, this.#problem);
+      this.#meter?.report('ready', this.plan.fileBytes, this.#problem);
       this.#announce();
     } catch (error) {
       const code = error instanceof BqError ? error.code : '';
@@ -281,7 +281,7 @@ export class Loading {
     let at = from;
     // In bytes of the file, of which a repacked one may have more.
     const scale = this.plan.fileBytes / totalBytes;
-    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, scale * (at + chunks.arrived));
+    chunks.onBytes = () => this.#paused || this.#meter?.report(phase, scale * (at + chunks.arrived));
     const pace = new Pace();
     for (let want = this.#want(); want.length; want = this.#want()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
@@ -294,8 +294,8 @@ export class Loading {
       const { bytes, cached } = await chunks.take(c);
       samples?.keep(c, chunks.offset(c), bytes);
       at = chunks.offset(c) + bytes.length;
-      if (cached) this.#meter?.cached(scale * bytes.length);
-      this.#meter?.at(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
+      if (cached) this.#meter?.addCached(scale * bytes.length);
+      this.#meter?.report(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
       await this.#chunk(chunks, c, bytes, cached, pace);
     }
     if (rest.HASH || !this.#fetched) return;

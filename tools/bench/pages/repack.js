@@ -88,7 +88,7 @@ export async function loadRates(config, variant) {
       ['v2', v2],
     ])) {
       const start = performance.now();
-      const model = await engine.load(source, { context: 16 });
+      const model = await engine.load(source, { contextTokens: 16 });
       if (round >= 0) times[name].push(performance.now() - start);
       await model.close();
     }

@@ -6,7 +6,7 @@ export const dynamic = 'force-dynamic';
 
 export default async function Page() {
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromFile('public/chat.bq4'), { context: 64 });
+  const model = await engine.load(fromFile('public/chat.bq4'), { contextTokens: 64 });
   const { ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 });
   await engine.close();
   return (
