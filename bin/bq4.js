@@ -521,7 +521,7 @@ async function ggufOr(name, gguf, other) {
 
 /** What the engine refuses becomes no file. FORMAT, SHAPE, UNSUPPORTED, TRUNCATED. @param {string} file */
 async function mayRun(file) {
-  const { createEngine } = await import('../js/engine.js');
+  const { createEngine } = await import('../js/node.js');
   const engine = await createEngine({ threads: 1 });
   try {
     await engine.plan(await sourceOf(file));

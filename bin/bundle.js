@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { stdout } from 'node:process';
-import { createEngine, fromFile } from '../js/engine.js';
+import { createEngine, fromFile } from '../js/node.js';
 import { BqError } from '../js/shared/errors.js';
 
 /** Bytes of a model that a page may carry: a browser holds the page as text, in base64, before it holds the model. */

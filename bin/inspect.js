@@ -1,5 +1,5 @@
 /** What is in a .bq4 file: header, sections, configuration, tensors, and whether its hashes are right; and the report that `bq4 inspect` makes of any. */
-import { createEngine } from '../js/engine.js';
+import { createEngine } from '../js/node.js';
 import { decodeConfig } from '../js/format/bq4/config.js';
 import { TYPES } from '../js/format/bq4/weight-types.js';
 import { BqError } from '../js/shared/errors.js';

@@ -34,7 +34,7 @@ export const fileAddress = (url) =>
 
 /** @param {string} file @param {any} [options] */
 export async function sourceOf(file, options = {}) {
-  const { fromFile, fromUrl } = await import('../js/engine.js');
+  const { fromFile, fromUrl } = await import('../js/node.js');
   const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(fileAddress(f)) : fromFile(f));
   return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
 }
@@ -82,7 +82,7 @@ async function adapterBytes(file) {
 
 /** An engine and a model. @param {string} file @param {any} options */
 export async function load(file, options) {
-  const { createEngine } = await import('../js/engine.js');
+  const { createEngine } = await import('../js/node.js');
   const chosen = {
     ...loadOptions(options),
     ...(options.adapter && { adapterBytes: await adapterBytes(options.adapter) }),
@@ -101,6 +101,6 @@ export async function draftOf(engine, options) {
 
 /** An adapter for `generate`, where one is asked for. @param {import('../js/shared/types.js').Model} model @param {any} options */
 export async function adapterOf(model, options) {
-  const { fromFile } = await import('../js/engine.js');
+  const { fromFile } = await import('../js/node.js');
   return options.adapter === undefined ? {} : { adapter: await model.loadAdapter(fromFile(options.adapter)) };
 }

@@ -169,7 +169,7 @@ function strideOf(options, context) {
 /** @param {string[]} files  the model, the text @param {any} options */
 export async function measurePerplexity([file, path], options) {
   const text = await readText(path);
-  const { createEngine } = await import('../js/engine.js');
+  const { createEngine } = await import('../js/node.js');
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
   const folder = await mkdtemp(join(tmpdir(), 'bq4-perplexity-'));
   try {

@@ -35,6 +35,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
 /** @typedef {import('./shared/types.js').Content} Content */
 /** @typedef {import('./shared/types.js').EmbedOptions} EmbedOptions */
+/** @typedef {import('./shared/types.js').EmbedProgress} EmbedProgress */
 /** @typedef {import('./shared/types.js').EmbeddingList} EmbeddingList */
 /** @typedef {import('./shared/types.js').EmbeddingRequest} EmbeddingRequest */
 /** @typedef {import('./shared/types.js').Embeddings} Embeddings */
@@ -101,6 +102,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').ToolCall} ToolCall */
 /** @typedef {import('./shared/types.js').ToolRun} ToolRun */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
+/** @typedef {import('./shared/types.js').Unit} Unit */
 /** @typedef {import('./storage/sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./storage/cache/types.js').Usage} Usage */
 /** @template T @typedef {import('./shared/types.js').ChunkStream<T>} ChunkStream */

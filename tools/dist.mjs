@@ -18,7 +18,7 @@ const BUNDLES = [
   { index: 'js/index.js' },
   // The parts on demand of these two are the same. What they share with them is in a file of its own: a part that asked
   // for `worker.js` would begin a second worker where that one was loaded by another address (worker.js?v=2).
-  { engine: 'js/engine.js', worker: 'js/worker.js' },
+  { node: 'js/node.js', worker: 'js/worker.js' },
   { thread: 'js/thread.js' },
   { 'io-worker': 'js/io-worker.js' },
   // Asked for by the thread that calls it, be it a page's or an engine's own.
@@ -29,7 +29,7 @@ const BUNDLES = [
   { langchain: 'js/api/adapters/langchain.js' },
   { 'prompt-api': 'js/api/adapters/prompt-api.js' },
   { react: 'js/api/adapters/react.js' },
-  { heads: 'js/api/classifiers/index.js' },
+  { classifiers: 'js/api/classifiers/index.js' },
   { receipts: 'js/api/receipts/index.js' },
   { shared: 'js/remote/tabs/index.js' },
   { single: 'js/single-file.js' },

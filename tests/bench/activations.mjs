@@ -4,7 +4,7 @@
 //
 // Each round computes a prompt of 256 tokens and 32 tokens more with both; the ratios are medians of the rounds, which a busy
 // machine changes least.
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { openLogits } from '../js/logits.mjs';
 
 const PROMPT = 256;

@@ -4,7 +4,7 @@
 //
 //   node tests/bench/forms.mjs MODEL [TURNS]
 import { readdirSync, readFileSync } from 'node:fs';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const [path, turns = '5'] = process.argv.slice(2);
 const folder = new URL('forms/', import.meta.url);

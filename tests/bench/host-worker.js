@@ -1,5 +1,5 @@
 // An engine beside which its own calls are timed without the JavaScript around them: see host.mjs.
-import { createEngine, fromUrl } from '/js/engine.js';
+import { createEngine, fromUrl } from '/js/node.js';
 import { Wasm } from '/js/wasm/wasm.js';
 
 const TOKENS = 24;

@@ -10,7 +10,7 @@
 // batches take, are not timed. `--rest`: before each, for others of the machine. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
 // `--draft`: and guessed by this smaller model of the same vocabulary (`--draft-skip`: without these layers), with its own counts.
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { allowed, counted } from './hindsight.mjs';

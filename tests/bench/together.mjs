@@ -7,7 +7,7 @@
 //
 // Printed for each number: the median over the rounds of tokens/s of all together, and of its ratio to one's in the same round.
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
 import { KIND } from '../../js/text/tokenizers/section.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { realModel } from '../../tools/setup/models.mjs';
 import { CONFIG, tinyModel } from '../js/fixture.mjs';
 import { vocabularies } from '../tools/vocabularies.mjs';

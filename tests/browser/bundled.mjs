@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { inTime } from '../waiting.mjs';
 import { newPage, ROOT } from './site.mjs';
 

@@ -627,7 +627,7 @@ await chromiumFirst((name) => {
     const own = await browser.open(site.url);
     misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last })]);
     await own.evaluate(async (url) => {
-      const [js, path] = ['/js/engine.js', '/js/storage/load/chunks.js'];
+      const [js, path] = ['/js/node.js', '/js/storage/load/chunks.js'];
       const { createEngine, fromUrl } = await import(js);
       const { Chunks, MOST_LIVE } = await import(path);
       const seen = { most: 0, limit: MOST_LIVE };

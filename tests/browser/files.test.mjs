@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { chromiumFirst, oneSite } from './every.mjs';
 
 const TINY = fileURLToPath(new URL('../golden/tiny', import.meta.url));

@@ -116,7 +116,7 @@ describe('other origins', { skip: missing() }, () => {
   const loads = () => ({
     'app.js': `import { createWorkerEngine } from './bq4/dist/index.js';
 const engine = await createWorkerEngine({ threads: 1 });
-engine.load('${other.url}chat.bq4', { context: 64 }).then(
+engine.load('${other.url}chat.bq4', { contextTokens: 64 }).then(
   async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids,
   ({ code, message, hint }) => ({ code, message, hint }),
 ).then((result) => Object.assign(window, { result }));

@@ -1,6 +1,6 @@
 // What a program of Node, Deno or Bun does with the package: an engine in its own thread, one in a worker, the larger part of a model read in pages.
 import { createWorkerEngine } from 'bq4';
-import { createEngine, fromFile } from 'bq4/engine';
+import { createEngine, fromFile } from 'bq4/node';
 
 const result = {};
 for (const [name, create] of Object.entries({ own: createEngine, worker: createWorkerEngine })) {

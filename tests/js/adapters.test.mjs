@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { LocalAdapter } from '../../js/engine/model/adapter.js';
 import { connectEngine } from '../../js/index.js';
-import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { safetensors } from './checkpoints.mjs';

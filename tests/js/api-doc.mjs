@@ -121,7 +121,8 @@ const ENTRIES = Object.fromEntries(
 );
 
 /** Where the sources have what an example imports from the package; null: it is of another one. @param {string} name */
-export const sourceOf = (name) => ENTRIES[name] ?? (name.startsWith('bq4/heads/') ? name.replace('bq4/', '') : null);
+export const sourceOf = (name) =>
+  ENTRIES[name] ?? (name.startsWith('bq4/classifiers/') ? name.replace('bq4/', '') : null);
 
 /**
  * An example as the body of an async function, which gives the values of some of its names.

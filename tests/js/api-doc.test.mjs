@@ -36,7 +36,7 @@ function documented(what, names, ...headings) {
 /** Entries of the package, and where they are explained. */
 const ENTRIES = {
   index: ['The JavaScript interface', 'Engines', 'Ports', 'Sources', 'Aborts and errors'],
-  engine: ['Engines', 'Sources', 'Aborts and errors'],
+  node: ['Engines', 'Sources', 'Aborts and errors'],
   connect: ['A server, and other servers', 'Aborts and errors'],
   'api/adapters/ai-sdk': ['Adapters'],
   'api/adapters/langchain': ['Adapters'],

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { examples } from './api-doc.mjs';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';

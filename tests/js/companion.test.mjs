@@ -11,7 +11,7 @@ import { FLAT, ROWS, runLayout, typeNamed } from '../../js/format/bq4/weight-typ
 import { v1Type } from '../../js/format/bq4/write-v1.js';
 import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { CHAT, CONFIG, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';

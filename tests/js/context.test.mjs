@@ -1,7 +1,7 @@
 // What becomes of a conversation, or a text, that outgrows its context.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { ASKED, roomFor, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

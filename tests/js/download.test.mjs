@@ -2,7 +2,7 @@
 // typed error, and nothing is fetched twice that was good.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { createEngine, fromUrl } from '../../js/engine.js';
+import { createEngine, fromUrl } from '../../js/node.js';
 import { CHUNK, Chunks, MOST_LIVE } from '../../js/storage/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { timeout } from '../../js/shared/timeouts.js';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { expectedSpeed, paceOf } from '../../demo/models/expected-speed.js';
 import { rateOf } from '../../js/engine/speed-estimate.js';
-import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromUrl } from '../../js/node.js';
 import { faultServer } from '../server/faults.mjs';
 import { tinyModel } from './fixture.mjs';
 

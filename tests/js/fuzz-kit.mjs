@@ -24,7 +24,7 @@ import { parseVocabTxt } from '../../js/text/tokenizers/wordlist.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { writeQsf } from '../../js/format/qsf/write.js';
 import { memorySink } from '../../js/format/output.js';
-import { fromBytes } from '../../js/engine.js';
+import { fromBytes } from '../../js/node.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { compile } from '../../js/text/grammar/index.js';
 import { chat, completions } from '../../js/api/openai/index.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, mock, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Costs, Gains } from '../../js/engine/speculation/tuner.js';
 import { allowed, counted } from '../bench/hindsight.mjs';
 import { random } from './fixture.mjs';

@@ -7,7 +7,7 @@ import { convertGguf } from '../../bin/convert-gguf.js';
 import { encodeConfig } from '../../js/format/bq4/config.js';
 import { ALPHABET, fromAlphabet } from '../../js/text/tokenizers/bytes.js';
 import { mergesFromPairs } from '../../js/text/tokenizers/merges.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { encodeTokenizer } from '../../js/text/tokenizers/section.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';

@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
@@ -411,7 +411,7 @@ test('a large vocabulary: of what was read of the header JavaScript keeps nothin
   const words = join(folder, 'words.gguf');
   writeFileSync(words, randomGguf(large));
   const script = `
-    import { createEngine, fromFile } from ${JSON.stringify(new URL('../../js/engine.js', import.meta.url).href)};
+    import { createEngine, fromFile } from ${JSON.stringify(new URL('../../js/node.js', import.meta.url).href)};
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromFile(process.argv[1]), { contextTokens: 64 });
     let left = Infinity;

@@ -2,7 +2,7 @@
 // and matrices in the mixture of types that is called Q4_K_M. They run; what differs in form only gives the same logits, to the bit.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { NONE } from '../../js/text/tokenizers/section.js';
 import { PATTERNS } from '../../js/text/tokenizers/patterns.js';

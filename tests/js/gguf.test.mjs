@@ -6,7 +6,7 @@ import { memorySink } from '../../js/format/output.js';
 import { ROWS, runLayout, typeNamed } from '../../js/format/bq4/weight-types.js';
 import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';

@@ -1,7 +1,7 @@
 // A share of the head, by clusters, through the public interface. What is computed, and its bits, tests/c/test_clusters.c compares.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { tinyModel } from './fixture.mjs';

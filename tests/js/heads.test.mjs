@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { convert } from '../../js/convert/index.js';
 import { ROWS, typeNamed } from '../../js/format/bq4/weight-types.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { pack, unpack } from '../../js/api/classifiers/block-weights.js';
 import { readHead, scores, split, trainHead, writeHead } from '../../js/api/classifiers/index.js';
@@ -218,9 +218,9 @@ const SAID = {
 const minilm = realModel('minilm');
 
 for (const name of Object.keys(SAID))
-  test(`heads/README.md says of the ${name} head what the file says`, () => {
-    const { train: learned, test: held, right, bagOfWords } = json(`heads/${name}.json`).facts;
-    const cells = readFileSync(join(ROOT, 'heads/README.md'), 'utf8')
+  test(`classifiers/README.md says of the ${name} head what the file says`, () => {
+    const { train: learned, test: held, right, bagOfWords } = json(`classifiers/${name}.json`).facts;
+    const cells = readFileSync(join(ROOT, 'classifiers/README.md'), 'utf8')
       .split('\n')
       .find((line) => line.includes(`\`${name}.json\``))
       ?.split(' | ')
@@ -241,7 +241,7 @@ for (const [name, said] of Object.entries(SAID))
     await convert(/** @type {string} */ (minilm), path, { quant: 'bq8' });
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromFile(path));
-    const head = json(`heads/${name}.json`);
+    const head = json(`classifiers/${name}.json`);
     const texts = Object.entries(said).flatMap(([label, list]) =>
       list.map((/** @type {string} */ text) => ({ text, label })),
     );

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { findAppHosts } from '../../tools/setup/system.mjs';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HOSTS = join(ROOT, 'examples/hosts');

@@ -40,7 +40,7 @@ const js = {
   'js/thread.js': ['shared', 'wasm'],
   'js/io-worker.js': ['shared', 'storage'],
   'js/worker.js': ['shared', 'remote', 'engine'],
-  'js/engine.js': ['shared', 'storage', 'engine'],
+  'js/node.js': ['shared', 'storage', 'engine'],
   'js/connect.js': ['shared', 'api'],
   'js/single-file.js': ['shared', 'storage', 'engine'],
   'js/index.js': ['shared', 'storage', 'remote'],

@@ -1,7 +1,7 @@
 // Prompts of 1, 128 and 512 tokens, and of all that the context holds: the bits of decode, in every build and cache; nothing behind the last.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { CONFIG, random, tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
 

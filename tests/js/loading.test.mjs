@@ -1,7 +1,7 @@
 // Loading: pieces of any size, the source closed however it ends, aborts within a slice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Loading } from '../../js/storage/load/loading.js';
 import { planModel } from '../../js/engine/plan/plan.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';

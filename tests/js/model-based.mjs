@@ -1,7 +1,7 @@
 // Random sequences of public calls on every kind of engine, compared with a small model of what sessions hold. Generation is greedy,
 // so which tokens follow a timeline is known from a session that computes it anew.
 import assert from 'node:assert/strict';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { BYTE, tinyModel } from './fixture.mjs';

@@ -1,7 +1,7 @@
 // Calls in OpenAI's shapes, in front of both engines: the tiny model where its noise is enough, a real one besides.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import * as calls from '../../js/api/openai/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

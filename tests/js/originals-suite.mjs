@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { modelRows } from '../models-report.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';
 import { gguf } from './gguf-writer.mjs';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openFile } from '../../js/storage/sources/file.js';
 import { writePadded } from '../../tools/quality/padded.mjs';

@@ -2,7 +2,7 @@
 // memory, never more memory than the budget, and nothing lost when a read fails or a reader stops.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { isNode, nodeModule } from '../../js/shared/node.js';
 import { collect } from './engine-suite.mjs';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { ENGINE, loadOptions, readReceipt, receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

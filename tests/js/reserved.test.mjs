@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspect } from '../../bin/inspect.js';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG, hfFolder, randomWeights } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';

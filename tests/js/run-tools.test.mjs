@@ -1,7 +1,7 @@
 // The loop of tools: functions of the caller, whose results the model is told.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { runTools } from '../../js/api/openai/run-tools.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

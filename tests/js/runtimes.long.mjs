@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { appFolder, consumers, programs } from '../consumers/install.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

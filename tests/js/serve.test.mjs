@@ -6,7 +6,7 @@ import { connect as dial } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { Queue } from '../../js/api/server/queue.js';
 import { serveModels } from '../../js/api/server/index.js';

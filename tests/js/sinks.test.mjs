@@ -2,7 +2,7 @@
 // was made for. What is computed, and its bits, tests/c/test_sinks.c and test_skip.c compare; here they are those of every build.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';

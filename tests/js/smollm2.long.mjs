@@ -1,7 +1,7 @@
 // On SmolLM2, what takes it many steps: a cache that forgets, drafts, a part of the head.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { openLogits } from './logits.mjs';
 

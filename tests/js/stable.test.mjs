@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { openLogits } from './logits.mjs';
 
 const FOLDER = new URL('../golden/v2/', import.meta.url);

@@ -1,7 +1,7 @@
 // Chats by a model's own template, by a known one and by a format of a name.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { Prompts } from '../../js/engine/prompt/chat-prompt.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

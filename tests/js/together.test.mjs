@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));

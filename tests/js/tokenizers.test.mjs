@@ -15,7 +15,7 @@ import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
 import { parseLlama2c } from '../../js/text/tokenizers/llama2c.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { isRanks, ofRanks, parseTiktoken } from '../../js/text/tokenizers/tiktoken.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';

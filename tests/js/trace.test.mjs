@@ -1,7 +1,7 @@
 // The trace counts what the model is made of; times are only added up. And the choice of a kernel table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 

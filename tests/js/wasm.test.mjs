@@ -1,7 +1,7 @@
 // The instance: its heap, its errors, its end.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { functions, structs } from '../../js/wasm/abi.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { planModel } from '../../js/engine/plan/plan.js';

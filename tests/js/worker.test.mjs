@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';

@@ -11,7 +11,7 @@ import { Ajv } from 'ajv';
 import OpenAI from 'openai';
 import { createProvider } from '../../js/api/adapters/ai-sdk.js';
 import { connect, localOrRemote } from '../../js/connect.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { provideLlamaServer } from '../../tools/bench/install.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { inTime, until } from '../waiting.mjs';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileSink } from '../../js/format/output.js';
-import { createEngine, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromFile, fromUrl } from '../../js/node.js';
 import { makeRandom, SHAPES } from '../make_random.mjs';
 import { serve } from '../serve.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';

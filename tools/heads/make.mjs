@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Makes heads/*.json, the heads that come with the package, over all-MiniLM-L6-v2 in 8 bits: `node tools/heads/make.mjs MODEL.bq4`.
+// Makes classifiers/*.json, the heads that come with the package, over all-MiniLM-L6-v2 in 8 bits: `node tools/heads/make.mjs MODEL.bq4`.
 // Texts to learn from lie beside the project (../shared/data); neutral sentences, which judge nothing, in neutral.txt here.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { split, trainHead } from '../../js/api/classifiers/index.js';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -53,7 +53,7 @@ const [file] = process.argv.slice(2);
 if (!file) throw new Error('usage: node tools/heads/make.mjs MODEL.bq4');
 const engine = await createEngine({ threads: 1 });
 const model = await engine.load(fromFile(file));
-mkdirSync(new URL('heads/', ROOT), { recursive: true });
+mkdirSync(new URL('classifiers/', ROOT), { recursive: true });
 const judged = split(sentiment());
 for (const [name, train, test, rest] of /** @type {const} */ ([
   ['sentiment', judged.train, judged.test, { labels: ['negative', 'neutral', 'positive'], penalty: 0.3 }],
@@ -65,7 +65,7 @@ for (const [name, train, test, rest] of /** @type {const} */ ([
     ...rest,
     onProgress: progress(name),
   });
-  writeFileSync(new URL(`heads/${name}.json`, ROOT), `${JSON.stringify(head)}\n`);
+  writeFileSync(new URL(`classifiers/${name}.json`, ROOT), `${JSON.stringify(head)}\n`);
   const { right, test: of, baseline } = report;
   console.log(
     `${name}: ${right} of ${of} held out are right (${((100 * right) / of).toFixed(1)} %), by a bag of words ${((100 * baseline) / of).toFixed(1)} %`,
@@ -74,4 +74,4 @@ for (const [name, train, test, rest] of /** @type {const} */ ([
     for (const one of report.each) console.log(`  ${one.label}: ${one.right} of ${one.test}`);
 }
 await engine.close();
-process.stdout.write(`written to ${fileURLToPath(new URL('heads/', ROOT))}\n`);
+process.stdout.write(`written to ${fileURLToPath(new URL('classifiers/', ROOT))}\n`);

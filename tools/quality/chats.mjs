@@ -6,7 +6,7 @@
 // each reply: the mean logarithm of a token's probability, of ours and of its own.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const QUESTIONS = [
   'What is the capital of France?',

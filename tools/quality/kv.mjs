@@ -12,7 +12,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader } from './reader.mjs';
 

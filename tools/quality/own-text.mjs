@@ -4,7 +4,7 @@
 //   node tools/quality/own-text.mjs MODEL OUT.txt [TOKENS] [SEED]     default: 8192 tokens, seed 1
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const LENGTH = 400;
 const WORDS = ['The', 'In', 'When', 'A', 'I', 'How', 'Once', 'It', 'For', 'She'];

@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { librariesFolder, LLAMA, providePeers, provideProgram } from '../bench/install.mjs';
 import { writeWhole } from '../setup/cache.mjs';

@@ -1,5 +1,5 @@
 // Logits at every position of texts that are known.
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { fasterBuild } from '../../js/wasm/wasm.js';
 import { openLogits } from '../../tests/js/logits.mjs';
 

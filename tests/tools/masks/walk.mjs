@@ -5,7 +5,7 @@
 //   node tests/tools/masks/walk.mjs MODEL FOLDER [STEPS]
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createEngine, fromFile } from '../../../js/engine.js';
+import { createEngine, fromFile } from '../../../js/node.js';
 import { Guides } from '../../../js/engine/generation/grammar-guide.js';
 import { compile } from '../../../js/text/grammar/index.js';
 import { random } from '../../js/fixture.mjs';

@@ -1,5 +1,5 @@
 // Rendered on the server, by an engine there; the client begins another one in a worker.
-import { createEngine, fromFile } from 'bq4/engine';
+import { createEngine, fromFile } from 'bq4/node';
 import { Story } from './story.jsx';
 
 export const dynamic = 'force-dynamic';
