@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/API.md explains it. */
-export { connectEngine, createWorkerEngine } from './remote/client/client.js';
+export { connectEngine, createWorkerEngine, load } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';
 

@@ -1,9 +1,9 @@
 /** Weights of a model that reads a text, where not all of them stay in memory: C says which bytes go where (c/model/pages.h), this reads them. */
-import { openReader, readInto } from '../storage/paging/reader.js';
+import { openReader, readInto } from '../storage/sources/reader.js';
 import { BqError } from '../shared/errors.js';
 import { structs } from '../wasm/abi.js';
 
-/** @import { Reader } from '../storage/paging/reader.js' */
+/** @import { Reader } from '../storage/sources/reader.js' */
 /** @import { Source } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 

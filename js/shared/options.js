@@ -152,6 +152,7 @@ export const OPTIONS = {
     retries: whole(0),
     retryDelay: number(0),
     timeout: milliseconds,
+    hubUrl: address,
   },
   source: { companion: any, manifest: any },
   plan: LOAD,

@@ -26,7 +26,7 @@
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
  * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
- *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default false
+ *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default 'auto' in an engine in a worker of a page, else false
  */
 
 /**

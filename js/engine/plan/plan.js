@@ -5,6 +5,7 @@ import { BqError, onDemand } from '../../shared/errors.js';
 import { fitted, LIMIT } from './memory-fit.js';
 import { ARCHITECTURES } from '../../shared/names.js';
 import { isNode } from '../../shared/node.js';
+import { isInMemory, isPageable, keyOf } from '../../storage/sources/kinds.js';
 import { readFirst, readRange } from '../../storage/sources/read.js';
 import { sections, u32 } from '../../shared/sections.js';
 import { Wasm } from '../../wasm/wasm.js';
@@ -175,7 +176,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
     options.integrity === undefined
       ? null
       : (await onDemand(import('../../wasm/sha256.js'))).integrityBytes(options.integrity);
-  const url = source.kind === 'url' ? source.url : null;
+  const url = keyOf(source);
   let from = await firstBytes(file, url, fresh ? null : cache, options);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
@@ -323,7 +324,7 @@ function notPageable(source, version, repacked, cache) {
     return cache?.pages
       ? ''
       : 'a GGUF file is paged from a repacked copy: give the engine a cache; or take a smaller model';
-  if (source.kind !== 'url' || source.url.startsWith('file:') || (cache?.pages && version === 2)) return '';
+  if (isPageable(source) || (cache?.pages && version === 2)) return '';
   return 'load the file from this machine (fromHandle, fromBlob, fromFile), where weights can be read for every token; or take a smaller model';
 }
 
@@ -332,7 +333,7 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
   tokens && !encodes && bytes >= FINER[0] && bytes <= FINER[1] ? 'i16' : 'i8';
 
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
-const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
+const besideOf = ({ shared }, source) => (shared || isNode || isInMemory(source) ? 0 : 2);
 
 /** What sessions of this context keep in sight (zeros: all), and leave out. @param {LoadOptions} options @param {number} context */
 function sightOf({ kvWindow = 0, kvSinks = SINKS, kvEvict = 'oldest', quality }, context) {
