@@ -2,6 +2,7 @@
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/API.md explains it. */
 export { connectEngine, createWorkerEngine, load } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
+export { listSupported } from './list-supported.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';
 
 /** @typedef {import('./shared/types.js').AppendOptions} AppendOptions */
@@ -91,6 +92,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Stage} Stage */
 /** @typedef {import('./shared/types.js').StageTrace} StageTrace */
 /** @typedef {import('./shared/types.js').StoreOptions} StoreOptions */
+/** @typedef {import('./shared/types.js').Supported} Supported */
 /** @typedef {import('./shared/types.js').TextCompletion} TextCompletion */
 /** @typedef {import('./shared/types.js').TextCompletionRequest} TextCompletionRequest */
 /** @typedef {import('./shared/types.js').TextLogprobs} TextLogprobs */

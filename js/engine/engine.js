@@ -98,8 +98,8 @@ class LocalEngine {
   pause = async () => this.#settle({ paused: true });
   resume = async () => this.#settle({ paused: false });
 
-  /** @type {Engine['pace']} */
-  pace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.pace, [given]).args[0] });
+  /** @type {Engine['setPace']} */
+  setPace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.setPace, [given]).args[0] });
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
   async #settle(change) {

@@ -17,7 +17,7 @@ import { emit } from '../shared/events.js';
 
 /** @param {Tempo} tempo @param {{ paused?: boolean, pace?: Pace }} change */
 export function settle(tempo, change) {
-  const { paused = false, pace = 'run' } = tempo;
+  const { paused = false, pace = 'full' } = tempo;
   Object.assign(tempo, change);
   tempo.slow = tempo.pace === 'slow';
   if (change.pace && change.pace !== pace) emit(tempo.events, 'pace', { pace: change.pace });

@@ -113,7 +113,7 @@ const GENERATE = {
   onProgress: callback,
 };
 /** The fastest first. */
-export const PACES = ['run', 'slow', 'pause'];
+export const PACES = ['full', 'slow', 'pause'];
 const pace = oneOf(...PACES);
 const PROMPTS = { format, tools: objects, variables: object };
 /** Which tools a reply may call. */

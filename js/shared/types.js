@@ -771,12 +771,22 @@
  * @property {EventTarget} events  what happens to it, as CustomEvents: docs/API.md names them
  * @property {() => Promise<void>} pause  computes nothing from when it settles on, whoever has asked
  * @property {() => Promise<void>} resume
- * @property {(pace: Pace) => Promise<void>} pace  how much of the machine it takes; `slow`: one thread, half of the time
+ * @property {(pace: 'full' | 'slow') => Promise<void>} setPace  how much of the machine it takes; `slow`: one thread, half of the time
  * @property {() => Promise<MessagePort>} openPort  another way to this engine, for `connectEngine` wherever it is posted to
  * @property {() => Promise<void>} close
  */
 
-/** @typedef {'run' | 'slow' | 'pause'} Pace */
+/** @typedef {'full' | 'slow' | 'pause'} Pace */
+
+/**
+ * What this version can load.
+ * @typedef {object} Supported
+ * @property {string[]} architectures  as configurations of models and GGUF files name them
+ * @property {{ name: string, format: ChatFormat, example: string }[]} chatFormats  with the names that `createChat` takes; `example`: a short
+ *   conversation in this format, as a model reads it
+ * @property {{ bq4: string[], gguf: string[] }} weightTypes  by container
+ * @property {string[]} containers
+ */
 
 /**
  * How tabs share an engine; the other options are of the one that leads.

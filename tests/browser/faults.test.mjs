@@ -324,7 +324,7 @@ const outcome = (page, url, source = {}, options = {}) =>
   page.evaluate(async ([url, source, options]) => {
     const js = '/js/index.js';
     const { createWorkerEngine, fromUrl } = await import(js);
-    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine());
+    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine({ cache: false }));
     try {
       const model = await engine.load(fromUrl(url, source), options);
       const session = await model.createSession();

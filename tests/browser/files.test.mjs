@@ -35,7 +35,7 @@ await chromiumFirst((name) => {
         const bytes = await (await fetch(`/tests/golden/tiny/${file}`)).arrayBuffer();
         list.items.add(new File([bytes], file));
       }
-      const engine = await createWorkerEngine();
+      const engine = await createWorkerEngine({ cache: false });
       const phases = new Set();
       const model = await engine.load(list.files, {
         onProgress: (/** @type {any} */ { phase }) => phases.add(phase),

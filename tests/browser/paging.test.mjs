@@ -61,7 +61,7 @@ await chromiumFirst((name) => {
         };
         await write(bytes);
         const source = fromBlob(await handle.getFile());
-        const engine = await createWorkerEngine();
+        const engine = await createWorkerEngine({ cache: false });
         const options = { contextTokens: 128, kv: 'i8' };
         const whole = await engine.plan(source, options);
         const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);

@@ -78,7 +78,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.equal((await seen()).tokens, tokens, 'nothing comes in a pause');
     await page.bringToFront();
-    await until('the end of the pause', async () => (await seen()).paces.at(-1) === 'run');
+    await until('the end of the pause', async () => (await seen()).paces.at(-1) === 'full');
     await goesOn();
     await other.close();
   });
@@ -87,7 +87,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     await page.bringToFront();
     for (const [state, pace] of /** @type {const} */ ([
       ['critical', 'slow'],
-      ['nominal', 'run'],
+      ['nominal', 'full'],
     ])) {
       await protocol.send('Emulation.setPressureStateOverride', { source: 'cpu', state });
       await until(`${state}: ${pace}`, async () => (await seen()).paces.at(-1) === pace);
@@ -105,8 +105,8 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     assert.equal(await one.evaluate(() => document.visibilityState), 'hidden');
     await goesOn(one);
     await one.bringToFront();
-    await until('the end of it', async () => (await seen(one)).paces.at(-1) === 'run');
-    assert.deepEqual((await seen(one)).paces, ['slow', 'run']);
+    await until('the end of it', async () => (await seen(one)).paces.at(-1) === 'full');
+    assert.deepEqual((await seen(one)).paces, ['slow', 'full']);
     await goesOn(one);
     await one.close();
   });

@@ -52,6 +52,7 @@ await chromiumFirst((name) => {
       const counters = new Int32Array(new SharedArrayBuffer(16));
       // A function: where Firefox hangs as it starts threads, a second worker takes over.
       const engine = await createWorkerEngine({
+        cache: false,
         worker: async () => {
           const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
           await new Promise((resolve) => {

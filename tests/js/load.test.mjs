@@ -148,3 +148,13 @@ test('the best file: 4 to 5 bits per weight, Q4_K_M before others, the largest t
   assert.equal(best(parts, 2000), 'm-Q4_K_M-00001-of-00002.gguf');
   assert.equal(best({ 'mmproj-Q4_K_M.gguf': 10, 'README.md': 1 }), undefined);
 });
+
+test('listSupported: architectures, chat formats, weight types and containers', async () => {
+  const { architectures, chatFormats, weightTypes, containers } = await page.listSupported();
+  for (const name of ['llama', 'qwen2', 'gemma3', 'bert']) assert.ok(architectures.includes(name), name);
+  assert.ok(weightTypes.gguf.includes('Q4_K') && weightTypes.bq4.includes('bq4_32'), JSON.stringify(weightTypes));
+  assert.deepEqual(containers, ['bq4', 'gguf', 'hugging-face-folder']);
+  const chatml = chatFormats.find(({ name }) => name === 'chatml');
+  assert.match(chatml.example, /<\|im_start\|>user\nHello!<\|im_end\|>/);
+  assert.deepEqual(await node.listSupported(), await page.listSupported());
+});

@@ -85,18 +85,16 @@ test('what begins a thread is imported by nothing: by another address it would b
     'single.js',
     'classifiers.js',
     'part-openai.js',
+    'part-supported.js',
     'connect.js',
     ...ADAPTERS,
     'cli.js',
   ])
     assert.deepEqual(importsOf(textOf(name)), ON_DEMAND[name] ?? [], `${name} is one file, but for what few need`);
-  for (const name of ['index.js', 'shared.js'])
-    assert.deepEqual(
-      importsOf(textOf(name)).sort(),
-      ['./part-background.js', './part-openai.js', './part-worker-error.js'],
-      'on demand',
-    );
-  assert.deepEqual(importsOf(textOf('node.js')).sort(), ['./part-core.js', './part-openai.js']);
+  const parts = ['./part-background.js', './part-openai.js', './part-worker-error.js'];
+  assert.deepEqual(importsOf(textOf('shared.js')).sort(), parts, 'on demand');
+  assert.deepEqual(importsOf(textOf('index.js')).sort(), [...parts, './part-supported.js'].sort(), 'on demand');
+  assert.deepEqual(importsOf(textOf('node.js')).sort(), ['./part-core.js', './part-openai.js', './part-supported.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
   assert.ok(all().length > 15, `${all()}`);
 });

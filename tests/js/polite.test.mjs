@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { behave } from '../../js/remote/client/background.js';
+import { throttleInBackground } from '../../js/remote/client/background.js';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -22,7 +22,7 @@ test('a paused engine computes nothing, amid a prompt and between tokens, and th
     if (amid === 'the reply') await first;
     else await until('a slice', () => read().slices > before.slices);
     await engine.pause();
-    await engine.pace('run'); // what a page shown again asks for is not the caller's resume
+    await engine.setPace('full'); // what a page shown again asks for is not the caller's resume
     const paused = read();
     await roundTrips();
     assert.deepEqual(read(), paused, `nothing is computed amid ${amid}`);
@@ -126,11 +126,11 @@ test('a slow pace computes with one thread, and the same bits', async (t) => {
   const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })));
   const run = async () => (await model.generate(prompt.slice(0, 300), { temperature: 0, maxTokens: 10 })).ids;
   const all = await run();
-  await engine.pace('slow');
+  await engine.setPace('slow');
   assert.deepEqual(await run(), all);
-  await engine.pace('run');
+  await engine.setPace('full');
   assert.deepEqual(await run(), all);
-  await assert.rejects(engine.pace(/** @type {any} */ ('fast')), { code: 'ARGUMENT' });
+  await assert.rejects(engine.setPace(/** @type {any} */ ('fast')), { code: 'ARGUMENT' });
 });
 
 test('a hidden page and a pressed machine change the pace', async (t) => {
@@ -159,7 +159,7 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
   Object.assign(globalThis, { document, PressureObserver });
   /** @type {string[]} */
   const paces = [];
-  const end = behave(/** @type {any} */ ({ pace: async (/** @type {string} */ pace) => paces.push(pace) }), {
+  const end = throttleInBackground(/** @type {any} */ ({ setPace: async (/** @type {string} */ pace) => paces.push(pace) }), {
     background: 'pause',
     pressure: 'slow',
   });
@@ -174,7 +174,7 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
   end();
   show(true);
   press([{ state: 'critical' }]);
-  assert.deepEqual(paces, ['pause', 'slow', 'run']);
+  assert.deepEqual(paces, ['pause', 'slow', 'full']);
 });
 
 test('what happens to an engine is told, over every port', async (t) => {
@@ -188,7 +188,7 @@ test('what happens to an engine is told, over every port', async (t) => {
     );
   await engine.pause();
   await engine.pause();
-  await engine.pace('slow');
+  await engine.setPace('slow');
   await engine.resume();
   await assert.rejects(engine.load(fromBytes(await tinyModel()), { memoryBudget: 1000 }), { code: 'NOMEM' });
   assert.deepEqual(told, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);

@@ -388,7 +388,7 @@ test('pauses and paces of all tabs count, and end with the tab', async (t) => {
   const one = await here.tab();
   const model = await here.load(one);
   const other = await here.tab();
-  await Promise.all([one.pause(), other.pause(), other.pace('slow')]);
+  await Promise.all([one.pause(), other.pause(), other.setPace('slow')]);
   let resumed = 0;
   one.events.addEventListener('resumed', () => resumed++);
   await one.resume();

@@ -409,13 +409,13 @@ test('slow is one thread, from which nothing is learned; a session opened meanwh
   for (const threads of /** @type {const} */ (['auto', 3])) {
     const engine = await createEngine({ threads });
     const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
-    await engine.pace('slow');
+    await engine.setPace('slow');
     for (const kind of /** @type {const} */ (['prefill', 'decode'])) runs[kind].length = 0;
     const session = await model.createSession();
     await session.generate(LONG.slice(0, 40), { temperature: 0, maxTokens: 10, stopTokens: [] });
     assert.deepEqual([...new Set([...runs.prefill, ...runs.decode])], [1]);
     assert.deepEqual(engine.info.learned, {});
-    await engine.pace('run');
+    await engine.setPace('full');
     await session.generate(LONG, { temperature: 0, maxTokens: 40, stopTokens: [] });
     if (threads === 'auto') assert.equal(engine.info.learned.prefill?.threads, 3);
     await engine.close();

@@ -1,34 +1,34 @@
-/** How an engine behaves where its page is out of sight, or the machine has much to do. Loaded when it is asked for. */
+/** Throttles an engine while its page is hidden or the CPU is under pressure. Loaded on demand. */
 
 /** @import { Engine, Pace } from '../../shared/types.js' */
 
 /** @type {Pace[]} */
-const PACES = ['run', 'slow', 'pause'];
-/** States of the Compute Pressure specification in which a machine has too much to do. */
-const PRESSED = ['serious', 'critical'];
+const PACES = ['full', 'slow', 'pause'];
+/** States of the Compute Pressure specification in which an engine is throttled. */
+const HIGH_PRESSURE = ['serious', 'critical'];
 
 /**
  * @param {Engine} engine @param {{ background?: Pace, pressure?: Pace }} options
  * @returns {() => void}  ends it
  */
-export function behave(engine, { background = 'run', pressure = 'run' }) {
+export function throttleInBackground(engine, { background = 'full', pressure = 'full' }) {
   const { document, PressureObserver } = /** @type {any} */ (globalThis);
   let pressed = false;
   /** @type {Pace} */
-  let last = 'run';
+  let last = 'full';
   const look = () => {
-    const wanted = [document?.hidden ? background : 'run', pressed ? pressure : 'run'];
+    const wanted = [document?.hidden ? background : 'full', pressed ? pressure : 'full'];
     const pace = PACES[Math.max(...wanted.map((one) => PACES.indexOf(/** @type {Pace} */ (one))))];
     if (pace === last) return;
     last = pace;
-    engine.pace(pace).catch(() => {}); // of an engine that has ended
+    engine.setPace(/** @type {any} */ (pace)).catch(() => {}); // of an engine that has ended
   };
   document?.addEventListener('visibilitychange', look);
   /** @type {any} */
   let observer = null;
-  if (PressureObserver && pressure !== 'run') {
+  if (PressureObserver && pressure !== 'full') {
     observer = new PressureObserver((/** @type {{ state: string }[]} */ records) => {
-      pressed = PRESSED.includes(records[records.length - 1].state);
+      pressed = HIGH_PRESSURE.includes(records[records.length - 1].state);
       look();
     });
     // Where the page's policy forbids it, or the machine can't tell, there is no pressure.

@@ -156,12 +156,12 @@ export async function createWorkerEngine(given) {
   const { background, pressure, ...rest } = checkOptions('createWorkerEngine', given);
   const engine = await start(rest);
   if (background || pressure) {
-    const { behave } = await onDemand(import('./background.js')).catch(async (error) => {
+    const { throttleInBackground } = await onDemand(import('./background.js')).catch(async (error) => {
       await engine.close();
       throw error;
     });
     const { close } = engine;
-    const end = behave(engine, { background, pressure });
+    const end = throttleInBackground(engine, { background, pressure });
     engine.close = () => (end(), close());
   }
   return engine;

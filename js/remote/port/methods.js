@@ -63,7 +63,7 @@ export const TABLE = {
     load: { args: [toSource], options: 'load', makes: 'model' },
     pause: {},
     resume: {},
-    pace: { args: [pace] },
+    setPace: { args: [pace] },
     openPort: {},
     close: {},
   },

@@ -51,7 +51,7 @@ const MOST_LOSSES = 3;
 /** Calls of a session that change its tokens. */
 const CHANGES = ['generate', 'choose', 'append', 'truncate', 'restore'];
 /** What an engine keeps to until it is told something else. @type {Record<string, string>} */
-const WISHES = { pause: 'pause', resume: 'pause', pace: 'pace' };
+const WISHES = { pause: 'pause', resume: 'pause', setPace: 'pace' };
 
 /** Whether it matters what a session's tokens are. @param {Request} request */
 const goesOn = ({ method, args = [] }) =>

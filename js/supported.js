@@ -1,0 +1,34 @@
+/** What this version can load. Loaded on demand: few pages ask for it. */
+import { ARCHITECTURES } from './format/gguf/architectures.js';
+import { readable } from './format/gguf/types.js';
+import { WRITABLE } from './format/bq4/weight-types.js';
+import { ARCHITECTURES as FAMILIES } from './shared/names.js';
+import { compact } from './text/templates/compact.js';
+import { FORMAT_NAMES, formatNamed } from './text/templates/known-formats.js';
+
+/** @import { ChatFormat, Supported } from './shared/types.js' */
+
+/** A short conversation as a model reads it. @param {ChatFormat} format */
+const exampleOf = (format) =>
+  (
+    compact(format, [
+      { role: 'user', content: 'Hello!' },
+      { role: 'assistant', content: 'Hello, how are you?' },
+      { role: 'user', content: 'Fine.' },
+    ]) ?? []
+  )
+    .map(({ text }) => text)
+    .join('');
+
+/** @returns {Supported} */
+export const supported = () => ({
+  architectures: [
+    ...new Set([...Object.keys(ARCHITECTURES), ...FAMILIES.filter((name) => name && name !== 'other')]),
+  ].sort(),
+  chatFormats: FORMAT_NAMES.map((name) => {
+    const format = /** @type {ChatFormat} */ (formatNamed(name));
+    return { name, format, example: exampleOf(format) };
+  }),
+  weightTypes: { bq4: WRITABLE, gguf: readable() },
+  containers: ['bq4', 'gguf', 'hugging-face-folder'],
+});
