@@ -46,6 +46,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').EngineOptions} EngineOptions */
 /** @typedef {import('./shared/types.js').EngineStore} EngineStore */
 /** @typedef {import('./shared/types.js').ErrorCode} ErrorCode */
+/** @typedef {import('./shared/types.js').ErrorGroup} ErrorGroup */
 /** @typedef {import('./storage/sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').FinishReason} FinishReason */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */

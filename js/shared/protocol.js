@@ -13,7 +13,7 @@
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 7;
+export const PROTOCOL = 8;
 
 /** Parts that the worker may be ahead of the reader. */
 export const CREDITS = 8;

@@ -8,12 +8,9 @@
 /** @typedef {import('../storage/cache/types.js').StoreOptions} StoreOptions */
 /** @typedef {import('../wasm/build-choice.js').Build} Build */
 
-/**
- * What went wrong: docs/API.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
- * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
- *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL' | 'RESTARTED'} ErrorCode
- */
+/** What went wrong: js/shared/error-codes.js and docs/API.md have a row for each. @typedef {keyof typeof import('./error-codes.js').ERRORS} ErrorCode */
+
+/** @typedef {import('./error-codes.js').ErrorGroup} ErrorGroup */
 
 /**
  * @typedef {object} EngineOptions

@@ -255,7 +255,7 @@ test('here where the plan says that it fits, there where not', async () => {
   assert.equal(here.where, 'local');
   assert.equal((await here.model.chat.completions.create(fixed)).choices.length, 1);
   await /** @type {any} */ (here.model).close();
-  for (const options of [{ budget: 1000 }, { tokensPerSecond: 1e9 }]) {
+  for (const options of [{ memoryBudget: 1000 }, { tokensPerSecond: 1e9 }]) {
     const there = await localOrRemote(engine, fromFile(FILE), remote, options);
     assert.deepEqual([there.where, there.model], ['remote', remote]);
     assert.ok(there.reason.length > 10);

@@ -159,10 +159,13 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
   Object.assign(globalThis, { document, PressureObserver });
   /** @type {string[]} */
   const paces = [];
-  const end = throttleInBackground(/** @type {any} */ ({ setPace: async (/** @type {string} */ pace) => paces.push(pace) }), {
-    background: 'pause',
-    pressure: 'slow',
-  });
+  const end = throttleInBackground(
+    /** @type {any} */ ({ setPace: async (/** @type {string} */ pace) => paces.push(pace) }),
+    {
+      background: 'pause',
+      pressure: 'slow',
+    },
+  );
   const show = (/** @type {boolean} */ hidden) => {
     document.hidden = hidden;
     document.dispatchEvent(new Event('visibilitychange'));

@@ -6,7 +6,6 @@ import { BqError } from '../../shared/errors.js';
 import { keepAhead } from './early-write.js';
 import { CHUNK, chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
-import { storageError } from './errors.js';
 
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
 
@@ -34,11 +33,11 @@ function problemOf(cause, { name, fileBytes }) {
   const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
   if (full)
-    return storageError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, {
+    return new BqError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, {
       cause,
       details,
     });
-  return storageError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
+  return new BqError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
 }
 
 export class Entry {
@@ -90,7 +89,7 @@ export class Entry {
     try {
       const { fileBytes, prefixBytes } = this.#about;
       if (!(Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes))
-        throw storageError('STORAGE', `a file of unknown length can't be kept`, {
+        throw new BqError('STORAGE', `a file of unknown length can't be kept`, {
           details: { fileBytes, prefixBytes },
         });
       const { backend, lockName } = this.#host;
@@ -102,7 +101,7 @@ export class Entry {
       await this.#scan();
       if (!this.complete) await this.#claim(false);
       if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
-        throw storageError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, {
+        throw new BqError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, {
           details: { fileBytes },
         });
     } catch (error) {
