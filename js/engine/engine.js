@@ -175,7 +175,7 @@ class LocalEngine {
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
-      await loading.letGo();
+      await loading.releaseCache();
       if (loading.outdated && !options.streaming) return this.#load(described, options, true);
       throw error;
     }

@@ -445,7 +445,7 @@ export class LocalModel {
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
     await this.#pager?.close();
     this.#wasm.release();
-    await this.#loading.letGo();
+    await this.#loading.releaseCache();
     this.siblings.delete(this);
   }
 

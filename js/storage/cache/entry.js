@@ -52,8 +52,8 @@ export class Entry {
   #have = new Map();
   /** Found damaged, and not yet written again as far as we know. @type {Set<number>} */
   #damaged = new Set();
-  /** Found damaged, yet good by the hash that was recorded: not believed twice. @type {Set<number>} */
-  #doubted = new Set();
+  /** Chunks whose bytes had the recorded hash and were damaged all the same: the hash is not trusted again. @type {Set<number>} */
+  #suspect = new Set();
   /** @type {Promise<void> | undefined} */
   #touched;
   /** Ends the use lock. @type {() => Promise<void>} */
@@ -412,8 +412,8 @@ export class Entry {
     try {
       for (const index of this.#damaged) {
         const bytes = new Uint8Array(lengthOf(this.#about, index));
-        const kept = hash && index !== PREFIX && !this.#doubted.has(index) && (await space.scan()).get(index);
-        this.#doubted.add(index);
+        const kept = hash && index !== PREFIX && !this.#suspect.has(index) && (await space.scan()).get(index);
+        this.#suspect.add(index);
         if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && (await hash?.(bytes)) === kept) {
           this.#damaged.delete(index);
           this.#changed(index, kept);

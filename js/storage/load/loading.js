@@ -2,7 +2,7 @@
  * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
  * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
  */
-import { changed, renamed, Samples, worthAgain } from './refetch.js';
+import { changed, renamed, Samples, refetchOrThrow } from './refetch.js';
 import { structs } from '../../wasm/abi.js';
 import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -152,7 +152,7 @@ export class Loading {
 
   /**
    * Where in the cache the whole file is, to read what doesn't stay in memory; null: in no cache. It stays open until
-   * `letGo`. What the cache can't keep can't be paged: NOMEM.
+   * `releaseCache`. What the cache can't keep can't be paged: NOMEM.
    */
   async parts() {
     if (!this.#cache || !this.#planned.url) return null;
@@ -172,8 +172,8 @@ export class Loading {
     return this.#entry?.problem?.message;
   }
 
-  /** Ends the use of the cache, when loading has ended. */
-  async letGo() {
+  /** Closes the entry of the cache, after loading has ended. */
+  async releaseCache() {
     await this.done.catch(() => {});
     await this.kept;
     await this.#closeEntry();
@@ -338,7 +338,7 @@ export class Loading {
    */
   async #again(error, tries) {
     const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
-    return worthAgain(error, tries, this.#file, retry, this.#life.signal);
+    return refetchOrThrow(error, tries, this.#file, retry, this.#life.signal);
   }
 
   /** Tells those who wait that there is more. */
