@@ -1,7 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/reference explains it. */
-export { connectEngine, createWorkerEngine } from './remote/client/client.js';
+export { connectEngine, createWorkerEngine, load } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
+export { listSupported } from './list-supported.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';
 
 /** @typedef {import('./shared/types.js').AnswerExtensions} AnswerExtensions */
@@ -51,6 +52,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').EngineOptions} EngineOptions */
 /** @typedef {import('./shared/types.js').EngineStore} EngineStore */
 /** @typedef {import('./shared/types.js').ErrorCode} ErrorCode */
+/** @typedef {import('./shared/types.js').ErrorGroup} ErrorGroup */
 /** @typedef {import('./storage/sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').FinishReason} FinishReason */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
@@ -98,6 +100,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Stage} Stage */
 /** @typedef {import('./shared/types.js').StageTrace} StageTrace */
 /** @typedef {import('./shared/types.js').StoreOptions} StoreOptions */
+/** @typedef {import('./shared/types.js').Supported} Supported */
 /** @typedef {import('./shared/types.js').TextCompletion} TextCompletion */
 /** @typedef {import('./shared/types.js').TextCompletionRequest} TextCompletionRequest */
 /** @typedef {import('./shared/types.js').TextLogprobs} TextLogprobs */
@@ -110,6 +113,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').ToolCall} ToolCall */
 /** @typedef {import('./shared/types.js').ToolRun} ToolRun */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
+/** @typedef {import('./shared/types.js').Unit} Unit */
 /** @typedef {import('./storage/sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./storage/cache/types.js').Usage} Usage */
 /** @template T @typedef {import('./shared/types.js').ChunkStream<T>} ChunkStream */

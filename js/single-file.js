@@ -73,7 +73,7 @@ async function begin() {
   );
   const engine = await createEngine({ wasmUrl, threads: 1 });
   const model = await engine.load(fromBytes(bytesOf(taken('bq4-model'))));
-  const chat = await model.createChat(model.info.chat || model.info.template ? {} : { chatFormat: NO_TURNS });
+  const chat = await model.createChat(model.info.chatFormat || model.info.chatTemplate ? {} : { chatFormat: NO_TURNS });
   /** @type {AbortController | null} */
   let writing = null;
   $('stop').addEventListener('click', () => writing?.abort());

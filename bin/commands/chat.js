@@ -33,7 +33,7 @@ async function chatLoop([file], options) {
   process.on('SIGINT', interrupt);
   const { info } = engine;
   stderr.write(
-    `${model.info.name || file}: ${info.build} kernels, context ${model.info.context}. /new starts a new conversation, /again repeats the last reply, Ctrl-D ends.\n`,
+    `${model.info.name || file}: ${info.build} kernels, context ${model.info.contextTokens}. /new starts a new conversation, /again repeats the last reply, Ctrl-D ends.\n`,
   );
   let open = true;
   lines.on('close', () => (open = false));

@@ -20,13 +20,13 @@ export const command = {
 export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../../js/api/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
-  const { context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
+  const { contextTokens: context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
   const sight = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
     ...(kvEvict && { 'kv-evict': kvEvict }),
-    ...(quality?.skip && { 'skip-layers': quality.skip.join() }),
-    ...(quality?.exit && { 'exit-layer': String(quality.exit) }),
-    ...(quality?.head && { 'head-share': String(quality.head) }),
+    ...(quality?.skipLayers && { 'skip-layers': quality.skipLayers.join() }),
+    ...(quality?.exitLayer && { 'exit-layer': String(quality.exitLayer) }),
+    ...(quality?.lmHeadFraction && { 'head-share': String(quality.lmHeadFraction) }),
   };
   const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });
   const { build, threads } = opened.engine.info;

@@ -10,7 +10,8 @@ import { LocalModel } from './model/model.js';
 import { emit, Events } from '../shared/events.js';
 import { PauseGate } from '../shared/pause-gate.js';
 import { planModel } from './plan/plan.js';
-import { inOneAnswer, openSource } from '../storage/sources/index.js';
+import { openSource } from '../storage/sources/index.js';
+import { filesOf, inOneAnswer, resolveSource } from '../storage/sources/kinds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { after } from '../shared/timeouts.js';
 import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
@@ -86,7 +87,7 @@ class LocalEngine {
       const { tokensPerSecond } = await onDemand(import('./speed-estimate.js'));
       return {
         ...planned.plan,
-        .../** @type {any} */ (one).told,
+        .../** @type {any} */ (one).facts,
         tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan),
       };
     } finally {
@@ -124,12 +125,13 @@ class LocalEngine {
     }
   };
 
-  /** What is opened for it: of a model in several files that may be another one. @param {Source} source @param {LoadOptions} options */
+  /** The source that is opened for another one: for a name on a hub, for the files of a folder. @param {Source} source @param {LoadOptions} options */
   async #oneFile(source, options) {
     this.#check();
-    if (source.kind !== 'several') return source;
+    const resolved = await resolveSource(source, { ...options, cache: this.#cache });
+    if (!filesOf(resolved).length) return resolved;
     const { asOneFile } = await onDemand(import('./plan/multi-file.js'));
-    return asOneFile(source, this.#compiled.convertUrl, options);
+    return asOneFile(resolved, this.#compiled.convertUrl, options);
   }
 
   /**
@@ -173,7 +175,7 @@ class LocalEngine {
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
-      await loading.letGo();
+      await loading.releaseCache();
       if (loading.outdated && !options.streaming) return this.#load(described, options, true);
       throw error;
     }

@@ -67,13 +67,13 @@ export const speculation = kind(
 );
 
 /** What a session gives up for its rate. @type {Options} */
-const QUALITY = { skip: ids, exit: whole(1), head: rate };
-const quality = kind('{ skip, exit, head }', (v) => made(v, QUALITY));
+const QUALITY = { skipLayers: ids, exitLayer: whole(1), lmHeadFraction: rate };
+const quality = kind('{ skipLayers, exitLayer, lmHeadFraction }', (v) => made(v, QUALITY));
 
 const SESSION = {
-  context: whole(1),
-  window: whole(1),
-  batch: whole(1),
+  contextTokens: whole(1),
+  prefillWindow: whole(1),
+  prefillBatch: whole(1),
   kv: oneOf('f32', 'f16', 'i8', 'i4', 'i2'),
   kvEvict: oneOf('oldest', 'attention'),
   activations: oneOf('i8', 'i16'),
@@ -82,7 +82,7 @@ const SESSION = {
   kvWindow: whole(1),
   kvSinks: whole(0, 32),
   quality,
-  drafts: whole(0, 31),
+  draftTokens: whole(0, 31),
 };
 const contextPolicy = oneOf('error', 'shift', 'summarize');
 const GENERATE = {
@@ -135,7 +135,7 @@ const LOAD = {
   adapterBytes: whole(0),
   signal,
   onProgress: callback,
-  budget: bytes,
+  memoryBudget: bytes,
   integrity: text,
   streaming: flag,
 };
@@ -152,6 +152,7 @@ export const OPTIONS = {
     retries: whole(0),
     retryDelay: number(0),
     timeout: milliseconds,
+    hubUrl: address,
   },
   source: { companion: any, manifest: any },
   plan: LOAD,

@@ -8,12 +8,9 @@
 /** @typedef {import('../storage/cache/types.js').StoreOptions} StoreOptions */
 /** @typedef {import('../wasm/build-choice.js').Build} Build */
 
-/**
- * What went wrong: docs/reference/errors.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
- * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
- *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL' | 'RESTARTED'} ErrorCode
- */
+/** What went wrong: js/shared/error-codes.js and docs/reference/errors.md have a row for each. @typedef {keyof typeof import('./error-codes.js').ERRORS} ErrorCode */
+
+/** @typedef {import('./error-codes.js').ErrorGroup} ErrorGroup */
 
 /**
  * @typedef {object} EngineOptions
@@ -26,7 +23,7 @@
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
  * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
- *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default false
+ *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default 'auto' in an engine in a worker of a page, else false
  */
 
 /**
@@ -56,13 +53,13 @@
 
 /**
  * @typedef {object} LoadOptions
- * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
+ * @property {number} [contextTokens]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
  * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache; default i8, f16 where keys have a bias (Qwen 2)
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i16 for a model that
  *   writes text and has 50 to 300 MB of weights, i8 for others
- * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
- * @property {number} [batch]     tokens per matrix product in prefill; default 32
+ * @property {number} [prefillWindow]    tokens whose hidden states prefill keeps at once; default 256
+ * @property {number} [prefillBatch]     tokens per matrix product in prefill; default 32
  * @property {number} [forks]     of each session that are planned for, at a time; default 0
  * @property {number} [adapterBytes]  bytes kept for adapters; default 0
  * @property {number} [kvWindow]  positions that a token sees at least, and up to 255 more, in layers without a window of their own; default: all.
@@ -72,11 +69,11 @@
  *   least attention (H2O); the context is at most the model's own then, and kvWindow a multiple of 256. Default 'oldest'
  * @property {Quality} [quality]  what is left out: faster, and worse; default: nothing
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
- * @property {number} [drafts]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
+ * @property {number} [draftTokens]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
  *   4 bytes for each token of the vocabulary, per session; default 7
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
- * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
+ * @property {number} [memoryBudget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
  *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
  *   others from the file for every token (by its handle, from a Blob, or in Node); `plan` says what it would
  * @property {string} [integrity] `sha256-…`: only the file with this hash is taken (docs/FORMAT.md, HASH)
@@ -84,16 +81,30 @@
  *   their way, and `model.loaded` settles when all are there
  */
 
+/** What progress is counted in. @typedef {'bytes' | 'tokens' | 'texts'} Unit */
+
 /**
+ * Progress of a load: the one shape of all progress, with two fields of its own.
  * @typedef {object} Progress
  * @property {'convert' | 'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine; `convert` of a
  *   folder in Hugging Face's layout, before all others, with its own `loaded` and `total`
  * @property {number} loaded  bytes of the file that have arrived
  * @property {number} total   bytes of the file
- * @property {number} rate    bytes per second, over the last seconds, of what the cache doesn't have; 0 while unknown
- * @property {number | null} secondsLeft  for what the cache doesn't have; null while unknown
- * @property {number} failures  of the network in a row, after the last of which it is tried again; 0: none
+ * @property {'bytes'} unit
+ * @property {number | null} bytesPerSecond  over the last seconds, of what the cache doesn't have; null while unknown
+ * @property {number | null} etaMs  milliseconds until the end of what the cache doesn't have; null while unknown
+ * @property {number} retries  consecutive failures of the network that were followed by another try; 0: none
  * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or where there is none
+ */
+
+/**
+ * @typedef {object} EmbedProgress
+ * @property {'embed'} phase
+ * @property {number} loaded  texts whose vectors are computed
+ * @property {number} total
+ * @property {'texts'} unit
+ * @property {null | number} bytesPerSecond  always null
+ * @property {number | null} etaMs  milliseconds until the last vector; null while unknown
  */
 
 /**
@@ -156,14 +167,14 @@
  * @property {number} kvHeads
  * @property {number} headDim
  * @property {number} ffn
- * @property {number} vocab
- * @property {number} tokens        of the tokenizer; 0: the file has none
+ * @property {number} vocabSize
+ * @property {number} tokenizerSize        of the tokenizer; 0: the file has none
  * @property {number} trainedContext  positions the model was made for
  * @property {boolean} tied         the embedding is also the head
  * @property {boolean} generates    false: an encoder, which has no head: for `embed` alone
  * @property {{ pooling: Pooling | null, normalize: boolean, tokens: number }} embedding  how the file says that its
  *   vectors are made; `tokens` of a text at most under this plan
- * @property {number} context       tokens per session under this plan
+ * @property {number} contextTokens       tokens per session under this plan
  * @property {number} sessions
  * @property {number} fileBytes
  * @property {number} weightBytes
@@ -201,7 +212,7 @@
  * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
  */
 
-/** @typedef {{ what: 'sessions' | 'context' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
+/** @typedef {{ what: 'sessions' | 'contextTokens' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
 
 /**
  * @typedef {object} TokenizerInfo
@@ -234,7 +245,7 @@
  * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
  * `id`: which one it is of all that were loaded.
- * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
+ * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string }} ModelInfo
  */
 
 /**
@@ -245,11 +256,11 @@
 
 /**
  * @typedef {object} Quality
- * @property {number[]} [skip]  layers that are left out, from 0 on
- * @property {number} [exit]    the layer that a text leaves before: it and those after it are left out
- * @property {number} [head]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
+ * @property {number[]} [skipLayers]  layers that are left out, from 0 on
+ * @property {number} [exitLayer]    the layer that a text leaves before: it and those after it are left out
+ * @property {number} [lmHeadFraction]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
  */
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'prefillWindow' | 'prefillBatch' | 'forks' | 'forkTokens' | 'draftTokens' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
 
 /**
  * What an adapter changes.
@@ -430,11 +441,9 @@
  * @property {number} loaded  tokens of the prompt that have been computed, about
  * @property {number} total   tokens that must be computed: those in the KV cache are not counted
  * @property {'tokens'} unit
- * @property {null} bytesPerSecond
- * @property {null} etaMs
+ * @property {null | number} bytesPerSecond  always null
+ * @property {number | null} etaMs  milliseconds until the first token can be sampled; null while unknown
  */
-
-/** As PrefillProgress, in texts. @typedef {{ phase: 'embed', loaded: number, total: number, unit: 'texts', bytesPerSecond: null, etaMs: null }} EmbedProgress */
 
 /** A call of a tool in a reply; `arguments` are JSON, an id is there where the template has ids. @typedef {{ name: string, arguments: string, id?: string }} ReadCall */
 
@@ -573,8 +582,8 @@
  * @typedef {object} ModelMethods
  * @property {ModelInfo} info
  * @property {Promise<void>} loaded  settles when all bytes are in place
- * @property {() => Promise<void>} pause   asks for no more bytes of a model that is loading
- * @property {() => Promise<void>} resume  goes on where it was
+ * @property {() => Promise<void>} pauseDownload   asks for no more bytes of a model that is loading
+ * @property {() => Promise<void>} resumeDownload  goes on where it was
  * @property {(text: string, options?: TokenizeOptions) => Promise<number[]>} tokenize
  * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
@@ -810,6 +819,16 @@
  */
 
 /** Values of the options `background` and `pressure`. @typedef {'full' | 'slow' | 'pause'} Pace */
+
+/**
+ * What this version can load.
+ * @typedef {object} Supported
+ * @property {string[]} architectures  as configurations of models and GGUF files name them
+ * @property {{ name: string, format: ChatFormat, example: string }[]} chatFormats  with the names that `createChat` takes; `example`: a short
+ *   conversation in this format, as a model reads it
+ * @property {{ bq4: string[], gguf: string[] }} weightTypes  by container
+ * @property {string[]} containers
+ */
 
 /**
  * How tabs share an engine; the other options are of the one that leads.

@@ -39,7 +39,7 @@ const measure = async (o) => {
     const engine = await createWorkerEngine({ threads: o.threads });
     page.built = engine.info.build;
     const model = await engine.load(fromUrl(`/build/bench/${o.model}`), {
-      context: o.context,
+      contextTokens: o.context,
       kv: o.kv,
       activations: o.activations,
     });

@@ -48,7 +48,7 @@ const measure = async (o) => {
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/build/bench/dot.wasm'));
   const engine = await createWorkerEngine({ build: o.build, threads: 1 });
   const model = await engine.load(fromUrl(`/build/bench/${o.model}`), {
-    context: 2048,
+    contextTokens: 2048,
     kv: 'i8',
     activations: o.activations,
   });

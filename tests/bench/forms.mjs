@@ -4,12 +4,12 @@
 //
 //   node tests/bench/forms.mjs MODEL [TURNS]
 import { readdirSync, readFileSync } from 'node:fs';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const [path, turns = '5'] = process.argv.slice(2);
 const folder = new URL('forms/', import.meta.url);
 const engine = await createEngine({ threads: 1 });
-const model = await engine.load(fromFile(path), { context: 512, activations: 'i8' });
+const model = await engine.load(fromFile(path), { contextTokens: 512, activations: 'i8' });
 const session = await model.createSession();
 
 /** @param {string} prompt @param {object} options @returns {Promise<{ ms: number, tokens: number }>} per token */

@@ -1,5 +1,5 @@
 // An engine beside which its own calls are timed without the JavaScript around them: see host.mjs.
-import { createEngine, fromUrl } from '/js/engine.js';
+import { createEngine, fromUrl } from '/js/node.js';
 import { Wasm } from '/js/wasm/wasm.js';
 
 const TOKENS = 24;
@@ -53,7 +53,7 @@ onmessage = async ({ data: { rounds, threads, model } }) => {
     return call.call(this, name, ...args);
   };
   const engine = await createEngine({ build: 'relaxed', threads });
-  session = await (await engine.load(fromUrl(model), { context: 2048, kv: 'i8' })).createSession();
+  session = await (await engine.load(fromUrl(model), { contextTokens: 2048, kv: 'i8' })).createSession();
   await session.generate(PROMPT, GREEDY).result;
   Wasm.prototype.call = call;
   scratch = wasm.alloc(64);

@@ -10,7 +10,7 @@
 // batches take, are not timed. `--rest`: before each, for others of the machine. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
 // `--draft`: and guessed by this smaller model of the same vocabulary (`--draft-skip`: without these layers), with its own counts.
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { allowed, counted } from './hindsight.mjs';
@@ -75,12 +75,15 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, forks: 1, activations: values.activations }))
+  await engine.load(
+    fromFile(file),
+    /** @type {any} */ ({ contextTokens: 2048, forks: 1, activations: values.activations }),
+  )
 );
 
 const skip = values['draft-skip']?.split(',').map(Number);
 const more = /** @type {any} */ ({
-  context: 2048,
+  contextTokens: 2048,
   activations: values.activations,
   ...(skip && { quality: { skip } }),
 });

@@ -36,7 +36,7 @@ const measure = async ({ url, rounds, threads, batch }) => {
   const sessions = {};
   for (const [way, options] of Object.entries(ways)) {
     const engine = await createWorkerEngine(options);
-    const model = await engine.load(fromUrl(url), { context: 1024, sessions: 1, batch });
+    const model = await engine.load(fromUrl(url), { contextTokens: 1024, sessions: 1, prefillBatch: batch });
     sessions[way] = await model.createSession();
     seen[way] = { spread: model.info.spread, prefill: [], decode: [] };
   }

@@ -42,7 +42,7 @@ async function visit({ model: url, prompt, tokens, first, rounds, most, tables }
   let made = 0;
   const open = async (/** @type {number | 'auto'} */ threads, /** @type {string | undefined} */ build) => {
     const engine = await createWorkerEngine({ threads, build });
-    const model = await engine.load(fromUrl(url), { context: 512 });
+    const model = await engine.load(fromUrl(url), { contextTokens: 512 });
     const session = await model.createSession();
     /** Milliseconds a token, of a prompt that is new and of what is written. @param {number} maxTokens */
     const run = async (maxTokens) => {

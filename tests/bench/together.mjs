@@ -7,7 +7,7 @@
 //
 // Printed for each number: the median over the rounds of tokens/s of all together, and of its ratio to one's in the same round.
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
@@ -32,7 +32,7 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length, activations: 'i8' })
+  await engine.load(fromFile(file), { contextTokens: 512, sessions: PROMPTS.length, activations: 'i8' })
 );
 const sessions = await Promise.all(PROMPTS.map(() => model.createSession()));
 const options = { maxTokens, temperature: 0, stopTokens: [], speculate: false };

@@ -365,15 +365,15 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
 test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
   const server = await faultServer(bytes);
   const page = await newTab();
-  const options = { context: 128, kv: 'i8' };
+  const options = { contextTokens: 128, kv: 'i8' };
   const whole = await load(page, server.url, options);
   assert.equal(whole.residency, 'resident');
   const budget = bytes.length - 4 * MiB;
-  const paged = await load(page, server.url, { ...options, budget });
+  const paged = await load(page, server.url, { ...options, memoryBudget: budget });
   assert.deepEqual([paged.residency, paged.ids], ['paged', whole.ids]);
   await forget(page);
   const fresh = await faultServer(bytes);
-  const again = await load(page, fresh.url, { ...options, budget });
+  const again = await load(page, fresh.url, { ...options, memoryBudget: budget });
   assert.deepEqual([again.residency, again.ids, again.cached], ['paged', whole.ids, 0], 'downloaded first, then read');
   await page.close();
   await server.close();

@@ -103,7 +103,7 @@ await chromiumFirst((name) => {
     const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
     const results = await page.evaluate(
       async ([base64, prompt, count, builds]) => {
-        const [path, local] = ['/js/index.js', '/js/engine.js'];
+        const [path, local] = ['/js/index.js', '/js/node.js'];
         const { createWorkerEngine, fromBlob } = await import(path);
         const { createEngine } = await import(local);
         const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);

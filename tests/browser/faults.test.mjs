@@ -325,7 +325,7 @@ const outcome = (page, url, source = {}, options = {}) =>
   page.evaluate(async ([url, source, options]) => {
     const js = '/js/index.js';
     const { createWorkerEngine, fromUrl } = await import(js);
-    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine());
+    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine({ cache: false }));
     try {
       const model = await engine.load(fromUrl(url, source), options);
       const session = await model.createSession();
@@ -500,7 +500,7 @@ await chromiumFirst((name) => {
       const { deviceMemory = 0 } = /** @type {any} */ (navigator);
       const of = async (/** @type {number} */ context) =>
         (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(
-          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }),
+          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { contextTokens: context }),
         );
       return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
     }, server.at('/long.bq4'));
@@ -574,7 +574,7 @@ await chromiumFirst((name) => {
         const { fromUrl } = await import(js);
         const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
         Object.assign(globalThis, { model });
-        await model.pause();
+        await model.pauseDownload();
         return true;
       }, server.at(PATH));
       assert.ok(paused);
@@ -587,7 +587,7 @@ await chromiumFirst((name) => {
       rest.release();
       const ids = await page.evaluate(async () => {
         const { model } = /** @type {any} */ (globalThis);
-        await model.resume();
+        await model.resumeDownload();
         await model.loaded;
         const { tokens: ids } = await (
           await model.createSession()
@@ -636,7 +636,7 @@ await chromiumFirst((name) => {
     const own = await browser.open(site.url);
     misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last.promise })]);
     await own.evaluate(async (url) => {
-      const [js, path] = ['/js/engine.js', '/js/storage/load/chunks.js'];
+      const [js, path] = ['/js/node.js', '/js/storage/load/chunks.js'];
       const { createEngine, fromUrl } = await import(js);
       const { Chunks, MOST_LIVE } = await import(path);
       const seen = { most: 0, limit: MOST_LIVE };

@@ -16,12 +16,12 @@ async function visit({ url, budgeted }) {
   const js = '/js/index.js';
   const { createWorkerEngine, fromUrl } = await import(js);
   const source = fromUrl(url, { retries: 0 });
-  const options = { context: 64, kv: 'i8' };
+  const options = { contextTokens: 64, kv: 'i8' };
   const engine = await createWorkerEngine({ cache: budgeted ? 'auto' : false });
   const { heapBytes, weightBytes } = await engine.plan(source, options);
   const budget = heapBytes - Math.floor(weightBytes * 0.4);
   const model = await engine
-    .load(source, { ...options, ...(budgeted && { budget }) })
+    .load(source, { ...options, ...(budgeted && { memoryBudget: budget }) })
     .catch((/** @type {any} */ e) => e);
   if (model.code) return { code: model.code, hint: model.hint };
   const session = await model.createSession();
@@ -61,8 +61,8 @@ await chromiumFirst((name) => {
         };
         await write(bytes);
         const source = fromBlob(await handle.getFile());
-        const engine = await createWorkerEngine();
-        const options = { context: 128, kv: 'i8' };
+        const engine = await createWorkerEngine({ cache: false });
+        const options = { contextTokens: 128, kv: 'i8' };
         const whole = await engine.plan(source, options);
         const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
         const run = async (/** @type {any} */ model) => {
@@ -72,19 +72,23 @@ await chromiumFirst((name) => {
         const resident = await engine.load(source, options);
         const wanted = await run(resident);
         await resident.close();
-        const paged = await engine.load(source, { ...options, budget });
+        const paged = await engine.load(source, { ...options, memoryBudget: budget });
         const got = await run(paged);
         const memory = await paged.memory();
         await paged.close();
         // By its handle: read-only handles, which others may have too, where the browser knows them.
-        const [one, two] = await Promise.all([1, 2].map(() => engine.load(fromHandle(handle), { ...options, budget })));
+        const [one, two] = await Promise.all(
+          [1, 2].map(() => engine.load(fromHandle(handle), { ...options, memoryBudget: budget })),
+        );
         const handles = (await Promise.all([run(one), run(two)])).map((result) => result.tokens);
         await Promise.all([one.close(), two.close()]);
         await write(new Uint8Array(10));
-        const again = await engine.load(source, { ...options, budget }).catch((/** @type {any} */ e) => e.code);
+        const again = await engine
+          .load(source, { ...options, memoryBudget: budget })
+          .catch((/** @type {any} */ e) => e.code);
         // With the file open, then changed.
         await write(bytes);
-        const open = await engine.load(fromBlob(await handle.getFile()), { ...options, budget });
+        const open = await engine.load(fromBlob(await handle.getFile()), { ...options, memoryBudget: budget });
         const last = await open.createSession();
         await last.generate('Once', { maxTokens: 3 }).result;
         await write(new Uint8Array(10));

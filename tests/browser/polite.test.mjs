@@ -23,7 +23,7 @@ async function begin(manners) {
   const seen = { tokens: 0, paces: /** @type {string[]} */ ([]) };
   Object.assign(window, { seen });
   engine.events.addEventListener('pace', (/** @type {any} */ { detail }) => seen.paces.push(detail.pace));
-  const model = await engine.load('/models/chat.bq4', { context: 256 });
+  const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
   Object.assign(window, { model });
   const text = async () => {
     for (;;) for await (const _ of model.generate('Once', { contextPolicy: 'shift' })) seen.tokens++;

@@ -43,7 +43,7 @@ await chromiumFirst((name) => {
       const events = [];
       const load = async (/** @type {any} */ options) => {
         events.push('load');
-        const model = await engine.load('/models/chat.bq4', { context: 256, ...options });
+        const model = await engine.load('/models/chat.bq4', { contextTokens: 256, ...options });
         const { close } = model;
         model.close = () => (events.push('close'), close());
         return model;

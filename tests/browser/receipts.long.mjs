@@ -1,7 +1,7 @@
 // Receipts of a real model, SmolLM2's GGUF file: what Node has computed each browser computes again, and the other way round.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { everyBrowser, oneSite } from './every.mjs';
@@ -9,7 +9,7 @@ import { REAL } from './host.mjs';
 
 const real = realModel('smollm2');
 const PROMPT = 'The capital of France is';
-const LOAD = { context: 256 };
+const LOAD = { contextTokens: 256 };
 const CHOSEN = { maxTokens: 16, temperature: 0.9, seed: 7 };
 
 await everyBrowser((name) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { loadOptions, readReceipt, replay } from '../../js/api/receipts/index.js';
 import { chromiumFirst, oneSite } from './every.mjs';
 

@@ -32,7 +32,7 @@ async function openFrames({ url, count }) {
     const there = new Promise((resolve) => (own.there = resolve));
     own.document.head.append(script);
     const engine = await (await there)({ threads: 1, cache: 'auto' });
-    const model = await engine.load(url, { batch: 8 });
+    const model = await engine.load(url, { prefillBatch: 8 });
     all.frames_.push({ frame, engine, model, chat: await model.createChat() });
   }
   return all.frames_.map((/** @type {any} */ tab) => tab.engine.info);
@@ -166,7 +166,7 @@ else
             const { createSharedEngine } = await import(/** @type {string} */ ('/js/remote/tabs/index.js'));
             const all = /** @type {any} */ (globalThis);
             all.engine = await createSharedEngine({ threads: 1, cache: 'auto', patience: patience_ });
-            all.model = await all.engine.load(url, { batch: 8 });
+            all.model = await all.engine.load(url, { prefillBatch: 8 });
             all.chat = await all.model.createChat();
             await all.chat.send('hello', { temperature: 0.8, seed: 5, maxTokens: 20 }).result;
           }, /** @type {[string, number | undefined]} */ ([server.url, patience]));

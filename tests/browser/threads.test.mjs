@@ -7,7 +7,7 @@ import { host, ISOLATED } from './host.mjs';
 
 /** What an engine says about its threads, and what it writes. @param {{ worker: boolean, options: object }} how */
 async function inPage({ worker, options }) {
-  const [js, local, fixture] = ['/js/index.js', '/js/engine.js', '/tests/js/fixture.mjs'];
+  const [js, local, fixture] = ['/js/index.js', '/js/node.js', '/tests/js/fixture.mjs'];
   const { createWorkerEngine, fromBytes } = await import(js);
   const { createEngine } = await import(local);
   const { tinyModel } = await import(fixture);
@@ -31,7 +31,7 @@ async function inPage({ worker, options }) {
 
 /** How a reply ends whose model is closed while workers compute. @param {boolean} worker */
 async function closedAmid(worker) {
-  const [js, local] = ['/js/index.js', '/js/engine.js'];
+  const [js, local] = ['/js/index.js', '/js/node.js'];
   const { createWorkerEngine } = await import(js);
   const { createEngine } = await import(local);
   const engine = await (worker ? createWorkerEngine : createEngine)({ threads: 2 });

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { readReceipt, receiptOf } from '../../js/api/receipts/index.js';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -52,7 +52,7 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     [{ kv: 'i4' }, { temperature: 0.8, minP: 0.05, repeatPenalty: 1.3, repeatLast: 20, maxTokens: 40, seed: 4 }],
     [{ kv: 'i2' }, { temperature: 0.7, maxTokens: 40, seed: 5 }],
     [
-      { activations: 'i16', context: 64 },
+      { activations: 'i16', contextTokens: 64 },
       {
         logitBias: [
           { token: 262, bias: -Infinity },

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { LocalAdapter } from '../../js/engine/model/adapter.js';
 import { connectEngine } from '../../js/index.js';
-import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { safetensors } from './checkpoints.mjs';
@@ -84,7 +84,7 @@ for (const name of readdirSync(ADAPTERS)) {
         const last = one.start(ids);
         const moved = last.reduce((most, x, i) => Math.max(most, Math.abs(x - without[i])), 0);
         assert.ok(moved > 100 * TOLERANCE, `${moved}`);
-        const batches = await openLogits(source, { adapterBytes: ROOM, batch: 5, window: 7 });
+        const batches = await openLogits(source, { adapterBytes: ROOM, prefillBatch: 5, prefillWindow: 7 });
         await adapt(batches, file);
         assert.deepEqual(batches.start(ids), last);
         one.wasm.check('bqw_session_adapter', one.session, 0, 0);

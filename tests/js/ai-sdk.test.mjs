@@ -23,7 +23,7 @@ let model;
 let said;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  own = await engine.load(fromFile(FILE), { context: 512 });
+  own = await engine.load(fromFile(FILE), { contextTokens: 512 });
   model = languageModel(own, { modelId: 'chat' });
   said = await own.chat.completions.create({
     messages: [{ role: 'user', content: prompt }],

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
 import { fastestBuild, MEASURED_BUILDS } from '../../js/wasm/build-choice.js';
 import { fasterBuild } from '../../js/wasm/wasm.js';

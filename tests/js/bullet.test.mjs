@@ -11,7 +11,7 @@ import { readBullet } from '../../js/format/bullet/read.js';
 import { KIND, TOKEN } from '../../js/text/tokenizers/section.js';
 import { listedText } from '../../js/text/tokenizers/wordlist.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { inspect } from '../../bin/inspect.js';
 import { CONFIG, llama2c, randomWeights, safetensors, tokenizerBin } from './checkpoints.mjs';

@@ -1,7 +1,7 @@
 // Loading with a cache: what is there is not fetched, what is damaged there is, and no trouble of it fails a load.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromUrl } from '../../js/engine.js';
+import { createEngine, fromUrl } from '../../js/node.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { checkOptions } from '../../js/shared/options.js';
 import { LocalModel } from '../../js/engine/model/model.js';
@@ -23,7 +23,7 @@ test('options are checked by kind and range', () => {
       maxTokensPerSecond: [0, -1, '5', true],
       signal: [signal, {}, null],
     },
-    load: { budget: ['5', true, 0, NaN], context: [1.5, Infinity], sessions: [0, 64] },
+    load: { memoryBudget: ['5', true, 0, NaN], contextTokens: [1.5, Infinity], sessions: [0, 64] },
     fromUrl: { timeout: ['5', true, NaN, -1], retryDelay: [Infinity, '1'], retries: [1.5, Infinity] },
   };
   for (const [what, options] of Object.entries(wrong))
@@ -67,7 +67,7 @@ test('a wrong call that nobody reads is reported, in each engine and in a chat',
 test('a program that has opened ports of its engine still ends', () => {
   const module = (/** @type {string} */ name) => JSON.stringify(new URL(`../../js/${name}`, import.meta.url).href);
   for (const close of ['', 'await engine.close();']) {
-    const program = `import { createEngine } from ${module('engine.js')};
+    const program = `import { createEngine } from ${module('node.js')};
       const engine = await createEngine({ threads: 1 });
       await engine.openPort(); await engine.openPort(); ${close} console.log('end');`;
     const { status, stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {

@@ -1,7 +1,7 @@
 // Conversations, in front of both engines.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CHAT, tinyModel } from './fixture.mjs';
 

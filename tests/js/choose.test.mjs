@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -133,7 +133,7 @@ Sentiment: negative
 const real = realModel('smollm2');
 test('SmolLM2: what people feel about a film', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
   const ask = (/** @type {string} */ review) =>
     model.choose(`${EXAMPLES}Review: ${review}\nSentiment:`, [' positive', ' negative']);
   assert.equal((await ask('I loved every minute of this wonderful film.')).best, ' positive');

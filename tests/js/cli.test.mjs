@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { COMMANDS } from '../../bin/commands/index.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { examples } from './api-doc.mjs';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
@@ -129,7 +129,7 @@ test('bench: rates, memory and the plan that it ran with', () => {
   );
   assert.equal(status, 0, stderr);
   const { promptTokens, prefill, memory, plan, threads } = JSON.parse(stdout);
-  assert.deepEqual([promptTokens, plan.context, plan.kv, threads], [20, 64, 'i4', 1]);
+  assert.deepEqual([promptTokens, plan.contextTokens, plan.kv, threads], [20, 64, 'i4', 1]);
   assert.ok(prefill > 0 && memory.total >= plan.heapBytes && memory.peak <= memory.heap);
   assert.match(bq4('bench', path, '--runs', '1', '--tokens', '2').stdout, /prefill .*tokens\/s[^]*decode .*tokens\/s/);
   assert.equal(bq4('bench', path, '--tokens', '0').status, 2);

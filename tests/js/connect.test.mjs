@@ -23,7 +23,7 @@ let server;
 let remote;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  model = await engine.load(fromFile(FILE), { context: 512 });
+  model = await engine.load(fromFile(FILE), { contextTokens: 512 });
   server = await serveModels([{ id: 'chat', model }], { port: 0, token: 'sesame' });
   remote = connect(server.url, { apiKey: 'sesame' });
 });
@@ -253,11 +253,11 @@ test('servers that fail: a typed error, never a short reply', async () => {
 });
 
 test('here where the plan says that it fits, there where not', async () => {
-  const here = await localOrRemote(engine, fromFile(FILE), remote, { context: 64 });
+  const here = await localOrRemote(engine, fromFile(FILE), remote, { contextTokens: 64 });
   assert.equal(here.where, 'local');
   assert.equal((await here.model.chat.completions.create(fixed)).choices.length, 1);
   await /** @type {any} */ (here.model).close();
-  for (const options of [{ budget: 1000 }, { tokensPerSecond: 1e9 }]) {
+  for (const options of [{ memoryBudget: 1000 }, { tokensPerSecond: 1e9 }]) {
     const there = await localOrRemote(engine, fromFile(FILE), remote, options);
     assert.deepEqual([there.where, there.model], ['remote', remote]);
     assert.ok(there.reason.length > 10);

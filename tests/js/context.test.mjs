@@ -1,7 +1,7 @@
 // What becomes of a conversation, or a text, that outgrows its context.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { ASKED, roomFor, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -132,7 +132,7 @@ for (const [name, path] of /** @type {const} */ ([
   test(`${name}: a reply outgrows its context, and goes on`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
-    const model = await engine.load(fromFile(/** @type {string} */ (path)), { context: 96 });
+    const model = await engine.load(fromFile(/** @type {string} */ (path)), { contextTokens: 96 });
     const options = { temperature: 0, contextPolicy: /** @type {const} */ ('shift'), maxTokens: 120 };
     const first = await model.tokenize('Once upon a time');
     const run = await model.generate(first, { ...options, sinks: 2, stopTokens: [] }).result;
@@ -151,7 +151,7 @@ for (const [name, path] of /** @type {const} */ ([
  * @param {import('../../js/index.js').Model} model @param {any[]} messages @param {any} options
  */
 async function sumsUp(model, messages, options) {
-  const { context } = model.info;
+  const { contextTokens: context } = model.info;
   const {
     tokens: ids,
     shifted,
@@ -257,9 +257,9 @@ for (const [name, path, context] of /** @type {const} */ ([
   test(`${name}: older turns are summed up by it`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
-    const model = await engine.load(fromFile(/** @type {string} */ (path)), { context, sessions: 2 });
+    const model = await engine.load(fromFile(/** @type {string} */ (path)), { contextTokens: context, sessions: 2 });
     const facts = ['a dog named Rex', 'a red boat', 'a house on a hill', 'a friend named Lily', 'a blue hat'];
-    const system = model.info.chat?.roles.system || model.info.template.includes('system');
+    const system = model.info.chatFormat?.roles.system || model.info.chatTemplate.includes('system');
     const messages = [
       { role: system ? 'system' : 'user', content: 'You answer in one sentence.' },
       ...(system ? [] : [{ role: 'assistant', content: 'Yes.' }]),

@@ -8,7 +8,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { WRITABLE } from '../../js/format/bq4/weight-types.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { CONFIG, llama2c, randomWeights, tokenizerBin } from './checkpoints.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

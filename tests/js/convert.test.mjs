@@ -23,7 +23,7 @@ import { memorySink } from '../../js/format/output.js';
 import { FLAT, TYPES, WRITABLE } from '../../js/format/bq4/weight-types.js';
 import { writeV1 } from '../../js/format/bq4/write-v1.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import {

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { tensorTable } from '../../js/format/bq4/names.js';
 import { memorySink } from '../../js/format/output.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes, fromUrl } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
 import { Wasm } from '../../js/wasm/wasm.js';

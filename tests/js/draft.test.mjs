@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel, tokenizer } from './fixture.mjs';
 import { told } from './told.mjs';
@@ -44,9 +44,9 @@ for (const [build, threads] of /** @type {const} */ ([
     after(() => engine.close());
 
     test('the same parts and results, whoever guesses, whatever the options', async () => {
-      const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: 2 });
+      const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: 2 });
       const last = model.info.layers - 1;
-      const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { context: 120, quality });
+      const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { contextTokens: 120, quality });
       // Itself, itself without a layer, and one that has read nothing but the last token.
       const drafts = [model, await load({ skip: [last - 1] }), await load({ exit: 1 })];
       const accepted = drafts.map(() => 0);
@@ -78,14 +78,14 @@ describe('what is computed', () => {
   let session;
   before(async () => {
     engine = await createEngine({ threads: 1 });
-    large = await engine.load(fromBytes(SURE), { batch: 16, sessions: 2 });
+    large = await engine.load(fromBytes(SURE), { prefillBatch: 16, sessions: 2 });
     session = await large.createSession();
   });
   after(() => engine.close());
 
   /** A model that counts slices. @param {Uint8Array} [bytes] @param {object} [options]  of load */
   async function counting(bytes = SURE, options) {
-    const model = await engine.load(fromBytes(bytes), { batch: 16, ...options });
+    const model = await engine.load(fromBytes(bytes), { prefillBatch: 16, ...options });
     const { run } = model;
     const counted = Object.assign(model, { slices: 0 });
     model.run = (/** @type {[number, number]} */ ...given) => (counted.slices++, run.apply(model, given));
@@ -146,12 +146,12 @@ describe('what is computed', () => {
   });
 
   test('no more than there is room for: drafts, tokens, the small context', async () => {
-    const small = await counting(SURE, { context: ids.length + 9 });
+    const small = await counting(SURE, { contextTokens: ids.length + 9 });
     const { made, usage } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
     assert.deepEqual(made, (await ran(false, { maxTokens: 80 })).made);
     assert.ok(usage.draftedTokens > 0 && usage.draftedTokens <= 9, `${usage.draftedTokens}`);
     await small.close();
-    const none = await engine.load(fromBytes(SURE), { drafts: 0, sessions: 2 });
+    const none = await engine.load(fromBytes(SURE), { draftTokens: 0, sessions: 2 });
     assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } }).result).usage.draftedTokens, 0);
     await none.close();
   });

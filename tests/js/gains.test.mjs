@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, mock, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Costs, Gains } from '../../js/engine/speculation/tuner.js';
 import { allowed, counted } from '../bench/hindsight.mjs';
 import { random } from './fixture.mjs';
@@ -220,7 +220,7 @@ describe('in a session', () => {
       said(
         steps,
         async () => {
-          const model = await engine.load(fromBytes(CHAT), { context: 256 });
+          const model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
           const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate }).result;
           await model.close();
           return timings;
@@ -241,7 +241,7 @@ describe('in a session', () => {
 
   test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
     said(CHEAP, async () => {
-      const model = await engine.load(fromBytes(CHAT), { context: 256, sessions: 2 });
+      const model = await engine.load(fromBytes(CHAT), { contextTokens: 256, sessions: 2 });
       const options = { temperature: 0, stopTokens: [] };
       const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false }).result;
       const [a, b] = [await model.createSession(), await model.createSession()];

@@ -6,7 +6,7 @@ import { memorySink } from '../../js/format/output.js';
 import { ROWS, runLayout, typeNamed } from '../../js/format/bq4/weight-types.js';
 import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -66,7 +66,16 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const plan = await engine.plan(fromBytes(file));
   assert.deepEqual(
-    [plan.version, plan.name, plan.license, plan.layers, plan.vocab, plan.tokens, plan.trainedContext, plan.fileBytes],
+    [
+      plan.version,
+      plan.name,
+      plan.license,
+      plan.layers,
+      plan.vocabSize,
+      plan.tokenizerSize,
+      plan.trainedContext,
+      plan.fileBytes,
+    ],
     [0, 'Tiny', 'mit', 2, config.vocab, config.vocab, 64, file.length],
   );
   const model = await engine.load(fromBytes(file));

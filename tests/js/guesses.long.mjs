@@ -1,7 +1,7 @@
 // Guesses with a real model: edited, summed up and as JSON, the same tokens as without.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const real = realModel('smollm2');
@@ -22,7 +22,7 @@ let model;
 before(async () => {
   if (!real) return;
   engine = await createEngine();
-  model = await engine.load(fromFile(real), { context: 512 });
+  model = await engine.load(fromFile(real), { contextTokens: 512 });
 });
 after(() => engine?.close());
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { lookNear, lookUp } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
@@ -49,7 +49,7 @@ for (const [build, threads] of /** @type {const} */ ([
     let model;
     before(async () => {
       engine = await createEngine({ build, threads });
-      model = await engine.load(fromBytes(CHAT), { context: 256 });
+      model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
     });
     after(() => engine.close());
 
@@ -185,27 +185,27 @@ describe('a session', () => {
     await model.close();
   });
 
-  test('has room for as many guesses as `drafts` says, and a plan counts it', async () => {
+  test('has room for as many guesses as `draftTokens` says, and a plan counts it', async () => {
     const plan = (/** @type {object} */ options) => engine.plan(fromBytes(CHAT), options);
-    const [none, some, more] = await Promise.all([plan({ drafts: 0 }), plan({}), plan({ drafts: 9 })]);
-    const each = 4 * none.vocab;
+    const [none, some, more] = await Promise.all([plan({ draftTokens: 0 }), plan({}), plan({ draftTokens: 9 })]);
+    const each = 4 * none.vocabSize;
     assert.ok(Math.abs(some.sessionBytes - none.sessionBytes - 7 * each) < 128);
     assert.ok(Math.abs(more.sessionBytes - none.sessionBytes - 9 * each) < 128);
-    const model = await engine.load(fromBytes(CHAT), { drafts: 0 });
+    const model = await engine.load(fromBytes(CHAT), { draftTokens: 0 });
     for (const speculate of [{ tokens: 4 }, true, 'auto'])
       assert.equal((await model.generate(PROMPTS[0], { ...GREEDY, speculate }).result).usage.draftedTokens, 0);
     await model.close();
     for (const drafts of [-1, 32, 1.5, '7'])
-      await assert.rejects(() => plan({ drafts }), { code: 'ARGUMENT', message: /drafts/ });
+      await assert.rejects(() => plan({ draftTokens: drafts }), { code: 'ARGUMENT', message: /draftTokens/ });
   });
 
   test('with weights that are read for every token', async () => {
     const config = { layers: 6, hidden: 64, heads: 4, kv_heads: 2, ffn: 128 };
     const bytes = await tinyModel({ config, type: 'bq8' });
-    const all = (await engine.plan(fromBytes(bytes), { context: 256 })).heapBytes;
+    const all = (await engine.plan(fromBytes(bytes), { contextTokens: 256 })).heapBytes;
     const ids = Array.from({ length: 90 }, (_, i) => 10 + (i % 9));
     const run = async (/** @type {any} */ options, /** @type {any} */ speculate) => {
-      const model = await engine.load(fromBytes(bytes), { context: 256, ...options });
+      const model = await engine.load(fromBytes(bytes), { contextTokens: 256, ...options });
       const generation = await model.generate(ids, {
         temperature: 0,
         maxTokens: 60,
@@ -215,7 +215,7 @@ describe('a session', () => {
       await model.close();
       return { ids: generation.tokens, paged: model.info.residency, drafted: generation.usage.draftedTokens };
     };
-    const [plain, paged] = [await run({}, false), await run({ budget: all - 65536 }, { tokens: 6 })];
+    const [plain, paged] = [await run({}, false), await run({ memoryBudget: all - 65536 }, { tokens: 6 })];
     assert.deepEqual(paged.ids, plain.ids);
     assert.equal(paged.paged, 'paged');
     assert.ok(paged.drafted > 20);

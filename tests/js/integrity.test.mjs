@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
-import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromUrl } from '../../js/node.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { tinyModel } from './fixture.mjs';

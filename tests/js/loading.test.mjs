@@ -1,7 +1,7 @@
 // Loading: pieces of any size, the source closed however it ends, aborts within a slice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Loading } from '../../js/storage/load/loading.js';
 import { planModel } from '../../js/engine/plan/plan.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -81,7 +81,7 @@ test('the source is closed after a failure and after an abort', async () => {
 test('abort in this thread: no slice and no token after the call', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
-  const model = await engine.load(fromBytes(bytes), { batch: 1 });
+  const model = await engine.load(fromBytes(bytes), { prefillBatch: 1 });
   const session = await model.createSession();
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));

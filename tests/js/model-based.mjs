@@ -1,7 +1,7 @@
 // Random sequences of public calls on every kind of engine, compared with a small model of what sessions hold. Generation is greedy,
 // so which tokens follow a timeline is known from a session that computes it anew.
 import assert from 'node:assert/strict';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { BYTE, tinyModel } from './fixture.mjs';
@@ -11,7 +11,14 @@ import { BYTE, tinyModel } from './fixture.mjs';
 
 const CONTEXT = 96;
 const SESSIONS = 3;
-const LOAD = { context: CONTEXT, sessions: SESSIONS, forks: 2, forkTokens: CONTEXT, window: 16, batch: 8 };
+const LOAD = {
+  contextTokens: CONTEXT,
+  sessions: SESSIONS,
+  forks: 2,
+  forkTokens: CONTEXT,
+  prefillWindow: 16,
+  prefillBatch: 8,
+};
 const bytes = await tinyModel();
 const THINKING = {
   roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } },

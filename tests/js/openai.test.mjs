@@ -1,7 +1,7 @@
 // Calls in OpenAI's shapes, in front of both engines: the tiny model where its noise is enough, a real one besides.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import * as calls from '../../js/api/openai/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -410,7 +410,7 @@ for (const [name, create] of /** @type {const} */ ([
       const ofIds = await model.completions.create({ ...body, prompt: [ids, ids.slice(0, 5)] });
       assert.deepEqual(ofIds.choices[0].logprobs?.token_logprobs, told?.token_logprobs);
       assert.deepEqual(ofIds.choices[1].logprobs?.token_logprobs, told?.token_logprobs.slice(0, 5));
-      const slow = await engine.load(fromBytes(await tinyModel()), { drafts: 0 });
+      const slow = await engine.load(fromBytes(await tinyModel()), { draftTokens: 0 });
       const same = await slow.completions.create(body);
       assert.deepEqual(same.choices[0].logprobs, told);
       await slow.close();
@@ -454,7 +454,7 @@ test(
   { skip: real ? false : NO_REAL_MODEL },
   async () => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
-    const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+    const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
     /** @type {{ role: string, content: string }[]} */
     const talk = [{ role: 'user', content: 'Name three colours.' }];
     const options = { temperature: 0, max_tokens: 24 };
@@ -463,7 +463,7 @@ test(
     const second = await model.chat.completions.create({ messages: talk, ...options });
     const known = first.usage.prompt_tokens + first.usage.completion_tokens - 1;
     assert.equal(second.usage.prompt_tokens_details.cached_tokens, known, 'all that was computed');
-    const fresh = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+    const fresh = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
     const alone = await fresh.chat.completions.create({ messages: talk, ...options });
     assert.equal(alone.choices[0].message.content, second.choices[0].message.content, 'the same reply');
     assert.equal(alone.usage.prompt_tokens_details.cached_tokens, 0);

@@ -2,7 +2,7 @@
 // memory, never more memory than the budget, and nothing lost when a read fails or a reader stops.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { isNode, nodeModule } from '../../js/shared/node.js';
 import { collect } from './engine-suite.mjs';
@@ -12,7 +12,7 @@ import { faultServer } from '../server/faults.mjs';
 // In pages without shared memory four layers' worth of buffers must be less than what the smallest budget leaves.
 const SHAPE = { config: { layers: 12, ffn: 1024 }, type: 'bq4_32' };
 // The narrowest KV cache and a small context: nothing to give up but the weights' place in memory.
-const OPTIONS = { context: 128, window: 16, batch: 8, kv: /** @type {const} */ ('i8') };
+const OPTIONS = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8, kv: /** @type {const} */ ('i8') };
 const PROMPT = 'Once upon a time there was an old house in the woods';
 const SEEDED = { seed: 5, temperature: 1, maxTokens: 30 };
 
@@ -54,14 +54,14 @@ function suite(name, create, sourceOf) {
 
     test('plan: what a budget costs', async () => {
       assert.equal(whole.paging, null);
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: whole.heapBytes })).residency, 'resident');
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: 2 ** 40 })).residency, 'resident');
+      assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: whole.heapBytes })).residency, 'resident');
+      assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: 2 ** 40 })).residency, 'resident');
       let before = 0;
       for (const part of [0.8, 0.6]) {
         const budget = budgetOf(part);
         const { residency, paging, heapBytes, weightBytes, layers, fits, gaveUp } = await engine.plan(source, {
           ...OPTIONS,
-          budget,
+          memoryBudget: budget,
         });
         assert.deepEqual([residency, fits], ['paged', 'yes']);
         assert.deepEqual(gaveUp, [{ what: 'residency', from: 'resident', to: 'paged' }]);
@@ -74,20 +74,20 @@ function suite(name, create, sourceOf) {
     });
 
     test('too small a budget is refused with numbers', async () => {
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: budgetOf(0.01) })).fits, 'no');
+      assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: budgetOf(0.01) })).fits, 'no');
       await assert.rejects(
-        engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }),
+        engine.load(source, { ...OPTIONS, memoryBudget: budgetOf(0.01) }),
         (/** @type {any} */ error) =>
           error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message),
       );
-      await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
-      await assert.rejects(engine.plan(source, { budget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
+      await assert.rejects(engine.plan(source, { memoryBudget: -1 }), { code: 'ARGUMENT' });
+      await assert.rejects(engine.plan(source, { memoryBudget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
     });
 
     for (const part of [0.85, 0.6])
       test(`the same tokens with ${part} of the weights, and no more memory than that`, async () => {
         const budget = budgetOf(part);
-        const model = await engine.load(source, { ...OPTIONS, budget });
+        const model = await engine.load(source, { ...OPTIONS, memoryBudget: budget });
         assert.ok(model.info.paging);
         const session = await model.createSession();
         const { result } = await collect(session.generate(PROMPT, SEEDED));
@@ -106,7 +106,7 @@ function suite(name, create, sourceOf) {
       // Not even one session would do with all weights in memory.
       const model = await engine.load(source, {
         ...options,
-        budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536),
+        memoryBudget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536),
       });
       assert.equal(model.info.residency, 'paged');
       assert.ok(model.info.sessions >= 2);
@@ -127,7 +127,7 @@ function suite(name, create, sourceOf) {
     });
 
     test('leaving a generation and going on; closing amid one', async () => {
-      const model = await engine.load(source, { ...OPTIONS, budget: budgetOf(0.6) });
+      const model = await engine.load(source, { ...OPTIONS, memoryBudget: budgetOf(0.6) });
       const session = await model.createSession();
       for await (const _ of session.generate('Some other words, to begin with', SEEDED)) break;
       assert.deepEqual((await session.generate(PROMPT, SEEDED).result).tokens, wanted.tokens);
@@ -138,9 +138,9 @@ function suite(name, create, sourceOf) {
     test('a file that can only be downloaded is refused', async () => {
       const server = await faultServer(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
-      assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
+      assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, memoryBudget: budget })).fits, 'no');
       await assert.rejects(
-        engine.load(fromUrl(server.url), { ...OPTIONS, budget }),
+        engine.load(fromUrl(server.url), { ...OPTIONS, memoryBudget: budget }),
         (/** @type {any} */ error) => error.code === 'NOMEM' && /from this machine/.test(error.hint),
       );
       await server.close();
@@ -170,7 +170,7 @@ if (isNode) {
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), {
         ...OPTIONS,
-        budget: whole.heapBytes - whole.weightBytes * 0.4,
+        memoryBudget: whole.heapBytes - whole.weightBytes * 0.4,
       });
       const { streamedBytes, slotBytes } = model.info.paging;
       const session = await model.createSession();
@@ -193,7 +193,7 @@ if (isNode) {
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), {
         ...OPTIONS,
-        budget: whole.heapBytes - whole.weightBytes * 0.4,
+        memoryBudget: whole.heapBytes - whole.weightBytes * 0.4,
       });
       const session = await model.createSession();
       const { tokens: ids } = await session.generate(PROMPT, SEEDED).result;
@@ -218,7 +218,10 @@ if (isNode) {
       const cut = `${dir}/cut.bq4`;
       await writeFile(cut, bytes);
       const whole = await engine.plan(fromFile(cut), OPTIONS);
-      const model = await engine.load(fromFile(cut), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const model = await engine.load(fromFile(cut), {
+        ...OPTIONS,
+        memoryBudget: whole.heapBytes - whole.weightBytes * 0.4,
+      });
       const session = await model.createSession();
       await truncate(cut, bytes.length / 2);
       await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ' });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { throttleInBackground } from '../../js/remote/client/background.js';
 import { inTime, until } from '../waiting.mjs';
@@ -188,7 +188,7 @@ test('what happens to an engine is told, over every port', async (t) => {
   await engine.pause();
   await engine.setPace('slow');
   await engine.resume();
-  await assert.rejects(engine.load(fromBytes(await tinyModel()), { budget: 1000 }), { code: 'NOMEM' });
+  await assert.rejects(engine.load(fromBytes(await tinyModel()), { memoryBudget: 1000 }), { code: 'NOMEM' });
   assert.deepEqual(told, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
 });
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
@@ -137,8 +137,9 @@ test(
       { role: 'system', content: system },
       { role: 'user', content: 'What is sold?' },
     ];
-    const plain = await (await engine.load(fromFile(String(real)), { context: 256 })).generate(asked, OPTIONS).result;
-    const model = await engine.load(fromFile(String(real)), { context: 256 });
+    const plain = await (await engine.load(fromFile(String(real)), { contextTokens: 256 })).generate(asked, OPTIONS)
+      .result;
+    const model = await engine.load(fromFile(String(real)), { contextTokens: 256 });
     const { tokens } = await model.loadPromptCache(new Uint8Array(readFileSync(out)));
     const reply = await model.generate(asked, OPTIONS).result;
     assert.deepEqual(reply.tokens, plain.tokens);
@@ -147,7 +148,7 @@ test(
     // One byte of its weights.
     const bytes = new Uint8Array(readFileSync(String(real)));
     bytes[Math.floor(bytes.length * 0.6)] ^= 4;
-    const tuned = await engine.load(fromBytes(bytes), { context: 256 });
+    const tuned = await engine.load(fromBytes(bytes), { contextTokens: 256 });
     await assert.rejects(tuned.loadPromptCache(new Uint8Array(readFileSync(out))), { code: 'MISMATCH' });
     await engine.close();
   },

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
 import { tinyModel } from './fixture.mjs';
 import { unshared } from './unshared.mjs';

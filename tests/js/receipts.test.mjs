@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { ENGINE, loadOptions, readReceipt, receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -134,7 +134,7 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
 ]))
   test(`replies of a chat, ${name}: each has a receipt, which another engine computes again`, async () => {
     const engine = await create();
-    const model = await engine.load(fromFile(BUNDLED), { context: 256 });
+    const model = await engine.load(fromFile(BUNDLED), { contextTokens: 256 });
     const chat = await model.createChat({ contextPolicy: 'shift' });
     const options = { maxTokens: 24, temperature: 0.9, seed: 3, receipt: true, stop: ['!'] };
     const receipts = [];
@@ -190,7 +190,7 @@ test(
     /** @type {(string | null)[]} */
     const found = [];
     for (const source of [fromFile(file), fromUrl(`${site.url}smollm2/${basename(file)}`)]) {
-      const model = await engine.load(source, { context: 64 });
+      const model = await engine.load(source, { contextTokens: 64 });
       const receipt = await receiptOfReply(
         model,
         await (await model.createChat()).send('Hello', options).result,

@@ -1,7 +1,7 @@
 // The loop of tools: functions of the caller, whose results the model is told.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { runTools } from '../../js/api/openai/run-tools.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -166,7 +166,7 @@ test('a tool that nobody has, as a server may ask for it: the model is told whic
 const real = realModel('smollm2');
 test('SmolLM2: asks for the weather and answers', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 1024 });
   /** @type {any[]} */
   const given = [];
   const run = await model.chat.completions.runTools({

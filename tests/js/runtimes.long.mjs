@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { appFolder, consumers, programs } from '../consumers/install.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -34,7 +34,7 @@ describe('the package, run by', () => {
       app = appFolder(above);
       cpSync(join(ROOT, 'tests/consumers/run.mjs'), join(app.folder, 'run.mjs'));
       const engine = await createEngine({ threads: 1 });
-      const model = await engine.load(fromFile(MODEL), { context: 64 });
+      const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
       ({ tokens: ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }).result);
       await engine.close();
     },

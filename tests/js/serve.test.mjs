@@ -6,7 +6,7 @@ import { connect as dial } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { Queue } from '../../js/api/server/queue.js';
 import { serveModels } from '../../js/api/server/index.js';
@@ -45,7 +45,7 @@ let server;
 let client;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  model = await engine.load(fromFile(FILE), { context: 512 });
+  model = await engine.load(fromFile(FILE), { contextTokens: 512 });
   server = await serveModels([{ id: 'chat', model }], {
     port: 0,
     token: TOKEN,

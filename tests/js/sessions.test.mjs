@@ -1,7 +1,7 @@
 // What sessions hold, on a real model.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const real = realModel('smollm2');
@@ -11,7 +11,7 @@ test(
   async () => {
     const file = fromFile(/** @type {string} */ (real));
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
-    const model = await engine.load(file, { context: 512, forks: 1, forkTokens: 64 });
+    const model = await engine.load(file, { contextTokens: 512, forks: 1, forkTokens: 64 });
     const session = await model.createSession();
     const system = '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n';
     await session.append(system, { parseSpecial: true });
@@ -23,7 +23,7 @@ test(
     const [paris, two] = [await ask(session, 'What is the capital of France?'), await ask(fork, 'What is 1 + 1?')];
     assert.match(paris.text, /Paris/);
     assert.match(two.text, /1 \+ 1/);
-    const alone = await engine.load(file, { context: 512 });
+    const alone = await engine.load(file, { contextTokens: 512 });
     const whole = await alone.tokenize(`${system}What is 1 + 1?<|im_end|>\n<|im_start|>assistant\n`, {
       addSpecial: false,
       parseSpecial: true,

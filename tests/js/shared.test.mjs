@@ -16,7 +16,7 @@ import { tinyModel } from './fixture.mjs';
 import { interruptLeader } from './interrupt-leader.mjs';
 
 const bytes = await tinyModel({ config: BIG, type: 'bq4' });
-const LOAD = { batch: 8 };
+const LOAD = { prefillBatch: 8 };
 const short = prompt.slice(0, 40);
 
 /** A place of its own for a test: tabs that find each other, a server with a model, a cache. @param {import('node:test').TestContext} t */
@@ -162,7 +162,7 @@ test('a draft model is known by its name, to the next leader too', async (t) => 
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   await here.load(one);
-  const [model, small] = [await here.load(two), await here.load(two, { context: 200 })];
+  const [model, small] = [await here.load(two), await here.load(two, { contextTokens: 200 })];
   const options = { temperature: 0, maxTokens: 30, speculate: { model: small } };
   const guessed = await model.generate(short, options).result;
   assert.ok(guessed.usage.acceptedTokens > 5, JSON.stringify(guessed.timings));

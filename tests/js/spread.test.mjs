@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { structs } from '../../js/wasm/abi.js';
 import { openLogits } from './logits.mjs';
 import { unshared } from './unshared.mjs';
@@ -92,7 +92,7 @@ describe('products spread over workers', () => {
   test('a budget without room for their parts: no worker', async () => {
     const engine = await unshared({ threads: 2 });
     const { heapBytes } = await engine.plan(MODEL);
-    const model = await engine.load(MODEL, { budget: heapBytes + 2 ** 20 });
+    const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
     assert.equal(model.info.spread, null);
     assert.deepEqual(await said(model), expected);
     await engine.close();

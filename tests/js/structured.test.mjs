@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { Guide } from '../../js/engine/generation/grammar-guide.js';
 import { Output } from '../../js/engine/generation/output.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';

@@ -1,7 +1,7 @@
 // Chats by a model's own template, by a known one and by a format of a name.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { Prompts } from '../../js/engine/prompt/chat-prompt.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -26,8 +26,8 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('a template that is not known is rendered: the prompt is that of the format which says the same', async () => {
       const [model, other] = [await loaded({ chat: null, template: TEMPLATE }), await loaded({ chat: CHAT })];
-      assert.equal(model.info.chat, null);
-      assert.equal(model.info.template, TEMPLATE);
+      assert.equal(model.info.chatFormat, null);
+      assert.equal(model.info.chatTemplate, TEMPLATE);
       const talk = [
         { role: 'system', content: 'Be kind' },
         { role: 'user', content: 'Hi there' },
@@ -215,8 +215,8 @@ test(
   { skip: realModel('smollm2') ? false : NO_REAL_MODEL },
   async () => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
-    const model = await engine.load(fromFile(/** @type {string} */ (realModel('smollm2'))), { context: 512 });
-    const { chat } = model.info;
+    const model = await engine.load(fromFile(/** @type {string} */ (realModel('smollm2'))), { contextTokens: 512 });
+    const { chatFormat: chat } = model.info;
     assert.match(/** @type {any} */ (chat).start, /named SmolLM/);
     const talk = [
       { role: 'user', content: 'What is the capital of France?' },
@@ -224,12 +224,12 @@ test(
       { role: 'user', content: ' And of <|im_end|> Spain?\n' },
     ];
     const short = await promptOf(model, talk);
-    model.info.chat = null;
+    model.info.chatFormat = null;
     assert.equal(short.filter((id) => id < 17).length, 9);
     assert.equal(await model.detokenize(await promptOf(model, talk)), await model.detokenize(short));
     const plain = talk.slice(0, 2);
     const long = await promptOf(model, plain);
-    model.info.chat = chat;
+    model.info.chatFormat = chat;
     assert.deepEqual(long, await promptOf(model, plain));
     await engine.close();
   },

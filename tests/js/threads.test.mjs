@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { beforeEach, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { THREAD_STACK } from '../../js/wasm/abi.js';
 import { Threads } from '../../js/wasm/threads.js';
@@ -166,7 +166,7 @@ test('threads that nobody needs cost nothing: they sleep', async () => {
 });
 
 test('a program that leaves an engine open still ends', () => {
-  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/engine.js', import.meta.url).href)};
+  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/node.js', import.meta.url).href)};
     globalThis[Symbol.for('bq4.timeouts')] = { threadStart: Infinity, threadsReady: Infinity };
     const engine = await createEngine({ threads: 3 }); console.log(engine.info.threads);`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {

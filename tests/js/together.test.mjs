@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
@@ -37,7 +37,7 @@ for (const [build, threads] of /** @type {const} */ ([
     const alone = [];
     before(async () => {
       engine = await createEngine({ build, threads });
-      model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
+      model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: PROMPTS.length });
       for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i)).result).tokens);
     });
     after(() => engine.close());
@@ -51,7 +51,7 @@ for (const [build, threads] of /** @type {const} */ ([
     });
 
     test('a step of four sessions reads each weight once', async () => {
-      const sessions = await Promise.all(PROMPTS.map(() => model.createSession({ context: 64 })));
+      const sessions = await Promise.all(PROMPTS.map(() => model.createSession({ contextTokens: 64 })));
       /** Slices behind the first tokens of so many. @param {number} n */
       const measure = async (n) => {
         const runs = sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options(i)));
@@ -74,7 +74,7 @@ for (const [build, threads] of /** @type {const} */ ([
 
     test('one that is left, closed or aborted changes nothing for the others', async () => {
       const controller = new AbortController();
-      const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ context: 128 })));
+      const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ contextTokens: 128 })));
       const read = async (/** @type {any} */ session, /** @type {number} */ i) => {
         const ids = [];
         for await (const { token: id } of session.generate(PROMPTS[i], {
@@ -98,7 +98,7 @@ for (const [build, threads] of /** @type {const} */ ([
 test('in a worker', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   try {
-    const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
+    const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: PROMPTS.length });
     const alone = [];
     for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i)).result).tokens);
     const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i)).result));

@@ -15,7 +15,7 @@ import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
 import { parseLlama2c } from '../../js/text/tokenizers/llama2c.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { isRanks, ofRanks, parseTiktoken } from '../../js/text/tokenizers/tiktoken.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';
@@ -559,7 +559,7 @@ test('halves of surrogate pairs are U+FFFD; a million times one letter is tokeni
     vocab: letters.length,
   };
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { context: n });
+  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { contextTokens: n });
   const whole = await model.tokenize('a'.repeat(n + 3), { addSpecial: false });
   assert.equal(whole.length, n / 8 + 2);
   assert.ok(whole.slice(0, n / 8).every((id) => id === letters.length - 1));

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/text/templates/call-form.js';
 import { EOS } from '../../js/text/templates/template-texts.js';

@@ -1,7 +1,7 @@
 // Calls of tools: in each way that models write them, with the tiny model, whose noise the grammar makes calls of, and a real one.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -184,7 +184,7 @@ for (const [name, create] of /** @type {const} */ ([
 const real = realModel('smollm2');
 test('SmolLM2: a call for the city that was asked for', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 1024 });
   const {
     choices: [{ message }],
   } = await model.chat.completions.create({

@@ -1,7 +1,7 @@
 // The trace counts what the model is made of; times are only added up. And the choice of a kernel table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 
@@ -19,7 +19,7 @@ for (const [name, create] of /** @type {const} */ ([
     test(`trace, ${name} engine, ${threads} thread(s)`, async (t) => {
       const engine = await create({ threads });
       t.after(() => engine.close());
-      const loaded = await engine.load(fromBytes(model), { batch: 8, kv: 'f32' });
+      const loaded = await engine.load(fromBytes(model), { prefillBatch: 8, kv: 'f32' });
       const session = await loaded.createSession();
       await session.generate([1, 2, 3], GREEDY).result;
       assert.deepEqual(await session.trace(), [], 'off by default');

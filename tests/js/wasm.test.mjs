@@ -1,7 +1,7 @@
 // The instance: its heap, its errors, its end.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { functions, structs } from '../../js/wasm/abi.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { planModel } from '../../js/engine/plan/plan.js';
@@ -31,7 +31,9 @@ test('the heap is exactly as large as asked for, and cannot grow', async () => {
 
 test('the plan is the instance: pages from the planned bytes', async () => {
   const bytes = await tinyModel();
-  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), { context: 77 });
+  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), {
+    contextTokens: 77,
+  });
   assert.equal(plan.heapBytes, Math.ceil((compiled.heapBase + regionBytes) / 65536) * 65536);
 });
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
@@ -263,7 +263,7 @@ test('a port serves another thread; an engine over it owns only what it made', a
 test('a message of a chat is one call to the worker', async (t) => {
   const engine = await createWorkerEngine({ threads: 1 });
   t.after(() => engine.close());
-  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })), { context: 2048 });
+  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })), { contextTokens: 2048 });
   const calls = [];
   const { postMessage } = Worker.prototype;
   t.after(() => (Worker.prototype.postMessage = postMessage));

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { SHAPES } from '../make_random.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, SetupError, step } from '../setup/shell.mjs';

@@ -6,7 +6,7 @@
 // each reply: the mean logarithm of a token's probability, of ours and of its own.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const QUESTIONS = [
   'What is the capital of France?',
@@ -43,11 +43,11 @@ const { values, positionals } = parseArgs({
 });
 const engine = await createEngine();
 const model = await engine.load(fromFile(positionals[0]), {
-  context: 512,
+  contextTokens: 512,
   kv: /** @type {any} */ (values.kv),
   activations: /** @type {any} */ (values.activations),
 });
-const reference = values.against && (await engine.load(fromFile(values.against), { context: 512, kv: 'f32' }));
+const reference = values.against && (await engine.load(fromFile(values.against), { contextTokens: 512, kv: 'f32' }));
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b  tokens that are equal from the first on */
 function lead(a, b) {

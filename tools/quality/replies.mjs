@@ -11,7 +11,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { logSum } from '../../js/engine/model/probabilities.js';
 import { read } from './read.mjs';
 
@@ -77,8 +77,8 @@ const PROMPTS = [
 /** @param {string} file @param {any} load @param {any[]} ways  options of a reply, for each of what is wanted */
 async function said(file, load, ways) {
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { context: CONTEXT, ...load });
-  const { start = '', roles, prompt = '' } = /** @type {any} */ (model.info.chat);
+  const model = await engine.load(fromFile(file), { contextTokens: CONTEXT, ...load });
+  const { start = '', roles, prompt = '' } = /** @type {any} */ (model.info.chatFormat);
   const prompts = [];
   /** @type {Reply[][]} */
   const replies = ways.map(() => []);

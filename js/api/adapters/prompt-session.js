@@ -88,7 +88,7 @@ export class Session extends EventTarget {
       } catch (error) {
         throw told(error, 'OperationError');
       }
-      if (made.#usage >= model.info.context) throw quotaError(made.#usage, model.info.context);
+      if (made.#usage >= model.info.contextTokens) throw quotaError(made.#usage, model.info.contextTokens);
       signal?.addEventListener('abort', () => made.#life.abort(signal.reason), { signal: made.#life.signal });
       return made;
     };
@@ -108,7 +108,7 @@ export class Session extends EventTarget {
   }
 
   get contextWindow() {
-    return this.#model.info.context;
+    return this.#model.info.contextTokens;
   }
 
   get topK() {

@@ -84,7 +84,7 @@ export class Chat {
 
   /** @returns {Promise<ChatStats>} */
   async stats() {
-    return { tokens: this.#tokens, context: this.#model.info.context };
+    return { tokens: this.#tokens, context: this.#model.info.contextTokens };
   }
 
   /** As of the model. @param {TraceOptions} [options] */

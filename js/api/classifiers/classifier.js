@@ -39,7 +39,7 @@ function bytesOf(text, length) {
 }
 
 /** Checks what a file says. FORMAT. @param {any} file @returns {Head} */
-export function readHead(file) {
+export function readClassifier(file) {
   if (!file || file.format !== 'bq4-head') refuse('has no "format": "bq4-head"');
   if (file.version !== 1) refuse(`is of version ${kindOf(file.version)}: 1 is read`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
@@ -68,7 +68,7 @@ export function readHead(file) {
 }
 
 /** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {ClassifierFile} */
-export function writeHead(
+export function writeClassifier(
   { name, labels, width, pooling, normalize, weights, bias },
   { type = 'bq4', facts = {} } = {},
 ) {

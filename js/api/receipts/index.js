@@ -56,8 +56,8 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, tokens, f
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
   const { name, file, context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = model;
-  const { skip, exit, head } = quality ?? {};
-  const less = exit || head ? [skip, exit, head] : quality ? [skip] : [];
+  const { skipLayers, exitLayer, lmHeadFraction } = quality ?? {};
+  const less = exitLayer || lmHeadFraction ? [skipLayers, exitLayer, lmHeadFraction] : quality ? [skipLayers] : [];
   const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...less];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
   const everything = [
@@ -144,7 +144,7 @@ export async function receiptOf(model, session, result, options = {}) {
  */
 export async function receiptOfReply(model, result, options = {}) {
   const { origin, tokens } = result;
-  const { context } = model.info;
+  const { contextTokens: context } = model.info;
   if (!origin)
     throw new BqError('STATE', 'the result does not say what the reply was made from', {
       hint: 'reply with { receipt: true }',
@@ -222,8 +222,11 @@ const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, qualit
   ...(quality && { quality }),
 });
 
-/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
-export const loadOptions = ({ model }) => deciding(model);
+/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
+export function loadOptions({ model }) {
+  const { context, ...options } = deciding(model);
+  return { contextTokens: context, ...options };
+}
 
 /**
  * Computes it again and compares.

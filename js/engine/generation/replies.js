@@ -219,7 +219,7 @@ export class Replies {
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
   async #thinking(format, prompt) {
-    const { chat, template } = this.#model.info;
+    const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const marks = (format ?? chat)?.think;
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
     const { Thinking } = await onDemand(import('../../api/chat/reasoning.js'));

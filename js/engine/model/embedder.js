@@ -1,6 +1,7 @@
 /** Texts become vectors: several are computed at once, each as if it were alone, so it doesn't matter which others come with it. */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
+import { progressOf } from '../../shared/progress.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from '../session/session.js' */
@@ -63,20 +64,19 @@ export class Embedder {
     signal?.throwIfAborted();
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
     const session = await this.#replies.take([], null, signal);
-    const tell = (/** @type {number} */ loaded) =>
-      onProgress?.({ phase: 'embed', loaded, total: texts.length, unit: 'texts', bytesPerSecond: null, etaMs: null });
     /** @type {Float32Array[]} */
     const vectors = [];
+    const progress = progressOf('embed', 'texts');
     try {
       while (vectors.length < texts.length) {
-        tell(vectors.length);
+        onProgress?.(progress(vectors.length, texts.length));
         const next = cuts.slice(vectors.length, vectors.length + OFFERED).map(({ ids }) => ids);
         vectors.push(...(await vectorsOf(session, next, how, unit, this.#model.info.hidden, signal)));
       }
     } finally {
       this.#replies.give(session);
     }
-    tell(texts.length);
+    onProgress?.(progress(texts.length, texts.length));
     return {
       vectors,
       tokens: cuts.map(({ ids }) => ids.length),

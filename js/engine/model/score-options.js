@@ -73,7 +73,7 @@ export function next(session, model, given) {
   return session.alone(async ({ wasm, timeline, fit }) => {
     const made = branches(model, prompt.length ? prompt : timeline.all(), options);
     for (const tail of made.tails) fit([...made.base, ...tail.slice(0, -1)]);
-    const { vocab } = model.info;
+    const { vocabSize: vocab } = model.info;
     const { logprobs, reused, computed } = await scores(wasm, vocab, timeline, made, { signal }, onProgress);
     const total = logSum(logprobs);
     const told = options.map((/** @type {string} */ text, /** @type {number} */ i) => ({

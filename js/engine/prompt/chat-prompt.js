@@ -60,7 +60,7 @@ export class Prompts {
 
   /** @param {Message[]} messages @param {PromptOptions} options @returns {Promise<{ pieces: Piece[], stop: string[], end: string }>} */
   async #pieces(messages, { chatFormat: given, tools, templateVariables: variables }) {
-    const { chat, template } = this.#model.info;
+    const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const format = given
       ? await (await onDemand(import('./custom-format.js'))).checkGiven(given, checkFormat)
       : chat && checkFormat(chat);

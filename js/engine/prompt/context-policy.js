@@ -79,7 +79,7 @@ const toldBy =
  */
 export async function fitted(replies, model, messages, turns, options, aborted) {
   const { maxTokens = DEFAULT_MAX_TOKENS, contextPolicy } = options;
-  const { context } = model.info;
+  const { contextTokens: context } = model.info;
   const tokens = (/** @type {Message[]} */ some) => replies.tokens(some, turns);
   if ((contextPolicy ?? 'error') === 'error') return { messages, more: options, tell: toldBy(options) };
   const sums = contextPolicy === 'summarize' ? await onDemand(import('./summarize.js')) : null;

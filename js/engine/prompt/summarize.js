@@ -13,7 +13,7 @@ const known = new WeakMap();
 /** Where and how they are made. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, aborted?: Aborted }} Place */
 
 /** Tokens that a summary takes of a prompt, at most. @param {LocalModel} model */
-export const reserved = (model) => roomFor(model.info.context) + model.encode(withSummary('', '')).length;
+export const reserved = (model) => roomFor(model.info.contextTokens) + model.encode(withSummary('', '')).length;
 
 /**
  * Messages whose first one, of the user, has the summary in it.
@@ -36,7 +36,7 @@ async function made({ replies, model, turns, options, aborted }, asked) {
   if (text === undefined) {
     const { adapter, deadline, maxTokensPerSecond, signal } = options;
     const more = { adapter, deadline, maxTokensPerSecond, signal };
-    const sampling = { temperature: 0, maxTokens: roomFor(model.info.context) };
+    const sampling = { temperature: 0, maxTokens: roomFor(model.info.contextTokens) };
     const result = await replies.generate(asked, { ...turns, ...sampling, ...more }, aborted).result;
     text = result.text.trim();
     if (result.finishReason === 'deadline') return '';
@@ -55,7 +55,7 @@ async function made({ replies, model, turns, options, aborted }, asked) {
  */
 export async function summed(place, head, gone) {
   const { model, replies, turns } = place;
-  const { context } = model.info;
+  const { contextTokens: context } = model.info;
   const fits = async (/** @type {Message[]} */ asked) => {
     try {
       return (await replies.tokens(asked, turns)).length + roomFor(context) <= context;

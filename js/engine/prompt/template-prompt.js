@@ -20,7 +20,7 @@ export class Rendered {
 
   /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
   constructor(model, bos, eos) {
-    this.#source = model.info.template;
+    this.#source = model.info.chatTemplate;
     this.#render = prepare(this.#source);
     const text = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
       if (!token.tokens) return token.text;

@@ -27,7 +27,7 @@ const TELLS = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
 async function spokenBy(model) {
   const known = spoken.get(model);
   if (known) return known;
-  const { template, vocab } = model.info;
+  const { chatTemplate: template, vocabSize: vocab } = model.info;
   const render = compile(template);
   const all = (/** @type {any} */ context) => render({ documents: null, bos_token: BOS, eos_token: EOS, ...context });
   const { vocabulary } = await onDemand(import('../session/lazy-methods.js'));
@@ -43,7 +43,7 @@ async function spokenBy(model) {
 
 /** Of a given format, and of a model without a template, nothing. @param {LocalModel} model @param {CompleteOptions['chatFormat']} format @returns {Promise<Spoken>} */
 const spokenIn = async (model, format) =>
-  format || !model.info.template ? { knows: false, form: null } : spokenBy(model);
+  format || !model.info.chatTemplate ? { knows: false, form: null } : spokenBy(model);
 
 /** Calls in a conversation, with arguments as the template takes them. @param {Message[]} messages @param {CallForm} form @returns {any[]} */
 const written = (messages, { texts, none }) =>

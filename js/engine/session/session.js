@@ -29,7 +29,7 @@ export class LocalSession {
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
-   * @param {{ context: number, window?: number, batch?: number, quality?: SessionOptions['quality'] }} sizes
+   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, quality?: SessionOptions['quality'] }} sizes
    * @param {number[]} [ids]  that are there already
    * @param {LocalAdapter | null} [adapter]  that it computes with already
    */
@@ -38,7 +38,7 @@ export class LocalSession {
     this.#adapter = adapter;
     this.#model = model;
     this.#wasm = wasm;
-    this.#context = sizes.context;
+    this.#context = sizes.contextTokens;
     this.#options = sizes;
     this.#timeline = new Timeline(model, wasm, handle, sizes, ids);
   }
@@ -241,7 +241,7 @@ export class LocalSession {
       if (guide?.warnings.length) result.warnings = [...guide.warnings];
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
-      if (this.#options.quality?.head)
+      if (this.#options.quality?.lmHeadFraction)
         await this.#model.cluster(
           this.#timeline.handle,
           !guide && !options.logitBias && options.promptLogprobs === undefined,

@@ -35,9 +35,15 @@ export class Timeline {
 
   /**
    * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
-   * @param {{ context: number, window?: number, batch?: number, drafts?: number }} sizes @param {number[]} ids
+   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, draftTokens?: number }} sizes @param {number[]} ids
    */
-  constructor(model, wasm, handle, { context, window = 256, batch = 32, drafts = DRAFTS }, ids) {
+  constructor(
+    model,
+    wasm,
+    handle,
+    { contextTokens: context, prefillWindow: window = 256, prefillBatch: batch = 32, draftTokens: drafts = DRAFTS },
+    ids,
+  ) {
     this.drafts = drafts;
     this.#model = model;
     this.#wasm = wasm;

@@ -415,7 +415,7 @@ export class Kept {
   #recall(session, connection, { on }) {
     if (!session.recalled) {
       const { tokens, parent, request } = session;
-      const context = request.options?.context ?? this.#things.get(parent)?.info.context;
+      const context = request.options?.contextTokens ?? this.#things.get(parent)?.info.contextTokens;
       const args = [Uint32Array.from(tokens.slice(0, context))];
       const recalled = tokens.length
         ? connection.begin({ on, method: 'generate', args, options: { maxTokens: 0 } }).end

@@ -99,10 +99,10 @@ class Shared {
     // A download rests when nobody wants it.
     const rest = (/** @type {boolean} */ paused) => {
       user.paused = paused;
-      return [...this.#users].every((one) => one.paused) ? model.pause() : model.resume();
+      return [...this.#users].every((one) => one.paused) ? model.pauseDownload() : model.resumeDownload();
     };
-    seen.pause = () => rest(true);
-    seen.resume = () => rest(false);
+    seen.pauseDownload = () => rest(true);
+    seen.resumeDownload = () => rest(false);
     seen.close = async () => {
       await Promise.all([...below].map((one) => one.close()));
       await this.#leave(user);

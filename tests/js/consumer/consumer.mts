@@ -2,13 +2,13 @@
 // that are marked must not.
 import { BqError, createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from 'bq4';
 import { connect, localOrRemote, type RemoteModel } from 'bq4/connect';
-import { createEngine } from 'bq4/engine';
+import { createEngine } from 'bq4/node';
 import { createSharedEngine } from 'bq4/shared';
 import type { Chat, ChatCompletion, ChatCompletionChunk, Engine, EngineStore, ErrorCode, Generation, Message, Model, Part, Plan, Result, Session, SharedEngine, SourceLike, StageTrace, StoreOptions, Timings, TokenizerInfo } from 'bq4';
 
 const { signal } = new AbortController();
 const engine: Engine = await createWorkerEngine({ signal, build: 'simd128' });
-const plan: Plan = await engine.plan(fromUrl('https://example.org/a.bq4'), { context: 2048, sessions: 2, kv: 'f16' });
+const plan: Plan = await engine.plan(fromUrl('https://example.org/a.bq4'), { contextTokens: 2048, sessions: 2, kv: 'f16' });
 const heap: number = plan.heapBytes;
 const model: Model = await engine.load(fromBytes(new Uint8Array(3)), { onProgress: ({ phase, loaded, total }) => void [phase === 'download', loaded / total] });
 const ids: number[] = await model.tokenize('text', { addSpecial: false });

@@ -30,7 +30,7 @@ function textOf(seed, words) {
 async function ours(url, cache) {
   const engine = await createWorkerEngine(/** @type {any} */ ({ threads: 1, cache: cache ? 'auto' : false }));
   // As wllama's, activations are of 8 bits.
-  const model = await engine.load(fromUrl(new URL(url, location.href)), { context: 1024, activations: 'i8' });
+  const model = await engine.load(fromUrl(new URL(url, location.href)), { contextTokens: 1024, activations: 'i8' });
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {

@@ -13,7 +13,10 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   const engineMs = performance.now() - since;
   let model;
   try {
-    model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
+    model = await engine.load(
+      fromUrl(new URL(url, location.href)),
+      /** @type {any} */ ({ contextTokens: context, kv }),
+    );
   } catch (error) {
     if (/** @type {any} */ (error).code === 'ARGUMENT')
       throw new Error(`unsupported: ${/** @type {any} */ (error).message}`);
