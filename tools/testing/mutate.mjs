@@ -93,7 +93,7 @@ function problems() {
 
 /** A copy of the repository to put faults into. */
 class Copy {
-  /** The program's mutation that its modules and programs were last compiled with; null: unknown. @type {string | null} */
+  /** The mutation that its modules were last compiled with, '': without one; null: unknown. @type {string | null} */
   #compiled = null;
   #present = '';
   /** Whether there is what C tests read. */
@@ -122,6 +122,8 @@ class Copy {
     });
     const now = new Date();
     for (const path of stale) utimesSync(join(this.root, path), now, now);
+    // As they were built here.
+    if (!stale.length && existsSync(join(this.root, 'build', 'wasm'))) this.#compiled = '';
     if (!existsSync(join(this.root, 'node_modules')))
       symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }
