@@ -32,7 +32,6 @@ export const FILES = {
   'session/ends': 'c/session/ends.c',
   'quant/moments': 'c/quant/moments.c',
   'quant/drift': 'c/quant/drift.c',
-  'web/convert': 'web/convert_api.c',
   'web/session': 'web/session_api.c',
   // js
   'sources/http': 'js/sources/http.js',
@@ -412,12 +411,12 @@ export const MUTATIONS = [
     tests: ['js:engine', 'js:golden'],
   },
   {
-    id: 'encode-worst-error',
-    file: 'web/convert',
-    from: 'errors->most = e.most > errors->most ? e.most : errors->most;',
-    to: 'errors->most = e.most;',
-    breaks: 'the largest error is that of all pieces',
-    tests: ['js:convert-encode', 'js:convert'],
+    id: 'sync-kept',
+    file: 'web/session',
+    from: '*kept = (uint32_t)k;',
+    to: '*kept = n;',
+    breaks: 'of a prompt as many tokens count as reused as were',
+    tests: ['js:sessions', 'js:chat'],
   },
   // --- js/sources
   {
