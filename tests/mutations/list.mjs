@@ -797,6 +797,6 @@ export const MUTATIONS = [
     from: 'planner({ ...options, ...sizes }, room && room - adapterBytes)',
     to: 'planner({ ...options, ...sizes }, room)',
     breaks: 'adapters count in the budget of a paged model',
-    tests: ['js:plan', 'js:paging'],
+    tests: ['js:paging', 'js:plan'],
   },
 ];
