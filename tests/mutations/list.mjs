@@ -647,7 +647,7 @@ export const MUTATIONS = [
     from: 'const below = high.open && !part ? -1 : 0;',
     to: 'const below = 0;',
     breaks: 'exclusiveMaximum of whole numbers is not met',
-    tests: ['js:structured', 'js:schema-model'],
+    tests: ['js:grammar', 'js:structured'],
   },
   // --- js/convert
   {
