@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BqError, connect, localOrRemote } from '../../js/connect.js';
+import { events } from '../../js/api/connect/server-sent-events.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { serveModels } from '../../js/api/server/index.js';
 import { inTime } from '../waiting.mjs';
@@ -202,6 +203,14 @@ test('events however they are cut and ended', async () => {
     await against((response) => response.writeHead(200, sse).end(`data: ${chunk('whole', 'stop')}\n\n`)),
     'whole',
   );
+});
+
+test('CR and LF that come apart end one line', async () => {
+  const pieces = ['data: a\r', '\ndata: b\r', '\n\r', '\ndata: c\r\r'].map((text) => new TextEncoder().encode(text));
+  const body = new ReadableStream({ pull: (sink) => (pieces.length ? sink.enqueue(pieces.shift()) : sink.close()) });
+  const all = [];
+  for await (const { data } of events(body)) all.push(data);
+  assert.deepEqual(all, ['a\nb', 'c']);
 });
 
 test('servers that fail: a typed error, never a short reply', async () => {

@@ -8,6 +8,7 @@ import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
+import { endOfTensors, placeTensors } from '../../js/format/gguf/layout.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { randomWeights } from './checkpoints.mjs';
@@ -269,4 +270,22 @@ test('headers with any byte changed, cut or doubled: a plan or a typed error, so
     }
   }
   for (const code of ['a plan', 'FORMAT', 'UNSUPPORTED']) assert.ok(seen.has(code), `${code} of ${[...seen].join()}`);
+});
+
+test('tensors lie at multiples of 64 bytes, one behind the other', () => {
+  const f32 = typeNamed('f32').id;
+  const placed = placeTensors(
+    [3, 16, 17, 1].map((n, i) => [`v${i}`, [n], f32, f32, 1000 * i]),
+    4100,
+  );
+  assert.deepEqual(
+    placed.map(({ offset, bytes }) => [offset, bytes]),
+    [
+      [4160, 12],
+      [4224, 64],
+      [4288, 68],
+      [4416, 4],
+    ],
+  );
+  assert.equal(endOfTensors(placed), 4420);
 });

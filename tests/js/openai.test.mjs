@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import * as calls from '../../js/api/openai/index.js';
+import { usageOf } from '../../js/api/openai/usage.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
 
@@ -22,6 +23,20 @@ async function all(stream, rest) {
   }
   return chunks;
 }
+
+test('usage: a prompt counts once, choices each; a prediction was accepted or rejected', () => {
+  const result = (/** @type {number} */ ids, /** @type {number} */ drafted, /** @type {number} */ accepted) => ({
+    ids: Array(ids).fill(1),
+    timings: { promptTokens: 10, reusedTokens: 4, draftedTokens: drafted, acceptedTokens: accepted },
+  });
+  assert.deepEqual(usageOf(/** @type {any} */ ([[result(5, 6, 2)], [result(3, 4, 3)]])), {
+    prompt_tokens: 10,
+    completion_tokens: 8,
+    total_tokens: 18,
+    prompt_tokens_details: { cached_tokens: 4 },
+    completion_tokens_details: { accepted_prediction_tokens: 5, rejected_prediction_tokens: 5 },
+  });
+});
 
 for (const [name, create] of /** @type {const} */ ([
   ['in this thread', createEngine],

@@ -73,6 +73,16 @@ function suite(name, create, sourceOf) {
       }
     });
 
+    test('plan: adapters count in the budget', async () => {
+      const adapterBytes = 200_000;
+      for (const part of [0.8, 0.9]) {
+        const budget = budgetOf(part);
+        const { heapBytes, paging, residency } = await engine.plan(source, { ...OPTIONS, budget, adapterBytes });
+        assert.equal(residency, 'paged');
+        assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
+      }
+    });
+
     test('too small a budget is refused with numbers', async () => {
       assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: budgetOf(0.01) })).fits, 'no');
       await assert.rejects(

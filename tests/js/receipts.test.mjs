@@ -49,6 +49,19 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     await engine.close();
   });
 
+test('a receipt of more or fewer tokens differs where the shorter one ends', async () => {
+  const receipt = await readReceipt(GOLDEN);
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromFile(BUNDLED), loadOptions(receipt));
+  const { tokens: ids } = receipt;
+  const at = ids.length;
+  const longer = await replay(model, { ...receipt, tokens: [...ids, 5] });
+  assert.deepEqual([longer.equal, longer.differences], [false, [{ what: 'tokens', at, wanted: 5, got: null }]]);
+  const shorter = await replay(model, { ...receipt, tokens: ids.slice(0, -1) });
+  assert.deepEqual(shorter.differences, [{ what: 'tokens', at: at - 1, wanted: null, got: ids[at - 1] }]);
+  await engine.close();
+});
+
 test('the version that receipts name is that of the package', () => {
   assert.equal(JSON.parse(readFileSync(path('package.json'), 'utf8')).version, ENGINE);
 });

@@ -462,6 +462,14 @@ test('several at once over the network: all are answered, the same', async () =>
   assert.equal(new Set(answers.map(({ choices }) => choices[0].message.content)).size, 1);
 });
 
+test('brackets in a text are none, behind an escaped quote neither', async () => {
+  for (const content of ['['.repeat(600), `"${'['.repeat(600)}`, `\\"${'{'.repeat(600)}`]) {
+    const body = JSON.stringify({ messages: [{ role: 'user', content }], max_tokens: 1 });
+    const { body: answer } = await ask('/v1/chat/completions', { body });
+    assert.notEqual(answer.error?.code, 'invalid_json', answer.error?.message);
+  }
+});
+
 test('pages of other origins are refused unless they were allowed', async () => {
   const { port } = new URL(server.url);
   const refused = [
@@ -469,6 +477,7 @@ test('pages of other origins are refused unless they were allowed', async () => 
     { origin: `${PAGE}.evil.example` },
     { origin: 'null' },
     { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
     { host: `evil.example:${port}` },
     { host: 'evil.example' },
     { host: '127.0.0.1.evil.example' },

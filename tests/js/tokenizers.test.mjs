@@ -588,3 +588,38 @@ test('a text that normalizing makes longer than its bytes is tokenized whole', a
   assert.deepEqual([ids.length, ids.filter((id) => id === 2).length], [440, 40]);
   await engine.close();
 });
+
+test('WordPiece: a word of as many characters as a word may have is known, a longer one is not', async () => {
+  const vocab = { '[UNK]': 0, '[CLS]': 1, '[SEP]': 2, a: 3, '##a': 4, '##é': 5 };
+  const json = {
+    added_tokens: [],
+    normalizer: { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, strip_accents: false, lowercase: true }, // prettier-ignore
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: null,
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+    model: {
+      type: 'WordPiece',
+      unk_token: '[UNK]',
+      continuing_subword_prefix: '##',
+      max_input_chars_per_word: 10,
+      vocab,
+    },
+  };
+  const tokens = parseHfTokenizer(JSON.stringify(json));
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel({ tokens, chat: null })));
+  for (const n of [1, 9, 10]) {
+    assert.deepEqual(await model.tokenize('a'.repeat(n), { addSpecial: false }), [3, ...Array(n - 1).fill(4)]);
+    assert.deepEqual(await model.tokenize(`a${'é'.repeat(n - 1)}`, { addSpecial: false }), [
+      3,
+      ...Array(n - 1).fill(5),
+    ]);
+  }
+  assert.deepEqual(await model.tokenize(`a ${'a'.repeat(11)} a`, { addSpecial: false }), [3, 0, 3]);
+  assert.deepEqual(
+    await model.tokenize(`a ab a`, { addSpecial: false }),
+    [3, 0, 3],
+    'nothing of its beginning is left',
+  );
+  await engine.close();
+});
