@@ -55,7 +55,7 @@ export function describe({
         ['', plan.hint],
       ])
     : table([
-        ['heap', `${bytes(plan.heapBytes)} for ${plan.sessions} session of ${plan.context} tokens`],
+        ['heap', `${bytes(plan.heapBytes)} for ${plan.sessions} session of ${plan.contextTokens} tokens`],
         ['of it weights', bytes(plan.weightBytes)],
         ['session', `${bytes(plan.sessionBytes)}, of it KV cache ${bytes(plan.kvBytes)}`],
       ]);

@@ -4,7 +4,7 @@ import { DECODE, numberOf, readText, Usage, value, values } from './options.js';
 
 /** Options of run and chat. */
 export const GENERATE = {
-  'max-tokens': value('N', 'limit of the tokens to generate (default: run 256, chat until the context is full)'),
+  'max-tokens': value('N', 'limit of the tokens to generate (default: run 256, chat 1024)'),
   temperature: value('T', '0: always the likeliest token (default 0.7)'),
   'top-k': value('K', 'samples among the K likeliest tokens'),
   'top-p': value('P', 'samples among the likeliest tokens with this total probability'),

@@ -1,5 +1,5 @@
 /** Describes .bq4 files: header, sections, configuration, tensors, and whether its hashes match. `report` is the result of `bq4 inspect` for any file. */
-import { createEngine } from '../js/engine.js';
+import { createEngine } from '../js/node.js';
 import { decodeConfig } from '../js/format/bq4/config.js';
 import { TYPES } from '../js/format/bq4/weight-types.js';
 import { BqError } from '../js/shared/errors.js';

@@ -76,7 +76,7 @@ export const fileAddress = (url) =>
 
 /** @param {string} file @param {any} [options] */
 export async function sourceOf(file, options = {}) {
-  const { fromFile, fromUrl } = await import('../js/engine.js');
+  const { fromFile, fromUrl } = await import('../js/node.js');
   const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(fileAddress(f)) : fromFile(f));
   return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
 }
@@ -92,9 +92,9 @@ export function oneOf(options, name, ...words) {
 /** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
 export function loadOptions(options) {
   const all = {
-    context: numberOf(options, 'context'),
+    contextTokens: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
-    budget: numberOf(options, 'budget'),
+    memoryBudget: numberOf(options, 'budget'),
     kv: oneOf(options, 'kv', 'f32', 'f16', 'i8', 'i4', 'i2'),
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
@@ -110,9 +110,9 @@ export function loadOptions(options) {
 
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
 function qualityOf(options) {
-  const skip = options['skip-layers']?.split(',').map(Number);
-  const [exit, head] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
-  const asked = Object.entries({ skip, exit, head }).filter(([, value]) => value !== undefined);
+  const skipLayers = options['skip-layers']?.split(',').map(Number);
+  const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
+  const asked = Object.entries({ skipLayers, exitLayer, lmHeadFraction }).filter(([, value]) => value !== undefined);
   return asked.length ? Object.fromEntries(asked) : undefined;
 }
 
@@ -124,7 +124,7 @@ async function adapterBytes(file) {
 
 /** Creates an engine and loads a model. @param {string} file @param {any} options */
 export async function load(file, options) {
-  const { createEngine } = await import('../js/engine.js');
+  const { createEngine } = await import('../js/node.js');
   const chosen = {
     ...loadOptions(options),
     ...(options.adapter && { adapterBytes: await adapterBytes(options.adapter) }),
@@ -137,12 +137,12 @@ export async function load(file, options) {
 /** The option of `generate` for a draft model (--draft), or no option. @param {import('../js/shared/types.js').Engine} engine @param {any} options */
 export async function draftOf(engine, options) {
   if (options.draft === undefined) return {};
-  const model = await engine.load(await sourceOf(options.draft), { context: numberOf(options, 'context') });
+  const model = await engine.load(await sourceOf(options.draft), { contextTokens: numberOf(options, 'context') });
   return { speculate: { model } };
 }
 
 /** The option of `generate` for an adapter (--adapter), or no option. @param {import('../js/shared/types.js').Model} model @param {any} options */
 export async function adapterOf(model, options) {
-  const { fromFile } = await import('../js/engine.js');
+  const { fromFile } = await import('../js/node.js');
   return options.adapter === undefined ? {} : { adapter: await model.loadAdapter(fromFile(options.adapter)) };
 }

@@ -81,7 +81,7 @@ const turns = new Turns({
   enter,
   showState,
   waiting,
-  replied: (timings) => models.replied(timings),
+  replied: (result) => models.replied(result),
   get phase() {
     return phase;
   },

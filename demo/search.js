@@ -11,7 +11,10 @@ const MODEL = 'bq4-search-model';
 const [SHOWN, TOGETHER] = [5, 16];
 /** Milliseconds without a key before what is typed is looked at. */
 const PAUSE = 150;
-const HEADS = [new URL('../heads/sentiment.json', import.meta.url), new URL('../heads/intents.json', import.meta.url)];
+const HEADS = [
+  new URL('../classifiers/sentiment.json', import.meta.url),
+  new URL('../classifiers/intents.json', import.meta.url),
+];
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
@@ -104,7 +107,7 @@ async function look() {
   );
   const said = [];
   for (const head of heads) {
-    const [{ label, score }] = await model.classify([text], { head });
+    const [{ label, score }] = await model.classify([text], { classifier: head });
     said.push(`${label.replaceAll('_', ' ')} (${Math.round(100 * score)} %)`);
   }
   $('label').textContent = said.length ? `It sounds like: ${said.join(', ')}` : '';

@@ -20,7 +20,7 @@ const FOLDERS = [
   '../build/wasm/',
   '../node_modules/@huggingface/jinja/dist/',
   '../node_modules/marked/lib/',
-  '../heads/',
+  '../classifiers/',
 ].map((path) => new URL(path, location.href).href);
 /** The grammar of chat templates, that of Markdown, heads: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);

@@ -1,9 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/reference explains it. */
-export { connectEngine, createWorkerEngine } from './remote/client/client.js';
+export { connectEngine, createWorkerEngine, load } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
+export { listSupported } from './list-supported.js';
 export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';
 
+/** @typedef {import('./shared/types.js').AnswerExtensions} AnswerExtensions */
 /** @typedef {import('./shared/types.js').AppendOptions} AppendOptions */
 /** @typedef {import('./storage/cache/types.js').BackendName} BackendName */
 /** @typedef {import('./storage/sources/types.js').ByteSource} ByteSource */
@@ -29,12 +31,18 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Classified} Classified */
 /** @typedef {import('./shared/types.js').ClassifyOptions} ClassifyOptions */
 /** @typedef {import('./shared/types.js').Closable} Closable */
+/** @typedef {import('./shared/types.js').StandardSchema} StandardSchema */
+/** @typedef {import('./shared/types.js').ScoreOptions} ScoreOptions */
+/** @typedef {import('./shared/types.js').Score} Score */
+/** @typedef {import('./shared/types.js').RerankOptions} RerankOptions */
+/** @typedef {import('./shared/types.js').Ranked} Ranked */
 /** @typedef {import('./shared/types.js').CompleteOptions} CompleteOptions */
 /** @typedef {import('./shared/types.js').CompletionFields} CompletionFields */
 /** @typedef {import('./shared/types.js').CreateOptions} CreateOptions */
 /** @typedef {import('./shared/types.js').CompletionUsage} CompletionUsage */
 /** @typedef {import('./shared/types.js').Content} Content */
 /** @typedef {import('./shared/types.js').EmbedOptions} EmbedOptions */
+/** @typedef {import('./shared/types.js').EmbedProgress} EmbedProgress */
 /** @typedef {import('./shared/types.js').EmbeddingList} EmbeddingList */
 /** @typedef {import('./shared/types.js').EmbeddingRequest} EmbeddingRequest */
 /** @typedef {import('./shared/types.js').Embeddings} Embeddings */
@@ -44,6 +52,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').EngineOptions} EngineOptions */
 /** @typedef {import('./shared/types.js').EngineStore} EngineStore */
 /** @typedef {import('./shared/types.js').ErrorCode} ErrorCode */
+/** @typedef {import('./shared/types.js').ErrorGroup} ErrorGroup */
 /** @typedef {import('./storage/sources/types.js').FilePart} FilePart */
 /** @typedef {import('./shared/types.js').FinishReason} FinishReason */
 /** @typedef {import('./shared/types.js').GaveUp} GaveUp */
@@ -69,6 +78,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').PrefillProgress} PrefillProgress */
 /** @typedef {import('./shared/types.js').Progress} Progress */
 /** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
+/** @typedef {import('./shared/types.js').RequestExtensions} RequestExtensions */
 /** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
 /** @typedef {import('./shared/types.js').RunTools} RunTools */
 /** @typedef {import('./shared/types.js').RunToolsRequest} RunToolsRequest */
@@ -90,6 +100,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Stage} Stage */
 /** @typedef {import('./shared/types.js').StageTrace} StageTrace */
 /** @typedef {import('./shared/types.js').StoreOptions} StoreOptions */
+/** @typedef {import('./shared/types.js').Supported} Supported */
 /** @typedef {import('./shared/types.js').TextCompletion} TextCompletion */
 /** @typedef {import('./shared/types.js').TextCompletionRequest} TextCompletionRequest */
 /** @typedef {import('./shared/types.js').TextLogprobs} TextLogprobs */
@@ -97,10 +108,12 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Timings} Timings */
 /** @typedef {import('./shared/types.js').TokenLogprob} TokenLogprob */
 /** @typedef {import('./shared/types.js').TokenizeOptions} TokenizeOptions */
+/** @typedef {import('./shared/types.js').TokenUsage} TokenUsage */
 /** @typedef {import('./shared/types.js').TokenizerInfo} TokenizerInfo */
 /** @typedef {import('./shared/types.js').ToolCall} ToolCall */
 /** @typedef {import('./shared/types.js').ToolRun} ToolRun */
 /** @typedef {import('./shared/types.js').TraceOptions} TraceOptions */
+/** @typedef {import('./shared/types.js').Unit} Unit */
 /** @typedef {import('./storage/sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./storage/cache/types.js').Usage} Usage */
 /** @template T @typedef {import('./shared/types.js').ChunkStream<T>} ChunkStream */

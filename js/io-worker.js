@@ -3,9 +3,9 @@
  * heap is shared, the heap; each further one asks for a range, which goes into the shared heap or back as a buffer.
  */
 import { packError } from './shared/errors.js';
-import { openReader } from './storage/paging/reader.js';
+import { openReader } from './storage/sources/reader.js';
 
-/** @import { Reader } from './storage/paging/reader.js' */
+/** @import { Reader } from './storage/sources/reader.js' */
 
 /** The worker's global scope, or the port that this has sent. */
 let port = /** @type {any} */ (globalThis);

@@ -73,7 +73,7 @@ async function begin() {
   );
   const engine = await createEngine({ wasmUrl, threads: 1 });
   const model = await engine.load(fromBytes(bytesOf(taken('bq4-model'))));
-  const chat = await model.createChat(model.info.chat || model.info.template ? {} : { format: NO_TURNS });
+  const chat = await model.createChat(model.info.chatFormat || model.info.chatTemplate ? {} : { chatFormat: NO_TURNS });
   /** @type {AbortController | null} */
   let writing = null;
   $('stop').addEventListener('click', () => writing?.abort());
@@ -106,11 +106,12 @@ async function begin() {
       if (!writing.signal.aborted) fail(error);
     }
     if (!reply.textContent) reply.remove();
-    if (run.result)
+    const result = await run.result.catch(() => null);
+    if (result)
       say(
-        run.result.reason === 'context'
+        result.finishReason === 'context'
           ? 'The conversation is full: load the page again.'
-          : `${run.result.ids.length} tokens`,
+          : `${result.tokens.length} tokens`,
       );
     writing = null;
     [$('send').hidden, $('stop').hidden] = [false, true];

@@ -18,18 +18,19 @@ const BUNDLES = [
   { index: 'js/index.js' },
   // The parts on demand of these two are the same. What they share with them is in a file of its own: a part that asked
   // for `worker.js` would begin a second worker where that one was loaded by another address (worker.js?v=2).
-  { engine: 'js/engine.js', worker: 'js/worker.js' },
+  { node: 'js/node.js', worker: 'js/worker.js' },
   { thread: 'js/thread.js' },
   { 'io-worker': 'js/io-worker.js' },
   // Asked for by the thread that calls it, be it a page's or an engine's own.
   { 'part-openai': 'js/api/openai/index.js' },
+  { 'part-supported': 'js/supported.js' },
   { connect: 'js/connect.js' },
   // Adapters, each by itself: whoever takes one loads one file.
   { 'ai-sdk': 'js/api/adapters/ai-sdk.js' },
   { langchain: 'js/api/adapters/langchain.js' },
   { 'prompt-api': 'js/api/adapters/prompt-api.js' },
   { react: 'js/api/adapters/react.js' },
-  { heads: 'js/api/classifiers/index.js' },
+  { classifiers: 'js/api/classifiers/index.js' },
   { receipts: 'js/api/receipts/index.js' },
   { shared: 'js/remote/tabs/index.js' },
   { single: 'js/single-file.js' },
@@ -49,7 +50,10 @@ const USUAL = [
 ];
 
 /** On demand, and a bundle by itself: so that what a page begins with is one file. */
-const ALONE = { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.js' };
+const ALONE = [
+  { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.js' },
+  { id: join(ROOT, 'js/supported.js'), file: './part-supported.js' },
+];
 
 /** The room of grammars. */
 const GRAMMAR = /js[\\/]text[\\/]grammar[\\/]/;
@@ -84,8 +88,10 @@ const ours = {
 /** @type {import('rolldown').Plugin} */
 const alone = {
   name: 'alone',
-  resolveId: (id, importer) =>
-    importer && join(dirname(importer), id) === ALONE.id ? { id: ALONE.file, external: true } : null,
+  resolveId(id, importer) {
+    const part = importer && ALONE.find((one) => one.id === join(dirname(importer), id));
+    return part ? { id: part.file, external: true } : null;
+  },
 };
 
 /** Folders of the packages that are bundled. @type {Set<string>} */
@@ -94,7 +100,7 @@ const packages = new Set();
 /** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
 async function bundle(entries) {
   // The command line and its threads are read from a disk, and a page that carries its model has nothing beside it: one file.
-  const whole = ['cli', 'round-thread', 'single'].some((name) => name in entries);
+  const whole = ['cli', 'round-thread', 'single', 'part-supported'].some((name) => name in entries);
   const made = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.

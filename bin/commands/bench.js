@@ -43,8 +43,9 @@ async function measureReply(model, ids, maxTokens) {
   const session = await model.createSession();
   try {
     const {
-      timings: { promptTokens, tokens, prefillMs, decodeMs },
-    } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false });
+      usage: { promptTokens, completionTokens: tokens },
+      timings: { prefillMs, decodeMs },
+    } = await session.generate(ids, { maxTokens, temperature: 0, speculate: false }).result;
     return {
       promptTokens,
       tokens,
@@ -63,7 +64,7 @@ async function measure(model, options) {
     count(options, 'tokens', 64),
     count(options, 'runs', 3),
   ];
-  const { context, generates, embedding } = model.info;
+  const { contextTokens: context, generates, embedding } = model.info;
   if (!generates) {
     const ids = await promptOf(model, Math.min(prompt, embedding.tokens));
     const rates = [];
@@ -93,11 +94,32 @@ export async function benchFile([file], options) {
   const { engine, model } = await load(file, options);
   try {
     const loadMs = performance.now() - start;
-    const { name, fileBytes, weightBytes, heapBytes, kvBytes, context, sessions, kv, residency, gaveUp } = model.info;
+    const {
+      name,
+      fileBytes,
+      weightBytes,
+      heapBytes,
+      kvBytes,
+      contextTokens: context,
+      sessions,
+      kv,
+      residency,
+      gaveUp,
+    } = model.info;
     const rates = await measure(model, options);
     const memory = await model.memory();
     const { build, reason, threads, threadsReason } = engine.info;
-    const plan = { context, sessions, kv, residency, gaveUp, fileBytes, weightBytes, kvBytes, heapBytes };
+    const plan = {
+      contextTokens: context,
+      sessions,
+      kv,
+      residency,
+      gaveUp,
+      fileBytes,
+      weightBytes,
+      kvBytes,
+      heapBytes,
+    };
     if (options.json)
       return void stdout.write(
         `${JSON.stringify({ file, name, build, buildReason: reason, threads, threadsReason, loadMs, ...rates, memory, plan })}\n`,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { stdout } from 'node:process';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { BqError } from '../../js/shared/errors.js';
 import { value } from '../options.js';
 import { readPackageFile } from '../package-files.js';

@@ -33,7 +33,7 @@ async function chatLoop([file], options) {
   process.on('SIGINT', interrupt);
   const { info } = engine;
   stderr.write(
-    `${model.info.name || file}: ${info.build} kernels, context ${model.info.context}. /new starts a new conversation, /again repeats the last reply, Ctrl-D ends.\n`,
+    `${model.info.name || file}: ${info.build} kernels, context ${model.info.contextTokens}. /new starts a new conversation, /again repeats the last reply, Ctrl-D ends.\n`,
   );
   let open = true;
   lines.on('close', () => (open = false));
@@ -53,8 +53,9 @@ async function chatLoop([file], options) {
         if (!running.signal.aborted) stderr.write(explain(error));
       }
       running = null;
-      if (run.result) stdout.write('\n');
-      if (run.result?.reason === 'context') stderr.write('The context is full: /new starts a new conversation.\n');
+      const result = await run.result.catch(() => null);
+      if (result) stdout.write('\n');
+      if (result?.finishReason === 'context') stderr.write('The context is full: /new starts a new conversation.\n');
     }
     if (open) lines.prompt();
   }

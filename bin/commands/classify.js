@@ -29,7 +29,7 @@ async function classify(model, path, texts, json) {
       hint: 'expected the JSON that bq4 train-head writes',
     });
   }
-  for (const { label, score, scores } of await model.classify(texts, { head })) {
+  for (const { label, score, scores } of await model.classify(texts, { classifier: head })) {
     const all = Object.fromEntries(
       head.labels.map((/** @type {string} */ name, /** @type {number} */ i) => [name, scores[i]]),
     );

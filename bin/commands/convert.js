@@ -57,7 +57,7 @@ async function ggufOr(name, gguf, other) {
 
 /** Throws if the engine would refuse the file: FORMAT, SHAPE, UNSUPPORTED, TRUNCATED. @param {string} file */
 async function checkLoadable(file) {
-  const { createEngine } = await import('../../js/engine.js');
+  const { createEngine } = await import('../../js/node.js');
   const engine = await createEngine({ threads: 1 });
   try {
     await engine.plan(await sourceOf(file));

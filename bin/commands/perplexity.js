@@ -149,7 +149,11 @@ async function open(engine, file, text, options, folder) {
   const source = await sourceOf(from, options);
   const { trainedContext } = await engine.plan(source);
   const model = /** @type {any} */ (
-    await engine.load(source, { context: Math.min(CONTEXT, trainedContext), ...loadOptions(options), drafts: BATCH })
+    await engine.load(source, {
+      contextTokens: Math.min(CONTEXT, trainedContext),
+      ...loadOptions(options),
+      draftTokens: BATCH,
+    })
   );
   model.writes();
   /** @type {number[]} */
@@ -164,7 +168,7 @@ async function open(engine, file, text, options, folder) {
 /** Throws MISMATCH if the models have different tokens of the text. @param {{ file: string, model: any, ids: number[] }[]} models */
 function checkSameTokens([one, other]) {
   if (!other) return;
-  const [vocab, theirs] = [one.model.info.vocab, other.model.info.vocab];
+  const [vocab, theirs] = [one.model.info.vocabSize, other.model.info.vocabSize];
   const same = one.ids.length === other.ids.length && one.ids.every((id, i) => id === other.ids[i]);
   if (vocab === theirs && same) return;
   throw new BqError(
@@ -186,7 +190,7 @@ function strideOf(options, context) {
 /** @param {string[]} files  the model, the text @param {any} options */
 export async function measurePerplexity([file, path], options) {
   const text = await readText(path);
-  const { createEngine } = await import('../../js/engine.js');
+  const { createEngine } = await import('../../js/node.js');
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
   const folder = await mkdtemp(join(tmpdir(), 'bq4-perplexity-'));
   try {
@@ -195,7 +199,7 @@ export async function measurePerplexity([file, path], options) {
     for (const name of options.against === undefined ? [file] : [file, options.against])
       all.push(await open(engine, name, text, options, folder));
     checkSameTokens(all);
-    const context = Math.min(...all.map(({ model }) => model.info.context));
+    const context = Math.min(...all.map(({ model }) => model.info.contextTokens));
     const stride = strideOf(options, context);
     const { ids } = all[0];
     if (ids.length < 2) throw new BqError('ARGUMENT', `${path} has ${ids.length} tokens; expected at least 2`);
@@ -205,7 +209,9 @@ export async function measurePerplexity([file, path], options) {
       const next = all[readers.length];
       if (!next) return score(readers, ids, windows, progress(ids.length - 1));
       const session = await next.model.createSession();
-      return session.alone((/** @type {Own} */ own) => measured([...readers, new Reader(own, next.model.info.vocab)]));
+      return session.alone((/** @type {Own} */ own) =>
+        measured([...readers, new Reader(own, next.model.info.vocabSize)]),
+      );
     };
     printResult(all, path, { tokens: ids.length, context, stride }, await measured([]), engine.info, options.json);
   } finally {

@@ -33,8 +33,8 @@ export async function writePromptState([file, out], options) {
     throw new Usage('prompt-state needs --system TEXT or --messages FILE.json');
   const messages = path === undefined ? [{ role: 'system', content: system }] : await messagesIn(path);
   const { engine, model } = await load(file, options);
-  const state = await model.promptState(messages);
-  const { tokens } = await model.loadPromptState(state);
+  const state = await model.savePromptCache(messages);
+  const { tokens } = await model.loadPromptCache(state);
   await engine.close();
   await writeFile(out, state);
   stderr.write(`${out}: ${tokens} tokens, ${state.length} bytes\n`);

@@ -20,13 +20,13 @@ export const command = {
 export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../../js/api/receipts/index.js');
   const receipt = await readReceipt(await readFile(file, 'utf8'));
-  const { context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
+  const { contextTokens: context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
   const sight = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
     ...(kvEvict && { 'kv-evict': kvEvict }),
-    ...(quality?.skip && { 'skip-layers': quality.skip.join() }),
-    ...(quality?.exit && { 'exit-layer': String(quality.exit) }),
-    ...(quality?.head && { 'head-share': String(quality.head) }),
+    ...(quality?.skipLayers && { 'skip-layers': quality.skipLayers.join() }),
+    ...(quality?.exitLayer && { 'exit-layer': String(quality.exitLayer) }),
+    ...(quality?.lmHeadFraction && { 'head-share': String(quality.lmHeadFraction) }),
   };
   const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });
   const { build, threads } = opened.engine.info;
@@ -35,7 +35,7 @@ export async function replayReceipt([file, model], options) {
   if (!found.equal) process.exitCode = 1;
   if (options.json) return void stdout.write(`${JSON.stringify({ ...found, build, threads })}\n`);
   const by = `bq4 ${found.engine}, ${build}, ${threads} thread${threads > 1 ? 's' : ''}`;
-  if (found.equal) return void stdout.write(`equal: ${found.ids.length} tokens, by ${by}\n`);
+  if (found.equal) return void stdout.write(`equal: ${found.tokens.length} tokens, by ${by}\n`);
   for (const { what, at, wanted, got } of found.differences)
     stdout.write(`${what}${at === undefined ? '' : ` differ from number ${at} on`}: ${got} instead of ${wanted}\n`);
   const other = receipt.engine === found.engine ? '' : `; the receipt is of bq4 ${receipt.engine}`;

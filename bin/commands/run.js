@@ -12,7 +12,7 @@ export const command = {
     prompt: value('TEXT', 'the prompt, in place of PROMPT'),
     chat: flag("wraps the prompt as a user message in the model's chat format"),
     receipt: value('OUT.json', 'writes a receipt with which bq4 replay repeats the computation (not with --adapter)'),
-    json: flag('prints one JSON object: ids, text, reason, seed, timings, build'),
+    json: flag('prints one JSON object: tokens, text, finishReason, seed, usage, timings, build'),
     ...GENERATE,
   },
   run: runPrompt,
@@ -36,8 +36,8 @@ async function runPrompt([file, positional], options) {
         receipt: options.receipt !== undefined,
       });
   for await (const part of run) if (!options.json) stdout.write(part.text);
-  const result = await run.done();
-  const { ids, text, reason, seed, timings, warnings } = result;
+  const result = await run.result;
+  const { tokens, text, finishReason, seed, usage, timings, warnings } = result;
   if (options.receipt) {
     const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
       import('../../js/api/receipts/index.js'),
@@ -48,7 +48,9 @@ async function runPrompt([file, positional], options) {
   }
   const { build, reason: buildReason } = engine.info;
   if (options.json)
-    stdout.write(`${JSON.stringify({ ids, text, reason, seed, timings, warnings, build, buildReason })}\n`);
+    stdout.write(
+      `${JSON.stringify({ tokens, text, finishReason, seed, usage, timings, warnings, build, buildReason })}\n`,
+    );
   else stdout.write('\n');
   for (const warning of warnings ?? []) stderr.write(`bq4: ${warning}\n`);
   await engine.close();

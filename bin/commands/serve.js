@@ -60,7 +60,7 @@ export async function serveFiles(files, options) {
       model: { info },
     } of models)
       stderr.write(
-        `${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.context}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`,
+        `${id}: ${info.name || 'no name'}, ${info.generates ? `context ${info.contextTokens}` : 'embeddings'}, ${Math.ceil(info.heapBytes / 2 ** 20)} MiB\n`,
       );
     if (host && !isLocal(host) && !token)
       stderr.write(`bq4: other machines on the network can send requests: pass --token to restrict access\n`);

@@ -1,7 +1,7 @@
 /** `bq4 train-head`: trains a classifier over the vectors of a model. */
 import { writeFile } from 'node:fs/promises';
 import { stderr, stdout } from 'node:process';
-import { trainHead } from '../../js/api/classifiers/index.js';
+import { trainClassifier } from '../../js/api/classifiers/index.js';
 import { BqError } from '../../js/shared/errors.js';
 import { flag, load, MODEL, numberOf, oneOf, readText, value } from '../options.js';
 
@@ -57,12 +57,12 @@ function format({ right, test, train, baseline, each }) {
 /** @param {Model} model @param {string} data @param {string} out @param {{ test?: string, name?: string, type?: string, labels?: string, penalty?: number, json?: boolean }} options */
 async function train(model, data, out, { test, name, type, labels, penalty, json }) {
   let at = 0;
-  const onProgress = (/** @type {any} */ { phase, done, total }) => {
+  const onProgress = (/** @type {any} */ { phase, loaded, total }) => {
     if (!stderr.isTTY || Date.now() - at < 100) return;
     at = Date.now();
-    stderr.write(`\r${phase === 'embed' ? 'vectors' : 'training'}: ${done} of ${total}   `);
+    stderr.write(`\r${phase === 'embed' ? 'vectors' : 'training'}: ${loaded} of ${total}   `);
   };
-  const { file, report } = await trainHead(model, await examples(data), {
+  const { file, report } = await trainClassifier(model, await examples(data), {
     name,
     penalty,
     type: /** @type {'bq4' | 'f32' | undefined} */ (type),

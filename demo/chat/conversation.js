@@ -1,6 +1,6 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
 import { empty, onOther, opened, read, remember, save } from '../storage/local-storage.js';
-import { withSummary } from '../../js/api/chat/summary-prompt.js';
+import { withSummary } from './summary-prompt.js';
 import { newestFrom, newId, pathTo, united, versions } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */

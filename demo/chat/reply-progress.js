@@ -7,10 +7,10 @@ import { say, showLoading, showProgress } from '../page/page.js';
 /** A prompt of fewer tokens is read before anybody wonders. */
 const WORTH_TELLING = 64;
 
-/** @param {PrefillProgress} progress @param {number} ms  since it began */
-export function readingWords({ done, total }, ms) {
-  const left = done > 0 ? format.duration(Math.max(1000, (ms * (total - done)) / done)) : '';
-  return [`${format.count(done)} of ${format.count(total)} tokens read`, left && `about ${left} left`]
+/** @param {PrefillProgress} progress */
+export function readingWords({ loaded, total, etaMs }) {
+  const left = !etaMs ? '' : format.duration(Math.max(1000, etaMs));
+  return [`${format.count(loaded)} of ${format.count(total)} tokens read`, left && `about ${left} left`]
     .filter(Boolean)
     .join(', ');
 }
@@ -18,7 +18,6 @@ export function readingWords({ done, total }, ms) {
 export class Waiting {
   /** Why no reply can begin yet; '': it can. */
   #why;
-  #begun = 0;
   #told = false;
 
   /** @param {() => string} why  the weights are not there yet: says so; '': they are */
@@ -28,20 +27,17 @@ export class Waiting {
 
   /** @param {string} [words]  what is done once it can begin */
   begin(words = 'Reading…') {
-    this.#begun = 0;
     this.#told = false;
     say(this.#why() || words);
   }
 
   /** @param {PrefillProgress} progress */
   reading = (progress) => {
-    const now = performance.now();
-    this.#begun ||= now;
     if (progress.total < WORTH_TELLING || this.#why()) return;
     if (!this.#told) say(`Reading ${format.count(progress.total)} tokens…`);
     this.#told = true;
     showLoading(true);
-    showProgress(progress.done, progress.total, readingWords(progress, now - this.#begun));
+    showProgress(progress.loaded, progress.total, readingWords(progress));
   };
 
   /** The first word is there, or none will come. */

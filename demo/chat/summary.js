@@ -1,7 +1,7 @@
 /** Older turns are summed up by the model itself, where the person wants that. Loaded when it is first asked for. */
-import { ASKED, roomFor } from '../../js/api/chat/summary-prompt.js';
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { say } from '../page/page.js';
+import { SUMMARY_QUESTION, summaryTokens } from './summary-prompt.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../../js/shared/types.js').Message} Message */
@@ -29,7 +29,7 @@ const LAST = 1 / 4;
 async function older(page) {
   const { host, system } = page;
   const current = page.current();
-  const context = host.info?.context ?? 0;
+  const context = host.info?.contextTokens ?? 0;
   const { path } = current;
   const { begin } = current.reads(path);
   const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= begin ? [i] : []));
@@ -41,9 +41,9 @@ async function older(page) {
   for (const end of ends.reverse()) {
     const messages = [
       ...current.messages(path.slice(0, end + 1), system),
-      { role: /** @type {const} */ ('user'), content: ASKED },
+      { role: /** @type {const} */ ('user'), content: SUMMARY_QUESTION },
     ];
-    if ((await host.count(messages)) + roomFor(context) <= context) return { upTo: path[end].id, messages };
+    if ((await host.count(messages)) + summaryTokens(context) <= context) return { upTo: path[end].id, messages };
   }
   return null;
 }
@@ -65,7 +65,7 @@ export async function summarize(page, signal) {
   try {
     asked = await older(page);
     if (asked) {
-      const sampling = { temperature: 0, maxTokens: roomFor(host.info?.context ?? 0) };
+      const sampling = { temperature: 0, maxTokens: summaryTokens(host.info?.contextTokens ?? 0) };
       const generation = host.reply(asked.messages, { ...sampling, onProgress: waiting.reading, signal });
       for await (const part of generation) {
         waiting.end();

@@ -28,7 +28,7 @@ const SAVE_EVERY = 300;
  *   takes its place away
  * @property {() => Promise<void>} showState
  * @property {import('./reply-progress.js').Waiting} waiting
- * @property {(timings: import('../../js/shared/types.js').Timings) => void} replied
+ * @property {(result: import('../../js/shared/types.js').Result) => void} replied
  */
 
 /**
@@ -143,7 +143,7 @@ export class Turns {
       try {
         await this.#write(generation, shown);
       } finally {
-        result = generation.result;
+        result = await generation.result;
       }
     } catch (error) {
       if (!signal.aborted) failure = error;
@@ -155,7 +155,7 @@ export class Turns {
     this.#speaker.end();
     // What was written before a model broke is no less worth than what was written before Stop.
     const came =
-      (result !== null && (result.ids.length > 0 || result.reason !== 'abort')) || shown.entry.content !== '';
+      (result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort')) || shown.entry.content !== '';
     if (result && came) this.#finish(result, shown);
     else if (!came) this.#undo(before);
     enter('ready', before.back);
@@ -166,7 +166,7 @@ export class Turns {
     if (!result || !came) say(failure ? failureWords(failure) : 'Stopped.');
     await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
     await showState();
-    if (result && result.reason !== 'context') context.warn();
+    if (result && result.finishReason !== 'context') context.warn();
   }
 
   /** @param {AsyncIterable<{ text: string, reasoning?: string }>} generation @param {import('./view.js').Message} shown */
@@ -181,7 +181,7 @@ export class Turns {
       shown.append(part);
       this.#speaker.hear(part.text);
       log.follow();
-      panel.writing(++tokens, format.rate({ tokens, decodeMs: now - first }));
+      panel.writing(++tokens, format.rateOf(tokens, now - first));
       countOn(tokens);
       if (now - saved > SAVE_EVERY) [saved] = [now, current.save()];
     }
@@ -189,7 +189,7 @@ export class Turns {
 
   /** @param {Result} result @param {import('./view.js').Message} shown */
   #finish(result, shown) {
-    const tokens = result.ids.length;
+    const tokens = result.tokens.length;
     const ends = {
       stop: '',
       length: 'cut at the longest reply',
@@ -199,18 +199,18 @@ export class Turns {
     };
     const facts = [
       format.counted(tokens, 'token'),
-      format.speed(format.rate(result.timings)),
+      format.speed(format.rate(result)),
       `seed ${result.seed}`,
-      ends[result.reason],
+      ends[result.finishReason],
     ];
     shown.note = facts.filter(Boolean).join(' · ');
     // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
     if (typeof result.stop !== 'string' && !result.reasoning)
-      shown.entry.tokens = result.stop === null ? result.ids : result.ids.slice(0, -1);
-    this.#page.panel.reply(tokens, result.timings);
-    this.#page.replied(result.timings);
-    if (result.reason === 'context') this.#page.context.full();
-    if (result.reason === 'abort') say(`Stopped after ${format.counted(tokens, 'token')}.`);
+      shown.entry.tokens = result.stop === null ? result.tokens : result.tokens.slice(0, -1);
+    this.#page.panel.reply(tokens, result);
+    this.#page.replied(result);
+    if (result.finishReason === 'context') this.#page.context.full();
+    if (result.finishReason === 'abort') say(`Stopped after ${format.counted(tokens, 'token')}.`);
     else say(`Done: ${facts.slice(0, 2).filter(Boolean).join(', ')}.`);
   }
 

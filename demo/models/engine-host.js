@@ -11,7 +11,7 @@ import { integrityOf } from './offers.js';
 /** @typedef {import('../../js/shared/types.js').Progress} Progress */
 /** @typedef {(progress: Progress) => void} OnProgress */
 /** @typedef {import('../storage/model-history.js').Given} Given */
-/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'context' | 'kv' | 'streaming'>} Sizes */
+/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'streaming'>} Sizes */
 
 /** What the engine takes. @param {Given} source */
 const opened = (source) =>
@@ -58,11 +58,11 @@ export class Host {
   }
 
   /** What a model would take. @param {Given} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
-  async plan(source, { context, kv }, signal, onProgress) {
+  async plan(source, { contextTokens: context, kv }, signal, onProgress) {
     // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
     const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
     return this.#started().plan(first, {
-      context,
+      contextTokens: context,
       kv,
       integrity: integrityOf(source),
       signal,
@@ -72,7 +72,7 @@ export class Host {
 
   /** A context halved so often. @param {Given} source @param {number} level @param {AbortSignal} signal */
   async smaller(source, level, signal) {
-    const { context } = await this.plan(source, {}, signal);
+    const { contextTokens: context } = await this.plan(source, {}, signal);
     return Math.max(Math.min(context, 64), context >> level);
   }
 
@@ -101,7 +101,7 @@ export class Host {
       onProgress,
       signal,
     });
-    if (this.#paused) await model.pause();
+    if (this.#paused) await model.pauseDownload();
     if (signal.aborted) {
       await model.close();
       signal.throwIfAborted();
@@ -121,7 +121,7 @@ export class Host {
   /** @param {boolean} paused  asks for no more bytes, or goes on */
   async pause(paused) {
     this.#paused = paused;
-    await (paused ? this.#model?.pause() : this.#model?.resume());
+    await (paused ? this.#model?.pauseDownload() : this.#model?.resumeDownload());
   }
 
   /** Gives up a model that came only in part. */
@@ -133,7 +133,7 @@ export class Host {
 
   /** The next message of a conversation. @param {Message[]} messages @param {GenerateOptions} options */
   reply(messages, options) {
-    return this.model.reply(messages, { ...this.#prompts, ...options });
+    return this.model.generate(messages, { ...this.#prompts, ...options });
   }
 
   /** Tokens of the prompt that a conversation makes. @param {Message[]} messages */
@@ -148,8 +148,12 @@ export class Host {
   limit = async () => {
     if (this.#limit !== undefined) return this.#limit;
     const model = this.model;
-    const { context, kv } = model.info;
-    const { tokensPerSecond } = await this.plan(this.#source, { context, kv }, new AbortController().signal);
+    const { contextTokens: context, kv } = model.info;
+    const { tokensPerSecond } = await this.plan(
+      this.#source,
+      { contextTokens: context, kv },
+      new AbortController().signal,
+    );
     if (model === this.#model) this.#limit = tokensPerSecond; // another one may have come
     return tokensPerSecond;
   };
@@ -161,8 +165,8 @@ export class Host {
 
   /** How a chat is written, where the model doesn't say; '': not at all. @param {string} name */
   set format(name) {
-    const { chat, template } = this.info ?? {};
-    this.#prompts = chat || template ? {} : { format: name || NO_TURNS };
+    const { chatFormat: chat, chatTemplate: template } = this.info ?? {};
+    this.#prompts = chat || template ? {} : { chatFormat: name || NO_TURNS };
   }
 
   /** @param {string} text */

@@ -1,6 +1,5 @@
 /** For a model that doesn't say how a chat is written: the forms that many models share, to choose from with a preview. */
-import { compact } from '../../js/text/templates/compact.js';
-import { FORMAT_NAMES, formatNamed } from '../../js/text/templates/known-formats.js';
+import { listSupported } from '../../js/index.js';
 import { $ } from '../page/page.js';
 import { element } from '../page/element.js';
 
@@ -19,11 +18,8 @@ const NAMES = {
   zephyr: 'Zephyr',
 };
 const NONE = 'None: it goes on with what you write';
-const EXAMPLE = [
-  { role: 'user', content: 'Hello!' },
-  { role: 'assistant', content: 'Hello, how are you?' },
-  { role: 'user', content: 'Fine.' },
-];
+/** What a model reads of a conversation without a format. */
+const PLAIN = 'Hello!Hello, how are you?Fine.';
 
 const card = $('format');
 const choice = /** @type {HTMLSelectElement} */ ($('format-choice'));
@@ -31,29 +27,20 @@ const choice = /** @type {HTMLSelectElement} */ ($('format-choice'));
 /** @param {string} name  '': none */
 export const formatTitle = (name) => (name ? (NAMES[name] ?? name) : NONE);
 
-/** What a model would read of a short conversation. @param {string} name */
-function preview(name) {
-  const format = formatNamed(name);
-  const pieces = format && compact(format, EXAMPLE);
-  return pieces ? pieces.map(({ text }) => text).join('') : EXAMPLE.map(({ content }) => content).join('');
-}
+/** @typedef {Awaited<ReturnType<typeof listSupported>>['chatFormats']} Formats */
 
 /**
- * The first form whose marks are tokens of the model: it was most likely trained with it.
- * @param {(text: string) => Promise<number | null>} tokenId
+ * The first format whose stop string is a token of the model: it was most likely trained with it.
+ * @param {Formats} formats @param {(text: string) => Promise<number | null>} tokenId
  */
-async function likely(tokenId) {
-  for (const name of FORMAT_NAMES) {
-    const stop = formatNamed(name)?.stop?.[0] ?? '';
+async function likely(formats, tokenId) {
+  for (const { name, format } of formats) {
+    const stop = [format.stop ?? ''].flat()[0];
     // "</s>" ends texts of many models, chat or not.
     if (stop !== '</s>' && (await tokenId(stop)) !== null) return name;
   }
   return '';
 }
-
-const draw = () => {
-  $('format-preview').textContent = preview(choice.value);
-};
 
 /**
  * @param {string} chosen  the form that was chosen before; '': none
@@ -61,9 +48,14 @@ const draw = () => {
  * @param {(name: string) => void} onChoose
  */
 export async function askFormat(chosen, tokenId, onChoose) {
-  const suggested = chosen || (await likely(tokenId).catch(() => ''));
+  const { chatFormats } = await listSupported();
+  const suggested = chosen || (await likely(chatFormats, tokenId).catch(() => ''));
+  const draw = () => {
+    const chosenFormat = chatFormats.find(({ name }) => name === choice.value);
+    $('format-preview').textContent = chosenFormat?.example ?? PLAIN;
+  };
   choice.replaceChildren(
-    ...['', ...FORMAT_NAMES].map((name) => {
+    ...['', ...chatFormats.map(({ name }) => name)].map((name) => {
       const option = element(
         'option',
         '',

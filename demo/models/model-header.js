@@ -42,7 +42,12 @@ export function showModel(info, wanted, page, signal) {
 }
 
 /** A model that says nothing of chats: how it is talked to. @param {ModelInfo} info @param {string} key @param {import('./models.js').Page} page @param {boolean} ask */
-async function chatFormat({ chat, template, generates }, key, { host, panel, showState, stopReply }, ask) {
+async function chatFormat(
+  { chatFormat: chat, chatTemplate: template, generates },
+  key,
+  { host, panel, showState, stopReply },
+  ask,
+) {
   const unknown = generates && !chat && !template;
   $('format-row').hidden = !unknown;
   $('format').hidden = true;

@@ -100,10 +100,10 @@ export class Models {
       : 'The reply waits until enough of the model is here…';
   }
 
-  /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Timings} timings */
-  replied(timings) {
-    const rate = format.rate(timings);
-    if (rate && timings.tokens >= ENOUGH && this.#current && !this.arriving)
+  /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Result} result */
+  replied(result) {
+    const rate = format.rate(result);
+    if (rate && result.usage.completionTokens >= ENOUGH && this.#current && !this.arriving)
       rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 
@@ -173,7 +173,7 @@ export class Models {
     try {
       wanted = await this.#made(asked, signal);
       const least = level ? await host.smaller(wanted.source, level, signal) : context;
-      const plan = await host.plan(wanted.source, least ? { context: least } : {}, signal);
+      const plan = await host.plan(wanted.source, least ? { contextTokens: least } : {}, signal);
       if (signal.aborted) return;
       if ((level > 0 || needsConsent(plan, wanted)) && !(before && plan.fits !== 'no')) {
         say('This is what it takes. Nothing large has been loaded yet.');
@@ -252,7 +252,7 @@ export class Models {
     say(`${verb} ${wanted.name}…`);
     try {
       const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
-      const sizes = { ...(tokens && { context: tokens }), streaming };
+      const sizes = { ...(tokens && { contextTokens: tokens }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (
         new Promise((resolve, reject) => {
           // Memory is taken as weights come: the mark stays until they are there.

@@ -29,7 +29,7 @@ const ROWS = {
   },
   From: (_, { source }) => String(source).split('/')[2],
   Memory: (plan) =>
-    `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.context)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
+    `${format.bytes(plan.heapBytes)} with a context of ${format.count(plan.contextTokens)} tokens (${format.bytes(plan.kvBytesPer1000)} per 1,000)`,
   Fits: ({ fits, fitsReason }) => (fitsReason ? `${fits}: ${fitsReason}` : fits),
   Speed: (plan, { key }) => expectedSpeed(plan.tokensPerSecond, factsOf(key).rate ?? null, paceHere()),
   Shape: (plan) => format.shape(plan),

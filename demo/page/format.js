@@ -36,15 +36,15 @@ export const duration = (ms) =>
       ? `${Math.round(ms)} ms`
       : `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 
-/** @param {Pick<import('../../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
-export const shape = ({ arch, layers, hidden, vocab }) =>
+/** @param {Pick<import('../../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocabSize'>} model */
+export const shape = ({ arch, layers, hidden, vocabSize: vocab }) =>
   `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
 
 /**
  * "5.5-million-parameter", or "language" where the shape doesn't tell.
  * @param {import('../../js/shared/types.js').ModelInfo} model
  */
-export function parameters({ arch, layers, hidden, heads, kvHeads, headDim, ffn, vocab, tied }) {
+export function parameters({ arch, layers, hidden, heads, kvHeads, headDim, ffn, vocabSize: vocab, tied }) {
   if (arch !== 'llama') return 'language';
   const attention = hidden * headDim * (2 * heads + 2 * kvHeads);
   const n = vocab * hidden * (tied ? 1 : 2) + layers * (attention + 3 * hidden * ffn + 2 * hidden) + hidden;
@@ -59,10 +59,12 @@ export function large(n) {
 
 /**
  * Tokens per second of decoding. The first token comes out of the prompt's pass, so n tokens take n − 1 steps.
- * @param {{ tokens: number, decodeMs: number }} timings
- * @returns {number | null}
+ * @param {number} tokens @param {number} decodeMs
  */
-export const rate = ({ tokens, decodeMs }) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
+export const rateOf = (tokens, decodeMs) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
+
+/** Of a reply. @param {import('../../js/shared/types.js').Result} result */
+export const rate = ({ usage, timings }) => rateOf(usage.completionTokens, timings.decodeMs);
 
 /** @param {number | null} n */
 export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(Math.round(n)));
@@ -70,13 +72,13 @@ export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(M
 /** @param {number | null} perSecond */
 export const speed = (perSecond) => (perSecond === null ? '' : `${rounded(perSecond)} tokens/s`);
 
-/** How far a load is, for people. @param {Pick<import('../../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'rate' | 'secondsLeft' | 'failures'>} progress */
-export function progress({ phase, loaded, total, rate, secondsLeft, failures }) {
+/** How far a load is, for people. @param {Pick<import('../../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'bytesPerSecond' | 'etaMs' | 'retries'>} progress */
+export function progress({ phase, loaded, total, bytesPerSecond, etaMs, retries }) {
   const amount = total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded);
   if (phase === 'convert') return `${amount} converted`;
   if (phase === 'paused') return `${amount}, paused`;
-  if (failures) return `${amount}; the network failed, trying again (${failures + 1})`;
-  const pace = rate > 0 ? `${bytes(rate)}/s` : '';
-  const left = secondsLeft === null || !pace ? '' : `${duration(secondsLeft * 1000)} left`;
-  return [amount, pace, left].filter(Boolean).join(', ');
+  if (retries) return `${amount}; the network failed, trying again (${retries + 1})`;
+  const speed = bytesPerSecond ? `${bytes(bytesPerSecond)}/s` : '';
+  const left = etaMs === null || !speed ? '' : `${duration(etaMs)} left`;
+  return [amount, speed, left].filter(Boolean).join(', ');
 }

@@ -51,7 +51,7 @@ export class Context {
     const { info } = this.#page.host;
     if (!info) return;
     $('system-note').hidden = this.system;
-    const { context, trainedContext, heapBytes, kvBytesPer1000, sessions } = info;
+    const { contextTokens: context, trainedContext, heapBytes, kvBytesPer1000, sessions } = info;
     const sizes = new Set([context, trainedContext]);
     for (let one = SMALLEST; one < trainedContext; one *= 2) sizes.add(one);
     size.replaceChildren(
@@ -78,7 +78,7 @@ export class Context {
     const { info } = host;
     let messages = current.messages(path, this.system);
     if (!info || !current.it.forget) return messages;
-    const most = info.context * (1 - FREE);
+    const most = info.contextTokens * (1 - FREE);
     const turns = path.filter(({ role }) => role === 'user').map(({ id }) => id);
     let at = turns.indexOf(current.it.from ?? '') + 1 || 1;
     for (; at < turns.length && (await host.count(messages)) > most; at++) {
@@ -92,7 +92,7 @@ export class Context {
   /** Whether the model's format has a place for what it is told beforehand. */
   get system() {
     const { info } = this.#page.host;
-    return Boolean(info && (info.chat ? info.chat.roles.system : info.template));
+    return Boolean(info && (info.chatFormat ? info.chatFormat.roles.system : info.chatTemplate));
   }
 
   /** How full it is now. @returns {Promise<{ tokens: number, context: number }>} */
@@ -100,7 +100,7 @@ export class Context {
     const { host } = this.#page;
     const current = this.#page.current();
     const { path } = current;
-    const context = host.info?.context ?? 0;
+    const context = host.info?.contextTokens ?? 0;
     const messages = current.messages(path, this.system);
     const tokens = messages.length ? await host.count(messages) : 0;
     this.#tokens = tokens;
@@ -127,13 +127,13 @@ export class Context {
     const current = this.#page.current();
     const messages = [...current.messages(current.path, this.system), { role: 'user', content: text }];
     const tokens = await host.count(messages).catch(() => 0);
-    if (message.value === text) this.#show(Math.max(tokens, this.#tokens), info.context);
+    if (message.value === text) this.#show(Math.max(tokens, this.#tokens), info.contextTokens);
   }
 
   /** After a reply: what can be done before it is full, said once. */
   warn() {
     const { id, forget } = this.#page.current().it;
-    const { context } = this.#page.host.info ?? { context: 0 };
+    const { contextTokens: context } = this.#page.host.info ?? { contextTokens: 0 };
     const near = this.#tokens >= WARNS * context;
     if (near && !forget && this.#warned !== id)
       showNotice(
@@ -145,7 +145,7 @@ export class Context {
 
   /** The reply was cut. */
   full() {
-    const { context } = this.#page.host.info ?? { context: 0 };
+    const { contextTokens: context } = this.#page.host.info ?? { contextTokens: 0 };
     showNotice(
       `The conversation has filled the context of ${format.count(context)} tokens: the reply is cut.`,
       this.#ways(() => message.focus()),
@@ -176,7 +176,7 @@ export class Context {
   /** Whether the model could have one. */
   get #larger() {
     const { info } = this.#page.host;
-    return Boolean(info && info.trainedContext > info.context);
+    return Boolean(info && info.trainedContext > info.contextTokens);
   }
 
   #choose = {

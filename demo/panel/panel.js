@@ -6,7 +6,7 @@ import { Parts } from './stage-times.js';
 /** @typedef {import('../../js/shared/types.js').MemoryInfo} MemoryInfo */
 /** @typedef {import('../../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../../js/shared/types.js').ChatStats} ChatStats */
-/** @typedef {import('../../js/shared/types.js').Timings} Timings */
+/** @typedef {import('../../js/shared/types.js').Result} Result */
 
 const BUILDS = { relaxed: 'relaxed SIMD', relaxed16: 'relaxed SIMD', simd128: 'SIMD128' };
 
@@ -64,11 +64,11 @@ export class Panel {
     this.set('speed', format.rounded(perSecond));
   }
 
-  /** @param {number} tokens  that were shown: after a stop the engine may have been some ahead @param {Timings} timings */
-  reply(tokens, timings) {
-    this.writing(tokens, format.rate(timings));
-    this.set('ttft', tokens ? format.duration(timings.ttftMs) : '');
-    this.set('reused', `${format.count(timings.reusedTokens)} of ${format.count(timings.promptTokens)}`);
+  /** @param {number} tokens  that were shown: after a stop the engine may have been some ahead @param {Result} result */
+  reply(tokens, result) {
+    this.writing(tokens, format.rate(result));
+    this.set('ttft', tokens ? format.duration(result.timings.firstTokenMs) : '');
+    this.set('reused', `${format.count(result.usage.cachedTokens)} of ${format.count(result.usage.promptTokens)}`);
   }
 
   noReply() {

@@ -19,12 +19,12 @@ const TEXT =
 async function predicted(model, ids, signal, onToken) {
   let [nll, first] = [0, 0];
   for (let n = 1; n < ids.length; n++) {
-    const logitBias = [{ id: ids[n], bias: FORCED }];
+    const logitBias = [{ token: ids[n], bias: FORCED }];
     const next = model.generate(ids.slice(0, n), { logitBias, logprobs: 1, temperature: 0, maxTokens: 1, signal });
     for await (const { logprobs } of next) {
       if (!logprobs) continue;
       nll -= logprobs.logprob;
-      first += Number(logprobs.top[0].id === ids[n]);
+      first += Number(logprobs.top[0].token === ids[n]);
     }
     onToken(n);
   }
@@ -34,7 +34,7 @@ async function predicted(model, ids, signal, onToken) {
 /** @param {Model} model @param {string} text */
 async function tokensOf(model, text) {
   const ids = await model.tokenize(text);
-  const { context } = model.info;
+  const { contextTokens: context } = model.info;
   if (ids.length > context)
     throw trouble(
       'CONTEXT_FULL',
@@ -91,7 +91,7 @@ export function show({ host, turns, enter }) {
         ['Likeliest was right', `${(100 * first).toFixed(1)} %`],
         ['Tokens predicted', format.count(total)],
       ]);
-      const { context, kv, activations } = model.info;
+      const { contextTokens: context, kv, activations } = model.info;
       hint.textContent = `What bq4 perplexity finds, too, with context ${context}, kv ${kv} and activations ${activations}.`;
       say(`Measured: perplexity ${perplexity.toFixed(2)}.`);
     } catch (error) {

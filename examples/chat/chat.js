@@ -32,8 +32,9 @@ try {
     try {
       const words = chat.send(text, { maxTokens: 200, temperature: 0.7, signal: reply.signal });
       for await (const part of words) said.textContent += part.text;
-      const { tokens, decodeMs } = words.result.timings;
-      $('status').textContent = `${tokens} tokens, ${((1000 * (tokens - 1)) / decodeMs).toFixed(0)} in a second`;
+      const { usage, timings } = await words.result;
+      const rate = (1000 * (usage.completionTokens - 1)) / timings.decodeMs;
+      $('status').textContent = `${usage.completionTokens} tokens, ${rate.toFixed(0)} in a second`;
     } catch (error) {
       showError(error);
     }

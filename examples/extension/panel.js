@@ -23,7 +23,7 @@ function explain(model, words) {
     say('Writing…');
     try {
       const message = { role: 'user', content: `Explain in simple words: ${words}` };
-      const reply = model.reply([message], { maxTokens: 200, temperature: 0.3, signal });
+      const reply = model.generate([message], { maxTokens: 200, temperature: 0.3, signal });
       for await (const { text } of reply) $('answer').textContent += text;
       say('Done.');
     } catch (error) {

@@ -13,14 +13,14 @@ try {
     $('fill').disabled = true;
     try {
       const content = `Fill in the form.\n\n${$('text').value}`;
-      const { text, timings } = await model.reply([{ role: 'user', content }], {
+      const { text, timings } = await model.generate([{ role: 'user', content }], {
         responseFormat: { type: 'json_schema', schema: SCHEMA },
         temperature: 0,
         maxTokens: 120,
-      });
+      }).result;
       $('json').textContent = text;
       for (const [name, value] of Object.entries(JSON.parse(text))) $('fields').elements[name].value = String(value);
-      $('status').textContent = `Filled in after ${(timings.ttftMs + timings.decodeMs).toFixed(0)} ms.`;
+      $('status').textContent = `Filled in after ${(timings.firstTokenMs + timings.decodeMs).toFixed(0)} ms.`;
     } catch (error) {
       showError(error);
     }

@@ -23,7 +23,7 @@ try {
     $('story').textContent = '';
     try {
       const messages = [{ role: /** @type {const} */ ('user'), content: 'Tell me a story.' }];
-      for await (const { text } of model.reply(messages, { maxTokens: 150, temperature: 0.7 }))
+      for await (const { text } of model.generate(messages, { maxTokens: 150, temperature: 0.7 }))
         $('story').textContent += text;
     } catch (error) {
       showError(error);

@@ -4,6 +4,7 @@
  */
 import { BqError } from '../shared/errors.js';
 import { openBytes } from '../storage/sources/bytes.js';
+import { HUB, hubAddress, pathOnHub } from '../storage/sources/hub.js';
 import { openHfFolder } from './hf-folder.js';
 
 /** @import { ByteSource } from '../storage/sources/types.js' */
@@ -16,7 +17,6 @@ import { openHfFolder } from './hf-folder.js';
  * @property {AbortSignal} [signal]
  */
 
-const ENDPOINT = 'https://huggingface.co';
 /** Names of files that are fetched as a whole: configurations, tokenizers, templates. */
 const SMALL_FILE = /^(?!.*\.\.)([\w.-]+|\d_\w+\/config)\.(json|txt|model|jinja|tiktoken)$/;
 const MAX_SMALL_BYTES = 64 << 20;
@@ -41,18 +41,12 @@ const delay = (ms, signal) =>
 /** One repository at one endpoint. */
 class Hub {
   /** @param {string} repo @param {HubOptions} options */
-  constructor(repo, { endpoint = ENDPOINT, token, revision = 'main', signal }) {
+  constructor(repo, { endpoint = HUB, token, revision = 'main', signal }) {
     this.repo = repo;
     this.signal = signal;
     this.token = token;
     this.revision = revision;
-    try {
-      this.endpoint = new URL(endpoint.replace(/\/*$/, '/'));
-    } catch (cause) {
-      throw new BqError('ARGUMENT', `invalid endpoint "${endpoint}": expected a URL`, { cause });
-    }
-    if (!/^https?:$/.test(this.endpoint.protocol))
-      throw new BqError('ARGUMENT', `invalid endpoint "${endpoint}": expected http or https`);
+    this.endpoint = hubAddress(endpoint);
   }
 
   /** The error for a response without success. @param {Response} response @param {string} what */
@@ -140,7 +134,7 @@ class Hub {
 
   /** @param {string} path */
   address(path) {
-    return new URL(path.split('/').map(encodeURIComponent).join('/'), this.endpoint);
+    return new URL(pathOnHub(this.endpoint, path));
   }
 
   /** Commit and file names of the revision. @returns {Promise<{ sha: string, names: string[] }>} */

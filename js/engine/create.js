@@ -1,12 +1,13 @@
 /** An engine in the calling thread. */
 import { conversing } from '../api/openai/model-mixin.js';
+import { loaderOf } from '../shared/loader.js';
 import { isNode } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
 import { openEngine } from './engine.js';
 
 const BUNDLED = "keep bq4 out of the server's bundle (Next: serverExternalPackages: ['bq4']; docs/guides/bundlers.md)";
 
-/** @import { Engine, EngineOptions } from '../shared/types.js' */
+/** @import { Engine, EngineOptions, LoadOptions, Model, SourceLike } from '../shared/types.js' */
 
 /**
  * An engine that computes in this thread, with the help of others where memory can be shared. In a page rather use
@@ -24,3 +25,9 @@ export async function createEngine(options) {
   engine.load = async (...given) => conversing(await load(...given));
   return engine;
 }
+
+/**
+ * Makes an engine in this thread, loads a model and returns it: its `close` closes the engine, too. What createEngine and `engine.load` throw.
+ * @type {(source: SourceLike, options?: EngineOptions & LoadOptions) => Promise<Model>}
+ */
+export const load = loaderOf(createEngine, 'createEngine');

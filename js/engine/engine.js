@@ -10,7 +10,8 @@ import { LocalModel } from './model/model.js';
 import { emit, Events } from '../shared/events.js';
 import { PauseGate } from '../shared/pause-gate.js';
 import { planModel } from './plan/plan.js';
-import { inOneAnswer, openSource } from '../storage/sources/index.js';
+import { openSource } from '../storage/sources/index.js';
+import { filesOf, inOneAnswer, resolveSource } from '../storage/sources/kinds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { after } from '../shared/timeouts.js';
 import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
@@ -86,7 +87,7 @@ class LocalEngine {
       const { tokensPerSecond } = await onDemand(import('./speed-estimate.js'));
       return {
         ...planned.plan,
-        .../** @type {any} */ (one).told,
+        .../** @type {any} */ (one).facts,
         tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan),
       };
     } finally {
@@ -97,8 +98,8 @@ class LocalEngine {
   pause = async () => this.#settle({ paused: true });
   resume = async () => this.#settle({ paused: false });
 
-  /** @type {Engine['pace']} */
-  pace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.pace, [given]).args[0] });
+  /** @type {Engine['setPace']} */
+  setPace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.setPace, [given]).args[0] });
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
   async #settle(change) {
@@ -124,12 +125,13 @@ class LocalEngine {
     }
   };
 
-  /** What is opened for it: of a model in several files that may be another one. @param {Source} source @param {LoadOptions} options */
+  /** The source that is opened for another one: for a name on a hub, for the files of a folder. @param {Source} source @param {LoadOptions} options */
   async #oneFile(source, options) {
     this.#check();
-    if (source.kind !== 'several') return source;
+    const resolved = await resolveSource(source, { ...options, cache: this.#cache });
+    if (!filesOf(resolved).length) return resolved;
     const { asOneFile } = await onDemand(import('./plan/multi-file.js'));
-    return asOneFile(source, this.#compiled.convertUrl, options);
+    return asOneFile(resolved, this.#compiled.convertUrl, options);
   }
 
   /**
@@ -173,7 +175,7 @@ class LocalEngine {
       await pager?.close();
       loading.stop(error);
       loading.wasm.release();
-      await loading.letGo();
+      await loading.releaseCache();
       if (loading.outdated && !options.streaming) return this.#load(described, options, true);
       throw error;
     }
@@ -296,10 +298,7 @@ async function loaded(model, { done, plan }) {
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
-    await session
-      .generate(Array(16), { maxTokens: 1 }, aborted)
-      .done()
-      .finally(() => session.close());
+    await session.generate(Array(16), { maxTokens: 1 }, aborted).result.finally(() => session.close());
   } catch {}
 }
 

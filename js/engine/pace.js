@@ -17,10 +17,11 @@ import { emit } from '../shared/events.js';
 
 /** @param {Tempo} tempo @param {{ paused?: boolean, pace?: Pace }} change */
 export function settle(tempo, change) {
-  const { paused = false, pace = 'run' } = tempo;
+  const { paused = false, pace = 'full' } = tempo;
   Object.assign(tempo, change);
   tempo.slow = tempo.pace === 'slow';
   if (change.pace && change.pace !== pace) emit(tempo.events, 'pace', { pace: change.pace });
   if (change.paused !== undefined && change.paused !== paused) emit(tempo.events, paused ? 'resumed' : 'paused');
-  void (tempo.paused || tempo.pace === 'pause' ? tempo.pause() : tempo.resume());
+  if (tempo.paused || tempo.pace === 'pause') tempo.close();
+  else tempo.open();
 }

@@ -148,7 +148,7 @@ export class Calibrator {
           });
           await this.#run(session);
         }
-        const logits = wasm.f32(wasm.out('bqw_session_logits', session), this.#plan.vocab).slice();
+        const logits = wasm.f32(wasm.out('bqw_session_logits', session), this.#plan.vocabSize).slice();
         const sum = logSum(logits);
         out.push(logits.map((x) => x - sum));
       }

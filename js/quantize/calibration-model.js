@@ -66,7 +66,7 @@ export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, h
 async function planWithin(compiled, source, file, options, budget) {
   if (budget < PAGE) return null;
   try {
-    return await planModel(compiled, source, file, { ...options, exact: true, budget });
+    return await planModel(compiled, source, file, { ...options, exact: true, memoryBudget: budget });
   } catch (error) {
     if (error instanceof BqError && error.code === 'NOMEM') return null;
     throw error;

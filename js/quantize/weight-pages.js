@@ -1,9 +1,9 @@
 /** Loads weights of a model that does not fit in memory: the C code decides which bytes go to which address (c/model/pages.h). */
-import { openReader, readInto } from '../storage/paging/reader.js';
+import { openReader, readInto } from '../storage/sources/reader.js';
 import { BqError } from '../shared/errors.js';
 import { structs } from '../wasm/abi.js';
 
-/** @import { Reader } from '../storage/paging/reader.js' */
+/** @import { Reader } from '../storage/sources/reader.js' */
 /** @import { Source } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 

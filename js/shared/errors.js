@@ -4,31 +4,10 @@
  * Aborts are no BqError: they throw the signal's own reason, an AbortError unless the caller chose another.
  */
 
-/** @import { ErrorCode } from './types.js' */
+import { ERRORS } from './error-codes.js';
 
-/** Hints for the codes that come from JavaScript; C brings its own with each status, as does storage. */
-const HINTS = {
-  NETWORK: 'check the connection, and that the server allows this page to read the file (CORS)',
-  HTTP_STATUS: 'check the address of the file',
-  EXPIRED: 'get a new address for the file and load it again: what the cache has is not fetched twice',
-  NOT_A_MODEL: 'the address or file is no .bq4 or .gguf model: convert one with "npx bq4 convert"',
-  FORMAT: 'the file is malformed: fetch it again or convert it anew',
-  TRUNCATED: 'the file ends too early: fetch it again',
-  CHANGED: 'the file is being replaced: load it again',
-  READ: 'the file was moved, changed or its permission withdrawn: choose it again',
-  NOMEM: 'plan again with a smaller context, fewer sessions or a smaller model',
-  NO_SIMD: 'needs WebAssembly SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, Node 16.4, or newer',
-  NO_ENGINE: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
-  NO_WORKER: 'serve worker.js from the origin of the page, or pass { worker } (docs/guides/bundlers.md)',
-  NO_SESSION: 'close a session, wait for a reply to end, or load the model with more sessions or forks',
-  NO_CHAT: 'the model has no chat format: use createSession(), or pass { format: "chatml" } or another to createChat()',
-  TRAP: 'the engine met a bug or damaged memory: close the model and load it again',
-  CLOSED: 'it was closed: create a new one',
-  STATE: 'wait for the running call to end, or abort it',
-  GRAMMAR: 'see docs/reference/generation.md',
-  ARGUMENT: 'see docs/reference',
-  CONTEXT_FULL: 'start a new chat, or load the model with a larger context',
-};
+/** @import { ErrorRow } from './error-codes.js' */
+/** @import { ErrorCode } from './types.js' */
 
 /** What went wrong, in a form that programs (`code`) and people (`message`, `hint`) can use. */
 export class BqError extends Error {
@@ -46,10 +25,13 @@ export class BqError extends Error {
     super(message, more.cause === undefined ? undefined : { cause: more.cause });
     this.name = 'BqError';
     this.code = code;
+    /** @type {ErrorRow} */
+    const row = ERRORS[code] ?? { group: 'environment' };
+    this.group = row.group;
     /** Byte offset in the file, or null. */
     this.offset = more.offset ?? null;
     /** What to do about it. */
-    this.hint = more.hint ?? HINTS[/** @type {keyof typeof HINTS} */ (code)] ?? '';
+    this.hint = more.hint ?? row.hint ?? '';
     /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
     this.details = more.details ?? {};
   }

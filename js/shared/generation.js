@@ -1,78 +1,125 @@
 /**
- * A running generation: `for await (const part of generation)`, then `generation.result`; or `await generation`, which
- * is its result. It computes only as it is read. Leaving the loop ends it.
+ * A running generation: `for await (const part of generation)`, `generation.textStream`, or `await generation.result`. Tokens are computed
+ * as they are read, or while the result is awaited. Leaving the loop ends the generation.
  */
-import { asyncDispose } from './async.js';
+import { asyncDispose, follow } from './async.js';
 import { BqError } from './errors.js';
 import { report } from './events.js';
-import { PauseGate } from './pause-gate.js';
 
 /** @import { Part, Result } from './types.js' */
 
+/**
+ * Reads a generation in another thread, some parts later than they are computed.
+ * @typedef {object} Reader
+ * @property {number | null} read  parts that it has read, once it has stopped reading; null: it goes on
+ * @property {() => Promise<void>} caughtUp  settles when it has read all parts that were sent and asks for more, or has stopped reading
+ */
+
+/**
+ * How a generation is read, for the code that computes it.
+ * @typedef {object} Reading
+ * @property {AbortSignal} signal  aborts with the caller's signal, and when `abort()` is called
+ * @property {Reader | null} reader  null: in the same thread, where parts are read as they are computed
+ */
+
+/** Tokens that are generated at most, where a call doesn't say. */
+export const DEFAULT_MAX_TOKENS = 1024;
+
+/** The result of a generation that has computed nothing yet. @param {number} seed @param {number} promptTokens @returns {Result} */
+export const emptyResult = (seed, promptTokens) => ({
+  tokens: [],
+  text: '',
+  finishReason: 'abort',
+  stop: null,
+  seed,
+  usage: {
+    promptTokens,
+    cachedTokens: 0,
+    completionTokens: 0,
+    totalTokens: promptTokens,
+    draftedTokens: 0,
+    acceptedTokens: 0,
+  },
+  timings: { prefillMs: 0, firstTokenMs: 0, decodeMs: 0 },
+});
+
+/** Computes a generation; `end` is given its result. @typedef {(end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} Start */
+
 /** @implements {AsyncIterable<Part>} */
 export class Generation {
-  /** Set once it has ended, also by abort; stays null when it failed. @type {Result | null} */
-  result = null;
-  #source;
-  /** Parts that have come: whoever reads beside the loop, such as done(), takes none from it. @type {Part[]} */
+  #start;
+  #callerSignal;
+  /** Null until the first part is asked for. @type {{ parts: AsyncGenerator<Part, void>, life: ReturnType<typeof follow> } | null} */
+  #source = null;
+  /** @type {Reader | null} */
+  #reader = null;
+  /** Set when it has ended, also by an abort; stays null when it failed. @type {Result | null} */
+  #result = null;
+  /** Parts that have been computed: awaiting the result takes none from the loop. @type {Part[]} */
   #parts = [];
-  /** The part that is under way. @type {Promise<void> | null} */
-  #coming = null;
-  #begun = false;
+  /** The part that is being computed. @type {Promise<void> | null} */
+  #pending = null;
   #ended = false;
-  #looped = false;
-  /** Settles when it was left. @type {Promise<unknown> | undefined} */
-  #left;
-  #hold = new PauseGate();
+  #iterated = false;
+  /** Settles when the loop was left and the source has ended. @type {Promise<unknown> | undefined} */
+  #returned;
   /** Why it failed. @type {{ error: unknown } | null} */
   #failure = null;
 
-  /** @param {(end: (result: Result) => void, hold: PauseGate) => AsyncGenerator<Part, void>} start */
-  constructor(start) {
-    this.#source = start((result) => {
-      this.result = result;
-    }, this.#hold);
+  /** @param {Start} start @param {AbortSignal} [signal]  of the caller */
+  constructor(start, signal) {
+    this.#start = start;
+    this.#callerSignal = signal;
   }
 
   /**
-   * One whose call is checked at once. What is wrong with the call is thrown to whoever reads it; where nobody does, it is reported.
-   * @template T
-   * @param {() => T} check @param {(checked: T, end: (result: Result) => void, hold: PauseGate) => AsyncGenerator<Part, void>} start
+   * A generation whose arguments are checked at once. An error of the check is thrown to the reader; without a reader it is reported.
+   * @template {{ signal?: AbortSignal }} T
+   * @param {() => T} check @param {(checked: T, end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} start
    */
   static of(check, start) {
     try {
       const checked = check();
-      return new Generation((end, hold) => start(checked, end, hold));
+      return new Generation((end, reading) => start(checked, end, reading), checked.signal);
     } catch (error) {
       // eslint-disable-next-line require-yield
       const failed = new Generation(async function* () {
         throw error;
       });
-      setTimeout(() => failed.#begun || report(error));
+      setTimeout(() => failed.#source || failed.#ended || report(error));
       return failed;
     }
   }
 
-  /** Somebody in another thread reads it. @param {import('./pause-gate.js').Reader} reader */
+  /** Its parts are sent to a reader in another thread. @param {Reader | null} reader */
   readBy(reader) {
-    this.#hold.reader = reader;
+    this.#reader = reader;
+    return this;
   }
 
-  /** Settles when nothing more of it is computed. What was computed still comes. */
-  pause() {
-    return this.#hold.pause();
+  /**
+   * The result, when the generation has ended; until then computes the parts that are missing. Rejects with the error of a generation
+   * that failed. An abort rejects promises that were waiting; a promise that is asked for afterwards resolves to what was computed.
+   * @returns {Promise<Result>}
+   */
+  get result() {
+    return this.#finish();
   }
 
-  /** Goes on where it was. */
-  resume() {
-    return this.#hold.resume();
+  /** Ends the generation: the loop, and a result that is being waited for, throw the reason. @param {unknown} [reason]  default: an AbortError */
+  abort(reason) {
+    if (this.#ended) return;
+    this.#open().life.controller.abort(reason);
+    void this.#drain();
   }
 
   /** @returns {AsyncGenerator<Part, void>} */
   [Symbol.asyncIterator]() {
-    if (this.#looped)
-      throw new BqError('STATE', 'a generation can be read only once', { hint: 'keep its parts, or await it' });
-    this.#looped = true;
+    if (this.#iterated)
+      throw new BqError('STATE', 'a generation can be read only once', {
+        hint: 'keep its parts, or await its result',
+      });
+    this.#iterated = true;
     let next = 0;
     let failed = false;
     const leave = () => this.#leave();
@@ -80,7 +127,7 @@ export class Generation {
     const parts = {
       next: async () => {
         const at = next++;
-        while (at >= this.#parts.length && (await this.#more()));
+        while (at >= this.#parts.length && (await this.#computeNext()));
         if (at < this.#parts.length) return { done: false, value: this.#parts[at] };
         if (!this.#failure || failed) return { done: true, value: undefined };
         failed = true;
@@ -97,7 +144,7 @@ export class Generation {
     return parts;
   }
 
-  /** Its texts, in the place of a loop: nothing is computed before it is read, canceling ends it. @returns {ReadableStream<string>} */
+  /** The texts of its parts. Nothing is computed before it is read; canceling ends the generation. @returns {ReadableStream<string>} */
   get textStream() {
     const parts = this[Symbol.asyncIterator]();
     /** @type {UnderlyingDefaultSource<string>} */
@@ -112,55 +159,58 @@ export class Generation {
     return new ReadableStream(source, { highWaterMark: 0 });
   }
 
-  /** Computes the next part; false: it has ended. Whoever asks meanwhile waits for the same one. @returns {Promise<boolean>} */
-  async #more() {
+  #open() {
+    if (!this.#source) {
+      const life = follow(this.#callerSignal);
+      const reading = { signal: life.signal, reader: this.#reader };
+      this.#source = { life, parts: this.#start((result) => (this.#result = result), reading) };
+    }
+    return this.#source;
+  }
+
+  /** Computes the next part; false: there is none. Several callers wait for the same part. @returns {Promise<boolean>} */
+  async #computeNext() {
     if (this.#ended) return false;
-    await (this.#coming ??= this.#compute());
+    await (this.#pending ??= this.#compute());
     return true;
   }
 
   async #compute() {
-    this.#begun = true;
+    const { parts, life } = this.#open();
     try {
-      const { done, value } = await this.#source.next();
-      if (done) this.#ended = true;
+      const { done, value } = await parts.next();
+      if (done || !value) this.#ended = true;
       else this.#parts.push(value);
     } catch (error) {
       this.#ended = true;
       this.#failure = { error };
     }
-    this.#coming = null;
+    if (this.#ended) life.release();
+    this.#pending = null;
   }
 
-  #leave() {
-    this.#looped = this.#begun = this.#ended = true;
-    this.#left = this.#source.return();
-    return this.#left;
+  async #drain() {
+    while (await this.#computeNext());
+    await this.#returned;
   }
 
-  /** Reads what is left and returns the result. Also says the result of one that was read already. @returns {Promise<Result>} */
-  async done() {
+  /** @returns {Promise<Result>} */
+  async #finish() {
     const ended = this.#ended;
-    while (await this.#more());
-    await this.#left;
-    // An abort is thrown to whoever was waiting for the end; it has a result.
-    if (this.#failure && !(ended && this.result)) throw this.#failure.error;
-    if (this.result) return this.result;
+    await this.#drain();
+    if (this.#failure && !(ended && this.#result)) throw this.#failure.error;
+    if (this.#result) return this.#result;
     throw new BqError('STATE', 'the generation was left before it began');
   }
 
-  /**
-   * `await generation`: its result.
-   * @template [A=Result], [B=never]
-   * @param {((result: Result) => A | PromiseLike<A>) | null} [onDone]
-   * @param {((error: any) => B | PromiseLike<B>) | null} [onFailure]
-   * @returns {Promise<A | B>}
-   */
-  then(onDone, onFailure) {
-    return this.done().then(onDone, onFailure);
+  #leave() {
+    this.#iterated = this.#ended = true;
+    this.#source?.life.release();
+    this.#returned = this.#source?.parts.return();
+    return this.#returned;
   }
 
-  /** Ends it. */
+  /** Ends it, as leaving the loop does. */
   async [asyncDispose]() {
     await this.#leave();
   }

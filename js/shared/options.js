@@ -49,7 +49,7 @@ const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v
 export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
-const format = kind('a name or an object', (v) => !text(v) || !object(v));
+const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
 const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => one && !text(one)));
 
 /** One that was loaded, or its id; null: none. */
@@ -67,13 +67,13 @@ export const speculation = kind(
 );
 
 /** What a session gives up for its rate. @type {Options} */
-const QUALITY = { skip: ids, exit: whole(1), head: rate };
-const quality = kind('{ skip, exit, head }', (v) => made(v, QUALITY));
+const QUALITY = { skipLayers: ids, exitLayer: whole(1), lmHeadFraction: rate };
+const quality = kind('{ skipLayers, exitLayer, lmHeadFraction }', (v) => made(v, QUALITY));
 
 const SESSION = {
-  context: whole(1),
-  window: whole(1),
-  batch: whole(1),
+  contextTokens: whole(1),
+  prefillWindow: whole(1),
+  prefillBatch: whole(1),
   kv: oneOf('f32', 'f16', 'i8', 'i4', 'i2'),
   kvEvict: oneOf('oldest', 'attention'),
   activations: oneOf('i8', 'i16'),
@@ -82,7 +82,7 @@ const SESSION = {
   kvWindow: whole(1),
   kvSinks: whole(0, 32),
   quality,
-  drafts: whole(0, 31),
+  draftTokens: whole(0, 31),
 };
 const contextPolicy = oneOf('error', 'shift', 'summarize');
 const GENERATE = {
@@ -112,10 +112,10 @@ const GENERATE = {
   signal,
   onProgress: callback,
 };
-/** The fastest first. */
-export const PACES = ['run', 'slow', 'pause'];
+/** How much of the machine an engine takes: the most first. 'pause' is for the options `background` and `pressure` alone. */
+export const PACES = ['full', 'slow', 'pause'];
 const pace = oneOf(...PACES);
-const PROMPTS = { format, tools: objects, variables: object };
+const PROMPTS = { chatFormat, tools: objects, templateVariables: object };
 /** Which tools a reply may call. */
 const toolChoice = kind(
   '"none", "auto", "required" or { name }',
@@ -135,7 +135,7 @@ const LOAD = {
   adapterBytes: whole(0),
   signal,
   onProgress: callback,
-  budget: bytes,
+  memoryBudget: bytes,
   integrity: text,
   streaming: flag,
 };
@@ -152,6 +152,7 @@ export const OPTIONS = {
     retries: whole(0),
     retryDelay: number(0),
     timeout: milliseconds,
+    hubUrl: address,
   },
   source: { companion: any, manifest: any },
   plan: LOAD,
@@ -161,16 +162,18 @@ export const OPTIONS = {
   loadAdapter: { scale: number(-Infinity), signal },
   createChat: { system: any, messages: any, contextPolicy, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
-  complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelCalls: flag },
+  complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelToolCalls: flag },
   generate: GENERATE,
   append: { parseSpecial: flag, signal, onProgress: callback },
   choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },
-  promptState: { ...PROMPTS, signal, onProgress: callback },
+  savePromptCache: { ...PROMPTS, signal, onProgress: callback },
   chooseNext: { signal, onProgress: callback },
   embed: { pooling: oneOf('mean', 'cls', 'last'), normalize: flag, truncate: flag, signal, onProgress: callback },
   create: { signal, parallel: whole(1) },
   createOne: { signal },
-  classify: { head: object, truncate: flag, signal, onProgress: callback },
+  score: { topLogprobs: whole(0, 20), signal, onProgress: callback },
+  rerank: { truncate: flag, signal, onProgress: callback },
+  classify: { classifier: object, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },
   role: { before: text, after: text, opens: flag },

@@ -7,13 +7,13 @@
  * Parts of a generation are paid for with credits, `{ id, credit }`, so that a page that reads slowly slows the worker
  * down. The worker is ahead of the reader: before what can't be undone, such as the end, it asks `{ id, sync }`, with the number of
  * parts so far, and waits for `{ id, synced }`: all of them were read, and more is wanted. An abort says how many were `read`; the others are
- * taken back. `hold` is a method of every object: it holds up one of its generations. Without a call, `{ event, detail }` tells what
+ * taken back. Without a call, `{ event, detail }` tells what
  * happens to the engine. `{ spawn, role, url }` asks the page for another worker, which `{ spawned, port }` brings or
  * `{ spawned, error }` doesn't, and `{ spawn, end }` ends it (workers.js). `{ failed }` is the worker's last word. `{ ping }` is answered with `{ pong }`: a worker that owes answers and says nothing is given up.
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 7;
+export const PROTOCOL = 8;
 
 /** Parts that the worker may be ahead of the reader. */
 export const CREDITS = 8;

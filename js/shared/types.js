@@ -8,12 +8,9 @@
 /** @typedef {import('../storage/cache/types.js').StoreOptions} StoreOptions */
 /** @typedef {import('../wasm/build-choice.js').Build} Build */
 
-/**
- * What went wrong: docs/reference/errors.md has a row for each. The second line are statuses of c/core/status.h, the third is of storage and files.
- * @typedef {'NO_SIMD' | 'NO_ENGINE' | 'NO_WORKER' | 'NETWORK' | 'HTTP_STATUS' | 'EXPIRED' | 'READ' | 'NOT_A_MODEL' | 'CHANGED' | 'NO_CHAT' | 'TRAP' | 'CLOSED'
- *   | 'NOMEM' | 'ARGUMENT' | 'STATE' | 'FORMAT' | 'TRUNCATED' | 'CHECKSUM' | 'UNSUPPORTED' | 'SHAPE' | 'CONTEXT_FULL' | 'INTEGRITY' | 'NO_SESSION' | 'NO_TOKEN' | 'MISMATCH'
- *   | 'GRAMMAR' | 'STORAGE' | 'QUOTA' | 'IN_USE' | 'WRITE' | 'TEMPLATE' | 'TOOL' | 'RESTARTED'} ErrorCode
- */
+/** What went wrong: js/shared/error-codes.js and docs/reference/errors.md have a row for each. @typedef {keyof typeof import('./error-codes.js').ERRORS} ErrorCode */
+
+/** @typedef {import('./error-codes.js').ErrorGroup} ErrorGroup */
 
 /**
  * @typedef {object} EngineOptions
@@ -26,7 +23,7 @@
  * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
  * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
- *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default false
+ *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default 'auto' in an engine in a worker of a page, else false
  */
 
 /**
@@ -56,13 +53,13 @@
 
 /**
  * @typedef {object} LoadOptions
- * @property {number} [context]   tokens per session; default: the model's own, at most 4,096
+ * @property {number} [contextTokens]   tokens per session; default: the model's own, at most 4,096
  * @property {number} [sessions]  sessions that can be open at once; default 1
  * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache; default i8, f16 where keys have a bias (Qwen 2)
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i16 for a model that
  *   writes text and has 50 to 300 MB of weights, i8 for others
- * @property {number} [window]    tokens whose hidden states prefill keeps at once; default 256
- * @property {number} [batch]     tokens per matrix product in prefill; default 32
+ * @property {number} [prefillWindow]    tokens whose hidden states prefill keeps at once; default 256
+ * @property {number} [prefillBatch]     tokens per matrix product in prefill; default 32
  * @property {number} [forks]     of each session that are planned for, at a time; default 0
  * @property {number} [adapterBytes]  bytes kept for adapters; default 0
  * @property {number} [kvWindow]  positions that a token sees at least, and up to 255 more, in layers without a window of their own; default: all.
@@ -72,11 +69,11 @@
  *   least attention (H2O); the context is at most the model's own then, and kvWindow a multiple of 256. Default 'oldest'
  * @property {Quality} [quality]  what is left out: faster, and worse; default: nothing
  * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
- * @property {number} [drafts]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
+ * @property {number} [draftTokens]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
  *   4 bytes for each token of the vocabulary, per session; default 7
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
- * @property {number} [budget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
+ * @property {number} [memoryBudget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
  *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
  *   others from the file for every token (by its handle, from a Blob, or in Node); `plan` says what it would
  * @property {string} [integrity] `sha256-…`: only the file with this hash is taken (docs/FORMAT.md, HASH)
@@ -84,16 +81,30 @@
  *   their way, and `model.loaded` settles when all are there
  */
 
+/** What progress is counted in. @typedef {'bytes' | 'tokens' | 'texts'} Unit */
+
 /**
+ * Progress of a load: the one shape of all progress, with two fields of its own.
  * @typedef {object} Progress
  * @property {'convert' | 'plan' | 'download' | 'load' | 'paused' | 'ready'} phase  `download` from a network, `load` from this machine; `convert` of a
  *   folder in Hugging Face's layout, before all others, with its own `loaded` and `total`
  * @property {number} loaded  bytes of the file that have arrived
  * @property {number} total   bytes of the file
- * @property {number} rate    bytes per second, over the last seconds, of what the cache doesn't have; 0 while unknown
- * @property {number | null} secondsLeft  for what the cache doesn't have; null while unknown
- * @property {number} failures  of the network in a row, after the last of which it is tried again; 0: none
+ * @property {'bytes'} unit
+ * @property {number | null} bytesPerSecond  over the last seconds, of what the cache doesn't have; null while unknown
+ * @property {number | null} etaMs  milliseconds until the end of what the cache doesn't have; null while unknown
+ * @property {number} retries  consecutive failures of the network that were followed by another try; 0: none
  * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or where there is none
+ */
+
+/**
+ * @typedef {object} EmbedProgress
+ * @property {'embed'} phase
+ * @property {number} loaded  texts whose vectors are computed
+ * @property {number} total
+ * @property {'texts'} unit
+ * @property {null | number} bytesPerSecond  always null
+ * @property {number | null} etaMs  milliseconds until the last vector; null while unknown
  */
 
 /**
@@ -156,14 +167,14 @@
  * @property {number} kvHeads
  * @property {number} headDim
  * @property {number} ffn
- * @property {number} vocab
- * @property {number} tokens        of the tokenizer; 0: the file has none
+ * @property {number} vocabSize
+ * @property {number} tokenizerSize        of the tokenizer; 0: the file has none
  * @property {number} trainedContext  positions the model was made for
  * @property {boolean} tied         the embedding is also the head
  * @property {boolean} generates    false: an encoder, which has no head: for `embed` alone
  * @property {{ pooling: Pooling | null, normalize: boolean, tokens: number }} embedding  how the file says that its
  *   vectors are made; `tokens` of a text at most under this plan
- * @property {number} context       tokens per session under this plan
+ * @property {number} contextTokens       tokens per session under this plan
  * @property {number} sessions
  * @property {number} fileBytes
  * @property {number} weightBytes
@@ -201,7 +212,7 @@
  * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
  */
 
-/** @typedef {{ what: 'sessions' | 'context' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
+/** @typedef {{ what: 'sessions' | 'contextTokens' | 'kv' | 'residency', from: number | string, to: number | string }} GaveUp */
 
 /**
  * @typedef {object} TokenizerInfo
@@ -234,7 +245,7 @@
  * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
  * `id`: which one it is of all that were loaded.
- * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chat: ChatFormat | null, template: string, card: string }} ModelInfo
+ * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string }} ModelInfo
  */
 
 /**
@@ -245,11 +256,11 @@
 
 /**
  * @typedef {object} Quality
- * @property {number[]} [skip]  layers that are left out, from 0 on
- * @property {number} [exit]    the layer that a text leaves before: it and those after it are left out
- * @property {number} [head]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
+ * @property {number[]} [skipLayers]  layers that are left out, from 0 on
+ * @property {number} [exitLayer]    the layer that a text leaves before: it and those after it are left out
+ * @property {number} [lmHeadFraction]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
  */
-/** @typedef {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'window' | 'batch' | 'forks' | 'forkTokens' | 'drafts' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
+/** @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'prefillWindow' | 'prefillBatch' | 'forks' | 'forkTokens' | 'draftTokens' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
 
 /**
  * What an adapter changes.
@@ -271,7 +282,7 @@
 
 /**
  * @typedef {object} GenerateOptions
- * @property {number} [maxTokens]      default: until the context is full
+ * @property {number} [maxTokens]      default: 1,024, or what is left of the context; Infinity: until the context is full
  * @property {number} [temperature]    0: always the likeliest token; default 0.7
  * @property {number} [topK]           only the k likeliest; 0: off; default 40
  * @property {number} [topP]           only the likeliest that together reach p, at least one; 1: off; default 0.95
@@ -281,7 +292,7 @@
  * @property {number} [seed]           integer up to 2^53; default: random, see the result
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
- * @property {{ id: number, bias: number }[]} [logitBias]  added to the logits of tokens; -Infinity forbids one
+ * @property {{ token: number, bias: number }[]} [logitBias]  added to the logits of tokens; -Infinity forbids one
  * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
  * @property {number} [frequencyPenalty]  the same, times how often; default 0
  * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
@@ -294,12 +305,17 @@
  *   the first user's words, else 4
  * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
  * @property {number} [maxTokensPerSecond]  default: as fast as can be
- * @property {ResponseFormat} [responseFormat]  what the text is held to; default: nothing
+ * @property {ResponseFormat | StandardSchema} [responseFormat]  what the text is held to; default: nothing
  * @property {'auto' | boolean | { tokens?: number, model?: Model | null }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
  *   are computed at once; the tokens are the same. Default 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then;
  *   `model`: a smaller one of the same vocabulary guesses, and so many at most, null: none; false: never
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
+ */
+
+/**
+ * A schema of zod, ArkType, Valibot or another library with the Standard JSON Schema interface.
+ * @typedef {{ readonly '~standard': { readonly vendor: string, readonly jsonSchema?: unknown } }} StandardSchema
  */
 
 /**
@@ -319,7 +335,7 @@
  * @property {boolean} [truncate]   default true: of a text that is too long its beginning counts, and the result says so;
  *   false: CONTEXT_FULL
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed', done: number, total: number }) => void} [onProgress]  in texts
+ * @property {(progress: EmbedProgress) => void} [onProgress]  in texts
  */
 
 /**
@@ -328,6 +344,25 @@
  * @property {number[]} tokens         that each is made of
  * @property {number[]} truncated      indices of texts that were too long: their vectors are of their beginnings
  */
+
+/**
+ * @typedef {object} ScoreOptions
+ * @property {number} [topLogprobs]  so many of the likeliest tokens at each place, at most 20; default 0
+ * @property {AbortSignal} [signal]
+ * @property {(progress: PrefillProgress) => void} [onProgress]
+ */
+
+/**
+ * How likely a text is.
+ * @typedef {object} Score
+ * @property {(Logprob & { top: Logprob[] })[]} tokens  each but the first, which has no tokens before it
+ * @property {number} logprob     sum of the tokens' natural logarithms
+ * @property {number} perplexity  of the text
+ */
+
+/** @typedef {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'>} RerankOptions */
+
+/** @typedef {{ index: number, score: number, document: string }} Ranked  `index` in the list that was given; `score`: the cosine, -1 to 1 */
 
 /**
  * A classifier over a model's vectors.
@@ -344,15 +379,15 @@
 /**
  * A head as JSON, as `bq4 train-head` writes it: js/api/classifiers/classifier.js.
  * @typedef {{ format: 'bq4-head', version: 1, name: string, labels: string[], width: number, pooling: Pooling, normalize: boolean,
- *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} HeadFile
+ *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} ClassifierFile
  */
 
 /**
  * @typedef {object} ClassifyOptions
- * @property {HeadFile} head     of the model; SHAPE when it is of one with other vectors
+ * @property {ClassifierFile} classifier     of the model; SHAPE when it is of one with other vectors
  * @property {boolean} [truncate]  as of `embed`
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed', done: number, total: number }) => void} [onProgress]  in texts
+ * @property {(progress: EmbedProgress) => void} [onProgress]  in texts
  */
 
 /**
@@ -367,15 +402,15 @@
 /**
  * What becomes of messages.
  * @typedef {object} PromptOptions
- * @property {ChatFormat | string} [format]  instead of the model's own; or the name of one that is known
+ * @property {ChatFormat | string} [chatFormat]  instead of the model's own; or the name of one that is known
  * @property {object[]} [tools]  for the model's template, as it expects them
- * @property {Record<string, unknown>} [variables]  for the model's template
+ * @property {Record<string, unknown>} [templateVariables]  for the model's template
  */
 
 /**
  * `prefix`: what the reply begins with; its text is what follows. `toolChoice`: which of `tools` the reply may call, or must; left out, the
  * template is told of them and calls stay text. `parallelCalls`: whether calls may follow each other, default true.
- * @typedef {GenerateOptions & PromptOptions & { prefix?: string, toolChoice?: 'none' | 'auto' | 'required' | { name: string }, parallelCalls?: boolean }} CompleteOptions
+ * @typedef {GenerateOptions & PromptOptions & { prefix?: string, toolChoice?: 'none' | 'auto' | 'required' | { name: string }, parallelToolCalls?: boolean }} CompleteOptions
  */
 
 /** @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptStateOptions */
@@ -388,7 +423,7 @@
  * @property {string} best  the likeliest option
  * @property {ChosenOption[]} options  in the order in which they were given
  * @property {number} promptTokens  that all options have in common
- * @property {number} reusedTokens  of these, found in the KV cache
+ * @property {number} cachedTokens  of these, found in the KV cache
  * @property {number} computedTokens  of the prompt and of the options
  */
 
@@ -403,36 +438,39 @@
 /**
  * @typedef {object} PrefillProgress
  * @property {'prefill'} phase
- * @property {number} done   tokens of the prompt that have been computed, about
- * @property {number} total  tokens that must be: what the KV cache holds is not counted
+ * @property {number} loaded  tokens of the prompt that have been computed, about
+ * @property {number} total   tokens that must be computed: those in the KV cache are not counted
+ * @property {'tokens'} unit
+ * @property {null | number} bytesPerSecond  always null
+ * @property {number | null} etaMs  milliseconds until the first token can be sampled; null while unknown
  */
 
 /** A call of a tool in a reply; `arguments` are JSON, an id is there where the template has ids. @typedef {{ name: string, arguments: string, id?: string }} ReadCall */
 
 /**
  * @typedef {object} Part
- * @property {number} id    the token
+ * @property {number} token    the token
  * @property {string} text  what it adds to the text: '' while a character or a stop string is incomplete
  * @property {string} [reasoning]  of a reply: what it adds to what the model thinks before it answers
- * @property {ReadCall[]} [calls]  of a reply with `toolChoice`: calls that are whole now
+ * @property {ReadCall[]} [toolCalls]  of a reply with `toolChoice`: calls that are whole now
  * @property {Logprob & { top: Logprob[] }} [logprobs]  with `logprobs`: how likely the token was, and the likeliest
  */
 
 /**
  * How likely the model found a token, before temperature and all else that sampling does.
  * @typedef {object} Logprob
- * @property {number} id
+ * @property {number} token
  * @property {number} logprob  natural logarithm of its probability; 0 where a format left no choice
  * @property {number[]} bytes  of its text: one token alone may be no whole character
  */
 
 /**
  * @typedef {object} Result
- * @property {number[]} ids  tokens generated, the one that ended it included
+ * @property {number[]} tokens  tokens generated, the one that ended it included
  * @property {string} text
  * @property {string} [reasoning]  of a reply: what the model thought
- * @property {ReadCall[]} [calls]  of a reply with `toolChoice`
- * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} reason  `stop`: an end token or a stop string;
+ * @property {ReadCall[]} [toolCalls]  of a reply with `toolChoice`
+ * @property {'stop' | 'length' | 'context' | 'deadline' | 'abort'} finishReason  `stop`: an end token or a stop string;
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
  *   'summarize'; `summary`: what the model read in its place
@@ -443,19 +481,27 @@
  * @property {number} seed
  * @property {string[]} [warnings]  what of `responseFormat`, and of the parameters of tools, was passed over because it says nothing of texts:
  *   unknown keywords and formats of a schema; there if there is any
+ * @property {TokenUsage} usage
  * @property {Timings} timings
  */
 
 /**
- * @typedef {object} Timings
+ * How many tokens a generation took.
+ * @typedef {object} TokenUsage
  * @property {number} promptTokens
- * @property {number} reusedTokens  of these, found in the KV cache
- * @property {number} tokens     generated
- * @property {number} prefillMs  until the logits of the last prompt token
- * @property {number} ttftMs     until the first token
- * @property {number} decodeMs   from the first token to the last
- * @property {number} draftedTokens   guesses that were computed along (`speculate`)
- * @property {number} acceptedTokens  of these, that came
+ * @property {number} cachedTokens  of these, found in the KV cache
+ * @property {number} completionTokens  generated
+ * @property {number} totalTokens  of prompt and completion
+ * @property {number} draftedTokens   proposed by speculative decoding and computed along
+ * @property {number} acceptedTokens  of these, that became part of the completion
+ */
+
+/**
+ * How long a generation took, in milliseconds.
+ * @typedef {object} Timings
+ * @property {number} prefillMs     until the logits of the last prompt token
+ * @property {number} firstTokenMs  from there to the first token
+ * @property {number} decodeMs      from the first token to the last
  */
 
 /**
@@ -511,11 +557,11 @@
 
 /**
  * @typedef {object} SessionMethods
- * @property {(prompt: string | ArrayLike<number> | null, options?: GenerateOptions) => Generation} generate  a text (BOS is
- *   added as the tokenizer does) or the whole timeline as ids; what it shares with the last one is not computed again.
- *   null: from where it is
- * @property {(prompt: string | ArrayLike<number> | null, options: string[], more?: Pick<ChooseOptions, 'signal' | 'onProgress'>) => Promise<Chosen>} choose
- *   how likely each of these texts comes next; the timeline is the prompt then. null: from where it is
+ * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  continues a text (BOS is
+ *   added as the tokenizer does) or tokens, which become the session's token sequence; tokens that it begins with already are not computed again
+ * @property {(options?: GenerateOptions) => Generation} continue  continues the session's token sequence
+ * @property {(prompt: string | ArrayLike<number>, options: string[], more?: Pick<ChooseOptions, 'signal' | 'onProgress'>) => Promise<Chosen>} choose
+ *   how likely each of these texts is after a prompt, which becomes the token sequence; []: after the sequence as it is
  * @property {(more: string | ArrayLike<number>, options?: AppendOptions) => Promise<SessionStats>} append  computes more of the timeline
  * @property {(tokens: number) => Promise<SessionStats>} truncate  keeps so many of the timeline's first tokens
  * @property {() => Promise<Session>} fork  another session that goes on from here; they share what is computed already
@@ -536,8 +582,8 @@
  * @typedef {object} ModelMethods
  * @property {ModelInfo} info
  * @property {Promise<void>} loaded  settles when all bytes are in place
- * @property {() => Promise<void>} pause   asks for no more bytes of a model that is loading
- * @property {() => Promise<void>} resume  goes on where it was
+ * @property {() => Promise<void>} pauseDownload   asks for no more bytes of a model that is loading
+ * @property {() => Promise<void>} resumeDownload  goes on where it was
  * @property {(text: string, options?: TokenizeOptions) => Promise<number[]>} tokenize
  * @property {(ids: ArrayLike<number>) => Promise<string>} detokenize
  * @property {(text: string) => Promise<number | null>} tokenId  the token with exactly this text, special ones included
@@ -545,9 +591,8 @@
  * @property {(source: SourceLike, options?: AdapterOptions) => Promise<Adapter>} loadAdapter  PEFT's safetensors, or GGUF, into the
  *   bytes that `adapterBytes` of `load` keeps. NOMEM, SHAPE, UNSUPPORTED, FORMAT
  * @property {(options?: ChatOptions) => Promise<Chat>} createChat
- * @property {(messages: MessageLike[], options?: CompleteOptions) => Generation} reply  to a conversation
- * @property {(prompt: string | ArrayLike<number>, options?: GenerateOptions) => Generation} generate  as of a session, in that of the
- *   model's own which holds most of the prompt
+ * @property {(prompt: string | ArrayLike<number> | MessageLike[], options?: CompleteOptions) => Generation} generate  continues a text or its
+ *   tokens, or replies to messages, in the pooled session with the longest cached prefix. Options of CompleteOptions alone are for messages
  * @property {{ completions: { create: Create<ChatCompletionRequest, ChatCompletion, ChatCompletionChunk>, runTools: RunTools } }} chat  OpenAI's
  *   calls, as those that follow
  * @property {{ create: Create<TextCompletionRequest, TextCompletion, TextCompletion> }} completions
@@ -558,10 +603,13 @@
  *   stand for what texts mean; ids are taken as they are
  * @property {(prompt: string | ArrayLike<number> | MessageLike[], options: string[], more?: ChooseOptions) => Promise<Chosen>} choose  how
  *   likely each of these texts is as what follows, or as the reply's beginning
- * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} promptState  what conversations that begin
+ * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} savePromptCache  what conversations that begin
  *   with these messages have in common, computed
- * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptState  so that replies need not compute it. MISMATCH, FORMAT,
+ * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptCache  so that replies need not compute it. MISMATCH, FORMAT,
  *   TRUNCATED, UNSUPPORTED
+ * @property {(text: string | ArrayLike<number>, options?: ScoreOptions) => Promise<Score>} score  how likely each token of a text is, and its perplexity
+ * @property {(query: string, documents: string[], options?: RerankOptions) => Promise<Ranked[]>} rerank  documents by relevance, by an
+ *   embedding model. UNSUPPORTED
  * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory
@@ -596,7 +644,7 @@
  * @property {number} prompt_tokens
  * @property {number} completion_tokens
  * @property {number} total_tokens
- * @property {{ cached_tokens: number, shifted_tokens?: number }} prompt_tokens_details  `shifted_tokens`: left out, with `context_policy: 'shift'`
+ * @property {{ cached_tokens: number }} prompt_tokens_details
  * @property {{ accepted_prediction_tokens: number, rejected_prediction_tokens: number }} completion_tokens_details  of guesses
  *   (`speculate`); those that were rejected are not among the completion's tokens
  */
@@ -618,6 +666,18 @@
  */
 
 /**
+ * Our extensions of a request in OpenAI's shape: options of a generation by the same names.
+ * @typedef {Pick<GenerateOptions, 'adapter' | 'speculate' | 'contextPolicy'>} RequestExtensions
+ */
+
+/**
+ * Our extensions of an answer in OpenAI's shape.
+ * @typedef {object} AnswerExtensions
+ * @property {string[]} [warnings]  what of `response_format` and `tools` was passed over, as a Result has it
+ * @property {number} [shiftedTokens]  left out, with `contextPolicy`
+ */
+
+/**
  * What OpenAI's requests for completions have in common. Null is not given.
  * @typedef {object} CompletionFields
  * @property {string | null} [model]  for the answer, which names it
@@ -635,16 +695,14 @@
  * @property {number | null} [presence_penalty]
  * @property {number | null} [frequency_penalty]
  * @property {number | null} [max_tokens]
- * @property {Adapter | null} [adapter]  that it is computed with
- * @property {GenerateOptions['speculate'] | null} [speculate]
- * @property {GenerateOptions['contextPolicy'] | null} [context_policy]
+ * @property {RequestExtensions | null} [bq4]  what OpenAI's requests have no word for
  * @property {string | null} [user]  without effect, like the next
  * @property {object | null} [metadata]
  */
 
 /**
  * @typedef {CompletionFields & { messages: readonly ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
- *   response_format?: ResponseFormat | JsonFormat | null, tools?: readonly (ChatCompletionTool | { type: string })[] | null,
+ *   response_format?: ResponseFormat | JsonFormat | StandardSchema | null, tools?: readonly (ChatCompletionTool | { type: string })[] | null,
  *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } }
  *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } | { type: 'custom', custom: object } | null, parallel_tool_calls?: boolean | null,
  *   chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
@@ -655,8 +713,8 @@
 /** A tool with what it does. What `function` gives is told to the model: a text, or as JSON. @typedef {{ type: 'function', function: ChatCompletionTool['function'] & { function: (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown } }} RunnableTool */
 
 /**
- * `max_steps`: replies at most, default 10. `tool_errors`: 'tell' the model of them (the default), or 'throw' TOOL.
- * @typedef {Omit<ChatCompletionRequest, 'tools' | 'stream' | 'n'> & { tools: RunnableTool[], max_steps?: number, tool_errors?: 'tell' | 'throw' }} RunToolsRequest
+ * `maxSteps`: replies at most, default 10. `toolErrors`: 'tell' the model of them (the default), or 'throw' TOOL.
+ * @typedef {Omit<ChatCompletionRequest, 'tools' | 'stream' | 'n' | 'bq4'> & { tools: RunnableTool[], bq4?: RequestExtensions & { maxSteps?: number, toolErrors?: 'tell' | 'throw' } }} RunToolsRequest
  */
 
 /**
@@ -665,7 +723,7 @@
  * @property {ChatMessage[]} messages  all of the conversation, those that were given included
  * @property {ChatCompletion[]} completions
  * @property {string | null} content  of the last reply; null: it was to be another call
- * @property {FinishReason | 'max_steps'} reason
+ * @property {FinishReason | 'maxSteps'} finishReason
  */
 
 /** @typedef {(request: RunToolsRequest, options?: { signal?: AbortSignal }) => Promise<ToolRun>} RunTools */
@@ -711,7 +769,7 @@
  * @property {string} model
  * @property {{ index: number, delta: { role?: 'assistant', content?: string, reasoning_content?: string, tool_calls?: (ToolCall & { index: number })[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason | null }[]} choices
  * @property {CompletionUsage | null} [usage]
- * @property {string[]} [warnings]  of the chunk that has the `finish_reason`, as a ChatCompletion has it
+ * @property {AnswerExtensions} [bq4]  of the chunk that has the `finish_reason`
  */
 
 /**
@@ -723,7 +781,7 @@
  * @property {string} model
  * @property {{ index: number, message: { role: 'assistant', content: string | null, refusal: null, reasoning_content?: string, tool_calls?: ToolCall[] }, logprobs: ChoiceLogprobs, finish_reason: FinishReason }[]} choices
  * @property {CompletionUsage} usage
- * @property {string[]} [warnings]  what of `response_format` and `tools` was passed over, as a Result has it
+ * @property {AnswerExtensions} [bq4]
  */
 
 /**
@@ -735,6 +793,7 @@
  * @property {string} model
  * @property {{ index: number, text: string, logprobs: TextLogprobs | null, finish_reason: FinishReason | null }[]} choices
  * @property {CompletionUsage} [usage]
+ * @property {AnswerExtensions} [bq4]
  */
 
 /** Of the first token of an echoed prompt: null. @typedef {{ tokens: string[], token_logprobs: (number | null)[], top_logprobs: (Record<string, number> | null)[], text_offset: number[] }} TextLogprobs */
@@ -754,12 +813,22 @@
  * @property {EventTarget} events  what happens to it, as CustomEvents: docs/reference/events.md names them
  * @property {() => Promise<void>} pause  computes nothing from when it settles on, whoever has asked
  * @property {() => Promise<void>} resume
- * @property {(pace: Pace) => Promise<void>} pace  how much of the machine it takes; `slow`: one thread, half of the time
+ * @property {(pace: 'full' | 'slow') => Promise<void>} setPace  how much of the machine it takes; `slow`: one thread, half of the time
  * @property {() => Promise<MessagePort>} openPort  another way to this engine, for `connectEngine` wherever it is posted to
  * @property {() => Promise<void>} close
  */
 
-/** @typedef {'run' | 'slow' | 'pause'} Pace */
+/** Values of the options `background` and `pressure`. @typedef {'full' | 'slow' | 'pause'} Pace */
+
+/**
+ * What this version can load.
+ * @typedef {object} Supported
+ * @property {string[]} architectures  as configurations of models and GGUF files name them
+ * @property {{ name: string, format: ChatFormat, example: string }[]} chatFormats  with the names that `createChat` takes; `example`: a short
+ *   conversation in this format, as a model reads it
+ * @property {{ bq4: string[], gguf: string[] }} weightTypes  by container
+ * @property {string[]} containers
+ */
 
 /**
  * How tabs share an engine; the other options are of the one that leads.

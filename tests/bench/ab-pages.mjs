@@ -39,21 +39,20 @@ const measure = async (o) => {
     const engine = await createWorkerEngine({ threads: o.threads });
     page.built = engine.info.build;
     const model = await engine.load(fromUrl(`/build/bench/${o.model}`), {
-      context: o.context,
+      contextTokens: o.context,
       kv: o.kv,
       activations: o.activations,
     });
     page.sessions.set(o.threads, await model.createSession());
   }
   const ids = Array.from({ length: o.prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + o.round));
-  const { timings } = await page.sessions
+  const { timings, usage } = await page.sessions
     .get(o.threads)
-    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false })
-    .done();
+    .generate(ids, { temperature: 0, maxTokens: o.tokens, seed: 1, speculate: false }).result;
   return {
     build: page.built,
     prefill: (1000 * o.prompt) / timings.prefillMs,
-    decode: (1000 * (timings.tokens - 1)) / timings.decodeMs,
+    decode: (1000 * (usage.completionTokens - 1)) / timings.decodeMs,
   };
 };
 

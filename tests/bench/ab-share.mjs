@@ -34,7 +34,7 @@ const SPINS = 100_000;
 async function visit(checkout) {
   const load = (/** @type {string} */ path) => import(pathToFileURL(resolve(checkout, path)).href);
   const [{ openLogits }, { fromFile }] = [await load('tests/js/logits.mjs'), await load('js/index.js')];
-  const session = await openLogits(fromFile(values.model), { threads: 2, kv: 'i8', context: 2048 });
+  const session = await openLogits(fromFile(values.model), { threads: 2, kv: 'i8', contextTokens: 2048 });
   const ids = Array.from({ length: depth }, (_, i) => 1 + ((i * 7919) % 300));
   const busy = Array.from({ length: Number(values.busy) }, () => new Worker('for (;;);', { eval: true }));
   await Promise.all(busy.map((worker) => new Promise((up) => worker.once('online', up))));

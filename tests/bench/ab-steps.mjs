@@ -63,7 +63,7 @@ async function visit(checkouts, shape, table) {
   const open = async (/** @type {string} */ checkout, /** @type {string} */ build, /** @type {number} */ threads) => {
     const { openLogits } = await import(pathToFileURL(resolve(checkout, 'tests/js/logits.mjs')).href);
     const { kv, activations } = values;
-    const options = { threads: threads > 1 ? threads : 0, ...buildOf(build), kv, activations, context: CONTEXT };
+    const options = { threads: threads > 1 ? threads : 0, ...buildOf(build), kv, activations, contextTokens: CONTEXT };
     return openLogits({ kind: 'bytes', bytes }, options);
   };
   /** @type {Record<string, Turns>} */

@@ -4,7 +4,7 @@
 //
 // Each round computes a prompt of 256 tokens and 32 tokens more with both; the ratios are medians of the rounds, which a busy
 // machine changes least.
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { openLogits } from '../js/logits.mjs';
 
 const PROMPT = 256;
@@ -12,7 +12,7 @@ const STEPS = 32;
 const [model, rounds = '9', build] = process.argv.slice(2);
 const open = (/** @type {'i8' | 'i16'} */ activations) =>
   openLogits(fromFile(model), {
-    context: 512,
+    contextTokens: 512,
     kv: 'i8',
     activations,
     build: /** @type {'relaxed' | undefined} */ (build),

@@ -48,7 +48,7 @@ const measure = async (o) => {
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/build/bench/dot.wasm'));
   const engine = await createWorkerEngine({ build: o.build, threads: 1 });
   const model = await engine.load(fromUrl(`/build/bench/${o.model}`), {
-    context: 2048,
+    contextTokens: 2048,
     kv: 'i8',
     activations: o.activations,
   });
@@ -61,9 +61,8 @@ const measure = async (o) => {
     /** @param {number} tokens @param {string} name @param {number} per */
     const traced = async (tokens, name, per) => {
       await session.trace({ on: true });
-      const { timings } = await session
-        .generate(ids, { temperature: 0, maxTokens: tokens, seed: 1, speculate: false })
-        .done();
+      const { timings } = await session.generate(ids, { temperature: 0, maxTokens: tokens, seed: 1, speculate: false })
+        .result;
       const stages = await session.trace({ on: false });
       if (round < 0) return;
       for (const { stage, ms } of stages) add(`${name} ${stage}`, ms / per);

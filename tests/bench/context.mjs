@@ -55,7 +55,7 @@ for (const kv of /** @type {('f32' | 'f16' | 'i8')[]} */ (values.kv.split(',')))
     kv,
     build,
     threads: threads > 1 ? threads : 0,
-    context: 2048,
+    contextTokens: 2048,
     sessions: 2,
   });
   const near = far.another();

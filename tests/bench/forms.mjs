@@ -4,19 +4,20 @@
 //
 //   node tests/bench/forms.mjs MODEL [TURNS]
 import { readdirSync, readFileSync } from 'node:fs';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const [path, turns = '5'] = process.argv.slice(2);
 const folder = new URL('forms/', import.meta.url);
 const engine = await createEngine({ threads: 1 });
-const model = await engine.load(fromFile(path), { context: 512, activations: 'i8' });
+const model = await engine.load(fromFile(path), { contextTokens: 512, activations: 'i8' });
 const session = await model.createSession();
 
 /** @param {string} prompt @param {object} options @returns {Promise<{ ms: number, tokens: number }>} per token */
 async function timed(prompt, options) {
   const { threadCpuUsage } = /** @type {any} */ (process);
   const since = threadCpuUsage();
-  const { ids } = await session.generate(prompt, { temperature: 0, seed: 1, speculate: false, ...options });
+  const { tokens: ids } = await session.generate(prompt, { temperature: 0, seed: 1, speculate: false, ...options })
+    .result;
   const { user, system } = threadCpuUsage(since);
   return { ms: (user + system) / 1000 / ids.length, tokens: ids.length };
 }

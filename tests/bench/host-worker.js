@@ -1,5 +1,5 @@
 // An engine beside which its own calls are timed without the JavaScript around them: see host.mjs.
-import { createEngine, fromUrl } from '/js/engine.js';
+import { createEngine, fromUrl } from '/js/node.js';
 import { Wasm } from '/js/wasm/wasm.js';
 
 const TOKENS = 24;
@@ -15,13 +15,13 @@ let scratch = 0;
 
 /** Milliseconds a token of a whole generation. @param {object} options @param {() => boolean} [aborted] */
 async function generation(options, aborted) {
-  const { timings } = await session.generate(PROMPT, { ...GREEDY, ...options }, aborted).done();
-  return timings.decodeMs / (timings.tokens - 1);
+  const { timings, usage } = await session.generate(PROMPT, { ...GREEDY, ...options }, aborted).result;
+  return timings.decodeMs / (usage.completionTokens - 1);
 }
 
 /** Milliseconds a token of the calls alone. @param {number} slices  per call; 0: all of a token */
 async function calls(slices) {
-  await session.generate(PROMPT, { ...GREEDY, maxTokens: 1 }).done();
+  await session.generate(PROMPT, { ...GREEDY, maxTokens: 1 }).result;
   let ms = 0;
   for (let i = 0; i <= TOKENS; i++) {
     const start = performance.now();
@@ -53,8 +53,8 @@ onmessage = async ({ data: { rounds, threads, model } }) => {
     return call.call(this, name, ...args);
   };
   const engine = await createEngine({ build: 'relaxed', threads });
-  session = await (await engine.load(fromUrl(model), { context: 2048, kv: 'i8' })).createSession();
-  await session.generate(PROMPT, GREEDY).done();
+  session = await (await engine.load(fromUrl(model), { contextTokens: 2048, kv: 'i8' })).createSession();
+  await session.generate(PROMPT, GREEDY).result;
   Wasm.prototype.call = call;
   scratch = wasm.alloc(64);
   wasm.bytes(scratch, 64).fill(0);

@@ -32,7 +32,7 @@ const session = await openLogits(fromFile(path), {
   threads,
   kv: /** @type {any} */ (values.kv),
   build: /** @type {any} */ (values.build),
-  context: 2048,
+  contextTokens: 2048,
 });
 const ids = Uint32Array.from({ length: 2048 }, (_, i) => 1 + ((i * 7919) % 300));
 

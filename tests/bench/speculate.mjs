@@ -10,7 +10,7 @@
 // batches take, are not timed. `--rest`: before each, for others of the machine. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
 // `--draft`: and guessed by this smaller model of the same vocabulary (`--draft-skip`: without these layers), with its own counts.
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { allowed, counted } from './hindsight.mjs';
@@ -75,12 +75,15 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), /** @type {any} */ ({ context: 2048, forks: 1, activations: values.activations }))
+  await engine.load(
+    fromFile(file),
+    /** @type {any} */ ({ contextTokens: 2048, forks: 1, activations: values.activations }),
+  )
 );
 
 const skip = values['draft-skip']?.split(',').map(Number);
 const more = /** @type {any} */ ({
-  context: 2048,
+  contextTokens: 2048,
   activations: values.activations,
   ...(skip && { quality: { skip } }),
 });
@@ -112,7 +115,7 @@ async function stepsOf(most) {
 async function begin({ ask, begin = '' }) {
   const text = `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n${begin}`;
   const prompt = [...(await model.tokenize(text, { parseSpecial: true }))];
-  await base.generate(prompt, { maxTokens: 1, temperature: 0 });
+  await base.generate(prompt, { maxTokens: 1, temperature: 0 }).result;
   await base.truncate(prompt.length);
   return prompt;
 }
@@ -121,7 +124,7 @@ async function begin({ ask, begin = '' }) {
 async function once(speculate) {
   await new Promise((go) => setTimeout(go, Number(values.rest)));
   const session = await base.fork();
-  const { ids: made, timings } = await session.generate(null, { temperature: 0, maxTokens, speculate });
+  const { ids: made, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
   await session.close();
   return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
 }

@@ -36,14 +36,14 @@ const measure = async ({ url, rounds, threads, batch }) => {
   const sessions = {};
   for (const [way, options] of Object.entries(ways)) {
     const engine = await createWorkerEngine(options);
-    const model = await engine.load(fromUrl(url), { context: 1024, sessions: 1, batch });
+    const model = await engine.load(fromUrl(url), { contextTokens: 1024, sessions: 1, prefillBatch: batch });
     sessions[way] = await model.createSession();
     seen[way] = { spread: model.info.spread, prefill: [], decode: [] };
   }
   for (let round = -1; round < rounds; round++)
     for (const way of Object.keys(ways)) {
       const ids = Array.from({ length: 256 }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
-      const { timings } = await sessions[way].generate(ids, { temperature: 0, maxTokens: 25, speculate: false }).done();
+      const { timings } = await sessions[way].generate(ids, { temperature: 0, maxTokens: 25, speculate: false }).result;
       if (round < 0) continue;
       seen[way].prefill.push(timings.prefillMs);
       seen[way].decode.push(timings.decodeMs / 24);

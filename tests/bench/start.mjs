@@ -30,12 +30,12 @@ const TOKENS = 16,
 
 /** @param {string} root */
 async function child(root) {
-  const { createEngine, fromFile } = await import(pathToFileURL(resolve(root, 'js/engine.js')).href);
+  const { createEngine, fromFile } = await import(pathToFileURL(resolve(root, 'js/node.js')).href);
   const alive = setInterval(() => {}, 1000); // compiling does not keep Node alive
   let at = performance.now();
   const lap = () => -(at - (at = performance.now()));
   const engine = await createEngine({ build: 'relaxed', threads: Number(values.threads) });
-  const model = await engine.load(fromFile(resolve(values.model)), { context: 2048, kv: 'i8', sessions: 2 });
+  const model = await engine.load(fromFile(resolve(values.model)), { contextTokens: 2048, kv: 'i8', sessions: 2 });
   const load = lap();
   await new Promise((done) => setTimeout(done, Number(values.wait))); // as long as a page has until somebody asks something
   let prompts = 0;
@@ -43,12 +43,10 @@ async function child(root) {
   const prompt = async (session) => {
     const first = ++prompts;
     lap();
-    await session
-      .generate(
-        Array.from({ length: TOKENS }, (_, i) => 300 + ((first * 977 + i * 7919) % 40000)),
-        { temperature: 0, maxTokens: 1 },
-      )
-      .done();
+    await session.generate(
+      Array.from({ length: TOKENS }, (_, i) => 300 + ((first * 977 + i * 7919) % 40000)),
+      { temperature: 0, maxTokens: 1 },
+    ).result;
     return lap();
   };
   lap();

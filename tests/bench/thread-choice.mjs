@@ -42,16 +42,19 @@ async function visit({ model: url, prompt, tokens, first, rounds, most, tables }
   let made = 0;
   const open = async (/** @type {number | 'auto'} */ threads, /** @type {string | undefined} */ build) => {
     const engine = await createWorkerEngine({ threads, build });
-    const model = await engine.load(fromUrl(url), { context: 512 });
+    const model = await engine.load(fromUrl(url), { contextTokens: 512 });
     const session = await model.createSession();
     /** Milliseconds a token, of a prompt that is new and of what is written. @param {number} maxTokens */
     const run = async (maxTokens) => {
       const begin = 300 + ++made;
       const ids = Array.from({ length: prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : begin));
-      const { timings } = await session
-        .generate(ids, { temperature: 0, maxTokens, stopTokens: [], speculate: false })
-        .done();
-      return { prefill: timings.prefillMs / prompt, decode: timings.decodeMs / (timings.tokens - 1) };
+      const { timings, usage } = await session.generate(ids, {
+        temperature: 0,
+        maxTokens,
+        stopTokens: [],
+        speculate: false,
+      }).result;
+      return { prefill: timings.prefillMs / prompt, decode: timings.decodeMs / (usage.completionTokens - 1) };
     };
     return { engine, run };
   };

@@ -7,7 +7,7 @@
 //
 // Printed for each number: the median over the rounds of tokens/s of all together, and of its ratio to one's in the same round.
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
@@ -32,23 +32,26 @@ if (!file) {
 }
 const engine = await createEngine(/** @type {any} */ ({ threads, build: values.build }));
 const model = /** @type {any} */ (
-  await engine.load(fromFile(file), { context: 512, sessions: PROMPTS.length, activations: 'i8' })
+  await engine.load(fromFile(file), { contextTokens: 512, sessions: PROMPTS.length, activations: 'i8' })
 );
 const sessions = await Promise.all(PROMPTS.map(() => model.createSession()));
 const options = { maxTokens, temperature: 0, stopTokens: [], speculate: false };
 
 /** Tokens/s behind the first of n generations that run at the same time. @param {number} n */
 async function rate(n) {
-  const results = await Promise.all(sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options)));
+  const results = await Promise.all(
+    sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options).result),
+  );
   const ms = Math.max(...results.map(({ timings }) => timings.decodeMs));
-  const tokens = results.reduce((sum, { ids }) => sum + ids.length - 1, 0);
-  return { rate: (1000 * tokens) / ms, made: results.map(({ ids }) => String(ids)) };
+  const tokens = results.reduce((sum, { tokens: ids }) => sum + ids.length - 1, 0);
+  return { rate: (1000 * tokens) / ms, made: results.map(({ tokens: ids }) => String(ids)) };
 }
 
 /** @type {Map<number, number[]>} */
 const rates = new Map(COUNTS.map((n) => [n, []]));
 const wanted = [];
-for (let i = 0; i < PROMPTS.length; i++) wanted.push(String((await sessions[i].generate(PROMPTS[i], options)).ids));
+for (let i = 0; i < PROMPTS.length; i++)
+  wanted.push(String((await sessions[i].generate(PROMPTS[i], options).result).tokens));
 for (let round = 0; round < rounds; round++)
   for (const n of round % 2 ? [...COUNTS].reverse() : COUNTS) {
     const found = await rate(n);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
 import { KIND } from '../../js/text/tokenizers/section.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { realModel } from '../../tools/setup/models.mjs';
 import { CONFIG, tinyModel } from '../js/fixture.mjs';
 import { vocabularies } from '../tools/vocabularies.mjs';
@@ -52,7 +52,7 @@ async function measure(name, tokens, pieces) {
   const engine = await createEngine({ threads: 1 });
   const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length, context: LONG };
   const file = await tinyModel({ config: { ...CONFIG, ...sizes }, tokens, chat: null });
-  const model = await engine.load(fromBytes(file), { context: LONG });
+  const model = await engine.load(fromBytes(file), { contextTokens: LONG });
   const bytes = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   let count = 0;
   for (const piece of pieces) count += (await model.tokenize(piece)).length;

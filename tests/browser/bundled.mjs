@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { inTime } from '../waiting.mjs';
 import { newPage, ROOT } from './site.mjs';
 
@@ -24,10 +24,10 @@ export function makeApp(place, kind) {
 /** @returns {Promise<Said>} */
 export async function saidInNode() {
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromFile(MODEL), { context: 64 });
+  const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
   const session = await model.createSession();
   const say = async (/** @type {string} */ prompt) =>
-    (await session.generate(prompt, { temperature: 0, maxTokens: 8 }).done()).ids;
+    (await session.generate(prompt, { temperature: 0, maxTokens: 8 }).result).tokens;
   const said = { ids: await say('Once'), more: await say(' and') };
   await engine.close();
   return said;

@@ -87,7 +87,7 @@ const load = (page, url, options = {}) =>
       const plan = await engine.plan(source);
       const model = await engine.load(source, { ...options, onProgress });
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+      const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).result;
       await model.close();
       const list = await engine.store.list().catch(() => null);
       const { backend } = engine.store;
@@ -336,7 +336,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
     const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const model = await engine.load(fromUrl(url), { streaming: true });
     const session = await model.createSession();
-    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).done();
+    const reply = session.generate('x'.repeat(20), { temperature: 0, maxTokens: 1 }).result;
     reply.catch(() => {});
     Object.assign(globalThis, { engine, model, session, reply });
   }, server.url);
@@ -350,7 +350,7 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
   release();
   const [ids, complete] = await page.evaluate(async () => {
     const { engine, model, reply } = /** @type {any} */ (globalThis);
-    const { ids } = await reply;
+    const { tokens: ids } = await reply;
     await model.loaded;
     await model.close();
     const [{ complete }] = await engine.store.list();
@@ -365,15 +365,15 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
 test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
   const server = await faultServer(bytes);
   const page = await newTab();
-  const options = { context: 128, kv: 'i8' };
+  const options = { contextTokens: 128, kv: 'i8' };
   const whole = await load(page, server.url, options);
   assert.equal(whole.residency, 'resident');
   const budget = bytes.length - 4 * MiB;
-  const paged = await load(page, server.url, { ...options, budget });
+  const paged = await load(page, server.url, { ...options, memoryBudget: budget });
   assert.deepEqual([paged.residency, paged.ids], ['paged', whole.ids]);
   await forget(page);
   const fresh = await faultServer(bytes);
-  const again = await load(page, fresh.url, { ...options, budget });
+  const again = await load(page, fresh.url, { ...options, memoryBudget: budget });
   assert.deepEqual([again.residency, again.ids, again.cached], ['paged', whole.ids, 0], 'downloaded first, then read');
   await page.close();
   await server.close();

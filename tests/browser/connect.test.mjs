@@ -50,7 +50,7 @@ await chromiumFirst((name) => {
     const told = await page.evaluate(
       async (/** @type {any} */ { url, token, request }) => {
         const { connect } = await import(new URL('/js/connect.js', location.href).href);
-        const { completions } = connect(url, { token }).chat;
+        const { completions } = connect(url, { apiKey: token }).chat;
         const whole = (await completions.create(request)).choices[0].message.content;
         let streamed = '';
         for await (const { choices } of await completions.create({ ...request, stream: true }))
@@ -68,7 +68,7 @@ await chromiumFirst((name) => {
       },
       { url, token: TOKEN, request },
     );
-    const own = await connect(url, { token: TOKEN }).chat.completions.create(request);
+    const own = await connect(url, { apiKey: TOKEN }).chat.completions.create(request);
     const text = own.choices[0].message.content;
     assert.ok(text);
     assert.deepEqual(told, { whole: text, streamed: text, error: 'AbortError' });
@@ -89,7 +89,7 @@ await chromiumFirst((name) => {
             Object.assign(window, { violated }),
           );
           const { connect } = await import(new URL('/js/connect.js', location.href).href);
-          return connect(url, { token, model: 'chat' })
+          return connect(url, { apiKey: token, model: 'chat' })
             .chat.completions.create(request)
             .then(
               () => ({ code: 'none' }),

@@ -39,7 +39,7 @@ async function cycle({ url, rounds, anew }) {
   const here = /** @type {any} */ (globalThis);
   const open = () => createWorkerEngine({ threads: 2, build: 'simd128', cache: 'auto' });
   const source = fromUrl(url, { retries: 1, retryDelay: 1 });
-  const options = { context: 128, kv: 'i8' };
+  const options = { contextTokens: 128, kv: 'i8' };
   const seen = [];
   let heap = 0;
   for (let round = 0; round < rounds; round++) {
@@ -50,13 +50,13 @@ async function cycle({ url, rounds, anew }) {
     const controller = new AbortController();
     if (round % 5 === 4) setTimeout(() => controller.abort(), round);
     const model = await engine
-      .load(source, { ...options, budget, signal: controller.signal })
+      .load(source, { ...options, memoryBudget: budget, signal: controller.signal })
       .catch((/** @type {any} */ error) => {
         if (error.name !== 'AbortError') throw error;
       });
     if (model) {
       seen.push(model.info.residency, model.info.threads);
-      await (await model.createSession()).generate('the quick', { maxTokens: 4 }).done();
+      await (await model.createSession()).generate('the quick', { maxTokens: 4 }).result;
       await model.close();
     }
     if (anew) await engine.close();

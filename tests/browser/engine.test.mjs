@@ -103,7 +103,7 @@ await chromiumFirst((name) => {
     const model = await converted(join(ROOT, 'tests/golden/tiny'), { quant: 'f32' });
     const results = await page.evaluate(
       async ([base64, prompt, count, builds]) => {
-        const [path, local] = ['/js/index.js', '/js/engine.js'];
+        const [path, local] = ['/js/index.js', '/js/node.js'];
         const { createWorkerEngine, fromBlob } = await import(path);
         const { createEngine } = await import(local);
         const blob = new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
@@ -115,8 +115,12 @@ await chromiumFirst((name) => {
             const session = await model.createSession();
             const run = session.generate(prompt, { temperature: 0, maxTokens: count });
             const ids = [];
-            for await (const part of run) ids.push(part.id);
-            all.push({ ids, same: JSON.stringify(ids) === JSON.stringify(run.result.ids), info: engine.info });
+            for await (const part of run) ids.push(part.token);
+            all.push({
+              ids,
+              same: JSON.stringify(ids) === JSON.stringify((await run.result).tokens),
+              info: engine.info,
+            });
             await engine.close();
           }
         }

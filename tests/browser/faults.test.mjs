@@ -325,11 +325,11 @@ const outcome = (page, url, source = {}, options = {}) =>
   page.evaluate(async ([url, source, options]) => {
     const js = '/js/index.js';
     const { createWorkerEngine, fromUrl } = await import(js);
-    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine());
+    const engine = /** @type {any} */ (globalThis.engine ??= await createWorkerEngine({ cache: false }));
     try {
       const model = await engine.load(fromUrl(url, source), options);
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).done();
+      const { tokens: ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
       await model.close();
       return { ids, authenticated: model.info.authenticated };
     } catch (error) {
@@ -500,7 +500,7 @@ await chromiumFirst((name) => {
       const { deviceMemory = 0 } = /** @type {any} */ (navigator);
       const of = async (/** @type {number} */ context) =>
         (({ fits, fitsReason, heapBytes }) => ({ fits, fitsReason, heapBytes }))(
-          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { context }),
+          await /** @type {any} */ (globalThis).engine.plan(fromUrl(url), { contextTokens: context }),
         );
       return { deviceMemory, some: await of(1_000), much: await of(2_200_000), most: await of(15_000_000) };
     }, server.at('/long.bq4'));
@@ -548,7 +548,7 @@ await chromiumFirst((name) => {
           })().catch((error) => error.name);
           const ended = name.then(async (name) => {
             await model.close();
-            return { name, parts, reason: run.result?.reason };
+            return { name, parts, reason: (await run.result.catch(() => null))?.finishReason };
           });
           Object.assign(globalThis, { session, controller, ended });
         },
@@ -574,7 +574,7 @@ await chromiumFirst((name) => {
         const { fromUrl } = await import(js);
         const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
         Object.assign(globalThis, { model });
-        await model.pause();
+        await model.pauseDownload();
         return true;
       }, server.at(PATH));
       assert.ok(paused);
@@ -587,13 +587,11 @@ await chromiumFirst((name) => {
       rest.release();
       const ids = await page.evaluate(async () => {
         const { model } = /** @type {any} */ (globalThis);
-        await model.resume();
+        await model.resumeDownload();
         await model.loaded;
-        const { ids } = await (
+        const { tokens: ids } = await (
           await model.createSession()
-        )
-          .generate('the quick brown fox', { temperature: 0, maxTokens: 5 })
-          .done();
+        ).generate('the quick brown fox', { temperature: 0, maxTokens: 5 }).result;
         await model.close();
         return ids;
       });
@@ -611,7 +609,7 @@ await chromiumFirst((name) => {
       const { fromUrl } = await import(js);
       const model = await /** @type {any} */ (globalThis).engine.load(fromUrl(url), { streaming: true });
       const session = await model.createSession();
-      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+      const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).result;
       reply.catch(() => {});
       Object.assign(globalThis, { model, session, reply });
     }, server.at(PATH));
@@ -622,7 +620,7 @@ await chromiumFirst((name) => {
     assert.equal(
       await page.evaluate(async () => {
         const { model, reply } = /** @type {any} */ (globalThis);
-        const { ids } = await reply;
+        const { tokens: ids } = await reply;
         await model.loaded;
         await model.close();
         return ids.length;
@@ -638,7 +636,7 @@ await chromiumFirst((name) => {
     const own = await browser.open(site.url);
     misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last.promise })]);
     await own.evaluate(async (url) => {
-      const [js, path] = ['/js/engine.js', '/js/storage/load/chunks.js'];
+      const [js, path] = ['/js/node.js', '/js/storage/load/chunks.js'];
       const { createEngine, fromUrl } = await import(js);
       const { Chunks, MOST_LIVE } = await import(path);
       const seen = { most: 0, limit: MOST_LIVE };

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { chromiumFirst, oneSite } from './every.mjs';
 
 const TINY = fileURLToPath(new URL('../golden/tiny', import.meta.url));
@@ -18,7 +18,8 @@ async function wanted() {
   await convert(TINY, to);
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(to));
-  const { ids } = await (await model.createSession()).generate('He said', { temperature: 0, maxTokens: 16 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate('He said', { temperature: 0, maxTokens: 16 })
+    .result;
   await engine.close();
   return ids;
 }
@@ -35,13 +36,13 @@ await chromiumFirst((name) => {
         const bytes = await (await fetch(`/tests/golden/tiny/${file}`)).arrayBuffer();
         list.items.add(new File([bytes], file));
       }
-      const engine = await createWorkerEngine();
+      const engine = await createWorkerEngine({ cache: false });
       const phases = new Set();
       const model = await engine.load(list.files, {
         onProgress: (/** @type {any} */ { phase }) => phases.add(phase),
       });
       const session = await model.createSession();
-      const { ids } = await session.generate('He said', { temperature: 0, maxTokens: 16 }).done();
+      const { tokens: ids } = await session.generate('He said', { temperature: 0, maxTokens: 16 }).result;
       await engine.close();
       return { ids, phases: [...phases] };
     });

@@ -15,7 +15,8 @@ async function load() {
   const { cached } = await engine.plan(source);
   let problem = '';
   const model = await engine.load(source, { onProgress: (now) => (problem = now.cacheProblem || problem) });
-  const { ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 })
+    .result;
   await model.close();
   const { backend } = /** @type {any} */ (engine.store);
   await engine.close();

@@ -1,6 +1,7 @@
 // Firefox for a test, through WebDriver BiDi: playwright can't drive a stock Firefox, puppeteer can.
 import puppeteer from 'puppeteer-core';
 import { findFirefox } from '../../tools/setup/system.mjs';
+import { PATIENCE } from '../waiting.mjs';
 import { watchPage } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
@@ -73,7 +74,7 @@ export async function launchFirefox({ prefs = {} } = {}) {
         reload: () => arrived(() => page.reload({ timeout: NAVIGATION })),
         evaluate: (/** @type {any} */ work, /** @type {any} */ arg) => page.evaluate(work, arg),
         until: async (/** @type {any} */ work, /** @type {any} */ arg) =>
-          void (await page.waitForFunction(work, { timeout: 60_000, polling: 50 }, arg)),
+          void (await page.waitForFunction(work, { timeout: 1000 * PATIENCE, polling: 50 }, arg)),
         click: (/** @type {string} */ selector) => page.click(selector),
         type: (/** @type {string} */ selector, /** @type {string} */ text) => page.type(selector, text),
         size: (/** @type {number} */ width, /** @type {number} */ height) => page.setViewport({ width, height }),

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lacksWebkit } from '../../tools/setup/system.mjs';
-import { inTime } from '../waiting.mjs';
+import { inTime, until } from '../waiting.mjs';
 import { watchAsked } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
@@ -167,9 +167,7 @@ export async function launchWebkit({ features = [] } = {}) {
         },
         evaluate,
         async until(/** @type {any} */ work, /** @type {any} */ arg) {
-          for (const start = Date.now(); !(await evaluate(work, arg)); await sleep(50)) {
-            if (Date.now() - start > 60_000) throw new Error(`waited in vain for ${work}`);
-          }
+          await until(String(work), () => evaluate(work, arg), { every: 50 });
         },
         click: async (/** @type {string} */ selector) => own.post(`${await element(selector)}/click`),
         type: async (/** @type {string} */ selector, /** @type {string} */ text) =>

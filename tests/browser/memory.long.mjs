@@ -49,15 +49,15 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
       async ({ url, js, context, kv, prompt }) => {
         const { createWorkerEngine, fromUrl } = await import(js);
         // The long prompt leaves room for eight tokens, the last of which needs no position of its own.
-        const engine = await createWorkerEngine();
-        const plan = await engine.plan(fromUrl(url), { context, kv });
-        const model = await engine.load(fromUrl(url), { context, kv });
+        const engine = await createWorkerEngine({ cache: false });
+        const plan = await engine.plan(fromUrl(url), { contextTokens: context, kv });
+        const model = await engine.load(fromUrl(url), { contextTokens: context, kv });
         const session = await model.createSession();
         const ids = Array.from({ length: prompt }, (_, i) => 100 + ((i * 7919) % 40000));
-        const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).done();
+        const result = await session.generate(ids, { temperature: 0, maxTokens: prompt > 100 ? 100 : 8 }).result;
         const memory = await model.memory();
         await engine.close();
-        return { plan, memory, generated: result.ids.length, reason: result.reason };
+        return { plan, memory, generated: result.tokens.length, reason: result.finishReason };
       },
       { url: `${site.url}${FILE}`, js: `${site.url}js/index.js`, context: CONTEXT, kv, prompt },
     );
@@ -86,11 +86,11 @@ test('a browser that gives no more memory: NOMEM with numbers, nothing is downlo
   const seen = await page.evaluate(
     async ({ url, js }) => {
       const { createWorkerEngine, fromUrl } = await import(js);
-      const engine = await createWorkerEngine({ threads: 1 });
+      const engine = await createWorkerEngine({ threads: 1, cache: false });
       const model = await engine.load(fromUrl(url));
       const say = async (/** @type {any} */ model) => {
         const session = await model.createSession();
-        const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+        const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 6 }).result;
         await session.close();
         return ids.join();
       };
@@ -117,7 +117,9 @@ test('a browser that gives no more memory: NOMEM with numbers, nothing is downlo
           (/** @type {any} */ error) => errors.push(failure(error)),
         );
       }
-      await createWorkerEngine({ threads: 1 }).catch((/** @type {any} */ error) => errors.push(failure(error)));
+      await createWorkerEngine({ threads: 1, cache: false }).catch((/** @type {any} */ error) =>
+        errors.push(failure(error)),
+      );
       const again = await say(model);
       Object.assign(here, { engine, fromUrl, say });
       return { first, again, errors };

@@ -18,7 +18,7 @@ async function inPage(what) {
   const { createWorkerEngine, fromBytes } = await import(js);
   const { tinyModel } = await import(fixture);
   const bytes = await tinyModel();
-  const engine = await createWorkerEngine({ threads: 1, build: 'simd128' });
+  const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: false });
   const work = async () => {
     if (what === 'loading from an address') return engine.load('/models/chat.bq4');
     if (what === 'planning') return engine.plan(fromBytes(bytes));

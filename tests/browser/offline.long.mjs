@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { serve } from '../../tools/serve.mjs';
-import { failOnFaults } from './console.mjs';
+import { expectFaults, failOnFaults } from './console.mjs';
 import { launch } from './launch.mjs';
 import { kept, newPage, openDemo, plainHost, ready, ROOT, say, texts, ui } from './site.mjs';
 
@@ -97,6 +97,7 @@ test('a host without any header, in a subfolder: policy and offline included', a
   await kept(page);
   assert.deepEqual(page.trouble, []);
 
+  expectFaults(/^policy: /);
   const violated = await page.evaluate(async () => {
     /** @type {string[]} */
     const directives = [];

@@ -118,9 +118,9 @@ describe('other origins', { skip: missing() }, () => {
   /** A page of its own package that loads the other origin's model. */
   const loads = () => ({
     'app.js': `import { createWorkerEngine } from './bq4/dist/index.js';
-const engine = await createWorkerEngine({ threads: 1 });
-engine.load('${other.url}chat.bq4', { context: 64 }).then(
-  async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids,
+const engine = await createWorkerEngine({ threads: 1, cache: false });
+engine.load('${other.url}chat.bq4', { contextTokens: 64 }).then(
+  async (model) => (await model.generate('Once', { temperature: 0, maxTokens: 8 }).result).tokens,
   ({ code, message, hint }) => ({ code, message, hint }),
 ).then((result) => Object.assign(window, { result }));
 `,

@@ -16,16 +16,16 @@ async function visit({ url, budgeted }) {
   const js = '/js/index.js';
   const { createWorkerEngine, fromUrl } = await import(js);
   const source = fromUrl(url, { retries: 0 });
-  const options = { context: 64, kv: 'i8' };
+  const options = { contextTokens: 64, kv: 'i8' };
   const engine = await createWorkerEngine({ cache: budgeted ? 'auto' : false });
   const { heapBytes, weightBytes } = await engine.plan(source, options);
   const budget = heapBytes - Math.floor(weightBytes * 0.4);
   const model = await engine
-    .load(source, { ...options, ...(budgeted && { budget }) })
+    .load(source, { ...options, ...(budgeted && { memoryBudget: budget }) })
     .catch((/** @type {any} */ e) => e);
   if (model.code) return { code: model.code, hint: model.hint };
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).done();
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 24 }).result;
   const { total } = await model.memory();
   const { residency, paging } = model.info;
   await engine.close();
@@ -61,50 +61,51 @@ await chromiumFirst((name) => {
         };
         await write(bytes);
         const source = fromBlob(await handle.getFile());
-        const engine = await createWorkerEngine();
-        const options = { context: 128, kv: 'i8' };
+        const engine = await createWorkerEngine({ cache: false });
+        const options = { contextTokens: 128, kv: 'i8' };
         const whole = await engine.plan(source, options);
         const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
         const run = async (/** @type {any} */ model) => {
           const session = await model.createSession();
-          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).done();
+          return session.generate('Once upon a time', { seed: 3, temperature: 1, maxTokens: 40 }).result;
         };
         const resident = await engine.load(source, options);
         const wanted = await run(resident);
         await resident.close();
-        const paged = await engine.load(source, { ...options, budget });
+        const paged = await engine.load(source, { ...options, memoryBudget: budget });
         const got = await run(paged);
         const memory = await paged.memory();
         await paged.close();
         // By its handle: read-only handles, which others may have too, where the browser knows them.
-        const [one, two] = await Promise.all([1, 2].map(() => engine.load(fromHandle(handle), { ...options, budget })));
-        const handles = (await Promise.all([run(one), run(two)])).map((result) => result.ids);
+        const [one, two] = await Promise.all(
+          [1, 2].map(() => engine.load(fromHandle(handle), { ...options, memoryBudget: budget })),
+        );
+        const handles = (await Promise.all([run(one), run(two)])).map((result) => result.tokens);
         await Promise.all([one.close(), two.close()]);
         await write(new Uint8Array(10));
-        const again = await engine.load(source, { ...options, budget }).catch((/** @type {any} */ e) => e.code);
+        const again = await engine
+          .load(source, { ...options, memoryBudget: budget })
+          .catch((/** @type {any} */ e) => e.code);
         // With the file open, then changed.
         await write(bytes);
-        const open = await engine.load(fromBlob(await handle.getFile()), { ...options, budget });
+        const open = await engine.load(fromBlob(await handle.getFile()), { ...options, memoryBudget: budget });
         const last = await open.createSession();
-        await last.generate('Once', { maxTokens: 3 }).done();
+        await last.generate('Once', { maxTokens: 3 }).result;
         await write(new Uint8Array(10));
         const codes = [];
         for (let i = 0; i < 2; i++)
           codes.push(
-            await last
-              .generate('Twice upon', { maxTokens: 9 })
-              .done()
-              .then(
-                () => 'none',
-                (/** @type {any} */ e) => e.code,
-              ),
+            await last.generate('Twice upon', { maxTokens: 9 }).result.then(
+              () => 'none',
+              (/** @type {any} */ e) => e.code,
+            ),
           );
         const stats = await last.stats();
         await engine.close();
         await folder.removeEntry('paged.bq4');
         return {
-          wanted: wanted.ids,
-          got: got.ids,
+          wanted: wanted.tokens,
+          got: got.tokens,
           handles,
           memory,
           budget,
@@ -143,7 +144,7 @@ await chromiumFirst((name) => {
       const second = await page.evaluate(visit, { url, budgeted: true });
       assert.deepEqual(server.asked(), []);
       for (const { ids, residency, paging, total, budget } of [first, second]) {
-        assert.deepEqual(ids, whole.ids);
+        assert.deepEqual(ids, whole.tokens);
         assert.equal(residency, 'paged');
         assert.ok(paging.streamedBytes > 0);
         assert.ok(total + paging.besideBytes <= budget, `${total} + ${paging.besideBytes} of ${budget}`);

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { newPage, oneHost, openDemo, ready, ROOT, say, ui } from './site.mjs';
 
 const here = oneHost();
@@ -32,7 +32,7 @@ async function shareWritten(text) {
   const ids = await model.tokenize(text);
   let same = 0;
   for (let n = 1; n < ids.length; n++) {
-    const { ids: written } = await model.generate(ids.slice(0, n), { temperature: 0, maxTokens: 1 }).done();
+    const { tokens: written } = await model.generate(ids.slice(0, n), { temperature: 0, maxTokens: 1 }).result;
     same += Number(written[0] === ids[n]);
   }
   await engine.close();

@@ -23,7 +23,7 @@ async function begin(manners) {
   const seen = { tokens: 0, paces: /** @type {string[]} */ ([]) };
   Object.assign(window, { seen });
   engine.events.addEventListener('pace', (/** @type {any} */ { detail }) => seen.paces.push(detail.pace));
-  const model = await engine.load('/models/chat.bq4', { context: 256 });
+  const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
   Object.assign(window, { model });
   const text = async () => {
     for (;;) for await (const _ of model.generate('Once', { contextPolicy: 'shift' })) seen.tokens++;
@@ -84,7 +84,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     for (let trip = 0; trip < 3; trip++) await page.evaluate(() => /** @type {any} */ (window).model.memory());
     assert.equal((await seen()).tokens, tokens, 'nothing comes in a pause');
     await page.bringToFront();
-    await until('the end of the pause', async () => (await seen()).paces.at(-1) === 'run');
+    await until('the end of the pause', async () => (await seen()).paces.at(-1) === 'full');
     await goesOn();
     await other.close();
   });
@@ -93,7 +93,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     await page.bringToFront();
     for (const [state, pace] of /** @type {const} */ ([
       ['critical', 'slow'],
-      ['nominal', 'run'],
+      ['nominal', 'full'],
     ])) {
       await protocol.send('Emulation.setPressureStateOverride', { source: 'cpu', state });
       await until(`${state}: ${pace}`, async () => (await seen()).paces.at(-1) === pace);
@@ -112,8 +112,8 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     assert.equal(await one.evaluate(() => document.visibilityState), 'hidden');
     await goesOn(one);
     await one.bringToFront();
-    await until('the end of it', async () => (await seen(one)).paces.at(-1) === 'run');
-    assert.deepEqual((await seen(one)).paces, ['slow', 'run']);
+    await until('the end of it', async () => (await seen(one)).paces.at(-1) === 'full');
+    assert.deepEqual((await seen(one)).paces, ['slow', 'full']);
     await goesOn(one);
     await one.close();
   });

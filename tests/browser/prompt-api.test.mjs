@@ -13,7 +13,7 @@ await chromiumFirst((name) => {
       const { polyfill } = await import(new URL('/js/api/adapters/prompt-api.js', location.href).href);
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
-      polyfill((/** @type {object} */ options) => engine.load('/models/chat.bq4', { context: 256, ...options }));
+      polyfill((/** @type {object} */ options) => engine.load('/models/chat.bq4', { contextTokens: 256, ...options }));
       const { LanguageModel } = /** @type {any} */ (globalThis);
       const states = [await LanguageModel.availability()];
       /** @type {ProgressEvent[]} */

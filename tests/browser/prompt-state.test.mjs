@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { faultServer } from '../server/faults.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';
 
@@ -16,7 +16,7 @@ const ASKED = [...BEFORE, { role: 'user', content: 'And then?' }];
 async function made() {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const model = await engine.load(fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url))));
-  const state = await model.promptState(BEFORE);
+  const state = await model.savePromptCache(BEFORE);
   await engine.close();
   return state;
 }
@@ -37,13 +37,14 @@ await chromiumFirst((name) => {
           const engine = await createWorkerEngine();
           const model = await engine.load('/models/chat.bq4');
           const read = async () => new Uint8Array(await (await fetch(url)).arrayBuffer());
-          const { tokens } = url ? await model.loadPromptState(await read()) : { tokens: 0 };
+          const { tokens } = url ? await model.loadPromptCache(await read()) : { tokens: 0 };
           /** @type {{ done: number, total: number } | undefined} */
           let computed;
           const onProgress = (/** @type {any} */ progress) => (computed = progress);
-          const { ids, timings } = await model.reply(asked, { maxTokens: 12, temperature: 0, onProgress });
+          const { tokens: ids, usage } = await model.generate(asked, { maxTokens: 12, temperature: 0, onProgress })
+            .result;
           await engine.close();
-          return { tokens, ids, computed, promptTokens: timings.promptTokens, reusedTokens: timings.reusedTokens };
+          return { tokens, ids, computed, promptTokens: usage.promptTokens, reusedTokens: usage.cachedTokens };
         },
         { url, asked: ASKED },
       );

@@ -43,7 +43,7 @@ await chromiumFirst((name) => {
       const events = [];
       const load = async (/** @type {any} */ options) => {
         events.push('load');
-        const model = await engine.load('/models/chat.bq4', { context: 256, ...options });
+        const model = await engine.load('/models/chat.bq4', { contextTokens: 256, ...options });
         const { close } = model;
         model.close = () => (events.push('close'), close());
         return model;
@@ -75,7 +75,7 @@ await chromiumFirst((name) => {
       await first;
       await until('the end of the reply', () => now.status === 'ready');
       const [{ text }, shown] = [
-        await now.model.reply([{ role: 'user', content: 'Hello!' }], { temperature: 0 }),
+        await now.model.generate([{ role: 'user', content: 'Hello!' }], { temperature: 0 }).result,
         [...box.querySelectorAll('p')].map((p) => p.textContent),
       ];
       const second = now.send('Tell me a story.');

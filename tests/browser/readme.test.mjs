@@ -135,8 +135,8 @@ describe('the first page', { skip: missing() }, () => {
       const engine = await createWorkerEngine({ cache: 'auto' });
       const model = await engine.load('models/chat.bq4');
       const session = await model.createSession();
-      await session.generate('Once', { maxTokens: 2 });
-      const { text } = await session.generate('Say', { responseFormat: { type: 'choice', choices: ['yes'] } });
+      await session.generate('Once', { maxTokens: 2 }).result;
+      const { text } = await session.generate('Say', { responseFormat: { type: 'choice', choices: ['yes'] } }).result;
       await engine.close();
       return text;
     });

@@ -1,7 +1,7 @@
 // Receipts of a real model, SmolLM2's GGUF file: what Node has computed each browser computes again, and the other way round.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { everyBrowser, oneSite } from './every.mjs';
@@ -9,7 +9,7 @@ import { REAL } from './host.mjs';
 
 const real = realModel('smollm2');
 const PROMPT = 'The capital of France is';
-const LOAD = { context: 256 };
+const LOAD = { contextTokens: 256 };
 const CHOSEN = { maxTokens: 16, temperature: 0.9, seed: 7 };
 
 await everyBrowser((name) => {
@@ -23,7 +23,7 @@ await everyBrowser((name) => {
       t.after(() => engine.close());
       const model = await engine.load(fromFile(/** @type {string} */ (real)), LOAD);
       const session = await model.createSession();
-      const own = await receiptOf(model, session, await session.generate(PROMPT, CHOSEN), CHOSEN);
+      const own = await receiptOf(model, session, await session.generate(PROMPT, CHOSEN).result, CHOSEN);
       await session.close();
       const page = await here.open();
       const { found, receipt } = await page.evaluate(
@@ -37,17 +37,17 @@ await everyBrowser((name) => {
           const model = await engine.load(path, load);
           const found = await replay(model, own);
           const session = await model.createSession();
-          const receipt = await receiptOf(model, session, await session.generate(prompt, chosen), chosen);
+          const receipt = await receiptOf(model, session, await session.generate(prompt, chosen).result, chosen);
           await engine.close();
           return { found, receipt };
         },
         { own, path: REAL, prompt: PROMPT, load: loadOptions(own), chosen: { ...CHOSEN, seed: 8 } },
       );
       const equal = { equal: true, engine: own.engine, differences: [] };
-      assert.deepEqual(found, { ...equal, ids: own.ids });
+      assert.deepEqual(found, { ...equal, tokens: own.tokens });
       assert.equal(receipt.model.file, own.model.file);
-      assert.notDeepEqual(receipt.ids, own.ids, 'another seed, another text');
-      assert.deepEqual(await replay(model, await readReceipt(receipt)), { ...equal, ids: receipt.ids });
+      assert.notDeepEqual(receipt.tokens, own.tokens, 'another seed, another text');
+      assert.deepEqual(await replay(model, await readReceipt(receipt)), { ...equal, tokens: receipt.tokens });
       assert.deepEqual(await page.trouble(), []);
       await page.close();
     },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { loadOptions, readReceipt, replay } from '../../js/api/receipts/index.js';
 import { chromiumFirst, oneSite } from './every.mjs';
 
@@ -27,19 +27,19 @@ await chromiumFirst((name) => {
         const found = await replay(model, golden);
         const session = await model.createSession();
         const chosen = { maxTokens: 30, temperature: 1.1, topK: 0, seed: 99 };
-        const receipt = await receiptOf(model, session, await session.generate('The moon', chosen), chosen);
+        const receipt = await receiptOf(model, session, await session.generate('The moon', chosen).result, chosen);
         await engine.close();
         return { found, receipt };
       },
       { golden, options: loadOptions(golden) },
     );
-    assert.deepEqual(found, { equal: true, engine: golden.engine, ids: golden.ids, differences: [] });
+    assert.deepEqual(found, { equal: true, engine: golden.engine, tokens: golden.tokens, differences: [] });
     const engine = await createEngine({ build: 'simd128', threads: 1 });
     const again = await replay(
       await engine.load(fromFile(path('models/chat.bq4')), loadOptions(receipt)),
       await readReceipt(receipt),
     );
-    assert.deepEqual(again, { equal: true, engine: golden.engine, ids: receipt.ids, differences: [] });
+    assert.deepEqual(again, { equal: true, engine: golden.engine, tokens: receipt.tokens, differences: [] });
     await engine.close();
   });
 });

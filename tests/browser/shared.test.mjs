@@ -32,7 +32,7 @@ async function openFrames({ url, count }) {
     const there = new Promise((resolve) => (own.there = resolve));
     own.document.head.append(script);
     const engine = await (await there)({ threads: 1, cache: 'auto' });
-    const model = await engine.load(url, { batch: 8 });
+    const model = await engine.load(url, { prefillBatch: 8 });
     all.frames_.push({ frame, engine, model, chat: await model.createChat() });
   }
   return all.frames_.map((/** @type {any} */ tab) => tab.engine.info);
@@ -43,7 +43,7 @@ async function replyAmid() {
   const [first, second, third] = /** @type {any} */ (globalThis).frames_;
   const options = { temperature: 0.8, seed: 5, maxTokens: 40 };
   const { chat } = second;
-  const before = await chat.send('hello', options);
+  const before = await chat.send('hello', options).result;
   const session = await second.model.createSession();
   await session.append('some text');
   const tokens = await session.tokens();
@@ -56,8 +56,8 @@ async function replyAmid() {
   }
   const { messages } = chat;
   // As it is without any trouble.
-  await third.chat.send('hello', options);
-  const same = await third.chat.send('more', options);
+  await third.chat.send('hello', options).result;
+  const same = await third.chat.send('more', options).result;
   return {
     before: before.text,
     text,
@@ -90,7 +90,7 @@ async function sourcesOfAnother({ url, handles }) {
     const [one, two] = [await model.createSession(), await model.createSession()];
     await one.append('what there is to be said, and more than that');
     await two.restore(await one.save());
-    all.push((await two.generate(null, { temperature: 0, maxTokens: 10 })).ids);
+    all.push((await two.continue({ temperature: 0, maxTokens: 10 }).result).tokens);
     await model.close();
   }
   return all;
@@ -166,9 +166,9 @@ else
             const { createSharedEngine } = await import(/** @type {string} */ ('/js/remote/tabs/index.js'));
             const all = /** @type {any} */ (globalThis);
             all.engine = await createSharedEngine({ threads: 1, cache: 'auto', patience: patience_ });
-            all.model = await all.engine.load(url, { batch: 8 });
+            all.model = await all.engine.load(url, { prefillBatch: 8 });
             all.chat = await all.model.createChat();
-            await all.chat.send('hello', { temperature: 0.8, seed: 5, maxTokens: 20 });
+            await all.chat.send('hello', { temperature: 0.8, seed: 5, maxTokens: 20 }).result;
           }, /** @type {[string, number | undefined]} */ ([server.url, patience]));
         }
         return { pages, context, server };
@@ -190,8 +190,8 @@ else
             const { messages } = all.chat;
             // As it is without any trouble.
             const chat = await all.model.createChat();
-            await chat.send('hello', { temperature: 0.8, seed: 5, maxTokens: 20 });
-            const same = await chat.send('more', { temperature: 0.8, seed: 5, maxTokens: 60 });
+            await chat.send('hello', { temperature: 0.8, seed: 5, maxTokens: 20 }).result;
+            const same = await chat.send('more', { temperature: 0.8, seed: 5, maxTokens: 60 }).result;
             return { text: all.text, same: same.text, last: messages.at(-1).content, leads: all.engine.info.leads };
           });
       }
@@ -243,7 +243,7 @@ else
         await hung;
         const after_ = await pages[0].evaluate(async () => {
           const all = /** @type {any} */ (globalThis);
-          const { ids } = await all.chat.send('and you?', { temperature: 0.8, seed: 5, maxTokens: 5 });
+          const { tokens: ids } = await all.chat.send('and you?', { temperature: 0.8, seed: 5, maxTokens: 5 }).result;
           return [ids.length > 0, all.chat.messages.length, all.engine.info.leads];
         });
         assert.deepEqual(after_, [true, 4, false]);

@@ -6,6 +6,7 @@ import { extname, join } from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
+import { PATIENCE } from '../waiting.mjs';
 import { failOnFaults, watchPage } from './console.mjs';
 import { launch } from './launch.mjs';
 
@@ -41,6 +42,7 @@ export function oneHost() {
  */
 export async function newPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(1000 * PATIENCE);
   const page = await context.newPage();
   /** @type {string[]} */
   const trouble = [];

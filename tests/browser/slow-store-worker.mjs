@@ -1,5 +1,5 @@
 // Loads a model into a store that is slower than the network, and notes (notes.mjs) what was verified and what is kept.
-import { createEngine, fromUrl } from '/js/engine.js';
+import { createEngine, fromUrl } from '/js/node.js';
 import { Entry } from '/js/storage/cache/entry.js';
 import { PREFIX } from '/js/storage/cache/layout.js';
 

@@ -19,7 +19,7 @@ const inWorker = ([name, args]) => /** @type {any} */ (globalThis).inWorker(name
 /** Loads in so many workers at once, each with an engine of its own, and says a few words. @param {{ url: string, engines?: number, paged?: boolean }} how */
 async function load({ url, engines = 1, paged = false }) {
   const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
-  const options = { context: 128, kv: 'i8' };
+  const options = { contextTokens: 128, kv: 'i8' };
   const one = async () => {
     const engine = await createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' });
     const source = fromUrl(url, { retries: 1, retryDelay: 1 });
@@ -27,8 +27,9 @@ async function load({ url, engines = 1, paged = false }) {
     let problem = '';
     const onProgress = (/** @type {any} */ now) => (problem = now.cacheProblem || problem);
     const budget = paged ? plan.heapBytes - Math.floor(plan.weightBytes * 0.3) : undefined;
-    const model = await engine.load(source, { ...options, budget, onProgress });
-    const { ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 }).done();
+    const model = await engine.load(source, { ...options, memoryBudget: budget, onProgress });
+    const { tokens: ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 })
+      .result;
     await model.close();
     const list = await engine.store.list();
     const { backend } = engine.store;
@@ -124,18 +125,20 @@ await chromiumFirst((name) => {
         const engines = await Promise.all(
           [1, 2].map(() => createWorkerEngine({ threads: 1, build: 'simd128', cache: 'auto' })),
         );
-        const options = { context: 128, kv: 'i8' };
+        const options = { contextTokens: 128, kv: 'i8' };
         const { heapBytes, weightBytes } = await engines[0].plan(fromUrl(url), options);
         const budget = heapBytes - Math.floor(weightBytes * 0.3);
         // Both are loaded before either says a word, and both read for every token.
-        const models = await Promise.all(engines.map((engine) => engine.load(fromUrl(url), { ...options, budget })));
+        const models = await Promise.all(
+          engines.map((engine) => engine.load(fromUrl(url), { ...options, memoryBudget: budget })),
+        );
         const sessions = await Promise.all(models.map((model) => model.createSession()));
         const results = await Promise.all(
-          sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).done()),
+          sessions.map((session) => session.generate('the quick', { temperature: 0, maxTokens: 6 }).result),
         );
         const paged = models.map(({ info }) => info.residency);
         await Promise.all(engines.map((engine) => engine.close()));
-        return { ids: results.map((result) => result.ids.join()), paged };
+        return { ids: results.map((result) => result.tokens.join()), paged };
       }, server.url);
       assert.deepEqual(seen, { ids: [ids, ids], paged: ['paged', 'paged'] });
       assert.deepEqual(server.requests, []);

@@ -52,6 +52,7 @@ await chromiumFirst((name) => {
       const counters = new Int32Array(new SharedArrayBuffer(16));
       // A function: where Firefox hangs as it starts threads, a second worker takes over.
       const engine = await createWorkerEngine({
+        cache: false,
         worker: async () => {
           const worker = new Worker('/tests/browser/shims/counting-worker.mjs', { type: 'module' });
           await new Promise((resolve) => {
@@ -66,7 +67,7 @@ await chromiumFirst((name) => {
         type: 'bq4',
         tokens: { ...tokenizer(), eog: [] },
       });
-      const session = await (await engine.load(fromBytes(bytes), { batch: 8 })).createSession();
+      const session = await (await engine.load(fromBytes(bytes), { prefillBatch: 8 })).createSession();
       const read = () => [Atomics.load(counters, 0), Atomics.load(counters, 1)];
       const rounds = [];
       for (let round = 0; round < 10; round++) {
@@ -91,7 +92,7 @@ await chromiumFirst((name) => {
         const name = await ended;
         rounds.push({
           name,
-          reason: run.result?.reason,
+          reason: (await run.result)?.finishReason,
           slices: read()[0] - at[0],
           samples: read()[1] - at[1],
           before: at[0] - started[0],

@@ -33,7 +33,7 @@ await chromiumFirst((name) => {
             const { signal } = new AbortController();
             return (await own.load(url, { kv: 'f32' }, () => {}, signal)).context;
           }, address);
-        const inUse = () => page.evaluate(() => /** @type {any} */ (globalThis).own.info?.context ?? null);
+        const inUse = () => page.evaluate(() => /** @type {any} */ (globalThis).own.info?.contextTokens ?? null);
         await page.evaluate(async (memory) => {
           Object.defineProperty(navigator, 'deviceMemory', { value: memory });
           const module = '/demo/models/engine-host.js';

@@ -7,7 +7,7 @@ import { host, ISOLATED } from './host.mjs';
 
 /** What an engine says about its threads, and what it writes. @param {{ worker: boolean, options: object }} how */
 async function inPage({ worker, options }) {
-  const [js, local, fixture] = ['/js/index.js', '/js/engine.js', '/tests/js/fixture.mjs'];
+  const [js, local, fixture] = ['/js/index.js', '/js/node.js', '/tests/js/fixture.mjs'];
   const { createWorkerEngine, fromBytes } = await import(js);
   const { createEngine } = await import(local);
   const { tinyModel } = await import(fixture);
@@ -20,7 +20,7 @@ async function inPage({ worker, options }) {
   for (let round = 0; round < 6; round++) {
     const model = await engine.load(fromBytes(bytes));
     const session = await model.createSession();
-    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).done()).ids.join());
+    ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).result).tokens.join());
     threads.push(model.info.threads);
     spread.push(model.info.spread?.parts ?? 1);
     await model.close();
@@ -31,14 +31,14 @@ async function inPage({ worker, options }) {
 
 /** How a reply ends whose model is closed while workers compute. @param {boolean} worker */
 async function closedAmid(worker) {
-  const [js, local] = ['/js/index.js', '/js/engine.js'];
+  const [js, local] = ['/js/index.js', '/js/node.js'];
   const { createWorkerEngine } = await import(js);
   const { createEngine } = await import(local);
   const engine = await (worker ? createWorkerEngine : createEngine)({ threads: 2 });
   const model = await engine.load(`${location.origin}/models/chat.bq4`);
   const session = await model.createSession();
   const prompt = Array.from({ length: 400 }, (_, i) => 300 + i);
-  const reply = session.generate(prompt, { maxTokens: 100 }).done();
+  const reply = session.generate(prompt, { maxTokens: 100 }).result;
   const end = reply.then(String, (/** @type {any} */ error) => error.code);
   await model.close();
   const said = await end;

@@ -385,6 +385,7 @@ static void test_states_that_do_not_fit_are_refused(void) {
   check_refused(s, saved, 52, 1, BQ_MISMATCH, "type of activations 1, this one has 0");
   check_refused(s, saved, 57, 2, BQ_CONTEXT_FULL, "516 tokens");
   check_refused(s, saved, 61, 2, BQ_FORMAT, "516 positions are computed of 260 tokens");
+  check_refused(s, saved, 60, 5, BQ_FORMAT, "261 positions are computed of 260 tokens");
   check_refused(s, saved, 71, 1, BQ_MISMATCH, "another key");
   check_refused(s, saved, 128 + 4 * 7 + 1, 1, BQ_FORMAT, "damaged");
   saved.bytes[128 + 4 * 7 + 1] = 1; /* and as somebody wrote it, who knows how to hash */

@@ -99,6 +99,18 @@ static void test_pooling_is_of_the_states(void) {
   check_pooling(encoder());
 }
 
+static void test_a_vector_of_zeros_stays_one(void) {
+  static float zeros[HIDDEN], got[HIDDEN];
+  tiny_model t;
+  tiny_create(&t, decoder(), BQ_TYPE_F32, bq_kernels_best(), true);
+  t.model.ln_f_w = zeros;
+  bq_session *s = tiny_session(&t, (bq_session_options){0});
+  embed(s, text, TEXT, BQ_POOL_MEAN, true, got);
+  for (int k = 0; k < HIDDEN; k++) CHECK(got[k] == 0.0f);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
   static float wanted[2][HIDDEN], got[HIDDEN];
   tiny_model t;
@@ -323,6 +335,7 @@ static void test_between_tokens(void) {
 int main(void) {
   for (uint32_t i = 0; i < TEXT; i++) text[i] = i * i * 7 % VOCAB;
   RUN(test_pooling_is_of_the_states);
+  RUN(test_a_vector_of_zeros_stays_one);
   RUN(test_the_same_bits_however_cut);
   RUN(test_texts_of_one_pass);
   RUN(test_several_texts_of_a_session);

@@ -103,6 +103,20 @@ static void test_a_plain_reference(void) {
   tiny_free(&t);
 }
 
+/* A few sinks keep all of their part, however little attention it gets. */
+static void test_sinks_stay(void) {
+  tiny_model t;
+  tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
+  bq_session *s = filled_session(&t, evicting(BQ_KV_F32));
+  sync_to(s, prompt, FULL);
+  for (uint32_t i = 0; i < bq_evict_parts(&s->options); i++) s->attended[i] = i ? 1u << 30 : 0;
+  sync_to(s, prompt, FULL + 1);
+  CHECK_EQ(s->kv.gone, BQ_KV_BLOCK);
+  CHECK_EQ(s->kept[0], 0);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 /* --- the same bits ---------------------------------------------------------------------------- */
 
 /* One after the other, which is all that there is. */
@@ -421,6 +435,7 @@ static void test_what_cannot_be(void) {
 int main(void) {
   for (uint32_t i = 0; i < TRAINED; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
   RUN(test_a_plain_reference);
+  RUN(test_sinks_stay);
   RUN(test_however_it_is_computed);
   RUN(test_a_run_that_is_left);
   RUN(test_guesses);

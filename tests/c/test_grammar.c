@@ -1,5 +1,6 @@
 /* Grammars and their matcher: masks against every token tried by itself; limits; bad grammars. */
 #include "grammar/matcher.h"
+#include "grammar/unique.h"
 #include "grammars.h"
 #include "random.h"
 #include "tokn.h"
@@ -287,6 +288,26 @@ static void test_forced(void) {
   close_vocabulary(&v);
 }
 
+/* Whether a list's text may be written, whose items have to differ. */
+static bool differ(const char *text) {
+  static bq_unique_node nodes[BQ_UNIQUE_NODES];
+  bq_unique u = {0};
+  for (; *text; text++) {
+    const uint32_t marks = *text == '[' ? BQ_STATE_LIST : *text == '"' ? BQ_STATE_OPEN : 0;
+    if (!bq_unique_step(&u, nodes, marks, (uint8_t)*text)) return false;
+  }
+  return true;
+}
+
+static void test_escapes_in_items(void) {
+  CHECK(differ("[\"a\",\"b\"]"));
+  CHECK(!differ("[\"a\",\"a\"]"));
+  CHECK(!differ("[\"\\\\\",\"a\",\"a\"]")); /* the second backslash escapes no quote */
+  CHECK(!differ("[\"\\\\\",\"\\\\\"]"));
+  CHECK(differ("[\"\\\"\",\"a\"]"));
+  CHECK(!differ("[\"\\\"\",\"a\",\"\\\"\"]"));
+}
+
 /* Bytes beside each other are an edge, others are several. */
 static void test_not_forced(void) {
   vocabulary v = open_vocabulary();
@@ -360,6 +381,7 @@ int main(void) {
   RUN(test_lists);
   RUN(test_forced);
   RUN(test_not_forced);
+  RUN(test_escapes_in_items);
   RUN(test_limits);
   RUN(test_bad_grammars);
   return check_summary();

@@ -290,6 +290,38 @@ static void check_random(const kind *k, bq_kv_type kv, uint32_t seed) {
   tiny_free(&t);
 }
 
+/* The last token computed again, or another in its place: all before it is still there, also in a
+ * session that was saved, wherever a window begins in another block. */
+static void test_the_last_token_again(void) {
+  uint32_t other[CONTEXT];
+  for (uint32_t i = 1; i <= 3; i++) {
+    const kind *k = &kinds[i];
+    tiny_model t;
+    create_model(&t, k);
+    const bq_session_options o = options_of(k, BQ_KV_F32);
+    step_by_step(&t, o, prompt, LONG, &want[0][0]);
+    bq_session *s = filled_session(&t, o), *b = filled_session(&t, o);
+    const uint32_t edge = k->positions[1]; /* where a window's lower edge crosses, about */
+    for (uint32_t n = edge - 4; n < edge + 6; n++) {
+      sync_to(s, prompt, n);
+      memcpy(other, prompt, sizeof other);
+      other[n - 1] ^= 1;
+      CHECK_EQ(sync_to(s, other, n), n - 1);
+      CHECK_EQ(sync_to(s, prompt, n), n - 1);
+      check_logits(s, want[n - 1]);
+      const saved_state saved = save_state(s, 5000);
+      CHECK_EQ(restore_state(b, &saved, 5000, NULL), BQ_OK);
+      CHECK(bq_session_stats_get(b).computed >= n - 1); /* nothing else is computed anew */
+      CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
+      check_logits(b, want[n - 1]);
+      free(saved.bytes);
+    }
+    bq_session_free(s);
+    bq_session_free(b);
+    tiny_free(&t);
+  }
+}
+
 static void test_at_random(void) {
   for (uint32_t i = 0; i < KINDS; i++)
     for (uint32_t seed = 1; seed <= 3; seed++)
@@ -302,6 +334,7 @@ int main(void) {
   RUN(test_saved_bytes_tell_nothing_of_the_past);
   RUN(test_vectors_of_longer_texts);
   RUN(test_texts_that_fill_more_than_a_window);
+  RUN(test_the_last_token_again);
   RUN(test_at_random);
   return check_summary();
 }

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { readReceipt, receiptOf } from '../../js/api/receipts/index.js';
 
 const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -18,10 +18,12 @@ function words({
   options: { maxTokens: _, logitBias = [], ...options },
   seed,
   prompt,
-  ids,
+  tokens: ids,
 }) {
   const named = { context, kv, activations, ...DEFAULTS, ...options, seed, tokens: ids.length };
-  const biases = /** @type {{ id: number, bias: string }[]} */ (logitBias).map(({ id, bias }) => `bias ${id} ${bias}`);
+  const biases = /** @type {{ token: number, bias: string }[]} */ (logitBias).map(
+    ({ token: id, bias }) => `bias ${id} ${bias}`,
+  );
   return [
     ...Object.entries(named).map(([name, value]) => `${name} ${value}`),
     ...biases,
@@ -38,8 +40,8 @@ const replayed = (receipt, threads) =>
 
 test('the receipt that each build and browser computes again', async () => {
   const receipt = await readReceipt(readFileSync(path('tests/golden/receipt.json'), 'utf8'));
-  for (const threads of [1, 3]) assert.deepEqual(replayed(receipt, threads), receipt.ids, `${threads} threads`);
-  assert.notDeepEqual(replayed({ ...receipt, seed: receipt.seed + 1 }, 1), receipt.ids, 'another seed gives others');
+  for (const threads of [1, 3]) assert.deepEqual(replayed(receipt, threads), receipt.tokens, `${threads} threads`);
+  assert.notDeepEqual(replayed({ ...receipt, seed: receipt.seed + 1 }, 1), receipt.tokens, 'another seed gives others');
 });
 
 test('receipts of every KV cache, of both kinds of activations and of all that sampling does', async () => {
@@ -50,11 +52,11 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     [{ kv: 'i4' }, { temperature: 0.8, minP: 0.05, repeatPenalty: 1.3, repeatLast: 20, maxTokens: 40, seed: 4 }],
     [{ kv: 'i2' }, { temperature: 0.7, maxTokens: 40, seed: 5 }],
     [
-      { activations: 'i16', context: 64 },
+      { activations: 'i16', contextTokens: 64 },
       {
         logitBias: [
-          { id: 262, bias: -Infinity },
-          { id: 300, bias: 1.5 },
+          { token: 262, bias: -Infinity },
+          { token: 300, bias: 1.5 },
         ],
         maxTokens: 30,
         seed: 9,
@@ -64,9 +66,9 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
     const model = await engine.load(fromFile(MODEL), load);
     const session = await model.createSession();
     const chosen = { ...options, logitBias: options.logitBias && [...options.logitBias] };
-    const result = await session.generate('There was once a fox that', chosen);
+    const result = await session.generate('There was once a fox that', chosen).result;
     const receipt = await receiptOf(model, session, result, chosen);
-    for (const threads of [1, 2]) assert.deepEqual(replayed(receipt, threads), receipt.ids, JSON.stringify(load));
+    for (const threads of [1, 2]) assert.deepEqual(replayed(receipt, threads), receipt.tokens, JSON.stringify(load));
     await model.close();
   }
   await engine.close();

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { argmax, openLogits } from '../js/logits.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -48,7 +48,7 @@ function draw(logs, next) {
 
 /** @param {import('../../js/shared/types.js').SourceLike} source @param {number} first @returns {Promise<number[][]>} */
 async function drawn(source, first) {
-  const model = await openLogits(source, { context: LENGTH });
+  const model = await openLogits(source, { contextTokens: LENGTH });
   const next = random(1);
   return Array.from({ length: WINDOWS }, () => {
     const ids = [first];
@@ -64,7 +64,7 @@ async function drawn(source, first) {
 /** @param {string} name @param {import('../../js/shared/types.js').SourceLike} source @param {number[][]} windows */
 async function measure(name, source, windows) {
   const kvs = /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2']);
-  const models = await Promise.all(kvs.map((kv) => openLogits(source, { kv, context: LENGTH })));
+  const models = await Promise.all(kvs.map((kv) => openLogits(source, { kv, contextTokens: LENGTH })));
   const sums = kvs.map(() => ({ surprise: 0, kl: 0, same: 0, n: 0 }));
   for (const ids of windows)
     for (let i = 0; i + 1 < ids.length; i++) {

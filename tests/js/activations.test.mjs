@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const file = realModel('smollm2');
@@ -13,12 +13,12 @@ const file = realModel('smollm2');
 async function capital(options) {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   try {
-    const model = await engine.load(fromFile(/** @type {string} */ (file)), { context: 128, ...options });
+    const model = await engine.load(fromFile(/** @type {string} */ (file)), { contextTokens: 128, ...options });
     assert.equal(model.info.activations, options.activations ?? 'i16');
-    const { text } = await model.reply([{ role: 'user', content: 'What is the capital of France?' }], {
+    const { text } = await model.generate([{ role: 'user', content: 'What is the capital of France?' }], {
       temperature: 0,
       maxTokens: 16,
-    });
+    }).result;
     return text;
   } finally {
     await engine.close();

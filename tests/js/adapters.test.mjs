@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { LocalAdapter } from '../../js/engine/model/adapter.js';
 import { connectEngine } from '../../js/index.js';
-import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { BqError, createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { safetensors } from './checkpoints.mjs';
@@ -84,7 +84,7 @@ for (const name of readdirSync(ADAPTERS)) {
         const last = one.start(ids);
         const moved = last.reduce((most, x, i) => Math.max(most, Math.abs(x - without[i])), 0);
         assert.ok(moved > 100 * TOLERANCE, `${moved}`);
-        const batches = await openLogits(source, { adapterBytes: ROOM, batch: 5, window: 7 });
+        const batches = await openLogits(source, { adapterBytes: ROOM, prefillBatch: 5, prefillWindow: 7 });
         await adapt(batches, file);
         assert.deepEqual(batches.start(ids), last);
         one.wasm.check('bqw_session_adapter', one.session, 0, 0);
@@ -110,7 +110,7 @@ test('the same bits from every build, with 1 and 3 threads, of f32 and of quanti
 
 /** @param {import('../../js/index.js').Model} model @param {object} options */
 const greedy = async (model, options) =>
-  (await model.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).done()).ids;
+  (await model.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).result).tokens;
 
 for (const far of [false, true])
   test(`two adapters and none in turn, ${far ? 'behind a port' : 'in this thread'}: each its own words, and nothing of another's cache`, async () => {
@@ -132,15 +132,15 @@ for (const far of [false, true])
     assert.notDeepEqual(ofA, ofB);
     const session = await model.createSession({ adapter: a });
     const run = async (/** @type {object} */ options) =>
-      session.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).done();
-    assert.deepEqual((await run({})).ids, ofA);
+      session.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).result;
+    assert.deepEqual((await run({})).tokens, ofA);
     const fork = await session.fork();
-    assert.deepEqual((await fork.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0 }).done()).ids, ofA);
+    assert.deepEqual((await fork.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0 }).result).tokens, ofA);
     const other = await run({ adapter: b });
-    assert.deepEqual([other.ids, other.timings.reusedTokens], [ofB, 0]);
+    assert.deepEqual([other.tokens, other.usage.cachedTokens], [ofB, 0]);
     const none = await run({ adapter: null });
-    assert.deepEqual([none.ids, none.timings.reusedTokens], [plain, 0]);
-    assert.ok((await run({})).timings.reusedTokens > 0);
+    assert.deepEqual([none.tokens, none.usage.cachedTokens], [plain, 0]);
+    assert.ok((await run({})).usage.cachedTokens > 0);
     for (const [adapter, wanted] of /** @type {[any, number[]][]} */ ([
       [a, ofA],
       [b, ofB],
@@ -150,7 +150,7 @@ for (const far of [false, true])
       assert.deepEqual(await greedy(model, { adapter }), wanted);
     await a.close();
     await assert.rejects(greedy(model, { adapter: a }), { code: 'CLOSED' });
-    assert.deepEqual((await fork.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0 }).done()).ids, ofA);
+    assert.deepEqual((await fork.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0 }).result).tokens, ofA);
     assert.deepEqual(await greedy(model, { adapter: b }), ofB);
     await engine.close();
     await own.close();
@@ -173,21 +173,20 @@ for (const far of [false, true])
     const { generate } = model;
     model.generate = (_, options) => {
       const run = generate([1, 2, 3, 4], { ...options, stop: [] });
-      void run.done().then(({ ids }) => computed.push(ids));
-      return /** @type {any} */ ({ [Symbol.asyncIterator]: async function* () {}, done: () => run.done() });
+      void run.result.then(({ tokens: ids }) => computed.push(ids));
+      return /** @type {any} */ ({ [Symbol.asyncIterator]: async function* () {}, result: run.result });
     };
-    model.reply = (_, options) => model.generate('', options);
     const fields = { temperature: 0, max_tokens: 12 };
     const messages = [{ role: 'user', content: 'Ahoy' }];
-    for (const one of [{ adapter }, {}, { adapter: null }]) {
-      await model.completions.create({ ...fields, prompt: [1], ...one });
-      await model.chat.completions.create({ ...fields, messages, ...one });
+    for (const bq4 of [{ adapter }, {}, { adapter: null }]) {
+      await model.completions.create({ ...fields, prompt: [1], bq4 });
+      await model.chat.completions.create({ ...fields, messages, bq4 });
     }
     assert.deepEqual(computed, [changed, changed, plain, plain, plain, plain]);
     for (const wrong of ['pirate', {}, 3])
       await assert.rejects(
-        model.chat.completions.create({ ...fields, messages, adapter: /** @type {any} */ (wrong) }),
-        (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.details.param === 'adapter',
+        model.chat.completions.create({ ...fields, messages, bq4: { adapter: /** @type {any} */ (wrong) } }),
+        (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.details.param === 'bq4.adapter',
       );
   });
 
@@ -198,7 +197,7 @@ test('a saved session goes on with its adapter only', async () => {
   const session = await model.createSession({ adapter: a });
   await session.append([1, 2, 3, 4, 5]);
   const saved = await session.save();
-  const { ids } = await session.generate(null, { maxTokens: 6, temperature: 0 }).done();
+  const { tokens: ids } = await session.continue({ maxTokens: 6, temperature: 0 }).result;
   for (const adapter of [null, b]) {
     const other = await model.createSession({ adapter });
     await assert.rejects(other.restore(saved), { code: 'MISMATCH' });
@@ -207,8 +206,8 @@ test('a saved session goes on with its adapter only', async () => {
   await a.close();
   const same = await model.createSession({ adapter: await model.loadAdapter(peft('llama-gqa')) });
   await same.restore(saved);
-  const { ids: again, timings } = await same.generate(null, { maxTokens: 6, temperature: 0 }).done();
-  assert.deepEqual([again, timings.reusedTokens], [ids, 4]);
+  const { tokens: again, usage } = await same.continue({ maxTokens: 6, temperature: 0 }).result;
+  assert.deepEqual([again, usage.cachedTokens], [ids, 4]);
   await engine.close();
 });
 
@@ -226,16 +225,16 @@ for (const far of [false, true])
     const options = { maxTokens: 4, temperature: 0 };
     const plain = await model.createSession();
     const changed = { ...options, adapter };
-    const result = await plain.generate([1, 2, 3], changed).done();
+    const result = await plain.generate([1, 2, 3], changed).result;
     await assert.rejects(receiptOf(model, plain, result, changed), refused);
     await assert.rejects(receiptOf(model, plain, result, options), refused, 'nor where its options are left out');
     const origin = { file: null, prompt: [1, 2, 3], stop: [], stopTokens: [] };
     await assert.rejects(receiptOfReply(model, { ...result, origin }, changed), refused);
     const session = await model.createSession({ adapter });
-    const made = await session.generate([1, 2, 3], options).done();
+    const made = await session.generate([1, 2, 3], options).result;
     await assert.rejects(receiptOf(model, session, made, options), refused, 'of a session that computes with one');
     const without = { ...options, adapter: null };
-    const receipt = await receiptOf(model, plain, await plain.generate([1, 2, 3], without).done(), without);
+    const receipt = await receiptOf(model, plain, await plain.generate([1, 2, 3], without).result, without);
     await session.close();
     assert.deepEqual((await replay(model, receipt)).differences, []);
   });

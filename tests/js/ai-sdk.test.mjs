@@ -23,7 +23,7 @@ let model;
 let said;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  own = await engine.load(fromFile(FILE), { context: 512 });
+  own = await engine.load(fromFile(FILE), { contextTokens: 512 });
   model = languageModel(own, { modelId: 'chat' });
   said = await own.chat.completions.create({
     messages: [{ role: 'user', content: prompt }],
@@ -255,4 +255,41 @@ test('pieces of several calls at once are put together by their index', async ()
       ],
     ],
   );
+});
+
+/** A model that streams these chunks. @param {object[]} chunks @returns {any} */
+const streaming = (chunks) => ({
+  chat: {
+    completions: {
+      create: async () =>
+        (async function* () {
+          yield* chunks;
+        })(),
+    },
+  },
+});
+const chunkOf = (/** @type {object} */ delta, finish_reason = null, more = {}) => ({
+  id: '1',
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta, finish_reason }],
+  ...more,
+});
+
+test('a reply with calls ended because of them, whatever the server says', async () => {
+  const call = { tool_calls: [{ index: 0, id: 'x', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+  for (const [delta, said, reason] of /** @type {const} */ ([
+    [call, 'stop', 'tool_calls'],
+    [call, 'tool_calls', 'tool_calls'],
+    [call, 'length', 'length'],
+    [{ content: 'a' }, 'stop', 'stop'],
+  ]))
+    assert.equal((await whole(pieces(streaming([chunkOf(delta), chunkOf({}, said)]), {}))).reason, reason, said);
+});
+
+test('tokens of the prompt that were kept are told apart from new ones', async () => {
+  const usage = { prompt_tokens: 10, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
+  const model = languageModel(streaming([chunkOf({ content: 'a' }), chunkOf({}, 'stop', { usage })]), { modelId: 'x' });
+  const { inputTokens, inputTokenDetails, outputTokens } = (await generateText({ model, prompt, maxRetries: 0 })).usage;
+  assert.deepEqual([inputTokens, outputTokens], [10, 2]);
+  assert.deepEqual([inputTokenDetails.noCacheTokens, inputTokenDetails.cacheReadTokens], [6, 4]);
 });

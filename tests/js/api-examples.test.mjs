@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, mock, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { serveModels } from '../../js/api/server/index.js';
 import { convert } from '../../js/convert/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

@@ -342,7 +342,7 @@ test('a page counts what each runtime generated: fewer tokens than are timed, or
     version: '',
     model: '',
     threads: 1,
-    context: 256,
+    contextTokens: 256,
     shape: {},
   };
   set({ crossOriginIsolated: false });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
 import { fastestBuild, MEASURED_BUILDS } from '../../js/wasm/build-choice.js';
 import { fasterBuild } from '../../js/wasm/wasm.js';
@@ -125,7 +125,8 @@ function countCpuTime(t) {
 async function run(options) {
   const engine = await createEngine(options);
   const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4' })));
-  const { ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 })
+    .result;
   await engine.close();
   return { info: engine.info, ids };
 }

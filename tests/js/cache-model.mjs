@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createEngine, fromUrl } from '../../js/engine.js';
+import { createEngine, fromUrl } from '../../js/node.js';
 import { openStore } from '../../js/storage/cache/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { drawFrom } from './draw.mjs';

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { openStore } from '../../js/storage/cache/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
@@ -29,7 +29,7 @@ async function setUp(t, create, faults = {}) {
   const load = async (options = {}, by = engine) => {
     const model = await by.load(fromUrl(server.url, QUICK), options);
     const session = await model.createSession();
-    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+    const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
     await model.close();
     return ids.join();
   };
@@ -175,11 +175,9 @@ for (const [where, create] of Object.entries(KINDS)) {
     server.files['/evil/model.bq4'] = reseal(evil);
     const said = async (path) => {
       const model = await engine.load(fromUrl(`${server.origin}${path}`, QUICK));
-      const { ids } = await (
+      const { tokens: ids } = await (
         await model.createSession()
-      )
-        .generate('the quick', { temperature: 0, maxTokens: 4 })
-        .done();
+      ).generate('the quick', { temperature: 0, maxTokens: 4 }).result;
       await model.close();
       return ids.join();
     };
@@ -353,26 +351,26 @@ test('20 times loaded and closed, some aborted: handles and store as before', as
 for (const [where, create] of Object.entries(KINDS)) {
   test(`${where}: larger than the budget from an address, read from the cache: the same tokens`, async (t) => {
     const { server, engine, load, folder } = await setUp(t, create);
-    const options = { context: 128, kv: /** @type {const} */ ('i8') };
+    const options = { contextTokens: 128, kv: /** @type {const} */ ('i8') };
     const first = await load(options);
     const [{ key }] = await engine.store.list();
     await engine.store.delete(key);
     const whole = await engine.plan(server.url, options);
     const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
-    assert.equal((await engine.plan(server.url, { ...options, budget })).gaveUp.at(-1).what, 'residency');
+    assert.equal((await engine.plan(server.url, { ...options, memoryBudget: budget })).gaveUp.at(-1).what, 'residency');
     for (const there of [false, true]) {
       server.forget();
-      const model = await engine.load(server.url, { ...options, budget });
+      const model = await engine.load(server.url, { ...options, memoryBudget: budget });
       assert.equal(server.requests.length === 0, there);
       assert.equal(model.info.residency, 'paged');
       await assert.rejects(engine.store.delete(key), { code: 'IN_USE' }, 'it is read for every token');
       const session = await model.createSession();
-      const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+      const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
       assert.equal(ids.join(), first);
       await model.close();
     }
     harm(join(folder(), 's0'), 4 * MiB);
-    assert.equal(await load({ ...options, budget }), first, 'healed, then read');
+    assert.equal(await load({ ...options, memoryBudget: budget }), first, 'healed, then read');
     await engine.store.delete(key);
   });
 }
@@ -380,10 +378,10 @@ for (const [where, create] of Object.entries(KINDS)) {
 test('what neither fits nor can be kept is refused', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
-  const options = { context: 128, kv: /** @type {const} */ ('i8') };
+  const options = { contextTokens: 128, kv: /** @type {const} */ ('i8') };
   const whole = await engine.plan(server.url, options);
   const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
-  await assert.rejects(engine.load(server.url, { ...options, budget }), {
+  await assert.rejects(engine.load(server.url, { ...options, memoryBudget: budget }), {
     code: 'NOMEM',
     message: /more than this store may take/,
   });

@@ -1,7 +1,7 @@
 // Loading with a cache: what is there is not fetched, what is damaged there is, and no trouble of it fails a load.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromUrl } from '../../js/engine.js';
+import { createEngine, fromUrl } from '../../js/node.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
@@ -60,7 +60,7 @@ async function setUp(t, faults = {}) {
   const load = async (options = {}) => {
     const model = await engine.load(fromUrl(server.url, QUICK), options);
     const session = await model.createSession();
-    const { ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).done();
+    const { tokens: ids } = await session.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
     await model.close();
     return ids.join();
   };

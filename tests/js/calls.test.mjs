@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { checkOptions } from '../../js/shared/options.js';
 import { LocalModel } from '../../js/engine/model/model.js';
@@ -23,7 +23,7 @@ test('options are checked by kind and range', () => {
       maxTokensPerSecond: [0, -1, '5', true],
       signal: [signal, {}, null],
     },
-    load: { budget: ['5', true, 0, NaN], context: [1.5, Infinity], sessions: [0, 64] },
+    load: { memoryBudget: ['5', true, 0, NaN], contextTokens: [1.5, Infinity], sessions: [0, 64] },
     fromUrl: { timeout: ['5', true, NaN, -1], retryDelay: [Infinity, '1'], retries: [1.5, Infinity] },
   };
   for (const [what, options] of Object.entries(wrong))
@@ -55,9 +55,9 @@ test('a wrong call that nobody reads is reported, in each engine and in a chat',
     const wrong = /** @type {any} */ ({ maxTokens: -1 });
     const read = [model.generate('x', wrong), chat.send('x', wrong)];
     model.generate('x', wrong);
-    model.reply([{ role: 'user', content: 'x' }], wrong);
+    model.generate([{ role: 'user', content: 'x' }], wrong);
     chat.send('x', wrong);
-    for (const one of read) await assert.rejects(one.done(), { code: 'ARGUMENT' });
+    for (const one of read) await assert.rejects(one.result, { code: 'ARGUMENT' });
     await new Promise((resolve) => setTimeout(resolve)); // timers run in order
     assert.deepEqual(reports.splice(0), ['ARGUMENT', 'ARGUMENT', 'ARGUMENT']);
     await engine.close();
@@ -67,7 +67,7 @@ test('a wrong call that nobody reads is reported, in each engine and in a chat',
 test('a program that has opened ports of its engine still ends', () => {
   const module = (/** @type {string} */ name) => JSON.stringify(new URL(`../../js/${name}`, import.meta.url).href);
   for (const close of ['', 'await engine.close();']) {
-    const program = `import { createEngine } from ${module('engine.js')};
+    const program = `import { createEngine } from ${module('node.js')};
       const engine = await createEngine({ threads: 1 });
       await engine.openPort(); await engine.openPort(); ${close} console.log('end');`;
     const { status, stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
@@ -130,9 +130,9 @@ test('a reply that nobody reads on does not keep others waiting for ever', async
   const model = await engine.load(fromBytes(await tinyModel()));
   const parts = model.generate('x', { maxTokens: 50 })[Symbol.asyncIterator]();
   await parts.next();
-  await assert.rejects(inTime('the refusal', model.generate('y').done()), { code: 'NO_SESSION' });
+  await assert.rejects(inTime('the refusal', model.generate('y').result), { code: 'NO_SESSION' });
   await parts.return?.();
-  assert.equal((await model.generate('y', { maxTokens: 2 }).done()).ids.length, 2);
+  assert.equal((await model.generate('y', { maxTokens: 2 }).result).tokens.length, 2);
 });
 
 test('a session that is made while its model closes is closed, over a port', async () => {

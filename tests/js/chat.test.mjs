@@ -1,7 +1,7 @@
 // Conversations, in front of both engines.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CHAT, tinyModel } from './fixture.mjs';
 
@@ -39,29 +39,29 @@ for (const [name, create] of /** @type {const} */ ([
         ...(await encode('<|end|><|assistant|>', true)),
       ];
       assert.ok(expected.length > 20);
-      const reply = await chatting((chat) => chat.send('Hi <|end|>', { ...GREEDY, maxTokens: 6 }).done(), {
+      const reply = await chatting((chat) => chat.send('Hi <|end|>', { ...GREEDY, maxTokens: 6 }).result, {
         system: 'Be kind',
       });
-      assert.equal(reply.timings.promptTokens, expected.length);
+      assert.equal(reply.usage.promptTokens, expected.length);
       const session = await model.createSession();
-      const plain = await session.generate(expected, { ...GREEDY, maxTokens: 6, stopTokens: [3] }).done();
+      const plain = await session.generate(expected, { ...GREEDY, maxTokens: 6, stopTokens: [3] }).result;
       await session.close();
-      assert.deepEqual(reply.ids, plain.ids);
+      assert.deepEqual(reply.tokens, plain.tokens);
     });
 
     test('the second turn computes only what is new', () =>
       chatting(async (chat) => {
-        const first = await chat.send('Hello there', { ...GREEDY, maxTokens: 12 }).done();
+        const first = await chat.send('Hello there', { ...GREEDY, maxTokens: 12 }).result;
         const before = (await chat.stats()).tokens;
-        const second = await chat.send('And then?', { ...GREEDY, maxTokens: 12 }).done();
+        const second = await chat.send('And then?', { ...GREEDY, maxTokens: 12 }).result;
         // All but the last generated token, which was never run.
-        const inCache = first.timings.promptTokens + first.ids.length - 1;
+        const inCache = first.usage.promptTokens + first.tokens.length - 1;
         assert.equal(before, inCache);
-        assert.equal(second.timings.reusedTokens, inCache);
+        assert.equal(second.usage.cachedTokens, inCache);
         const added = 1 + (await encode('<|end|><|user|>And then?<|end|><|assistant|>', true)).length;
         assert.equal(
-          second.timings.promptTokens - second.timings.reusedTokens,
-          added - (first.reason === 'stop' ? 1 : 0),
+          second.usage.promptTokens - second.usage.cachedTokens,
+          added - (first.finishReason === 'stop' ? 1 : 0),
         );
       }));
 
@@ -78,7 +78,7 @@ for (const [name, create] of /** @type {const} */ ([
               { role: 'assistant', content: text },
             ]);
           }
-          assert.equal(run.result?.text, text);
+          assert.equal((await run.result)?.text, text);
           assert.equal(chat.messages.at(-1)?.content, text);
         },
         { system: 'S' },
@@ -94,53 +94,53 @@ for (const [name, create] of /** @type {const} */ ([
       const ids = await chatting(
         async (chat) => {
           assert.deepEqual(chat.messages, history);
-          return (await chat.send('More', options).done()).ids;
+          return (await chat.send('More', options).result).tokens;
         },
         { messages: history },
       );
-      const again = await chatting((chat) => chat.send('More', options).done(), { messages: history });
-      assert.deepEqual(again.ids, ids);
+      const again = await chatting((chat) => chat.send('More', options).result, { messages: history });
+      assert.deepEqual(again.tokens, ids);
     });
 
     test('regenerate: another reply to the same message', () =>
       chatting(async (chat) => {
         const options = { temperature: 1, topK: 0, topP: 1, maxTokens: 10 };
-        const first = await chat.send('Hello', { ...options, seed: 1 }).done();
-        const second = await chat.regenerate({ ...options, seed: 2 }).done();
-        assert.notDeepEqual(first.ids, second.ids);
+        const first = await chat.send('Hello', { ...options, seed: 1 }).result;
+        const second = await chat.regenerate({ ...options, seed: 2 }).result;
+        assert.notDeepEqual(first.tokens, second.tokens);
         assert.deepEqual(
           chat.messages.map((m) => m.role),
           ['user', 'assistant'],
         );
         assert.equal(chat.messages[1].content, second.text);
-        assert.equal(second.timings.reusedTokens, second.timings.promptTokens - 1);
-        const third = await chat.regenerate({ ...options, seed: 1 }).done();
-        assert.deepEqual(third.ids, first.ids);
+        assert.equal(second.usage.cachedTokens, second.usage.promptTokens - 1);
+        const third = await chat.regenerate({ ...options, seed: 1 }).result;
+        assert.deepEqual(third.tokens, first.tokens);
       }));
 
     test('a stop string of the caller is not part of the conversation', () =>
       chatting(async (chat) => {
-        const free = await chat.send('Hello', { ...GREEDY, maxTokens: 20 }).done();
+        const free = await chat.send('Hello', { ...GREEDY, maxTokens: 20 }).result;
         const stop = free.text.slice(4, 6);
-        const cut = await chat.regenerate({ ...GREEDY, maxTokens: 20, stop: [stop] }).done();
+        const cut = await chat.regenerate({ ...GREEDY, maxTokens: 20, stop: [stop] }).result;
         assert.equal(cut.stop, stop);
         assert.equal(chat.messages.at(-1)?.content, free.text.slice(0, free.text.indexOf(stop)));
-        const next = await chat.send('Next', { maxTokens: 1 }).done();
+        const next = await chat.send('Next', { maxTokens: 1 }).result;
         const turn =
           (await encode(cut.text, false)).length +
           (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
-        assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
+        assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
     test('the token that ended a reply is not in the conversation twice', () =>
       chatting(async (chat) => {
-        const free = await chat.send('Hello', { ...GREEDY, maxTokens: 8 }).done();
-        const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.ids[5]] }).done();
-        const said = cut.ids.length - 1;
-        assert.equal(cut.stop, cut.ids[said]);
-        const next = await chat.send('Next', { maxTokens: 1 }).done();
+        const free = await chat.send('Hello', { ...GREEDY, maxTokens: 8 }).result;
+        const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.tokens[5]] }).result;
+        const said = cut.tokens.length - 1;
+        assert.equal(cut.stop, cut.tokens[said]);
+        const next = await chat.send('Next', { maxTokens: 1 }).result;
         const turn = said + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
-        assert.equal(next.timings.promptTokens, cut.timings.promptTokens + turn);
+        assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
     test('abort keeps what came of the reply, and the conversation goes on', () =>
@@ -154,13 +154,13 @@ for (const [name, create] of /** @type {const} */ ([
           },
           { name: 'AbortError' },
         );
-        assert.equal(run.result?.reason, 'abort');
+        assert.equal((await run.result)?.finishReason, 'abort');
         assert.deepEqual(chat.messages, [
           { role: 'user', content: 'Hello' },
-          { role: 'assistant', content: run.result?.text },
+          { role: 'assistant', content: (await run.result)?.text },
         ]);
-        const next = await chat.send('Go on', { ...GREEDY, maxTokens: 4 }).done();
-        assert.ok(next.timings.reusedTokens >= run.result.timings.promptTokens);
+        const next = await chat.send('Go on', { ...GREEDY, maxTokens: 4 }).result;
+        assert.ok(next.usage.cachedTokens >= (await run.result).usage.promptTokens);
       }));
 
     test('abort before the first token leaves the conversation as it was', () =>
@@ -168,8 +168,8 @@ for (const [name, create] of /** @type {const} */ ([
         const controller = new AbortController();
         const onProgress = () => controller.abort();
         const run = chat.send('Hello', { ...GREEDY, signal: controller.signal, onProgress });
-        await assert.rejects(run.done(), { name: 'AbortError' });
-        assert.deepEqual(run.result?.ids, []);
+        await assert.rejects(run.result, { name: 'AbortError' });
+        assert.deepEqual((await run.result)?.tokens, []);
         assert.deepEqual(chat.messages, []);
       }));
 
@@ -204,14 +204,14 @@ for (const [name, create] of /** @type {const} */ ([
             { type: 'text', text: 'two' },
           ],
           { maxTokens: 1 },
-        );
+        ).result;
         await chat.send(
           [
             { role: 'system', content: 'S' },
             { role: 'user', content: ['three'] },
           ],
           { maxTokens: 1 },
-        );
+        ).result;
         assert.deepEqual(
           chat.messages.filter(({ role }) => role !== 'assistant').map(({ content }) => content),
           ['one two', 'S', 'three'],
@@ -219,7 +219,7 @@ for (const [name, create] of /** @type {const} */ ([
         const { length } = chat.messages;
         const refused = (said, pattern) =>
           assert.rejects(
-            chat.send(any(said)).done(),
+            chat.send(any(said)).result,
             (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message),
           );
         await refused(undefined, /content is undefined, not a text/);
@@ -233,13 +233,13 @@ for (const [name, create] of /** @type {const} */ ([
     test('more chats than sessions: they share them, and each computes again what another displaced', async () => {
       const few = await engine.load(fromBytes(await tinyModel()));
       const [a, b] = [await few.createChat(), await few.createChat({ system: 'Other' })];
-      const one = await a.send('One', { ...GREEDY, maxTokens: 5 });
-      await b.send('Two', { ...GREEDY, maxTokens: 5 });
-      assert.deepEqual((await a.regenerate({ ...GREEDY, maxTokens: 5 })).ids, one.ids);
+      const one = await a.send('One', { ...GREEDY, maxTokens: 5 }).result;
+      await b.send('Two', { ...GREEDY, maxTokens: 5 }).result;
+      assert.deepEqual((await a.regenerate({ ...GREEDY, maxTokens: 5 }).result).tokens, one.tokens);
       const session = await few.createSession(); // an idle one makes room
-      await assert.rejects(b.send('Three').done(), { code: 'NO_SESSION' });
+      await assert.rejects(b.send('Three').result, { code: 'NO_SESSION' });
       await session.close();
-      await b.send('Three', { maxTokens: 1 });
+      await b.send('Three', { maxTokens: 1 }).result;
       const [first, second] = [a.send('x', GREEDY), b.send('y', GREEDY)].map((run) => run[Symbol.asyncIterator]());
       await first.next();
       const waiting = second.next();
@@ -252,28 +252,27 @@ for (const [name, create] of /** @type {const} */ ([
     test('two conversations that take turns keep their sessions', async () => {
       const [a, b] = [await model.createChat({ system: 'A' }), await model.createChat({ system: 'Quite another' })];
       for (const chat of [a, b, a, b]) {
-        const { timings } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 });
-        if (chat.messages.length > 3)
-          assert.ok(timings.reusedTokens > timings.promptTokens / 3, JSON.stringify(timings));
+        const { timings, usage } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 }).result;
+        if (chat.messages.length > 3) assert.ok(usage.cachedTokens > usage.promptTokens / 3, JSON.stringify(timings));
       }
     });
 
     /** Each way to have a conversation answered: of its prompt, how many tokens there are and how many were there. */
     const ways = {
       'model.reply': async (messages) => {
-        const { timings } = await model.reply(messages, { ...GREEDY, maxTokens: 1 });
-        return [timings.promptTokens, timings.reusedTokens];
+        const { usage } = await model.generate(messages, { ...GREEDY, maxTokens: 1 }).result;
+        return [usage.promptTokens, usage.cachedTokens];
       },
       'chat.completions.create': async (messages) => {
         const { usage } = await model.chat.completions.create({ messages, ...GREEDY, max_tokens: 1 });
         return [usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens];
       },
       'a chat taken up': async (messages) => {
-        const { timings } = await chatting(
-          (chat) => chat.send(messages.at(-1).content, { ...GREEDY, maxTokens: 1 }).done(),
+        const { usage } = await chatting(
+          (chat) => chat.send(messages.at(-1).content, { ...GREEDY, maxTokens: 1 }).result,
           { messages: messages.slice(0, -1) },
         );
-        return [timings.promptTokens, timings.reusedTokens];
+        return [usage.promptTokens, usage.cachedTokens];
       },
     };
     for (const [way, ask] of Object.entries(ways))
@@ -314,18 +313,18 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('context full: numbers, and nothing of the conversation or the message is lost', () =>
       chatting(async (chat) => {
-        await chat.send('Hello', { ...GREEDY, maxTokens: 4 }).done();
+        await chat.send('Hello', { ...GREEDY, maxTokens: 4 }).result;
         const before = chat.messages;
         const text = 'far too long '.repeat(40);
         for (const too of [text, text.repeat(2000)]) {
           await assert.rejects(
-            chat.send(too).done(),
+            chat.send(too).result,
             (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /256/.test(e.message) && e.details.unsent === too,
           );
           assert.deepEqual(chat.messages, before);
         }
-        const next = await chat.send('Short', { ...GREEDY, maxTokens: 4 }).done();
-        assert.equal(next.ids.length, 4);
+        const next = await chat.send('Short', { ...GREEDY, maxTokens: 4 }).result;
+        assert.equal(next.tokens.length, 4);
       }));
 
     test('one reply at a time', () =>
@@ -333,7 +332,7 @@ for (const [name, create] of /** @type {const} */ ([
         const first = chat.send('One', { ...GREEDY, maxTokens: 5 });
         const parts = first[Symbol.asyncIterator]();
         await parts.next();
-        await assert.rejects(chat.send('Two').done(), { code: 'STATE' });
+        await assert.rejects(chat.send('Two').result, { code: 'STATE' });
         assert.deepEqual(
           chat.messages.filter((m) => m.role === 'user').map((m) => m.content),
           ['One'],
@@ -345,21 +344,25 @@ for (const [name, create] of /** @type {const} */ ([
       const bare = await engine.load(fromBytes(await tinyModel({ chat: null })));
       await assert.rejects(bare.createChat(), { code: 'NO_CHAT' });
       const bad = /** @type {any} */ ({ roles: { user: { before: '' } } });
-      await assert.rejects(bare.createChat({ format: bad }), { code: 'FORMAT' });
+      await assert.rejects(bare.createChat({ chatFormat: bad }), { code: 'FORMAT' });
       const lines = {
         roles: { user: { before: 'User: ', after: '\n' }, assistant: { before: 'Bot: ', after: '\n' } },
         stop: ['\n'],
       };
-      await assert.rejects(bare.createChat({ format: lines, system: 'x' }), { code: 'ARGUMENT' });
-      const chat = await bare.createChat({ format: lines }); // the failures left no session behind
-      const { reason, text } = await chat
-        .send('Hi', { temperature: 1, topK: 0, topP: 1, seed: 3, maxTokens: 100 })
-        .done();
+      await assert.rejects(bare.createChat({ chatFormat: lines, system: 'x' }), { code: 'ARGUMENT' });
+      const chat = await bare.createChat({ chatFormat: lines }); // the failures left no session behind
+      const { finishReason: reason, text } = await chat.send('Hi', {
+        temperature: 1,
+        topK: 0,
+        topP: 1,
+        seed: 3,
+        maxTokens: 100,
+      }).result;
       assert.ok(['stop', 'length'].includes(reason));
       assert.ok(!text.includes('\n'));
       await bare.close();
       await assert.rejects(
-        chatting((c) => c.regenerate().done(), { format: CHAT }),
+        chatting((c) => c.regenerate().result, { chatFormat: CHAT }),
         { code: 'STATE' },
       );
     });

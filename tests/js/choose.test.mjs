@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -34,10 +34,10 @@ for (const [name, create] of /** @type {const} */ ([
       const session = await model.createSession();
       let sum = 0;
       for (const [i, id] of tail.entries()) {
-        const logitBias = [{ id, bias: 1e9 }];
+        const logitBias = [{ token: id, bias: 1e9 }];
         const options = { maxTokens: 1, temperature: 0, logprobs: 0, logitBias };
         for await (const part of session.generate([...base, ...tail.slice(0, i)], options)) {
-          assert.equal(part.id, id);
+          assert.equal(part.token, id);
           sum += part.logprobs?.logprob ?? NaN;
         }
       }
@@ -78,7 +78,7 @@ for (const [name, create] of /** @type {const} */ ([
       const first = await session.choose(prompt, ['abcd', 'abce', 'x']);
       const n = (await model.tokenize(prompt)).length;
       // Behind the prompt: a, ab, abc.
-      assert.deepEqual([first.reusedTokens, first.computedTokens], [0, n + 3]);
+      assert.deepEqual([first.cachedTokens, first.computedTokens], [0, n + 3]);
       const again = await session.choose(prompt, ['x', 'abcd', 'abce']);
       assert.ok(again.computedTokens <= 4, `${again.computedTokens}`);
       assert.deepEqual(
@@ -87,7 +87,7 @@ for (const [name, create] of /** @type {const} */ ([
       );
       const { tokens } = await session.stats();
       assert.equal(tokens, n);
-      const fromHere = await session.choose(null, ['abcd', 'abce', 'x']);
+      const fromHere = await session.choose([], ['abcd', 'abce', 'x']);
       assert.deepEqual(fromHere.options, first.options);
       await session.close();
     });
@@ -133,7 +133,7 @@ Sentiment: negative
 const real = realModel('smollm2');
 test('SmolLM2: what people feel about a film', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
   const ask = (/** @type {string} */ review) =>
     model.choose(`${EXAMPLES}Review: ${review}\nSentiment:`, [' positive', ' negative']);
   assert.equal((await ask('I loved every minute of this wonderful film.')).best, ' positive');

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { COMMANDS } from '../../bin/commands/index.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { examples } from './api-doc.mjs';
 import { CHAT, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
@@ -129,7 +129,7 @@ test('bench: rates, memory and the plan that it ran with', () => {
   );
   assert.equal(status, 0, stderr);
   const { promptTokens, prefill, memory, plan, threads } = JSON.parse(stdout);
-  assert.deepEqual([promptTokens, plan.context, plan.kv, threads], [20, 64, 'i4', 1]);
+  assert.deepEqual([promptTokens, plan.contextTokens, plan.kv, threads], [20, 64, 'i4', 1]);
   assert.ok(prefill > 0 && memory.total >= plan.heapBytes && memory.peak <= memory.heap);
   assert.match(bq4('bench', path, '--runs', '1', '--tokens', '2').stdout, /prefill .*tokens\/s[^]*decode .*tokens\/s/);
   assert.equal(bq4('bench', path, '--tokens', '0').status, 2);
@@ -159,7 +159,7 @@ test('run --draft: the same text, guessed by another model', () => {
   const run = (/** @type {string[]} */ ...args) =>
     bq4('run', path, '--prompt', 'x', '--max-tokens', '20', '--seed', '1', '--json', ...args);
   const [plain, fast] = [run(), run('--draft', path)].map(({ stdout }) => JSON.parse(stdout));
-  assert.deepEqual(fast.ids, plain.ids);
+  assert.deepEqual(fast.tokens, plain.tokens);
   assert.match(run('--draft', join(folder, 'none.bq4')).stderr, /READ: .*none\.bq4/);
 });
 
@@ -211,12 +211,12 @@ test('run --json: one object with what the engine gives', async () => {
   const out = JSON.parse(stdout);
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromBytes(file));
-  const expected = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).done();
-  assert.deepEqual(out.ids, expected.ids);
+  const expected = await (await model.createSession()).generate('Once upon', { temperature: 0, maxTokens: 12 }).result;
+  assert.deepEqual(out.tokens, expected.tokens);
   assert.equal(out.text, expected.text);
-  assert.equal(out.reason, expected.reason);
+  assert.equal(out.finishReason, expected.finishReason);
   assert.equal(out.build, engine.info.build);
-  assert.equal(out.timings.tokens, expected.ids.length);
+  assert.equal(out.usage.completionTokens, expected.tokens.length);
   for (const name of ['promptTokens', 'prefillMs', 'ttftMs', 'decodeMs'])
     assert.equal(typeof out.timings[name], 'number');
   const plain = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0');
@@ -240,7 +240,7 @@ test('run: an address, an empty prompt, a seed, a stop string, a chat turn', asy
     '--json',
   ]);
   const text = (await child.stdout.toArray()).join('');
-  assert.equal(JSON.parse(text).timings.promptTokens, 1, 'BOS');
+  assert.equal(JSON.parse(text).usage.promptTokens, 1, 'BOS');
   await server.close();
   const seeded = (...more) =>
     JSON.parse(
@@ -248,16 +248,16 @@ test('run: an address, an empty prompt, a seed, a stop string, a chat turn', asy
         .stdout,
     );
   const free = seeded();
-  assert.deepEqual(seeded().ids, free.ids);
+  assert.deepEqual(seeded().tokens, free.tokens);
   const cut = seeded('--stop', free.text.slice(3, 5));
   assert.equal(cut.text, free.text.slice(0, free.text.indexOf(free.text.slice(3, 5))));
-  assert.ok(seeded('--chat').timings.promptTokens > free.timings.promptTokens);
+  assert.ok(seeded('--chat').usage.promptTokens > free.usage.promptTokens);
 });
 
 test('chat: replies to lines, /new, /again', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const chat = await (await engine.load(fromBytes(file))).createChat();
-  const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).done();
+  const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).result;
   await engine.close();
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -345,7 +345,7 @@ test('convert, inspect, run: from a checkpoint to words, v2 and v1', () => {
     assert.deepEqual([r.format.version, r.name, r.license], [Number(name[1]), 'golden', 'MIT']);
     assert.ok(r.plan.heapBytes > 0);
     assert.equal(
-      JSON.parse(bq4('run', to, '--prompt', 'the', '--max-tokens', '4', '--temperature', '0', '--json').stdout).ids
+      JSON.parse(bq4('run', to, '--prompt', 'the', '--max-tokens', '4', '--temperature', '0', '--json').stdout).tokens
         .length,
       4,
     );

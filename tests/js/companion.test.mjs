@@ -11,7 +11,7 @@ import { FLAT, ROWS, runLayout, typeNamed } from '../../js/format/bq4/weight-typ
 import { v1Type } from '../../js/format/bq4/write-v1.js';
 import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { CHAT, CONFIG, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
@@ -47,7 +47,7 @@ after(() => rmSync(folder, { recursive: true }));
 const encode = (json) => new TextEncoder().encode(JSON.stringify(json));
 const run = async (engine, source) => {
   const model = await engine.load(source);
-  const { ids } = await (await model.createSession()).generate('Once upon a time', GREEDY).done();
+  const { tokens: ids } = await (await model.createSession()).generate('Once upon a time', GREEDY).result;
   await model.close();
   return { ids, info: model.info };
 };
@@ -61,7 +61,7 @@ test('a v1 file with its companion gives the tokens of the v2 file with the same
   assert.deepEqual(got.ids, expected.ids);
   assert.equal(got.ids.length, 16);
   assert.deepEqual(
-    [got.info.version, got.info.name, got.info.license, got.info.chat, got.info.tokenizer?.kind],
+    [got.info.version, got.info.name, got.info.license, got.info.chatFormat, got.info.tokenizer?.kind],
     [1, 'tiny v1', 'CC0-1.0', CHAT, 'bpe'],
   );
   await engine.close();

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BqError, connect, localOrRemote } from '../../js/connect.js';
+import { events } from '../../js/api/connect/server-sent-events.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { serveModels } from '../../js/api/server/index.js';
 import { inTime } from '../waiting.mjs';
@@ -23,9 +24,9 @@ let server;
 let remote;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  model = await engine.load(fromFile(FILE), { context: 512 });
+  model = await engine.load(fromFile(FILE), { contextTokens: 512 });
   server = await serveModels([{ id: 'chat', model }], { port: 0, token: 'sesame' });
-  remote = connect(server.url, { token: 'sesame' });
+  remote = connect(server.url, { apiKey: 'sesame' });
 });
 after(async () => {
   await server.close();
@@ -75,7 +76,7 @@ test('runTools asks a server as it asks the model', async (t) => {
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
   const server = await serveModels([{ id: 'tiny', model }], { port: 0, token: 'sesame' });
   t.after(() => server.close().then(() => model.close()));
-  const remote = connect(server.url, { token: 'sesame' });
+  const remote = connect(server.url, { apiKey: 'sesame' });
   const parameters = { type: 'object', properties: { city: { enum: ['Rome', 'Oslo'] } }, required: ['city'] };
   /** @type {any[]} */
   const given = [];
@@ -87,13 +88,15 @@ test('runTools asks a server as it asks the model', async (t) => {
     max_tokens: 90,
     tools,
     tool_choice: /** @type {const} */ ('required'),
-    max_steps: 2,
+    bq4: { maxSteps: 2 },
   };
   const there = await remote.chat.completions.runTools(body);
   const here = await model.chat.completions.runTools(body);
   assert.equal(given.length % 2, 0);
   assert.deepEqual(given.slice(0, given.length / 2), given.slice(given.length / 2));
-  const told = (/** @type {import('../../js/index.js').ToolRun} */ { content, reason, messages: all }) => ({
+  const told = (
+    /** @type {import('../../js/index.js').ToolRun} */ { content, finishReason: reason, messages: all },
+  ) => ({
     content,
     reason,
     roles: all.map(({ role }) => role),
@@ -103,7 +106,7 @@ test('runTools asks a server as it asks the model', async (t) => {
   const failing = [
     { ...tools[0], function: { ...tools[0].function, function: () => Promise.reject(new Error('no')) } },
   ];
-  await assert.rejects(remote.chat.completions.runTools({ ...body, tools: failing, tool_errors: 'throw' }), {
+  await assert.rejects(remote.chat.completions.runTools({ ...body, tools: failing, bq4: { toolErrors: 'throw' } }), {
     code: 'TOOL',
   });
 });
@@ -123,10 +126,10 @@ test('errors are those of the engine, with the status', async () => {
       400,
     ],
     [() => remote.chat.completions.create({ ...fixed, model: 'gpt' }), 'HTTP_STATUS', 404],
-    [() => connect(server.url, { token: 'x' }).chat.completions.create(fixed), 'HTTP_STATUS', 401],
+    [() => connect(server.url, { apiKey: 'x' }).chat.completions.create(fixed), 'HTTP_STATUS', 401],
     [
       () =>
-        connect(server.url.replace('/v1', '/v2'), { model: 'chat', token: 'sesame' }).chat.completions.create(fixed),
+        connect(server.url.replace('/v1', '/v2'), { model: 'chat', apiKey: 'sesame' }).chat.completions.create(fixed),
       'HTTP_STATUS',
       404,
     ],
@@ -202,6 +205,14 @@ test('events however they are cut and ended', async () => {
   );
 });
 
+test('CR and LF that come apart end one line', async () => {
+  const pieces = ['data: a\r', '\ndata: b\r', '\n\r', '\ndata: c\r\r'].map((text) => new TextEncoder().encode(text));
+  const body = new ReadableStream({ pull: (sink) => (pieces.length ? sink.enqueue(pieces.shift()) : sink.close()) });
+  const all = [];
+  for await (const { data } of events(body)) all.push(data);
+  assert.deepEqual(all, ['a\nb', 'c']);
+});
+
 test('servers that fail: a typed error, never a short reply', async () => {
   /** @type {[string, (response: import('node:http').ServerResponse) => void, object, object?][]} */
   const cases = [
@@ -251,11 +262,11 @@ test('servers that fail: a typed error, never a short reply', async () => {
 });
 
 test('here where the plan says that it fits, there where not', async () => {
-  const here = await localOrRemote(engine, fromFile(FILE), remote, { context: 64 });
+  const here = await localOrRemote(engine, fromFile(FILE), remote, { contextTokens: 64 });
   assert.equal(here.where, 'local');
   assert.equal((await here.model.chat.completions.create(fixed)).choices.length, 1);
   await /** @type {any} */ (here.model).close();
-  for (const options of [{ budget: 1000 }, { tokensPerSecond: 1e9 }]) {
+  for (const options of [{ memoryBudget: 1000 }, { tokensPerSecond: 1e9 }]) {
     const there = await localOrRemote(engine, fromFile(FILE), remote, options);
     assert.deepEqual([there.where, there.model], ['remote', remote]);
     assert.ok(there.reason.length > 10);

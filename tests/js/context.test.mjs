@@ -1,7 +1,7 @@
 // What becomes of a conversation, or a text, that outgrows its context.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { ASKED, roomFor, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -9,7 +9,7 @@ import { counted } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const system = { role: 'system', content: 'You are brief.' };
-const endless = { temperature: 0, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
+const endless = { temperature: 0, logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })) };
 
 /** A conversation of so many turns, each a little different. @param {number} turns */
 const talk = (turns) => [
@@ -49,17 +49,17 @@ for (const [name, load] of LOADS) {
     const told = [];
     engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
     const prompt = [5, 6, 7, 8, 9, 10];
-    const full = await model.generate(prompt, { ...endless });
-    assert.equal(full.reason, 'context');
-    assert.equal(prompt.length + full.ids.length, 65);
-    const run = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 80 });
-    assert.equal(run.reason, 'length');
-    assert.equal(run.ids.length, 80);
-    assert.deepEqual(run.ids.slice(0, full.ids.length), full.ids);
-    const all = [...prompt, ...full.ids];
+    const full = await model.generate(prompt, { ...endless }).result;
+    assert.equal(full.finishReason, 'context');
+    assert.equal(prompt.length + full.tokens.length, 65);
+    const run = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 80 }).result;
+    assert.equal(run.finishReason, 'length');
+    assert.equal(run.tokens.length, 80);
+    assert.deepEqual(run.tokens.slice(0, full.tokens.length), full.tokens);
+    const all = [...prompt, ...full.tokens];
     const kept = [...all.slice(0, 3), ...all.slice(-30)];
-    const next = await model.generate(kept, { ...endless, maxTokens: 80 - full.ids.length });
-    assert.deepEqual(run.ids.slice(full.ids.length), next.ids);
+    const next = await model.generate(kept, { ...endless, maxTokens: 80 - full.tokens.length }).result;
+    assert.deepEqual(run.tokens.slice(full.tokens.length), next.tokens);
     assert.deepEqual(run.shifted, { messages: 0, tokens: 65 - 33 });
     assert.deepEqual(told, [{ messages: 0, tokens: 32 }]);
     const guessed = await model.generate(prompt, {
@@ -68,10 +68,10 @@ for (const [name, load] of LOADS) {
       sinks: 3,
       maxTokens: 80,
       speculate: { tokens: 3 },
-    });
-    assert.deepEqual(guessed.ids, run.ids, 'with guesses, too');
-    const twice = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 120 });
-    assert.deepEqual(twice.ids.slice(0, 80), run.ids);
+    }).result;
+    assert.deepEqual(guessed.tokens, run.tokens, 'with guesses, too');
+    const twice = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 120 }).result;
+    assert.deepEqual(twice.tokens.slice(0, 80), run.tokens);
     assert.equal(twice.shifted?.tokens, 64);
   });
 
@@ -81,27 +81,27 @@ for (const [name, load] of LOADS) {
     const told = [];
     engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
     const options = { ...endless, maxTokens: 4, contextPolicy: /** @type {const} */ ('shift') };
-    await assert.rejects(model.reply(talk(20), { ...endless, maxTokens: 4 }).done(), { code: 'CONTEXT_FULL' });
+    await assert.rejects(model.generate(talk(20), { ...endless, maxTokens: 4 }).result, { code: 'CONTEXT_FULL' });
     const starts = new Set();
     for (let turns = 6; turns < 20; turns++) {
       const messages = talk(turns);
-      const { timings, shifted, ids } = await model.reply(messages, options);
-      const left = await keptOf(model, messages, timings.promptTokens);
-      assert.deepEqual((await model.reply(left, { ...endless, maxTokens: 4 })).ids, ids, 'the same bits');
+      const { usage, shifted, tokens: ids } = await model.generate(messages, options).result;
+      const left = await keptOf(model, messages, usage.promptTokens);
+      assert.deepEqual((await model.generate(left, { ...endless, maxTokens: 4 }).result).tokens, ids, 'the same bits');
       assert.equal(shifted?.messages ?? 0, messages.length - left.length);
-      assert.ok(timings.promptTokens <= 512 - 4);
+      assert.ok(usage.promptTokens <= 512 - 4);
       if (shifted) starts.add(shifted.messages);
-      if (shifted) assert.equal(shifted.tokens, (await model.countTokens(messages)) - timings.promptTokens);
+      if (shifted) assert.equal(shifted.tokens, (await model.countTokens(messages)) - usage.promptTokens);
     }
     assert.ok(starts.size >= 2 && starts.size <= 6, `what stays began at ${[...starts]}`);
     assert.ok(told.length > starts.size);
     const long = [system, { role: 'user', content: 'word '.repeat(400) }];
-    await assert.rejects(model.reply(long, options).done(), { code: 'CONTEXT_FULL' });
+    await assert.rejects(model.generate(long, options).result, { code: 'CONTEXT_FULL' });
     // Old turns that are too long by themselves go, too.
-    const { shifted } = await model.reply(
+    const { shifted } = await model.generate(
       [...long, { role: 'assistant', content: 'Yes.' }, ...talk(1).slice(1)],
       options,
-    );
+    ).result;
     assert.equal(shifted?.messages, 2);
   });
 
@@ -110,18 +110,17 @@ for (const [name, load] of LOADS) {
     const chat = await model.createChat({ system: system.content, contextPolicy: 'shift' });
     let shifted = 0;
     for (let i = 0; i < 8; i++)
-      shifted += (await chat.send(`Tell me of the number ${i}, please.`, { ...endless, maxTokens: 12 })).shifted
+      shifted += (await chat.send(`Tell me of the number ${i}, please.`, { ...endless, maxTokens: 12 }).result).shifted
         ? 1
         : 0;
     assert.ok(shifted > 1);
     assert.equal(chat.messages.length, 17, 'what was said is still there');
     const request = { messages: talk(20), temperature: 0, max_tokens: 4, logit_bias: { 0: -100, 3: -100 } };
-    const { usage } = await model.chat.completions.create({ ...request, context_policy: 'shift' });
-    assert.ok(Number(usage.prompt_tokens_details.shifted_tokens) > 0);
+    const { bq4 } = await model.chat.completions.create({ ...request, bq4: { contextPolicy: 'shift' } });
+    assert.ok(Number(bq4?.shiftedTokens) > 0);
     await assert.rejects(model.chat.completions.create(request), { code: 'CONTEXT_FULL' });
-    await assert.rejects(model.chat.completions.create({ ...request, context_policy: /** @type {any} */ ('cut') }), {
-      code: 'ARGUMENT',
-    });
+    const bad = { ...request, bq4: { contextPolicy: /** @type {any} */ ('cut') } };
+    await assert.rejects(model.chat.completions.create(bad), { code: 'ARGUMENT' });
   });
 }
 
@@ -133,17 +132,18 @@ for (const [name, path] of /** @type {const} */ ([
   test(`${name}: a reply outgrows its context, and goes on`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
-    const model = await engine.load(fromFile(/** @type {string} */ (path)), { context: 96 });
+    const model = await engine.load(fromFile(/** @type {string} */ (path)), { contextTokens: 96 });
     const options = { temperature: 0, contextPolicy: /** @type {const} */ ('shift'), maxTokens: 120 };
     const first = await model.tokenize('Once upon a time');
-    const run = await model.generate(first, { ...options, sinks: 2, stopTokens: [] });
-    const full = await model.generate(first, { temperature: 0 });
-    assert.deepEqual(run.ids.slice(0, full.ids.length), full.ids);
-    if (full.reason !== 'context') return t.diagnostic('the model ended its text before the context was full');
-    const all = [...first, ...full.ids];
+    const run = await model.generate(first, { ...options, sinks: 2, stopTokens: [] }).result;
+    const full = await model.generate(first, { temperature: 0 }).result;
+    assert.deepEqual(run.tokens.slice(0, full.tokens.length), full.tokens);
+    if (full.finishReason !== 'context') return t.diagnostic('the model ended its text before the context was full');
+    const all = [...first, ...full.tokens];
     const kept = [...all.slice(0, 2), ...all.slice(-47)];
-    const next = await model.generate(kept, { temperature: 0, maxTokens: Math.min(40, 120 - full.ids.length) });
-    assert.deepEqual(run.ids.slice(full.ids.length, full.ids.length + next.ids.length), next.ids);
+    const next = await model.generate(kept, { temperature: 0, maxTokens: Math.min(40, 120 - full.tokens.length) })
+      .result;
+    assert.deepEqual(run.tokens.slice(full.tokens.length, full.tokens.length + next.tokens.length), next.tokens);
   });
 
 /**
@@ -151,20 +151,24 @@ for (const [name, path] of /** @type {const} */ ([
  * @param {import('../../js/index.js').Model} model @param {any[]} messages @param {any} options
  */
 async function sumsUp(model, messages, options) {
-  const { context } = model.info;
-  const { ids, shifted, timings } = await model.reply(messages, { ...options, contextPolicy: 'summarize' });
+  const { contextTokens: context } = model.info;
+  const {
+    tokens: ids,
+    shifted,
+    usage,
+  } = await model.generate(messages, { ...options, contextPolicy: 'summarize' }).result;
   const summary = String(shifted?.summary);
   assert.ok(shifted && summary.length > 0 && shifted.messages > 0, JSON.stringify(shifted));
   assert.ok((await model.tokenize(summary)).length <= roomFor(context) + 2, summary);
-  assert.ok(timings.promptTokens < context);
+  assert.ok(usage.promptTokens < context);
   const head = messages.slice(
     0,
     messages.findIndex(({ role }) => role === 'user'),
   );
   const [first, ...rest] = messages.slice(head.length + shifted.messages);
   const left = [...head, { ...first, content: withSummary(summary, first.content) }, ...rest];
-  assert.equal(await model.countTokens(left), timings.promptTokens, 'system, summary, latest turns');
-  assert.deepEqual((await model.reply(left, options)).ids, ids, 'the same bits');
+  assert.equal(await model.countTokens(left), usage.promptTokens, 'system, summary, latest turns');
+  assert.deepEqual((await model.generate(left, options).result).tokens, ids, 'the same bits');
   return { summary, ids, gone: messages.slice(head.length, head.length + shifted.messages) };
 }
 
@@ -181,19 +185,19 @@ for (const [name, load] of LOADS) {
       assert.equal(told.at(-1).summary, found.summary);
       // A model that saw none of what came before says the same.
       const other = (await load(t, 1024)).model;
-      const again = await other.reply(messages, { ...options, contextPolicy: 'summarize' });
-      assert.deepEqual([again.ids, again.shifted?.summary], [found.ids, found.summary]);
+      const again = await other.generate(messages, { ...options, contextPolicy: 'summarize' }).result;
+      assert.deepEqual([again.tokens, again.shifted?.summary], [found.ids, found.summary]);
     }
-    const few = await model.reply(talk(2), { ...options, contextPolicy: 'summarize' });
+    const few = await model.generate(talk(2), { ...options, contextPolicy: 'summarize' }).result;
     assert.equal(few.shifted, undefined);
     // What is too long to be read is passed over; a last turn that is too long is refused as ever.
     const long = { role: 'user', content: 'word '.repeat(900) };
-    const passed = await model.reply([system, long, { role: 'assistant', content: 'Yes.' }, ...talk(2).slice(1)], {
+    const passed = await model.generate([system, long, { role: 'assistant', content: 'Yes.' }, ...talk(2).slice(1)], {
       ...options,
       contextPolicy: 'summarize',
-    });
+    }).result;
     assert.deepEqual([passed.shifted?.messages, passed.shifted?.summary], [2, undefined]);
-    await assert.rejects(model.reply([system, long], { ...options, contextPolicy: 'summarize' }).done(), {
+    await assert.rejects(model.generate([system, long], { ...options, contextPolicy: 'summarize' }).result, {
       code: 'CONTEXT_FULL',
     });
   });
@@ -202,15 +206,17 @@ for (const [name, load] of LOADS) {
     const { model } = await load(t, 512);
     const options = { temperature: 0, maxTokens: 4, contextPolicy: /** @type {const} */ ('summarize') };
     await assert.rejects(
-      model.reply(talk(20), { ...options, signal: AbortSignal.abort(new Error('no')) }).done(),
+      model.generate(talk(20), { ...options, signal: AbortSignal.abort(new Error('no')) }).result,
       /no/,
     );
-    const late = await model.reply(talk(20), { ...options, deadline: 0 });
-    assert.deepEqual([late.reason, late.shifted?.summary], ['deadline', undefined]);
+    const late = await model.generate(talk(20), { ...options, deadline: 0 }).result;
+    assert.deepEqual([late.finishReason, late.shifted?.summary], ['deadline', undefined]);
     const chat = await model.createChat({ system: system.content, contextPolicy: 'summarize' });
     let summaries = 0;
     for (let i = 0; i < 12; i++)
-      if ((await chat.send(`Tell me of the number ${i}, please.`, { ...endless, maxTokens: 16 })).shifted?.summary)
+      if (
+        (await chat.send(`Tell me of the number ${i}, please.`, { ...endless, maxTokens: 16 }).result).shifted?.summary
+      )
         summaries++;
     assert.ok(summaries > 1);
     assert.equal(chat.messages.length, 25, 'what was said is still there, and no summary');
@@ -218,10 +224,10 @@ for (const [name, load] of LOADS) {
       messages: talk(20),
       temperature: 0,
       max_tokens: 4,
-      context_policy: /** @type {const} */ ('summarize'),
+      bq4: { contextPolicy: /** @type {const} */ ('summarize') },
     };
-    const { usage } = await model.chat.completions.create(request);
-    assert.ok(Number(usage.prompt_tokens_details.shifted_tokens) > 0);
+    const { bq4 } = await model.chat.completions.create(request);
+    assert.ok(Number(bq4?.shiftedTokens) > 0);
   });
 }
 
@@ -231,7 +237,7 @@ test('a summary is made once: the same turns later cost no second one', async (t
   const options = { temperature: 0, maxTokens: 3, contextPolicy: /** @type {const} */ ('summarize') };
   const samples = async (/** @type {any[]} */ messages) => {
     const { samples } = read();
-    const { shifted, ids } = await model.reply(messages, options);
+    const { shifted, tokens: ids } = await model.generate(messages, options).result;
     return { shifted, left: read().samples - samples - ids.length };
   };
   const first = await samples(talk(24));
@@ -251,9 +257,9 @@ for (const [name, path, context] of /** @type {const} */ ([
   test(`${name}: older turns are summed up by it`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
-    const model = await engine.load(fromFile(/** @type {string} */ (path)), { context, sessions: 2 });
+    const model = await engine.load(fromFile(/** @type {string} */ (path)), { contextTokens: context, sessions: 2 });
     const facts = ['a dog named Rex', 'a red boat', 'a house on a hill', 'a friend named Lily', 'a blue hat'];
-    const system = model.info.chat?.roles.system || model.info.template.includes('system');
+    const system = model.info.chatFormat?.roles.system || model.info.chatTemplate.includes('system');
     const messages = [
       { role: system ? 'system' : 'user', content: 'You answer in one sentence.' },
       ...(system ? [] : [{ role: 'assistant', content: 'Yes.' }]),

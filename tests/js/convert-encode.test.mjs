@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createCodec } from '../../js/format/bq4/codec.js';
+import { encodePiece } from '../../js/format/bq4/encode-tensor.js';
 import { dequantize, quantize } from './encode.mjs';
 import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/format/bq4/half.js';
 import { FLAT, ROWS, TILED, TYPES, typeNamed, weightBytes, WRITABLE } from '../../js/format/bq4/weight-types.js';
@@ -256,4 +257,22 @@ test('a scale that is not finite is refused when decoding', () => {
       assert.throws(() => codec.dequantize(type, ROWS, bytes, 1, 32), { code: 'FORMAT' }, `${codec.name} ${name}`);
     }
   }
+});
+
+test('a weight that can not be encoded is named by its place in the tensor, whatever piece it came in', async () => {
+  const [rows, cols, first] = [8, 32, 64];
+  const values = new Float32Array(rows * cols);
+  values[3 * cols + 7] = NaN;
+  const match = /** @type {any} */ ({ slot: { name: 'some.weight', dims: [128, cols] }, tensor: {} });
+  const from = { type: typeNamed('f32'), bytes: new Uint8Array(values.buffer) };
+  const place = (first + 3) * cols;
+  await assert.rejects(
+    encodePiece(C, match, from, typeNamed('bq4_32'), ROWS, rows, first),
+    (/** @type {any} */ error) => {
+      assert.equal(error.code, 'FORMAT');
+      assert.equal(error.details.tensor, 'some.weight');
+      assert.ok(error.details.index >= place && error.details.index < place + cols, `at ${error.details.index}`);
+      return /NaN/.test(error.message);
+    },
+  );
 });

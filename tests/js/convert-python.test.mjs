@@ -8,7 +8,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { WRITABLE } from '../../js/format/bq4/weight-types.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { CONFIG, llama2c, randomWeights, tokenizerBin } from './checkpoints.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -64,7 +64,8 @@ test('what Python exports from PyTorch checkpoints runs', async () => {
     for (const version of [[], ['--v1']]) {
       python(join(ROOT, 'tests/py/checkpoints', name), at('out.bq4'), ...version);
       const model = await engine.load(fromFile(at('out.bq4')));
-      const { ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 4, temperature: 0 }).done();
+      const { tokens: ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 4, temperature: 0 })
+        .result;
       assert.equal(ids.length, 4, `${name} ${version}`);
       await model.close();
     }

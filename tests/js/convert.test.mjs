@@ -23,7 +23,7 @@ import { memorySink } from '../../js/format/output.js';
 import { FLAT, TYPES, WRITABLE } from '../../js/format/bq4/weight-types.js';
 import { writeV1 } from '../../js/format/bq4/write-v1.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import {
@@ -188,7 +188,8 @@ test('every type that can be written is loaded and run; the report tells the err
   for (const quant of WRITABLE) {
     const { out, report, tensors } = await converted(input, { quant, embed: quant });
     const model = await engine.load(fromFile(out));
-    const { ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 3, temperature: 0 }).done();
+    const { tokens: ids } = await (await model.createSession()).generate([1, 2, 3], { maxTokens: 3, temperature: 0 })
+      .result;
     assert.equal(ids.length, 3, quant);
     await model.close();
     const source = randomWeights();

@@ -20,7 +20,7 @@ export async function counted(t) {
   setTimeouts(t, { workerPing: Infinity, abort: Infinity }); // at its gate it answers nothing
   const gate = gateOf(counters);
   t.after(() => (gate.open(), engine.close()));
-  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { batch: 8 });
+  const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { prefillBatch: 8 });
   const read = () => ({ slices: Atomics.load(counters, SLICES), samples: Atomics.load(counters, SAMPLES) });
   /** A worker that computes has computed something meanwhile: it answers calls between two slices or tokens. */
   const roundTrips = async () => {

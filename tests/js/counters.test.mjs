@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { tensorTable } from '../../js/format/bq4/names.js';
 import { memorySink } from '../../js/format/output.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes, fromUrl } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
 import { Wasm } from '../../js/wasm/wasm.js';
@@ -32,9 +32,9 @@ for (const [shape, quant, embed] of [
     t.after(() => engine.close());
     const loaded = await engine.load(fromBytes(sink.bytes));
     const session = await loaded.createSession();
-    await session.generate([1, 2, 3], { temperature: 0, maxTokens: 1 }).done();
+    await session.generate([1, 2, 3], { temperature: 0, maxTokens: 1 }).result;
     await session.trace({ on: true });
-    const { ids } = await session.generate([1, 2, 3, 4], { temperature: 0, maxTokens: 5 }).done();
+    const { tokens: ids } = await session.generate([1, 2, 3, 4], { temperature: 0, maxTokens: 5 }).result;
     const stages = await session.trace({ on: false });
     const read = stages.filter(({ stage }) => stage !== 'embed').reduce((sum, stage) => sum + stage.weightBytes, 0);
     // By the sizes of the format alone: what is in the file, less the embedding, of which a token takes a row.
@@ -196,7 +196,7 @@ test('a prompt for warming up that cannot be computed, or whose model is closed,
   for (const block of free) block();
   full.release();
   const session = await (await full.loading).createSession();
-  assert.equal((await session.generate('Once upon a time', { ...OPTIONS, maxTokens: 3 }).done()).ids.length, 3);
+  assert.equal((await session.generate('Once upon a time', { ...OPTIONS, maxTokens: 3 }).result).tokens.length, 3);
 
   const aborted = await begin(() => {});
   aborted.controller.abort();
@@ -218,7 +218,7 @@ test('one message per token to the page, and one back for every few', async () =
   const engine = await createWorkerEngine({ worker, threads: 2 });
   const session = await (await engine.load(fromBytes(model))).createSession();
   [received, sent] = [0, 0];
-  const { ids } = await session.generate('Once upon a time', OPTIONS).done();
+  const { tokens: ids } = await session.generate('Once upon a time', OPTIONS).result;
   assert.equal(ids.length, TOKENS);
   assert.equal(received, TOKENS + 2, 'its tokens, the question whether all were read, and its end');
   assert.ok(sent <= 2 + TOKENS / (CREDITS / 2), `${sent} messages: the call, credits, and that all were read`);

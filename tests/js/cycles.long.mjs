@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
@@ -65,7 +65,7 @@ async function setUp(t, create) {
   t.after(server.close);
   const source = fromUrl(server.url, { retries: 1, retryDelay: 1 });
   const open = () => create({ build: 'simd128', threads: 2, cache: path });
-  const options = { context: 128, kv: /** @type {const} */ ('i8') };
+  const options = { contextTokens: 128, kv: /** @type {const} */ ('i8') };
   /** @param {Awaited<ReturnType<typeof open>>} engine @param {number} round */
   const load = async (engine, round) => {
     const plan = await engine.plan(source, options);
@@ -73,14 +73,14 @@ async function setUp(t, create) {
     const controller = new AbortController();
     if (round % 5 === 4) setTimeout(() => controller.abort(), round);
     const model = await engine
-      .load(source, { ...options, ...(round % 2 && { budget }), signal: controller.signal })
+      .load(source, { ...options, ...(round % 2 && { memoryBudget: budget }), signal: controller.signal })
       .catch((error) => {
         assert.equal(error.name, 'AbortError');
       });
     if (!model) return plan.heapBytes;
     assert.equal(model.info.residency, round % 2 ? 'paged' : 'resident');
     const session = await model.createSession();
-    await session.generate('the quick', { maxTokens: 4 }).done();
+    await session.generate('the quick', { maxTokens: 4 }).result;
     assert.ok(openFiles(path).length || !model.info.paging, 'what a paged model reads can be counted');
     await model.close();
     return plan.heapBytes;

@@ -2,7 +2,7 @@
 // typed error, and nothing is fetched twice that was good.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { createEngine, fromUrl } from '../../js/engine.js';
+import { createEngine, fromUrl } from '../../js/node.js';
 import { CHUNK, Chunks, MOST_LIVE } from '../../js/storage/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { timeout } from '../../js/shared/timeouts.js';
@@ -23,7 +23,7 @@ const QUICK = { retries: 3, retryDelay: 1, timeout: 60_000 };
 /** @param {any} model */
 async function tokens(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 6 }).done();
+  const { tokens: ids } = await session.generate('the quick brown fox', { temperature: 0, maxTokens: 6 }).result;
   await session.close();
   return ids.join();
 }
@@ -296,7 +296,7 @@ test('waits without a limit: a time-out of Infinity, or a delay of ages, sets no
   const controller = new AbortController();
   const loading = engine.load(fromUrl(other.url, { ...QUICK, retryDelay: 1_000_000_000 }), {
     signal: controller.signal,
-    onProgress: ({ failures }) => failures && controller.abort(),
+    onProgress: ({ retries: failures }) => failures && controller.abort(),
   });
   await assert.rejects(loading, { name: 'AbortError' });
   assert.throws(() => fromUrl(server.url, { retryDelay: Infinity }), { code: 'ARGUMENT' });
@@ -311,7 +311,7 @@ test('at the last byte all layers but one are computed', async (t) => {
     const server = await serving(t, { ...(!ranges && { status: 200 }), hold: last, until: hold });
     const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
     const session = await model.createSession();
-    const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).done();
+    const reply = session.generate('x'.repeat(100), { temperature: 0, maxTokens: 1 }).result;
     reply.catch(() => {});
     const batches = Math.ceil(101 / 32);
     const least = (SIZES.layers - 1) * batches;
@@ -338,7 +338,7 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
       streaming: true,
       onProgress: (p) => seen.push(p),
     });
-    await model.pause();
+    await model.pauseDownload();
     // What was sent before the pause may still be on its way to the server.
     const roundTrips = async () => {
       for (let trip = 0; trip < 3; trip++) await (await fetch(server.at('/other'), { method: 'HEAD' })).arrayBuffer();
@@ -350,7 +350,7 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
     await roundTrips();
     assert.equal(server.asked().length, before);
     assert.ok(seen.at(-1).loaded <= prefix + 5 * MiB, 'of what came later nothing is read');
-    await model.resume();
+    await model.resumeDownload();
     await model.loaded;
     assert.equal(await tokens(model), expected);
     assert.deepEqual(
@@ -366,7 +366,7 @@ test('progress has a rate and the time that is left', async (t) => {
   const seen = [];
   await (await engine.load(fromUrl(server.url, QUICK), { onProgress: (p) => seen.push(p) })).close();
   const middle = seen.filter((p) => p.phase === 'download' && p.loaded > MiB);
-  assert.ok(middle.length > 0 && middle.every((p) => p.rate > 0 && p.secondsLeft >= 0));
+  assert.ok(middle.length > 0 && middle.every((p) => p.bytesPerSecond > 0 && p.etaMs >= 0));
 });
 
 test('progress of a download that stalls ends with all that has come; nothing is told after its end', async (t) => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel, tokenizer } from './fixture.mjs';
 import { told } from './told.mjs';
@@ -44,9 +44,9 @@ for (const [build, threads] of /** @type {const} */ ([
     after(() => engine.close());
 
     test('the same parts and results, whoever guesses, whatever the options', async () => {
-      const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: 2 });
+      const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: 2 });
       const last = model.info.layers - 1;
-      const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { context: 120, quality });
+      const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { contextTokens: 120, quality });
       // Itself, itself without a layer, and one that has read nothing but the last token.
       const drafts = [model, await load({ skip: [last - 1] }), await load({ exit: 1 })];
       const accepted = drafts.map(() => 0);
@@ -57,11 +57,11 @@ for (const [build, threads] of /** @type {const} */ ([
             told(model.generate(prompt, { maxTokens: 30, seed, ...options, speculate }));
           const plain = await run(false);
           for (const [i, draft] of drafts.entries()) {
-            const { said, timings } = await run({ model: draft, tokens: 3 + i });
+            const { said, usage } = await run({ model: draft, tokens: 3 + i });
             assert.deepEqual(said, plain.said, name);
-            assert.ok(timings.acceptedTokens <= timings.draftedTokens);
-            if (i === 0 && name === 'greedy') assert.equal(timings.acceptedTokens, timings.draftedTokens, 'itself');
-            accepted[i] += timings.acceptedTokens;
+            assert.ok(usage.acceptedTokens <= usage.draftedTokens);
+            if (i === 0 && name === 'greedy') assert.equal(usage.acceptedTokens, usage.draftedTokens, 'itself');
+            accepted[i] += usage.acceptedTokens;
           }
         }
       assert.ok(accepted[0] > 40 && accepted[1] > 20 && accepted[0] > 2 * accepted[2], `${accepted}`);
@@ -78,14 +78,14 @@ describe('what is computed', () => {
   let session;
   before(async () => {
     engine = await createEngine({ threads: 1 });
-    large = await engine.load(fromBytes(SURE), { batch: 16, sessions: 2 });
+    large = await engine.load(fromBytes(SURE), { prefillBatch: 16, sessions: 2 });
     session = await large.createSession();
   });
   after(() => engine.close());
 
   /** A model that counts slices. @param {Uint8Array} [bytes] @param {object} [options]  of load */
   async function counting(bytes = SURE, options) {
-    const model = await engine.load(fromBytes(bytes), { batch: 16, ...options });
+    const model = await engine.load(fromBytes(bytes), { prefillBatch: 16, ...options });
     const { run } = model;
     const counted = Object.assign(model, { slices: 0 });
     model.run = (/** @type {[number, number]} */ ...given) => (counted.slices++, run.apply(model, given));
@@ -94,9 +94,9 @@ describe('what is computed', () => {
 
   /** What a generation takes of the large model. @param {any} speculate @param {object} [options] */
   async function ran(speculate, options) {
-    await session.generate([1], { maxTokens: 0 }); // nothing of the prompt is there
+    await session.generate([1], { maxTokens: 0 }).result; // nothing of the prompt is there
     const before = (await session.stats()).slices;
-    const { ids: made, timings } = await session.generate(ids, { ...GREEDY, ...options, speculate });
+    const { ids: made, timings } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
     return { made, timings, slices: (await session.stats()).slices - before };
   }
 
@@ -129,7 +129,7 @@ describe('what is computed', () => {
     // Two tokens at most, and of a token that is the last none is behind it.
     for (const maxTokens of [1, 2]) {
       const before = small.slices;
-      assert.equal((await ran({ model: small }, { maxTokens })).timings.draftedTokens, 0);
+      assert.equal((await ran({ model: small }, { maxTokens })).usage.draftedTokens, 0);
       assert.equal(small.slices, before);
     }
     await small.close();
@@ -146,13 +146,13 @@ describe('what is computed', () => {
   });
 
   test('no more than there is room for: drafts, tokens, the small context', async () => {
-    const small = await counting(SURE, { context: ids.length + 9 });
-    const { made, timings } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
+    const small = await counting(SURE, { contextTokens: ids.length + 9 });
+    const { made, usage } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
     assert.deepEqual(made, (await ran(false, { maxTokens: 80 })).made);
-    assert.ok(timings.draftedTokens > 0 && timings.draftedTokens <= 9, `${timings.draftedTokens}`);
+    assert.ok(usage.draftedTokens > 0 && usage.draftedTokens <= 9, `${usage.draftedTokens}`);
     await small.close();
-    const none = await engine.load(fromBytes(SURE), { drafts: 0, sessions: 2 });
-    assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } })).timings.draftedTokens, 0);
+    const none = await engine.load(fromBytes(SURE), { draftTokens: 0, sessions: 2 });
+    assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } }).result).usage.draftedTokens, 0);
     await none.close();
   });
 
@@ -166,7 +166,7 @@ describe('what is computed', () => {
     const other = await large.createSession();
     for await (const _ of session.generate(ids, { ...GREEDY, speculate })) {
       await assert.rejects(free, { code: 'NO_SESSION' });
-      await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).done(), {
+      await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).result, {
         code: 'NO_SESSION',
         message: "all of the draft model's sessions, 1, are in use",
         hint: /load the draft model with as many sessions/,
@@ -185,7 +185,7 @@ describe('what is computed', () => {
       { name: 'AbortError' },
     );
     await free();
-    await assert.rejects(session.generate(ids, { speculate, responseFormat: { type: 'regex', pattern: '(' } }).done(), {
+    await assert.rejects(session.generate(ids, { speculate, responseFormat: { type: 'regex', pattern: '(' } }).result, {
       code: 'GRAMMAR',
     });
     await free();
@@ -206,8 +206,7 @@ describe('what is computed', () => {
       };
       const result = await big
         .generate(ids, { ...GREEDY, speculate: { model: small }, ...options })
-        .done()
-        .catch((/** @type {any} */ error) => error);
+        .result.catch((/** @type {any} */ error) => error);
       await big.close();
       await small.close();
       return { result, slices: small.slices };
@@ -218,11 +217,11 @@ describe('what is computed', () => {
     const closed = await amid((_, big) => big.close());
     assert.deepEqual([closed.result.code, closed.slices], ['CLOSED', 6]);
     const { result, slices } = await amid((small) => small.close());
-    assert.deepEqual([result.ids, result.timings.draftedTokens, slices], [made, 0, 6], 'it goes on alone');
+    assert.deepEqual([result.tokens, result.usage.draftedTokens, slices], [made, 0, 6], 'it goes on alone');
     const now = performance.now.bind(performance);
     const late = () => t.mock.method(performance, 'now', () => now() + 3_600_000);
     const due = await amid(late, { deadline: 3_000_000 });
-    assert.deepEqual([due.result.reason, due.result.ids, due.slices], ['deadline', made.slice(0, 1), 6]);
+    assert.deepEqual([due.result.finishReason, due.result.tokens, due.slices], ['deadline', made.slice(0, 1), 6]);
   });
 });
 
@@ -241,10 +240,10 @@ describe('refused', () => {
   async function refuses(draft, error) {
     const speculate = { model: draft };
     const session = await model.createSession();
-    await assert.rejects(session.generate('x', { speculate }).done(), error);
-    assert.equal((await session.generate('x', { maxTokens: 3 })).ids.length, 3, 'it goes on');
+    await assert.rejects(session.generate('x', { speculate }).result, error);
+    assert.equal((await session.generate('x', { maxTokens: 3 }).result).tokens.length, 3, 'it goes on');
     await session.close();
-    await assert.rejects(model.generate('x', { speculate }).done(), error);
+    await assert.rejects(model.generate('x', { speculate }).result, error);
     await assert.rejects(model.completions.create({ prompt: 'x', speculate }), error);
   }
 
@@ -278,7 +277,7 @@ describe('refused', () => {
       Object.assign(all, { flags: 0, eog: [0], eos: 3, merges: all.merges.slice(0, -1) }),
     );
     for (let i = 0; i < 2; i++)
-      assert.ok((await model.generate('x', { ...GREEDY, speculate: { model: like } })).timings.draftedTokens > 0);
+      assert.ok((await model.generate('x', { ...GREEDY, speculate: { model: like } }).result).usage.draftedTokens > 0);
     for (const one of [more, none, bytes, special, longer, like]) await one.close();
   });
 
@@ -300,7 +299,7 @@ describe('refused', () => {
     for (const draft of [{}, 5, { info: {} }, undefined])
       await refuses(draft, { code: 'ARGUMENT', details: { param: 'speculate' } });
     // Itself, of which all sessions are in use.
-    await assert.rejects(model.generate('x', { speculate: { model } }).done(), { code: 'NO_SESSION' });
+    await assert.rejects(model.generate('x', { speculate: { model } }).result, { code: 'NO_SESSION' });
   });
 });
 
@@ -313,7 +312,7 @@ for (const [name, create] of /** @type {const} */ ([
     const load = (/** @type {number} */ sessions) => engine.load(fromBytes(SURE), { sessions });
     const [model, one, three] = [await load(3), await load(1), await load(3)];
     const ask = (/** @type {any} */ speculate) =>
-      model.completions.create({ prompt: ids, n: 3, seed: 1, temperature: 0.5, max_tokens: 20, speculate });
+      model.completions.create({ prompt: ids, n: 3, seed: 1, temperature: 0.5, max_tokens: 20, bq4: { speculate } });
     const [plain, few, all] = [await ask(false), await ask({ model: one }), await ask({ model: three, tokens: 2 })];
     assert.deepEqual([few.choices, all.choices], [plain.choices, plain.choices]);
     for (const { usage } of [few, all])

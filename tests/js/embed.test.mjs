@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { modelRows } from '../models-report.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -63,7 +63,7 @@ test('a sentence-transformers folder says how its vectors are made', async () =>
   const said = async (name, modules, pooling) => {
     const to = join(folder, `${name}.bq4`);
     await convert(sentenceFolder(name, modules, pooling), to, { quant: 'f32' });
-    const { embedding, context } = await engine.plan(fromFile(to));
+    const { embedding, contextTokens: context } = await engine.plan(fromFile(to));
     return { ...embedding, context };
   };
   assert.deepEqual(
@@ -140,10 +140,10 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
 
     test("an encoder: mean, first and last of transformers' hidden states", async () => {
       const model = await engine.load(fromFile(path));
-      const { generates, kv, embedding, context } = model.info;
+      const { generates, kv, embedding, contextTokens: context } = model.info;
       assert.deepEqual(
-        { generates, kv, embedding, context },
-        { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32 }, context: 32 },
+        { generates, kv, embedding, contextTokens: context },
+        { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32 }, contextTokens: 32 },
       );
       const vectorOf = async (/** @type {any} */ options) => (await model.embed([ids], options)).vectors[0];
       near(await vectorOf({ pooling: 'cls', normalize: false }), state(0));
@@ -187,7 +187,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
     test('an encoder writes no text, and says what it is for', async () => {
       const model = await engine.load(fromFile(path));
       const session = await model.createSession();
-      await assert.rejects(session.generate([1, 2]).done(), { code: 'UNSUPPORTED', hint: /embed/ });
+      await assert.rejects(session.generate([1, 2]).result, { code: 'UNSUPPORTED', hint: /embed/ });
       await model.close();
     });
 
@@ -195,7 +195,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
       const session = await model.createSession();
       const write = async () =>
-        (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done()).ids;
+        (await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result).tokens;
       const before = await write();
       const texts = ['the you', '', 'a longer text, of several words'];
       const { vectors, tokens } = await model.embed(texts);
@@ -213,7 +213,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
     });
 
     test('a text that is too long: its beginning, and that is said; or refused', async () => {
-      const model = await engine.load(fromBytes(await tinyModel()), { context: 12 });
+      const model = await engine.load(fromBytes(await tinyModel()), { contextTokens: 12 });
       const long = 'the you '.repeat(10);
       const { vectors, tokens, truncated } = await model.embed(['the', long, 'x'.repeat(3e6)]);
       assert.deepEqual({ tokens: tokens.slice(1), truncated }, { tokens: [12, 12], truncated: [1, 2] });
@@ -253,7 +253,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const seen = [];
       const running = model.embed(Array(400).fill('the you '.repeat(20)), {
         signal: controller.signal,
-        onProgress: ({ done }) => seen.push(done) === 3 && controller.abort(),
+        onProgress: ({ loaded }) => seen.push(loaded) === 3 && controller.abort(),
       });
       await assert.rejects(running, { name: 'AbortError' });
       assert.ok(seen.length < 400, `${seen.length}`);

@@ -16,7 +16,7 @@ const PROMPT = 'Once upon a time there was';
 export async function collect(generation) {
   const parts = [];
   for await (const part of generation) parts.push(part);
-  return { parts, result: generation.result };
+  return { parts, result: await generation.result };
 }
 
 /** @param {string} name @param {(options?: object) => Promise<import('../../js/shared/types.js').Engine>} create */
@@ -50,7 +50,7 @@ export function engineSuite(name, create) {
     });
 
     test('plan: what a model is and takes, before it is loaded', async () => {
-      const plan = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f32' });
+      const plan = await engine.plan(fromBytes(file), { contextTokens: 128, sessions: 2, kv: 'f32' });
       const {
         arch,
         layers,
@@ -58,12 +58,12 @@ export function engineSuite(name, create) {
         heads,
         kvHeads,
         ffn,
-        vocab,
+        vocabSize: vocab,
         tied,
         name: called,
         license,
         version,
-        context,
+        contextTokens: context,
         trainedContext,
         fileBytes,
         sessions,
@@ -105,10 +105,10 @@ export function engineSuite(name, create) {
         },
       );
       assert.equal(plan.kvBytes, 128 * 3 * 2 * (2 * 12) * 4, 'positions × layers × (K, V) × KV width × f32');
-      const half = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'f16' });
+      const half = await engine.plan(fromBytes(file), { contextTokens: 128, sessions: 2, kv: 'f16' });
       assert.equal(half.kvBytes, plan.kvBytes / 2);
-      const bytes = await engine.plan(fromBytes(file), { context: 128, sessions: 2, kv: 'i8' });
-      assert.equal((await engine.plan(fromBytes(file), { context: 128, sessions: 2 })).kv, 'i8', 'the default');
+      const bytes = await engine.plan(fromBytes(file), { contextTokens: 128, sessions: 2, kv: 'i8' });
+      assert.equal((await engine.plan(fromBytes(file), { contextTokens: 128, sessions: 2 })).kv, 'i8', 'the default');
       assert.equal(
         bytes.kvBytes,
         128 * 3 * 2 * (16 + 2 + 16 + 4),
@@ -117,13 +117,14 @@ export function engineSuite(name, create) {
     });
 
     test('the heap is what was planned, and everything that was planned fits', async () => {
-      const options = { context: 200, sessions: 3 };
+      const options = { contextTokens: 200, sessions: 3 };
       const plan = await engine.plan(fromBytes(file), options);
       const model = await load(options);
       assert.equal((await model.memory()).total, plan.heapBytes);
       const sessions = await Promise.all([1, 2, 3].map(() => model.createSession()));
       const long = Array.from({ length: 199 }, (_, i) => BYTE + (i % 256));
-      for (const session of sessions) assert.equal((await session.generate(long, GREEDY).done()).reason, 'context');
+      for (const session of sessions)
+        assert.equal((await session.generate(long, GREEDY).result).finishReason, 'context');
       await assert.rejects(model.createSession(), { code: 'NO_SESSION' });
       const { used, peak, heap } = await model.memory();
       assert.ok(used <= peak && peak <= heap, `${used} ${peak} ${heap}`);
@@ -132,11 +133,11 @@ export function engineSuite(name, create) {
 
     test('calls at once share one session: each waits its turn, in order, and an abort ends the wait', async () => {
       const model = await load();
-      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).done()).ids;
+      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).result).tokens;
       const wanted = await alone();
       const order = [];
       const controller = new AbortController();
-      const aborted = model.generate(PROMPT, { signal: controller.signal }).done();
+      const aborted = model.generate(PROMPT, { signal: controller.signal }).result;
       const calls = [
         alone(),
         model.completions.create({ prompt: PROMPT, temperature: 0, max_tokens: 6 }),
@@ -144,7 +145,7 @@ export function engineSuite(name, create) {
         alone(),
         model.embed(['x']),
         model.choose(PROMPT, ['a', 'b']),
-        model.promptState([{ role: 'system', content: 'Be kind' }]),
+        model.savePromptCache([{ role: 'system', content: 'Be kind' }]),
       ].map(async (call, i) => {
         const result = await call;
         order.push(i);
@@ -156,7 +157,7 @@ export function engineSuite(name, create) {
       assert.equal(completion.usage.completion_tokens, 6);
       assert.deepEqual([vectors.length, typeof best], [1, 'string']);
       assert.ok(order.indexOf(0) < order.indexOf(3), `${order}`);
-      const waiting = assert.rejects(Promise.all([model.generate(PROMPT).done(), model.generate(PROMPT).done()]), {
+      const waiting = assert.rejects(Promise.all([model.generate(PROMPT).result, model.generate(PROMPT).result]), {
         code: 'CLOSED',
       });
       await model.tokenize('x');
@@ -176,7 +177,7 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('a loop and done() beside it read the same parts; a throwing callback is reported, and ends nothing', async () => {
+    test('a loop and its result beside it read the same parts; a throwing callback is reported, and ends nothing', async () => {
       const failures = [];
       const listen = (event) => (event.preventDefault?.(), failures.push(event));
       const { error } = console;
@@ -188,17 +189,17 @@ export function engineSuite(name, create) {
       const model = await engine.load(fromBytes(file), { onProgress });
       const session = await model.createSession();
       const run = session.generate(PROMPT, { ...GREEDY, maxTokens: 12, onProgress });
-      const [{ parts, result }, whole] = await Promise.all([collect(run), run.done()]);
+      const [{ parts, result }, whole] = await Promise.all([collect(run), run.result]);
       assert.deepEqual(
-        parts.map(({ id }) => id),
-        whole.ids,
+        parts.map(({ token }) => token),
+        whole.tokens,
       );
       assert.equal(parts.map(({ text }) => text).join(''), whole.text);
       assert.equal(result, whole);
       const late = session.generate(PROMPT, { ...GREEDY, maxTokens: 12 });
-      const ended = late.done();
-      assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after done()');
-      assert.deepEqual((await ended).ids, whole.ids);
+      const ended = late.result;
+      assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after the result');
+      assert.deepEqual((await ended).tokens, whole.tokens);
       await model.close();
       console.error = error;
       globalThis.removeEventListener?.('error', listen);
@@ -208,16 +209,16 @@ export function engineSuite(name, create) {
     test('leaving a loop leaves the session as far as it was read', async () => {
       await withSession(async (session) => {
         const prompt = await session.append(PROMPT).then(() => session.tokens());
-        const whole = (await session.generate(null, { ...GREEDY, maxTokens: 24 }).done()).ids;
+        const whole = (await session.continue({ ...GREEDY, maxTokens: 24 }).result).tokens;
         for (const count of [1, 4, 7, 8, 9, 23, 24]) {
           const run = session.generate(prompt, { ...GREEDY, maxTokens: 24 });
           let seen = 0;
-          for await (const part of run) if (part.id >= 0 && ++seen === count) break;
-          assert.deepEqual(run.result?.ids, whole.slice(0, count));
-          assert.equal(run.result?.reason, count < 24 ? 'abort' : 'length');
-          assert.equal(run.result?.timings.tokens, count);
+          for await (const part of run) if (part.token >= 0 && ++seen === count) break;
+          assert.deepEqual((await run.result)?.tokens, whole.slice(0, count));
+          assert.equal((await run.result)?.finishReason, count < 24 ? 'abort' : 'length');
+          assert.equal((await run.result)?.usage.completionTokens, count);
           assert.deepEqual(await session.tokens(), [...prompt, ...whole.slice(0, count)]);
-          const { ids } = await session.generate(null, { ...GREEDY, maxTokens: 24 - count }).done();
+          const { tokens: ids } = await session.continue({ ...GREEDY, maxTokens: 24 - count }).result;
           assert.deepEqual(ids, whole.slice(count), `goes on behind ${count} tokens`);
         }
       });
@@ -238,7 +239,7 @@ export function engineSuite(name, create) {
       for (const source of sources) {
         const model = await engine.load(source);
         const session = await model.createSession();
-        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).done()).ids.join());
+        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).result).tokens.join());
         await model.close();
       }
       assert.equal(seen.size, 1, [...seen].join('\n'));
@@ -281,7 +282,7 @@ export function engineSuite(name, create) {
         addBos: true,
         addEos: false,
       });
-      assert.equal(model.info.chat?.roles.user.before, '<|user|>');
+      assert.equal(model.info.chatFormat?.roles.user.before, '<|user|>');
       assert.equal(model.info.card, '# Tiny\nNoise.');
       await model.loaded;
       await model.close();
@@ -309,7 +310,7 @@ export function engineSuite(name, create) {
     test('shares that leave the likeliest token alone, at any temperature; a repetition window of nothing and of everything', () =>
       withSession(async (session) => {
         const generate = async (/** @type {import('../../js/shared/types.js').GenerateOptions} */ options) =>
-          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).done()).ids;
+          (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).result).tokens;
         const greedy = await generate({ temperature: 0 });
         for (const options of [
           { topP: 0 },
@@ -333,25 +334,25 @@ export function engineSuite(name, create) {
           session.generate(PROMPT, { temperature: 1, topK: 0, topP: 1, seed: 7, maxTokens: 60 }),
         );
         assert.deepEqual(
-          parts.map((p) => p.id),
-          result.ids,
+          parts.map((p) => p.token),
+          result.tokens,
         );
         assert.equal(parts.map((p) => p.text).join(''), result.text);
-        assert.ok(result.ids.length > 1 && result.text.length > 0);
-        const shown = result.reason === 'stop' ? result.ids.slice(0, -1) : result.ids;
+        assert.ok(result.tokens.length > 1 && result.text.length > 0);
+        const shown = result.finishReason === 'stop' ? result.tokens.slice(0, -1) : result.tokens;
         assert.equal(result.text, await model.detokenize(shown));
-        assert.equal(result.timings.tokens, result.ids.length);
-        assert.equal(result.timings.promptTokens, (await model.tokenize(PROMPT)).length);
+        assert.equal(result.usage.completionTokens, result.tokens.length);
+        assert.equal(result.usage.promptTokens, (await model.tokenize(PROMPT)).length);
         assert.equal(result.seed, 7);
         // The clocks of Firefox and WebKit advance by whole milliseconds: there a tiny model takes no time.
         const least = typeof document === 'object' && !/Chrome/.test(navigator.userAgent) ? 0 : Number.MIN_VALUE;
-        for (const ms of ['prefillMs', 'ttftMs', 'decodeMs']) assert.ok(result.timings[ms] >= least, ms);
+        for (const ms of ['prefillMs', 'firstTokenMs', 'decodeMs']) assert.ok(result.timings[ms] >= least, ms);
       }));
 
     test('generate: an SPM space in front is dropped only where no text precedes it', async () => {
       const model = await load({}, await tinyModel({ tokens: spaces(), chat: null }));
       const session = await model.createSession();
-      const run = async (prompt) => (await session.generate(prompt, { temperature: 0, maxTokens: 3 }).done()).text;
+      const run = async (prompt) => (await session.generate(prompt, { temperature: 0, maxTokens: 3 }).result).text;
       assert.match(await run([1]), /^\S/);
       assert.match(await run('d e'), /^ \S/);
       await model.close();
@@ -364,30 +365,36 @@ export function engineSuite(name, create) {
       ])) {
         const model = await load({}, await tinyModel({ type }));
         const session = await model.createSession();
-        const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).done();
-        assert.deepEqual(made.ids, ids, type);
+        const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result;
+        assert.deepEqual(made.tokens, ids, type);
         await model.close();
       }
     });
 
-    test('generate: a text and its ids are the same prompt; done() needs no loop', () =>
+    test('generate: a text and its ids are the same prompt; the result needs no loop', () =>
       withSession(async (session, model) => {
         const options = { ...GREEDY, maxTokens: 8 };
-        const a = await session.generate(PROMPT, options).done();
-        const b = await session.generate(Uint32Array.from(await model.tokenize(PROMPT)), options).done();
-        assert.deepEqual(a.ids, b.ids);
-        assert.equal(a.reason, 'length');
+        const a = await session.generate(PROMPT, options).result;
+        const b = await session.generate(Uint32Array.from(await model.tokenize(PROMPT)), options).result;
+        assert.deepEqual(a.tokens, b.tokens);
+        assert.equal(a.finishReason, 'length');
         const once = session.generate(PROMPT, options);
-        assert.equal((await collect(once)).result, await once.done(), 'done() after the loop');
+        assert.equal((await collect(once)).result, await once.result, 'the result after the loop');
         await assert.rejects(collect(once), { code: 'STATE' });
       }));
 
     test('generate: any slicing of the prompt and either KV reuse or not gives the same tokens', async () => {
       const seen = new Set();
-      for (const options of [{}, { batch: 1 }, { window: 1 }, { window: 7, batch: 3 }, { context: 100 }]) {
+      for (const options of [
+        {},
+        { prefillBatch: 1 },
+        { prefillWindow: 1 },
+        { prefillWindow: 7, prefillBatch: 3 },
+        { contextTokens: 100 },
+      ]) {
         await withSession(async (session) => {
           const run = async () =>
-            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).done()).ids.join());
+            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).result).tokens.join());
           await run();
           await run(); // all of the prompt is in the KV cache now
         }, options);
@@ -398,22 +405,22 @@ export function engineSuite(name, create) {
     test('generate: a seed repeats, seeds differ, and one is chosen where none is given', () =>
       withSession(async (session) => {
         const run = (seed) =>
-          session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).done();
+          session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).result;
         const [a, b, c, d] = [await run(1), await run(1), await run(2), await run()];
-        assert.deepEqual(a.ids, b.ids);
-        assert.notDeepEqual(a.ids, c.ids);
-        assert.deepEqual((await run(d.seed)).ids, d.ids);
+        assert.deepEqual(a.tokens, b.tokens);
+        assert.notDeepEqual(a.tokens, c.tokens);
+        assert.deepEqual((await run(d.seed)).tokens, d.tokens);
       }));
 
     test('stop: tokens, strings over token borders, the number of tokens, the context', () =>
       withSession(async (session, model) => {
-        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).done();
-        const third = free.ids[2];
-        const byToken = await session.generate(PROMPT, { ...GREEDY, stopTokens: [third] }).done();
-        assert.equal(byToken.reason, 'stop');
+        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
+        const third = free.tokens[2];
+        const byToken = await session.generate(PROMPT, { ...GREEDY, stopTokens: [third] }).result;
+        assert.equal(byToken.finishReason, 'stop');
         assert.equal(byToken.stop, third);
-        assert.equal(byToken.ids.at(-1), third);
-        assert.equal(byToken.text, await model.detokenize(free.ids.slice(0, free.ids.indexOf(third))));
+        assert.equal(byToken.tokens.at(-1), third);
+        assert.equal(byToken.text, await model.detokenize(free.tokens.slice(0, free.tokens.indexOf(third))));
 
         const middle = free.text.slice(5, 9);
         const { parts, result } = await collect(session.generate(PROMPT, { ...GREEDY, stop: ['never', middle] }));
@@ -422,44 +429,44 @@ export function engineSuite(name, create) {
         assert.equal(parts.map((p) => p.text).join(''), result.text, 'no part shows what was taken back');
 
         const start = `${free.text.at(-1)}${'?'.repeat(20)}`;
-        const held = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30, stop: [start] }).done();
+        const held = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30, stop: [start] }).result;
         assert.equal(held.text, free.text, 'what was held back is shown at the end');
 
-        const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).done();
-        assert.deepEqual([none.ids, none.text, none.reason], [[], '', 'length']);
-        const full = await session
-          .generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
-          .done();
-        if (full.reason === 'context') assert.equal(251 + full.ids.length - 1, 256, 'the last token needs no place');
-        else assert.equal(full.reason, 'stop');
+        const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).result;
+        assert.deepEqual([none.tokens, none.text, none.finishReason], [[], '', 'length']);
+        const full = await session.generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
+          .result;
+        if (full.finishReason === 'context')
+          assert.equal(251 + full.tokens.length - 1, 256, 'the last token needs no place');
+        else assert.equal(full.finishReason, 'stop');
       }));
 
     test('a longer prompt computes only what is new', () =>
       withSession(async (session, model) => {
         const ids = await model.tokenize('x'.repeat(100));
         const more = [...ids, ...(await model.tokenize('y'.repeat(20), { addSpecial: false }))];
-        await session.generate(ids, { maxTokens: 0 }).done();
+        await session.generate(ids, { maxTokens: 0 }).result;
         const before = (await session.stats()).slices;
-        const { timings, ids: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).done();
-        assert.equal(timings.reusedTokens, ids.length);
+        const { usage, tokens: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).result;
+        assert.equal(usage.cachedTokens, ids.length);
         assert.equal(
           (await session.stats()).slices - before,
           5 * (CONFIG.layers + 1),
           'one batch, then token by token',
         );
-        const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).done());
-        assert.deepEqual(reused, fresh.ids);
-        const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).done();
-        assert.equal(shorter.timings.reusedTokens, 49, 'the last token is computed for its logits');
+        const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).result);
+        assert.deepEqual(reused, fresh.tokens);
+        const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).result;
+        assert.equal(shorter.usage.cachedTokens, 49, 'the last token is computed for its logits');
       }));
 
     test('a small model guesses: the same text; a closed one, or one of another engine, is refused', async () => {
       const sure = await tinyModel({ config: { hidden: 256, ffn: 256 } });
       const [model, small] = [await load({}, sure), await load({}, sure)];
-      const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).done();
+      const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).result;
       const [plain, fast] = [await ask(false), await ask({ model: small, tokens: 3 })];
-      assert.deepEqual([fast.ids, fast.text], [plain.ids, plain.text]);
-      assert.ok(fast.timings.acceptedTokens > 5, JSON.stringify(fast.timings));
+      assert.deepEqual([fast.tokens, fast.text], [plain.tokens, plain.text]);
+      assert.ok(fast.usage.acceptedTokens > 5, JSON.stringify(fast.timings));
       await small.close();
       const other = await create();
       for (const lost of [small, await other.load(fromBytes(sure))])
@@ -470,14 +477,14 @@ export function engineSuite(name, create) {
 
     test('two sessions at once give what each gives alone', async () => {
       const prompts = ['the first of two', 'and something else altogether'];
-      const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).done();
+      const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).result;
       const alone = [];
-      for (const prompt of prompts) alone.push((await withSession((session) => run(session, prompt))).ids);
+      for (const prompt of prompts) alone.push((await withSession((session) => run(session, prompt))).tokens);
       const model = await load({ sessions: 2 });
       const sessions = [await model.createSession(), await model.createSession()];
       const together = await Promise.all(sessions.map((session, i) => run(session, prompts[i])));
       assert.deepEqual(
-        together.map((r) => r.ids),
+        together.map((r) => r.tokens),
         alone,
       );
       await model.close();
@@ -487,43 +494,43 @@ export function engineSuite(name, create) {
       withSession(async (session) => {
         const options = { ...GREEDY, maxTokens: 20 };
         const run = session.generate(PROMPT, options);
-        for await (const part of run) if (part.id >= 0 && run.result === null) break;
-        assert.equal(run.result?.reason, 'abort');
-        assert.equal(run.result.ids.length, 1);
-        const whole = await session.generate(PROMPT, options).done();
-        assert.equal(whole.ids.length, 20);
-        assert.equal(whole.ids[0], run.result.ids[0]);
+        for await (const part of run) if (part.token >= 0) break;
+        assert.equal((await run.result)?.finishReason, 'abort');
+        assert.equal((await run.result).tokens.length, 1);
+        const whole = await session.generate(PROMPT, options).result;
+        assert.equal(whole.tokens.length, 20);
+        assert.equal(whole.tokens[0], (await run.result).tokens[0]);
       }));
 
     test('textStream: the texts, computed as they are read; canceling ends the generation', () =>
       withSession(async (session) => {
-        const { text } = await session.generate('Once', { temperature: 0, maxTokens: 8 });
+        const { text } = await session.generate('Once', { temperature: 0, maxTokens: 8 }).result;
         const whole = session.generate('Once', { temperature: 0, maxTokens: 8 });
         const reader = whole.textStream.getReader();
         let read = '';
         for (let part = await reader.read(); !part.done; part = await reader.read()) read += part.value;
         assert.equal(read, text);
-        assert.equal(whole.result?.text, text);
+        assert.equal((await whole.result)?.text, text);
         const left = session.generate('Once', { temperature: 0, maxTokens: 100 });
         const first = left.textStream.getReader();
         await first.read();
         assert.throws(() => left.textStream, { code: 'STATE' });
         await first.cancel();
-        assert.equal(left.result?.reason, 'abort');
-        assert.ok(left.result.ids.length < 20, `${left.result.ids.length}`);
-        await session.generate('Once', { maxTokens: 1 });
+        assert.equal((await left.result)?.finishReason, 'abort');
+        assert.ok((await left.result).tokens.length < 20, `${(await left.result).tokens.length}`);
+        await session.generate('Once', { maxTokens: 1 }).result;
       }));
 
     test('abort: before, in the prompt, between tokens; the session goes on', () =>
       withSession(async (session, model) => {
-        const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
+        const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
         const reason = new Error('enough of it');
-        await assert.rejects(session.generate(PROMPT, { signal: AbortSignal.abort(reason) }).done(), reason);
+        await assert.rejects(session.generate(PROMPT, { signal: AbortSignal.abort(reason) }).result, reason);
 
         const long = await model.tokenize('abc '.repeat(60));
         const inPrompt = new AbortController();
         const run = session.generate(long, { ...GREEDY, signal: inPrompt.signal });
-        const ended = assert.rejects(run.done(), { name: 'AbortError' });
+        const ended = assert.rejects(run.result, { name: 'AbortError' });
         inPrompt.abort();
         await ended;
 
@@ -532,16 +539,16 @@ export function engineSuite(name, create) {
         const seen = [];
         await assert.rejects(async () => {
           for await (const part of running) {
-            seen.push(part.id);
+            seen.push(part.token);
             if (seen.length === 4) controller.abort(reason);
           }
         }, reason);
-        assert.equal(running.result?.reason, 'abort');
-        assert.deepEqual(running.result.ids, seen);
-        assert.deepEqual(seen, expected.ids.slice(0, seen.length));
+        assert.equal((await running.result)?.finishReason, 'abort');
+        assert.deepEqual((await running.result).tokens, seen);
+        assert.deepEqual(seen, expected.tokens.slice(0, seen.length));
         assert.equal(seen.length, 4, 'no token after the call');
-        const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
-        assert.deepEqual(again.ids, expected.ids);
+        const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
+        assert.deepEqual(again.tokens, expected.tokens);
       }));
 
     test('wrong use is a typed error', () =>
@@ -551,26 +558,26 @@ export function engineSuite(name, create) {
             promise,
             (/** @type {any} */ e) => e.code === expected && e.hint !== '' && e.name === 'BqError',
           );
-        await code(session.generate([]).done(), 'ARGUMENT');
-        await code(session.generate([CONFIG.vocab]).done(), 'ARGUMENT');
-        await code(session.generate(PROMPT, { temperature: -1 }).done(), 'ARGUMENT');
-        await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).done(), 'ARGUMENT');
+        await code(session.generate([]).result, 'ARGUMENT');
+        await code(session.generate([CONFIG.vocab]).result, 'ARGUMENT');
+        await code(session.generate(PROMPT, { temperature: -1 }).result, 'ARGUMENT');
+        await code(session.generate(PROMPT, { maxTokens: /** @type {any} */ ('many') }).result, 'ARGUMENT');
         await assert.rejects(
-          session.generate(new Array(257).fill(BYTE)).done(),
+          session.generate(new Array(257).fill(BYTE)).result,
           (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && /257.*256/.test(e.message) && e.details.tokens === 257,
         );
-        await code(session.generate('x'.repeat(5_000_000)).done(), 'CONTEXT_FULL');
-        await code(load({ context: 257 }), 'ARGUMENT');
-        await code(load({ context: 1.5 }), 'ARGUMENT');
+        await code(session.generate('x'.repeat(5_000_000)).result, 'CONTEXT_FULL');
+        await code(load({ contextTokens: 257 }), 'ARGUMENT');
+        await code(load({ contextTokens: 1.5 }), 'ARGUMENT');
         await code(load({ sessions: 0 }), 'ARGUMENT');
         await code(load({ kv: /** @type {any} */ ('q9') }), 'ARGUMENT');
         await code(model.createSession(), 'NO_SESSION');
         const first = session.generate(PROMPT, GREEDY)[Symbol.asyncIterator]();
         await first.next();
-        await code(session.generate(PROMPT).done(), 'STATE');
+        await code(session.generate(PROMPT).result, 'STATE');
         await first.return?.();
-        const ok = await session.generate(PROMPT, { maxTokens: 2 }).done();
-        assert.equal(ok.ids.length, 2);
+        const ok = await session.generate(PROMPT, { maxTokens: 2 }).result;
+        assert.equal(ok.tokens.length, 2);
       }));
 
     test('options: unknown ones are refused with the nearest known one, values by kind and range', () =>
@@ -582,28 +589,28 @@ export function engineSuite(name, create) {
           );
         const any = (options) => /** @type {any} */ (options);
         await refused(
-          session.generate(PROMPT, any({ max_tokens: 2 })).done(),
+          session.generate(PROMPT, any({ max_tokens: 2 })).result,
           /generate knows no "max_tokens".*"maxTokens"/,
         );
-        await refused(session.generate(PROMPT, any({ top_k: 2 })).done(), /"topK"/);
-        await refused(session.generate(PROMPT, { topP: 5 }).done(), /topP is 5, not a number from 0 to 1/);
-        await refused(session.generate(PROMPT, { seed: 0.5 }).done(), /seed is 0\.5, not a whole number/);
+        await refused(session.generate(PROMPT, any({ top_k: 2 })).result, /"topK"/);
+        await refused(session.generate(PROMPT, { topP: 5 }).result, /topP is 5, not a number from 0 to 1/);
+        await refused(session.generate(PROMPT, { seed: 0.5 }).result, /seed is 0\.5, not a whole number/);
         await refused(
-          session.generate(PROMPT, any({ stop: [7] })).done(),
+          session.generate(PROMPT, any({ stop: [7] })).result,
           /stop is \[7\], not a text or a list of texts/,
         );
-        await refused(session.generate(PROMPT, any('fast')).done(), /last argument of generate is "fast"/);
-        await refused(session.generate(any(undefined)).done(), /list of tokens/);
+        await refused(session.generate(PROMPT, any('fast')).result, /last argument of generate is "fast"/);
+        await refused(session.generate(any(undefined)).result, /list of tokens/);
         await refused(model.tokenize(any(undefined)), /not a text/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
         await refused(model.createSession(any({ contxt: 5 })), /"context"/);
         await refused(model.createChat(any({ message: [] })), /"messages"/);
-        await refused(load(any({ contextSize: 5 })), /load knows no "contextSize".*"context"/);
+        await refused(load(any({ contextSize: 5 })), /load knows no "contextSize".*"contextTokens"/);
         await refused(load(any({ streaming: 'yes' })), /streaming is "yes", not true or false/);
         await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan knows no "kvCache"/);
         await refused(create(any({ thread: 1 })), /"thread": did you mean "threads"/);
         assert.equal(
-          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined })).ids.length,
+          (await session.generate(PROMPT, { maxTokens: 2, topK: undefined }).result).tokens.length,
           2,
           'undefined is not given',
         );
@@ -611,24 +618,31 @@ export function engineSuite(name, create) {
 
     test('stop may be one text', () =>
       withSession(async (session) => {
-        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 });
+        const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
         const middle = free.text.slice(5, 9);
-        assert.equal((await session.generate(PROMPT, { ...GREEDY, stop: middle })).stop, middle);
+        assert.equal((await session.generate(PROMPT, { ...GREEDY, stop: middle }).result).stop, middle);
       }));
 
     test('a prompt tells how far it is, in tokens', () =>
       withSession(async (session, model) => {
         const seen = [];
         const ids = await model.tokenize('x'.repeat(150));
-        await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) });
-        assert.deepEqual(seen[0], { phase: 'prefill', done: 0, total: ids.length });
-        assert.deepEqual(seen.at(-1), { phase: 'prefill', done: ids.length, total: ids.length });
+        await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) }).result;
+        assert.deepEqual(seen[0], {
+          phase: 'prefill',
+          loaded: 0,
+          total: ids.length,
+          unit: 'tokens',
+          bytesPerSecond: null,
+          etaMs: null,
+        });
+        assert.deepEqual([seen.at(-1).loaded, seen.at(-1).total, seen.at(-1).etaMs], [ids.length, ids.length, 0]);
         assert.deepEqual(
-          seen.map((p) => p.done),
-          seen.map((p) => p.done).sort((a, b) => a - b),
+          seen.map((p) => p.loaded),
+          seen.map((p) => p.loaded).sort((a, b) => a - b),
         );
         const more = [];
-        await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) });
+        await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) }).result;
         assert.equal(more[0].total, 2, 'only what is new');
       }));
 
@@ -646,7 +660,7 @@ export function engineSuite(name, create) {
         logprobs?.content,
       );
       assert.equal(choices.at(-1).finish_reason, finish_reason);
-      assert.equal((await model.reply(request.messages, { ...GREEDY, maxTokens: 6 })).text, message.content);
+      assert.equal((await model.generate(request.messages, { ...GREEDY, maxTokens: 6 }).result).text, message.content);
       await model.close();
     });
 
@@ -657,7 +671,7 @@ export function engineSuite(name, create) {
       const model = await load({}, await endless);
       const session = await model.createSession();
       const seen = [];
-      const first = await session.append('Once upon a time', { onProgress: (event) => seen.push(event.done) });
+      const first = await session.append('Once upon a time', { onProgress: (event) => seen.push(event.loaded) });
       const ids = await model.tokenize('Once upon a time');
       assert.deepEqual([first.tokens, seen[0], seen.at(-1)], [ids.length, 0, ids.length]);
       await session.append(' there was');
@@ -666,20 +680,20 @@ export function engineSuite(name, create) {
         ...(await model.tokenize(' there was', { addSpecial: false })),
       ]);
       const prompt = await session.tokens();
-      const one = await session.generate(null, { ...GREEDY, maxTokens: 5 });
-      assert.equal(one.timings.reusedTokens, prompt.length, 'its logits were there');
-      assert.deepEqual(await session.tokens(), [...prompt, ...one.ids]);
-      const two = await session.generate(null, { ...GREEDY, maxTokens: 5 });
+      const one = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
+      assert.equal(one.usage.cachedTokens, prompt.length, 'its logits were there');
+      assert.deepEqual(await session.tokens(), [...prompt, ...one.tokens]);
+      const two = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
       assert.equal((await session.stats()).tokens, prompt.length + 10);
       await session.append([BYTE]);
       assert.equal((await session.tokens()).at(-1), BYTE);
-      const whole = await model
-        .generate(prompt, { ...GREEDY, maxTokens: 10 })
-        .done()
-        .catch((error) => error.code);
+      const whole = await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result.catch((error) => error.code);
       assert.equal(whole, 'NO_SESSION', 'the one there is belongs to its caller');
       await session.close();
-      assert.deepEqual([...one.ids, ...two.ids], (await model.generate(prompt, { ...GREEDY, maxTokens: 10 })).ids);
+      assert.deepEqual(
+        [...one.tokens, ...two.tokens],
+        (await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result).tokens,
+      );
       await model.close();
     });
 
@@ -688,11 +702,11 @@ export function engineSuite(name, create) {
       const session = await model.createSession();
       await session.append('Once upon a time there was');
       const before = await session.tokens();
-      const one = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 });
+      const one = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
       assert.deepEqual((await session.truncate(before.length)).tokens, before.length);
-      const two = await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 });
-      assert.deepEqual(two.ids, one.ids);
-      assert.equal(two.timings.reusedTokens, before.length - 1, 'the last one is computed for its logits');
+      const two = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
+      assert.deepEqual(two.tokens, one.tokens);
+      assert.equal(two.usage.cachedTokens, before.length - 1, 'the last one is computed for its logits');
       await assert.rejects(session.truncate(999), { code: 'ARGUMENT', message: /not 999/ });
       await assert.rejects(session.truncate(0), { code: 'ARGUMENT' });
       await model.close();
@@ -706,17 +720,17 @@ export function engineSuite(name, create) {
       const fork = await session.fork();
       assert.deepEqual(await fork.tokens(), await session.tokens());
       const [a, b] = [
-        await session.generate(null, { ...FREE, seed: 1, maxTokens: 9 }),
-        await fork.generate(null, { ...FREE, seed: 2, maxTokens: 9 }),
+        await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result,
+        await fork.continue({ ...FREE, seed: 2, maxTokens: 9 }).result,
       ];
-      assert.notDeepEqual(a.ids, b.ids);
-      assert.equal(b.timings.reusedTokens, b.timings.promptTokens, 'nothing was computed twice');
+      assert.notDeepEqual(a.tokens, b.tokens);
+      assert.equal(b.usage.cachedTokens, b.usage.promptTokens, 'nothing was computed twice');
       assert.ok(slices > 0);
       await assert.rejects(session.fork(), { code: 'NO_SESSION', message: /forks/ });
       const prompt = (await fork.tokens()).slice(0, -9);
       await session.close();
-      const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 });
-      assert.deepEqual(again.ids, a.ids);
+      const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 }).result;
+      assert.deepEqual(again.tokens, a.tokens);
       await fork.close();
       await fork.close();
       await (await model.createSession()).close();
@@ -727,16 +741,16 @@ export function engineSuite(name, create) {
       const model = await load({}, await endless);
       const session = await model.createSession();
       await session.append('Once upon a time there was');
-      const half = await session.generate(null, { ...GREEDY, maxTokens: 4 });
+      const half = await session.continue({ ...GREEDY, maxTokens: 4 }).result;
       const saved = await session.save();
-      const rest = await session.generate(null, { ...GREEDY, maxTokens: 6 });
-      const other = await load({ context: 100 }, await endless);
+      const rest = await session.continue({ ...GREEDY, maxTokens: 6 }).result;
+      const other = await load({ contextTokens: 100 }, await endless);
       const later = await other.createSession();
       const { tokens } = await later.restore(saved);
-      assert.equal(tokens, half.timings.promptTokens + 4);
-      const gone = await later.generate(null, { ...GREEDY, maxTokens: 6 });
-      assert.deepEqual(gone.ids, rest.ids);
-      assert.equal(gone.timings.reusedTokens, tokens - 1, 'all but the last, which had not been computed');
+      assert.equal(tokens, half.usage.promptTokens + 4);
+      const gone = await later.continue({ ...GREEDY, maxTokens: 6 }).result;
+      assert.deepEqual(gone.tokens, rest.tokens);
+      assert.equal(gone.usage.cachedTokens, tokens - 1, 'all but the last, which had not been computed');
       for (const cut of [0, 100, saved.length - 1])
         await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
       assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
@@ -750,7 +764,7 @@ export function engineSuite(name, create) {
       }
       await assert.rejects(later.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
       await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
-      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 })).ids.length, 3);
+      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 }).result).tokens.length, 3);
       const stranger = await load({}, await tinyModel({ seed: 2 }));
       await assert.rejects(
         (await stranger.createSession()).restore(saved),
@@ -766,7 +780,7 @@ export function engineSuite(name, create) {
       await session.close();
       await session.close();
       await assert.rejects(session.stats(), { code: 'CLOSED' });
-      await assert.rejects(session.generate(PROMPT).done(), { code: 'CLOSED' });
+      await assert.rejects(session.generate(PROMPT).result, { code: 'CLOSED' });
       await (await model.createSession()).close(); // its place is free again
       const run = other.generate(PROMPT, { maxTokens: 200 })[Symbol.asyncIterator]();
       await run.next();
@@ -880,16 +894,17 @@ export function engineSuite(name, create) {
         const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
         assert.deepEqual([seen[0].phase, seen[0].total], ['plan', file.length]);
         assert.ok(seen.some((p) => p.phase === phase));
-        const { rate, ...last } = seen.at(-1);
+        const { bytesPerSecond, ...last } = seen.at(-1);
         assert.deepEqual(last, {
           phase: 'ready',
           loaded: file.length,
           total: file.length,
-          secondsLeft: 0,
-          failures: 0,
+          unit: 'bytes',
+          etaMs: 0,
+          retries: 0,
           cacheProblem: '',
         });
-        assert.ok(rate >= 0);
+        assert.ok(bytesPerSecond === null || bytesPerSecond >= 0);
         assert.deepEqual(
           seen.map((p) => p.loaded),
           seen.map((p) => p.loaded).sort((a, b) => a - b),
@@ -922,7 +937,7 @@ export function engineSuite(name, create) {
       const controller = new AbortController();
       const model = await engine.load(fromUrl(server.url), { streaming: true, signal: controller.signal });
       const session = await model.createSession();
-      const waiting = assert.rejects(session.generate(PROMPT).done(), { message: 'no longer wanted' });
+      const waiting = assert.rejects(session.generate(PROMPT).result, { message: 'no longer wanted' });
       const ended = assert.rejects(model.loaded, { message: 'no longer wanted' });
       controller.abort(new Error('no longer wanted'));
       await inTime('the end of the load', ended);
@@ -947,35 +962,35 @@ export function engineSuite(name, create) {
       await withSession(async (session) => {
         const onToken = /** @type {any} */ ({ onToken: () => {} });
         await assert.rejects(
-          session.generate(PROMPT, onToken).done(),
+          session.generate(PROMPT, onToken).result,
           (/** @type {any} */ e) => e.code === 'ARGUMENT' && /onToken/.test(e.message),
         );
-        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).done()).ids.length, 2);
+        assert.equal((await session.generate(PROMPT, { maxTokens: 2 }).result).tokens.length, 2);
       });
     });
 
-    test('done() of a generation that failed says why, as often as it is asked', () =>
+    test('the result of a generation that failed says why, as often as it is asked', () =>
       withSession(async (session) => {
         const run = session.generate([CONFIG.vocab]);
-        await assert.rejects(run.done(), { code: 'ARGUMENT' });
-        await assert.rejects(run.done(), { code: 'ARGUMENT' });
+        await assert.rejects(run.result, { code: 'ARGUMENT' });
+        await assert.rejects(run.result, { code: 'ARGUMENT' });
       }));
 
     test('an error keeps its cause', () =>
       withSession((session) =>
         assert.rejects(
-          session.generate('x'.repeat(5_000_000)).done(),
+          session.generate('x'.repeat(5_000_000)).result,
           (/** @type {any} */ e) => e.code === 'CONTEXT_FULL' && e.cause?.code === 'NOMEM',
         ),
       ));
 
     test('streaming: a generation starts while weights are still on their way', async () => {
-      const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done());
+      const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result);
       const server = await faultServer(file, { stall: { after: 120_000 } });
       const model = await engine.load(fromUrl(server.url), { streaming: true });
       const session = await model.createSession();
       const controller = new AbortController();
-      const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).done();
+      const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).result;
       const ended = assert.rejects(waiting, { name: 'AbortError' });
       await session.stats(); // a round trip: the generation has been asked for
       controller.abort();
@@ -986,8 +1001,9 @@ export function engineSuite(name, create) {
 
       const slow = await faultServer(file, { step: 4096 });
       const second = await engine.load(fromUrl(slow.url), { streaming: true });
-      const { ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 }).done();
-      assert.deepEqual(ids, expected.ids);
+      const { tokens: ids } = await (await second.createSession()).generate(PROMPT, { ...GREEDY, maxTokens: 10 })
+        .result;
+      assert.deepEqual(ids, expected.tokens);
       await second.loaded;
       await second.close();
       await slow.close();
@@ -997,7 +1013,7 @@ export function engineSuite(name, create) {
       const server = await faultServer(file, { drop: 150_000 });
       const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
       const session = await model.createSession();
-      await assert.rejects(session.generate(PROMPT).done(), { code: 'NETWORK' });
+      await assert.rejects(session.generate(PROMPT).result, { code: 'NETWORK' });
       await assert.rejects(model.loaded, { code: 'NETWORK' });
       await model.close();
       await server.close();

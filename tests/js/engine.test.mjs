@@ -1,5 +1,5 @@
 // One suite over every way to an engine.
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine } from '../../js/index.js';
 import { engineSuite } from './engine-suite.mjs';
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { expectedSpeed, paceOf } from '../../demo/models/expected-speed.js';
 import { rateOf } from '../../js/engine/speed-estimate.js';
-import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromUrl } from '../../js/node.js';
 import { faultServer } from '../server/faults.mjs';
 import { tinyModel } from './fixture.mjs';
 
@@ -22,8 +22,8 @@ for (const type of ['f32', 'bq8', 'bq4'])
     const file = await tinyModel({ config: SHAPE, type });
     const server = await faultServer({ '/m.bq4': file });
     t.after(server.close);
-    const plan = await engine.plan(fromUrl(server.at('/m.bq4')), { context: 512 });
-    const model = await engine.load(fromUrl(server.at('/m.bq4')), { context: 512 });
+    const plan = await engine.plan(fromUrl(server.at('/m.bq4')), { contextTokens: 512 });
+    const model = await engine.load(fromUrl(server.at('/m.bq4')), { contextTokens: 512 });
     near(
       plan.fileBytes,
       server.asked().reduce((sum, { sent }) => sum + sent, 0),
@@ -34,9 +34,9 @@ for (const type of ['f32', 'bq8', 'bq4'])
     assert.ok(peak <= plan.heapBytes, `${peak} bytes in use`);
 
     const session = await model.createSession();
-    await session.generate([1, 2, 3], { maxTokens: 1 }).done();
+    await session.generate([1, 2, 3], { maxTokens: 1 }).result;
     await session.trace({ on: true });
-    await session.generate([1, 2, 3, 4], { maxTokens: 1 }).done();
+    await session.generate([1, 2, 3, 4], { maxTokens: 1 }).result;
     const read = (await session.trace()).reduce((sum, stage) => sum + stage.weightBytes, 0);
     near(plan.weightBytes, read, 'bytes of a token');
     await model.close();
@@ -45,7 +45,7 @@ for (const type of ['f32', 'bq8', 'bq4'])
 test('memory of a context: what a plan says per 1,000 tokens is what a larger one takes', async () => {
   const source = fromBytes(await tinyModel({ config: SHAPE, type: 'bq4' }));
   const heap = async (/** @type {number} */ context) => {
-    const model = await engine.load(source, { context });
+    const model = await engine.load(source, { contextTokens: context });
     const { info } = model;
     const { heap } = await model.memory();
     await model.close();

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { randomWeights, safetensors } from './checkpoints.mjs';
 
 const FIXTURES = fileURLToPath(new URL('../golden/fixtures/', import.meta.url));
@@ -16,12 +16,10 @@ after(() => rmSync(folder, { recursive: true }));
 /** @param {string} path @param {object} options @param {import('../../js/shared/types.js').Build} [build] */
 async function written(path, options, build) {
   const engine = await createEngine({ threads: 1, build });
-  const model = await engine.load(fromFile(path), { context: 32, window: 8, batch: 4, ...options });
-  const { ids } = await (
+  const model = await engine.load(fromFile(path), { contextTokens: 32, prefillWindow: 8, prefillBatch: 4, ...options });
+  const { tokens: ids } = await (
     await model.createSession()
-  )
-    .generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 })
-    .done();
+  ).generate([3, 1, 4, 1, 5], { temperature: 0, maxTokens: 20 }).result;
   const { residency, heapBytes } = model.info;
   await engine.close();
   return { ids, residency, heapBytes };
@@ -62,7 +60,7 @@ async function pagedAsWhole(which, more) {
   assert.equal(types.get('h.1.mlp.router.weight'), 'f32', 'what chooses is exact');
   const whole = await written(path, {});
   assert.equal(whole.residency, 'resident');
-  const paged = await written(path, { budget: whole.heapBytes - 4 * 65536 });
+  const paged = await written(path, { memoryBudget: whole.heapBytes - 4 * 65536 });
   assert.equal(paged.residency, 'paged');
   assert.deepEqual(paged.ids, whole.ids);
 }
@@ -71,7 +69,7 @@ for (const name of ['mixtral', 'qwen2moe', 'qwen3moe', 'qwen2moe-dense', 'qwen3m
   test(`${name}: every build writes the same`, async () => {
     const path = join(folder, `${name}.bq4`);
     await convert(join(FIXTURES, name), path, { quant: 'bq8' });
-    const { ids } = await written(path, { window: 1 });
+    const { ids } = await written(path, { prefillWindow: 1 });
     assert.equal(ids.length, 20);
     for (const build of /** @type {const} */ (['relaxed', 'relaxed16', 'simd128']))
       assert.deepEqual((await written(path, {}, build)).ids, ids);

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { FAMILIES } from '../../js/format/families/index.js';
 import { canonicalTensors, configOf, joinParts, tablesOf } from '../../js/format/families/names.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG } from './fixture.mjs';
@@ -50,7 +50,7 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
       against: `transformers ${expected.made_with.transformers}`,
     });
     assert.ok(error < TOLERANCE, `${error}`);
-    const whole = (await openLogits(source, { batch: 5, window: 7 })).start(expected.ids);
+    const whole = (await openLogits(source, { prefillBatch: 5, prefillWindow: 7 })).start(expected.ids);
     assert.deepEqual(whole, model.start(expected.ids));
   });
 }

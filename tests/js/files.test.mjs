@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { safetensors } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
@@ -26,7 +26,7 @@ function fileAt(name, content, place) {
 /** @param {import('../../js/shared/types.js').Model} model */
 async function said(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('He said that', { temperature: 0, maxTokens: 24 }).done();
+  const { tokens: ids } = await session.generate('He said that', { temperature: 0, maxTokens: 24 }).result;
   await session.close();
   return ids;
 }
@@ -71,7 +71,7 @@ test('a plan of chosen files, and loading them by paths and bytes', async () => 
   const sources = readdirSync(path).map((name) => fromFile(join(path, name)));
   const plan = await engine.plan(sources);
   assert.ok(plan.weightBytes > 0 && plan.tokensPerSecond !== undefined);
-  const model = await engine.load(sources, { context: 64 });
+  const model = await engine.load(sources, { contextTokens: 64 });
   assert.equal(model.info.name, 'tiny');
   await model.close();
   await assert.rejects(engine.load([fromBytes(new Uint8Array(9)), fromBytes(new Uint8Array(9))]), {
@@ -85,7 +85,7 @@ test('parts by an index, experts in some layers, without a tokenizer', async () 
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(filesOf(from));
   const session = await model.createSession();
-  const { ids } = await session.generate([3, 1, 4], { temperature: 0, maxTokens: 5 }).done();
+  const { tokens: ids } = await session.generate([3, 1, 4], { temperature: 0, maxTokens: 5 }).result;
   assert.equal(ids.length, 5);
   await engine.close();
 });

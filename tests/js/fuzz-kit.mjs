@@ -24,11 +24,11 @@ import { parseVocabTxt } from '../../js/text/tokenizers/wordlist.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { writeQsf } from '../../js/format/qsf/write.js';
 import { memorySink } from '../../js/format/output.js';
-import { fromBytes } from '../../js/engine.js';
+import { fromBytes } from '../../js/node.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { compile } from '../../js/text/grammar/index.js';
 import { chat, completions } from '../../js/api/openai/index.js';
-import { readHead } from '../../js/api/classifiers/index.js';
+import { readClassifier } from '../../js/api/classifiers/index.js';
 import { readPeft } from '../../js/format/lora/peft.js';
 import { readReceipt } from '../../js/api/receipts/index.js';
 import { parseCompanion } from '../../js/format/bq4/companion.js';
@@ -477,7 +477,7 @@ export const TARGETS = [
       { format: 'bq4-head', version: 1, name: 'a', labels: ['a', 'b'], width: 2, pooling: 'mean', normalize: true, type: 'f32', weights: btoa('\0'.repeat(16)), bias: [0, 1] }, // prettier-ignore
       { format: 'bq4-head', version: 1, name: 'a', labels: ['a', 'b'], width: 2, pooling: 'cls', normalize: false, type: 'bq4', weights: btoa('\0'.repeat(40)), bias: [0, 1] }, // prettier-ignore
     ],
-    read: (json) => readHead(valueOf(json)),
+    read: (json) => readClassifier(valueOf(json)),
   },
   {
     name: 'schema',
@@ -535,7 +535,7 @@ export const TARGETS = [
 export async function modelTargets(engine) {
   const file = await tinyModel({ config: { layers: 1 }, chat: CHAT });
   const model = await engine.load(fromBytes(file));
-  const { promptState } = model;
+  const { savePromptCache: promptState } = model;
   return [
     {
       name: 'plan',
@@ -545,12 +545,12 @@ export async function modelTargets(engine) {
     {
       name: 'prompt-state',
       inputs: async () => [await promptState([{ role: 'user', content: 'Hi' }])],
-      read: (bytes, draw) => model.loadPromptState(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
+      read: (bytes, draw) => model.loadPromptCache(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
     },
     {
       name: 'format',
       inputs: async () => [{ ...CHAT, start: 's', prompt: 'p', trim: true, think: ['<think>', '</think>'] }],
-      read: (format) => model.countTokens([{ role: 'user', content: 'Hi' }], { format: valueOf(format) }),
+      read: (format) => model.countTokens([{ role: 'user', content: 'Hi' }], { chatFormat: valueOf(format) }),
     },
     {
       name: 'messages',

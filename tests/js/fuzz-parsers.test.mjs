@@ -2,7 +2,7 @@
 // A failure says the seed of its round: with BQ4_FUZZ_SEED and BQ4_FUZZ_ROUNDS=1 it alone runs again. fuzz-parsers.long.mjs runs more.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { modelTargets, round, TARGETS } from './fuzz-kit.mjs';
 
 /** Of each parser. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, mock, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Costs, Gains } from '../../js/engine/speculation/tuner.js';
 import { allowed, counted } from '../bench/hindsight.mjs';
 import { random } from './fixture.mjs';
@@ -220,8 +220,8 @@ describe('in a session', () => {
       said(
         steps,
         async () => {
-          const model = await engine.load(fromBytes(CHAT), { context: 256 });
-          const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate });
+          const model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
+          const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate }).result;
           await model.close();
           return timings;
         },
@@ -241,9 +241,9 @@ describe('in a session', () => {
 
   test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
     said(CHEAP, async () => {
-      const model = await engine.load(fromBytes(CHAT), { context: 256, sessions: 2 });
+      const model = await engine.load(fromBytes(CHAT), { contextTokens: 256, sessions: 2 });
       const options = { temperature: 0, stopTokens: [] };
-      const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false });
+      const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false }).result;
       const [a, b] = [await model.createSession(), await model.createSession()];
       const [one, other] = [
         a.generate(LIST, { ...options, maxTokens: 150, speculate: 'auto' }),
@@ -256,7 +256,7 @@ describe('in a session', () => {
       while (!(await beside.next()).done);
       while (!(await reader.next()).done);
       assert.ok((await drafted())[0] > 20, `${await drafted()}`);
-      assert.deepEqual([one.result.ids, other.result.ids], [whole.ids, whole.ids.slice(0, 40)]);
+      assert.deepEqual([one.result.tokens, other.result.tokens], [whole.tokens, whole.tokens.slice(0, 40)]);
       await model.close();
     }));
 });

@@ -183,9 +183,9 @@ test('an address: inspect and run say what they say of the path', async () => {
   const common = (/** @type {any} */ { file, plan, ...rest }) => ({ ...rest, weights: plan.weightBytes });
   assert.deepEqual(common(card), common(own));
   const options = ['Hello', '--temperature', '0', '--max-tokens', '6', '--json'];
-  const { ids } = await ask('run', url, ...options);
+  const { tokens: ids } = await ask('run', url, ...options);
   assert.equal(ids.length, 6);
-  assert.deepEqual(ids, JSON.parse(bq4('run', path, ...options).stdout).ids);
+  assert.deepEqual(ids, JSON.parse(bq4('run', path, ...options).stdout).tokens);
   assert.ok(server.asked().every(({ range }) => range));
   await server.close();
 });
@@ -197,7 +197,7 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   const card = JSON.parse(bq4('inspect', to, '--json').stdout);
   assert.deepEqual([card.name, card.license, card.hashes.damaged, card.template.kind], ['Tiny', 'mit', [], 'jinja']);
   const answers = [path, to].map(
-    (file) => JSON.parse(bq4('run', file, 'Hello', '--temperature', '0', '--max-tokens', '6', '--json').stdout).ids,
+    (file) => JSON.parse(bq4('run', file, 'Hello', '--temperature', '0', '--max-tokens', '6', '--json').stdout).tokens,
   );
   assert.equal(answers[0].length, 6);
   assert.deepEqual(answers[0], answers[1]);
@@ -292,5 +292,5 @@ test('convert to another type: the .bq4 has it, and answers', () => {
   const card = JSON.parse(bq4('inspect', to, '--json').stdout);
   assert.deepEqual([card.name, card.license, card.hashes.damaged, card.template.kind], ['Tiny', 'mit', [], 'jinja']);
   const answer = bq4('run', to, 'Hello', '--temperature', '0', '--max-tokens', '6', '--json');
-  assert.equal(JSON.parse(answer.stdout).ids.length, 6);
+  assert.equal(JSON.parse(answer.stdout).tokens.length, 6);
 });

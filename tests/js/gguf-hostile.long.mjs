@@ -7,7 +7,7 @@ import { convertGguf } from '../../bin/convert-gguf.js';
 import { encodeConfig } from '../../js/format/bq4/config.js';
 import { ALPHABET, fromAlphabet } from '../../js/text/tokenizers/bytes.js';
 import { mergesFromPairs } from '../../js/text/tokenizers/merges.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { encodeTokenizer } from '../../js/text/tokenizers/section.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -225,7 +225,7 @@ test('a vocabulary of 151,936 byte-level tokens', async () => {
   assert.deepEqual(tokenizer?.merges, mergesFromPairs(merges, ids), 'as they are found by their texts');
   assert.deepEqual(tokenizer?.tokens[151935].bytes, fromAlphabet(tokens[151935]));
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(file), { context: 16 });
+  const model = await engine.load(fromBytes(file), { contextTokens: 16 });
   const text = 'Hello wörld 漢字 😀';
   assert.equal(await model.detokenize(await model.tokenize(text)), text);
   await engine.close();
@@ -255,7 +255,7 @@ test('a vocabulary of 262,144 SentencePiece tokens', async () => {
   assert.equal(tokenizer?.tokens.length, 262144);
   assert.deepEqual(tokenizer?.tokens[260].bytes, new TextEncoder().encode(' 0'));
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(file), { context: 16 });
+  const model = await engine.load(fromBytes(file), { contextTokens: 16 });
   assert.deepEqual(await model.tokenize('1'), [2, 261]);
   assert.equal(await model.detokenize(await model.tokenize('a bc 漢')), 'a bc 漢');
   await engine.close();

@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
@@ -25,12 +25,12 @@ const config = SMALL;
 const file = randomGguf(config);
 const path = join(folder, 'model.gguf');
 writeFileSync(path, file);
-const options = { context: 64 };
+const options = { contextTokens: 64 };
 
 /** @param {import('../../js/shared/types.js').Model} model */
 async function idsOf(model) {
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).done();
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 6 }).result;
   await model.close();
   return ids.join();
 }
@@ -266,12 +266,12 @@ test('within a budget: pages from its repacked copy in the cache, and says so wh
   const budget = heapBytes - 1_500_000;
   for (const from of [fromFile(path), fromBlob(await openAsBlob(path)), fromBytes(file), source])
     await assert.rejects(
-      plain.load(from, { ...options, budget }),
+      plain.load(from, { ...options, memoryBudget: budget }),
       (/** @type {any} */ e) => e.code === 'NOMEM' && /repacked copy/.test(e.hint),
       from.kind,
     );
   for (const from of [fromBlob(await openAsBlob(path)), fromFile(path), source]) {
-    const model = await engine.load(from, { ...options, budget });
+    const model = await engine.load(from, { ...options, memoryBudget: budget });
     assert.equal(model.info.residency, 'paged', from.kind);
     const { peak, heap } = await model.memory();
     assert.ok(peak <= heap && model.info.heapBytes <= budget);
@@ -291,7 +291,7 @@ test('integrity: the SHA-256 of the file, whatever is made of it; no token comes
   await assert.rejects(engine.load(source, { ...options, integrity }), { code: 'INTEGRITY' });
   const streaming = await engine.load(source, { ...options, integrity, streaming: true });
   await assert.rejects(
-    streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).done()),
+    streaming.createSession().then((session) => session.generate('a', { maxTokens: 1 }).result),
     { code: 'INTEGRITY' },
   );
   await assert.rejects(streaming.loaded, { code: 'INTEGRITY' });
@@ -312,7 +312,7 @@ test('integrity: the SHA-256 of the file, whatever is made of it; no token comes
     'damaged: all of it is fetched and checked again',
   );
   const { heapBytes } = await engine.plan(source, { ...options, integrity });
-  const paged = await engine.load(fromFile(path), { ...options, integrity, budget: heapBytes - 1_500_000 });
+  const paged = await engine.load(fromFile(path), { ...options, integrity, memoryBudget: heapBytes - 1_500_000 });
   assert.equal(paged.info.residency, 'paged');
   assert.equal(await idsOf(paged), EXPECTED);
 });
@@ -393,7 +393,7 @@ for (const [type, { number, bytes: size, head, as: same, of }] of Object.entries
       code: 'UNSUPPORTED',
       message: new RegExp(`(vector "ln_f.weight" is stored as|"output_norm.weight" is a vector of type) ${type}`, 'i'),
     });
-    assert.equal(await answer(fromBytes(stored), { budget: 2 ** 27 }), expected);
+    assert.equal(await answer(fromBytes(stored), { memoryBudget: 2 ** 27 }), expected);
     const { server, engine, asked } = await opened(t);
     server.files['/model.gguf'] = stored;
     const source = fromUrl(server.at('/model.gguf'), { retries: 0 });
@@ -411,9 +411,9 @@ test('a large vocabulary: of what was read of the header JavaScript keeps nothin
   const words = join(folder, 'words.gguf');
   writeFileSync(words, randomGguf(large));
   const script = `
-    import { createEngine, fromFile } from ${JSON.stringify(new URL('../../js/engine.js', import.meta.url).href)};
+    import { createEngine, fromFile } from ${JSON.stringify(new URL('../../js/node.js', import.meta.url).href)};
     const engine = await createEngine({ threads: 1 });
-    const model = await engine.load(fromFile(process.argv[1]), { context: 64 });
+    const model = await engine.load(fromFile(process.argv[1]), { contextTokens: 64 });
     let left = Infinity;
     // Collected in later turns; what is held is held in all of them.
     for (let tries = 0; tries < 100 && left > 1e6; tries++) {

@@ -2,7 +2,7 @@
 // and matrices in the mixture of types that is called Q4_K_M. They run; what differs in form only gives the same logits, to the bit.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { NONE } from '../../js/text/tokenizers/section.js';
 import { PATTERNS } from '../../js/text/tokenizers/patterns.js';
@@ -354,13 +354,13 @@ const engine = await createEngine({ threads: 1 });
 for (const [name, family] of Object.entries(FAMILIES))
   test(`${name} as Q4_K_M, with all that converters write: it loads, splits text and answers`, async () => {
     const file = gguf(metadataOf(family), tensorsOf(family));
-    const model = await engine.load(fromBytes(file), { context: 64 });
+    const model = await engine.load(fromBytes(file), { contextTokens: 64 });
     const ids = await model.tokenize('hello world');
     assert.ok(ids.length <= 6, `${ids}`);
     assert.equal(await model.detokenize(ids), 'hello world');
     const session = await model.createSession();
-    const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).done();
-    assert.ok(made.ids.length > 0);
+    const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).result;
+    assert.ok(made.tokens.length > 0);
     await model.close();
     await logitsOf(file);
   });
@@ -602,7 +602,7 @@ test('a vocabulary with what others live with: ids beyond it, ends that are user
     'tokenizer.ggml.padding_token_id': ['i32', -1],
   };
   const file = gguf(metadataOf({ ...family, tokenizer }), tensors);
-  const model = await engine.load(fromBytes(file), { context: 64 });
+  const model = await engine.load(fromBytes(file), { contextTokens: 64 });
   assert.deepEqual(await model.tokenize('hello 12'), [...(await model.tokenize('hello')), 220, 16, 17]);
   await model.close();
   const { tokenizer: read } = await openGguf(openBytes(file), file);
@@ -615,7 +615,7 @@ test('a vocabulary with what others live with: ids beyond it, ends that are user
 
 test('Gemma: a ▁ that somebody wrote is a space, in rows of them too', async () => {
   const family = FAMILIES['Gemma 3'];
-  const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { context: 64 });
+  const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { contextTokens: 64 });
   const [, [, tokens]] = family.tokenizer['tokenizer.ggml.tokens'];
   const ids = [1, 'he', '▁▁', 'he'].map((token) => (token === 1 ? 1 : tokens.indexOf(token)));
   for (const between of ['  ', ' ▁', '▁ ', '▁▁'])
@@ -639,9 +639,9 @@ test('in three files, the first of which has no tensors', async () => {
   ];
   /** @param {any} source */
   const idsOf = async (source) => {
-    const model = await engine.load(source, { context: 64 });
+    const model = await engine.load(source, { contextTokens: 64 });
     const session = await model.createSession();
-    const { ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).done();
+    const { tokens: ids } = await session.generate('hello world', { temperature: 0, maxTokens: 8 }).result;
     await model.close();
     return ids;
   };
@@ -678,7 +678,7 @@ test('of several chat templates the one without a name is the model’s', async 
     'tokenizer.chat_template.rag': ['text', 'rag'],
   };
   const model = await engine.load(fromBytes(gguf(metadataOf({ ...family, tokenizer }), tensorsOf(family))), {
-    context: 64,
+    contextTokens: 64,
   });
   assert.ok((await model.countTokens([{ role: 'user', content: 'hello' }])) > 5);
   await model.close();

@@ -6,8 +6,9 @@ import { memorySink } from '../../js/format/output.js';
 import { ROWS, runLayout, typeNamed } from '../../js/format/bq4/weight-types.js';
 import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
+import { endOfTensors, placeTensors } from '../../js/format/gguf/layout.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { randomWeights } from './checkpoints.mjs';
@@ -66,7 +67,16 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const plan = await engine.plan(fromBytes(file));
   assert.deepEqual(
-    [plan.version, plan.name, plan.license, plan.layers, plan.vocab, plan.tokens, plan.trainedContext, plan.fileBytes],
+    [
+      plan.version,
+      plan.name,
+      plan.license,
+      plan.layers,
+      plan.vocabSize,
+      plan.tokenizerSize,
+      plan.trainedContext,
+      plan.fileBytes,
+    ],
     [0, 'Tiny', 'mit', 2, config.vocab, config.vocab, 64, file.length],
   );
   const model = await engine.load(fromBytes(file));
@@ -74,7 +84,7 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   const { used, peak, heap } = await model.memory();
   assert.ok(used <= peak && peak <= heap);
   const session = await model.createSession();
-  assert.equal((await session.generate('Hello', { temperature: 0, maxTokens: 4 }).done()).ids.length, 4);
+  assert.equal((await session.generate('Hello', { temperature: 0, maxTokens: 4 }).result).tokens.length, 4);
   await engine.close();
 });
 
@@ -260,4 +270,22 @@ test('headers with any byte changed, cut or doubled: a plan or a typed error, so
     }
   }
   for (const code of ['a plan', 'FORMAT', 'UNSUPPORTED']) assert.ok(seen.has(code), `${code} of ${[...seen].join()}`);
+});
+
+test('tensors lie at multiples of 64 bytes, one behind the other', () => {
+  const f32 = typeNamed('f32').id;
+  const placed = placeTensors(
+    [3, 16, 17, 1].map((n, i) => [`v${i}`, [n], f32, f32, 1000 * i]),
+    4100,
+  );
+  assert.deepEqual(
+    placed.map(({ offset, bytes }) => [offset, bytes]),
+    [
+      [4160, 12],
+      [4224, 64],
+      [4288, 68],
+      [4416, 4],
+    ],
+  );
+  assert.equal(endOfTensors(placed), 4420);
 });

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const MODEL = join(ROOT, 'models/chat.bq4');
@@ -34,9 +34,9 @@ function repository() {
   return pathToFileURL(place).href;
 }
 
-const SCRIPT = `import { createEngine, fromFile } from 'bq4/engine';
+const SCRIPT = `import { createEngine, fromFile } from 'bq4/node';
 const engine = await createEngine({ threads: 1 });
-const model = await engine.load(fromFile(process.argv[2]), { context: 64 });
+const model = await engine.load(fromFile(process.argv[2]), { contextTokens: 64 });
 console.log(JSON.stringify((await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids));
 await engine.close();
 `;
@@ -53,8 +53,8 @@ test(
     writeFileSync(join(place, 'app.js'), SCRIPT);
     const { stdout } = await run(process.execPath, ['app.js', MODEL], { cwd: place });
     const engine = await createEngine({ threads: 1 });
-    const model = await engine.load(fromFile(MODEL), { context: 64 });
-    const { ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 });
+    const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
+    const { tokens: ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }).result;
     await engine.close();
     assert.deepEqual(JSON.parse(stdout), ids);
     const installed = join(place, 'node_modules/bq4');
@@ -63,6 +63,6 @@ test(
     const cli = await run('npx', ['--no-install', 'bq4', 'run', MODEL, 'Once', '--max-tokens', '3', '--json'], {
       cwd: place,
     });
-    assert.equal(JSON.parse(cli.stdout).ids.length, 3);
+    assert.equal(JSON.parse(cli.stdout).tokens.length, 3);
   },
 );

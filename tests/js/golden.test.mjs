@@ -104,13 +104,23 @@ for (const build of BUILDS) {
     for (const [name, options] of Object.entries({ f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } })) {
       const source = await converted(join(GOLDEN, 'tiny'), options);
       for (let threads = 1; threads <= 8; threads++) {
-        const model = await openLogits(source, { build, threads, window: 1 + threads * 2, batch: threads });
+        const model = await openLogits(source, {
+          build,
+          threads,
+          prefillWindow: 1 + threads * 2,
+          prefillBatch: threads,
+        });
         assert.equal(
           hashOf(along(model, tiny.prompt_ids, tiny.ids)),
           recorded.get(name),
           `${name}, ${threads} threads`,
         );
-        const long = await openLogits(source, { build, threads, window: 19 - threads, batch: 3 + threads });
+        const long = await openLogits(source, {
+          build,
+          threads,
+          prefillWindow: 19 - threads,
+          prefillBatch: 3 + threads,
+        });
         const whole = [...tiny.prompt_ids, ...tiny.ids];
         assert.deepEqual(
           long.start(whole.slice(0, -1)),
@@ -138,7 +148,7 @@ for (const build of BUILDS) {
       errors.forEach((error, i) => assert.ok(error < 1e-3, `position ${i}: ${error}`));
       const against = /^(bullet|custom)/.test(name) ? `PyTorch ${made.torch}` : `transformers ${made.transformers}`;
       architectures.set(name, { architecture: name, source: 'safetensors', error: Math.max(...errors), against });
-      const whole = (await openLogits(source, { build, batch: 5, window: 7 })).start(ids);
+      const whole = (await openLogits(source, { build, prefillBatch: 5, prefillWindow: 7 })).start(ids);
       assert.deepEqual(whole, steps[ids.length - 1]);
     });
   }
@@ -156,12 +166,16 @@ for (const build of BUILDS) {
       [17, floats(logits), 17],
       [64, floats(logits), ids.length],
     ])) {
-      const steps = along(await openLogits(source, { build, context }), [ids[0]], ids.slice(1, count).concat(0));
+      const steps = along(
+        await openLogits(source, { build, contextTokens: context }),
+        [ids[0]],
+        ids.slice(1, count).concat(0),
+      );
       steps.forEach((got, i) => {
         const error = distance(got, wanted.subarray(i * vocab, (i + 1) * vocab));
         assert.ok(error < 1e-3, `a session of ${context}, position ${i}: ${error}`);
       });
-      const whole = await openLogits(source, { build, context, batch: 5, window: 7 });
+      const whole = await openLogits(source, { build, contextTokens: context, prefillBatch: 5, prefillWindow: 7 });
       assert.deepEqual(whole.start(ids.slice(0, count)), steps[count - 1]);
     }
   });

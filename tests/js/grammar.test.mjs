@@ -2,7 +2,10 @@
 // expression, schema or choices, as RegExp and ajv judge; what can't be held is refused by its name.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { matches } from '../../js/text/grammar/dfa.js';
 import { compile } from '../../js/text/grammar/index.js';
+import { numberAdmits, numberTexts } from '../../js/text/grammar/schema/numbers.js';
+import { complement, intersect, unite } from '../../js/text/regex/sets.js';
 import { grammarMachine, picker, textOf } from './picker.mjs';
 import { validator } from './validator.mjs';
 
@@ -863,4 +866,29 @@ describe('what explodes', () => {
     const taken = machine.memoryBytes - before;
     assert.ok(taken <= 24 * 2 ** 20, `${taken} bytes`);
   });
+});
+
+test('sets of characters share what is in both, be it one', () => {
+  assert.deepEqual(intersect(unite([[97, 110]]), unite([[110, 122]])), [110, 110]);
+  assert.deepEqual(intersect(unite([[97, 97]]), unite([[90, 100]])), [97, 97]);
+  const vowels = unite([...'aeiou'].map((c) => [Number(c.codePointAt(0)), Number(c.codePointAt(0))]));
+  assert.deepEqual(intersect(vowels, complement(vowels)), []);
+  assert.deepEqual(intersect(vowels, complement(unite([[98, 122]]))), [97, 97]);
+});
+
+test('whole numbers within limits are those that the limits admit', () => {
+  const free = { min: -Infinity, max: Infinity, above: -Infinity, below: Infinity };
+  const limits = [-21, -10, -3, -1, 0, 1, 2, 9, 10, 11, 20, 4.5, -4.5];
+  const shapes = [
+    ...limits.flatMap((a) => ['min', 'max', 'above', 'below'].map((name) => ({ [name]: a }))),
+    ...limits.flatMap((a) => limits.filter((b) => b > a).map((b) => ({ min: a, below: b }))),
+    ...limits.flatMap((a) => limits.filter((b) => b > a).map((b) => ({ above: a, max: b }))),
+  ];
+  for (const shape of shapes) {
+    const number = { ...free, ...shape, integer: true, fraction: false, multiples: [], notMultiples: [] };
+    const admits = numberAdmits(number);
+    const { texts } = numberTexts(number, []);
+    for (let value = -25; value <= 25; value++)
+      assert.equal(matches(texts, String(value)), admits(value), `${value} by ${JSON.stringify(shape)}`);
+  }
 });

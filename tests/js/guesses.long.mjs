@@ -1,7 +1,7 @@
 // Guesses with a real model: edited, summed up and as JSON, the same tokens as without.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const real = realModel('smollm2');
@@ -22,7 +22,7 @@ let model;
 before(async () => {
   if (!real) return;
   engine = await createEngine();
-  model = await engine.load(fromFile(real), { context: 512 });
+  model = await engine.load(fromFile(real), { contextTokens: 512 });
 });
 after(() => engine?.close());
 
@@ -31,12 +31,12 @@ for (const [what, content] of Object.entries(ASKED))
     let accepted = 0;
     for (const sampling of [{ temperature: 0 }, { temperature: 0.6, seed: 5 }]) {
       const reply = (/** @type {any} */ speculate) =>
-        model.reply([{ role: 'user', content }], { ...sampling, maxTokens: 80, speculate }).done();
+        model.generate([{ role: 'user', content }], { ...sampling, maxTokens: 80, speculate }).result;
       const plain = await reply(false);
       for (const speculate of [true, { tokens: 5 }]) {
-        const { ids, text, timings } = await reply(speculate);
-        assert.deepEqual([ids, text], [plain.ids, plain.text]);
-        if (speculate !== true) accepted += timings.acceptedTokens;
+        const { tokens: ids, text, usage } = await reply(speculate);
+        assert.deepEqual([ids, text], [plain.tokens, plain.text]);
+        if (speculate !== true) accepted += usage.acceptedTokens;
       }
     }
     assert.ok(accepted > 5, `${accepted} accepted`);

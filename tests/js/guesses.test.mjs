@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { lookNear, lookUp } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
@@ -29,7 +29,7 @@ const OPTIONS = {
   sampled: { temperature: 0.8 },
   hot: { temperature: 2, topK: 0, topP: 1 },
   penalties: { temperature: 0, repeatPenalty: 1.3, presencePenalty: 0.5, frequencyPenalty: 0.2 },
-  biased: { temperature: 0.7, logitBias: [{ id: 300, bias: 3 }], logprobs: 3 },
+  biased: { temperature: 0.7, logitBias: [{ token: 300, bias: 3 }], logprobs: 3 },
   stopped: { temperature: 0, stop: ['lemons', 'ea', '. I'] },
   'a schema': { temperature: 0.5, responseFormat: { type: 'json_schema', schema: SCHEMA } },
   'an expression': { temperature: 1, responseFormat: { type: 'regex', pattern: '(red|green) [a-z ]{3,20}\\.' } },
@@ -49,7 +49,7 @@ for (const [build, threads] of /** @type {const} */ ([
     let model;
     before(async () => {
       engine = await createEngine({ build, threads });
-      model = await engine.load(fromBytes(CHAT), { context: 256 });
+      model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
     });
     after(() => engine.close());
 
@@ -60,12 +60,12 @@ for (const [build, threads] of /** @type {const} */ ([
           const run = (/** @type {any} */ speculate) =>
             told(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
           const plain = await run(false);
-          assert.deepEqual([plain.timings.draftedTokens, plain.timings.acceptedTokens], [0, 0]);
+          assert.deepEqual([plain.usage.draftedTokens, plain.usage.acceptedTokens], [0, 0]);
           for (const speculate of [{ tokens: 1 }, { tokens: 7 }, true, 'auto']) {
-            const { said, timings } = await run(speculate);
+            const { said, usage } = await run(speculate);
             assert.deepEqual(said, plain.said);
-            assert.ok(timings.acceptedTokens <= timings.draftedTokens);
-            if (typeof speculate === 'object') accepted += timings.acceptedTokens;
+            assert.ok(usage.acceptedTokens <= usage.draftedTokens);
+            if (typeof speculate === 'object') accepted += usage.acceptedTokens;
           }
         }
         if (name === 'greedy' || name === 'sampled') assert.ok(accepted > 20, `${accepted} accepted`);
@@ -76,9 +76,9 @@ for (const [build, threads] of /** @type {const} */ ([
       const run = (/** @type {any} */ speculate) =>
         told(model.generate(prompt, { temperature: 0, seed: 1, speculate }));
       const [plain, fast] = [await run(false), await run({ tokens: 7 })];
-      assert.equal(plain.said.result.reason, 'context');
+      assert.equal(plain.said.result.finishReason, 'context');
       assert.deepEqual(fast.said, plain.said);
-      assert.ok(fast.timings.acceptedTokens > 0);
+      assert.ok(fast.usage.acceptedTokens > 0);
     });
   });
 
@@ -97,15 +97,19 @@ describe('a session', () => {
       const { draftedTokens, acceptedTokens } = await session.stats();
       return { draftedTokens, acceptedTokens };
     };
-    await session.generate(PROMPTS[0], { ...GREEDY, speculate: false });
+    await session.generate(PROMPTS[0], { ...GREEDY, speculate: false }).result;
     assert.deepEqual(await counts(), zero);
     // Nothing stood there before: no two tokens in a row are there twice.
     const distinct = Array.from({ length: 80 }, (_, i) => 300 + i);
-    const { ids, timings } = await session.generate(distinct, { ...GREEDY, maxTokens: 2, speculate: { tokens: 7 } });
+    const { tokens: ids, usage } = await session.generate(distinct, {
+      ...GREEDY,
+      maxTokens: 2,
+      speculate: { tokens: 7 },
+    }).result;
     assert.deepEqual(lookUp([...distinct, ids[0]]), { length: 0, next: -1 });
-    assert.deepEqual([timings.draftedTokens, timings.acceptedTokens, await counts()], [0, 0, zero]);
-    const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } })).timings;
-    const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } })).timings;
+    assert.deepEqual([usage.draftedTokens, usage.acceptedTokens, await counts()], [0, 0, zero]);
+    const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } }).result).timings;
+    const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } }).result).timings;
     assert.ok(one.acceptedTokens > 0);
     assert.deepEqual(await counts(), {
       draftedTokens: one.draftedTokens + two.draftedTokens,
@@ -118,10 +122,10 @@ describe('a session', () => {
     const model = await engine.load(fromBytes(CHAT));
     const session = await model.createSession();
     const slices = async (/** @type {any} */ speculate) => {
-      await session.generate('x', { maxTokens: 1 });
+      await session.generate('x', { maxTokens: 1 }).result;
       const before = (await session.stats()).slices;
-      const { timings } = await session.generate(PROMPTS[0], { ...GREEDY, speculate });
-      return { slices: (await session.stats()).slices - before, accepted: timings.acceptedTokens };
+      const { usage } = await session.generate(PROMPTS[0], { ...GREEDY, speculate }).result;
+      return { slices: (await session.stats()).slices - before, accepted: usage.acceptedTokens };
     };
     const plain = await slices(false);
     const fast = await slices({ tokens: 7 });
@@ -137,23 +141,23 @@ describe('a session', () => {
       const session = await model.createSession();
       const other = await model.createSession();
       const said = [];
-      for await (const { id } of session.generate(PROMPTS[0], { ...GREEDY, speculate }))
+      for await (const { token: id } of session.generate(PROMPTS[0], { ...GREEDY, speculate }))
         if (said.push(id) === tokens) break;
       if (then === 'fork') {
         const fork = await session.fork();
-        said.push(...(await fork.generate(null, { ...GREEDY, speculate })).ids);
+        said.push(...(await fork.continue({ ...GREEDY, speculate }).result).tokens);
         await fork.close();
       }
       if (then === 'save') {
         const saved = await session.save();
         said.push(Buffer.from(saved).toString('base64'));
         await other.restore(saved);
-        said.push(...(await other.generate(null, { ...GREEDY, speculate })).ids);
+        said.push(...(await other.continue({ ...GREEDY, speculate }).result).tokens);
       }
       if (then === 'truncate') await session.truncate(20);
       if (then === 'append') await session.append(' and');
-      if (then === 'choose') said.push(...(await session.choose(null, ['a', 'b'])).options.map((o) => o.logprob));
-      said.push(...(await session.generate(null, { ...GREEDY, speculate })).ids, ...(await session.tokens()));
+      if (then === 'choose') said.push(...(await session.choose([], ['a', 'b'])).options.map((o) => o.logprob));
+      said.push(...(await session.continue({ ...GREEDY, speculate }).result).tokens, ...(await session.tokens()));
       await session.close();
       await other.close();
       return said;
@@ -176,42 +180,42 @@ describe('a session', () => {
       },
       { name: 'AbortError' },
     );
-    const { ids } = await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 7 } });
-    assert.deepEqual(ids, (await session.generate(PROMPTS[0], { ...GREEDY, speculate: false })).ids);
+    const { tokens: ids } = await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 7 } }).result;
+    assert.deepEqual(ids, (await session.generate(PROMPTS[0], { ...GREEDY, speculate: false }).result).tokens);
     await model.close();
   });
 
-  test('has room for as many guesses as `drafts` says, and a plan counts it', async () => {
+  test('has room for as many guesses as `draftTokens` says, and a plan counts it', async () => {
     const plan = (/** @type {object} */ options) => engine.plan(fromBytes(CHAT), options);
-    const [none, some, more] = await Promise.all([plan({ drafts: 0 }), plan({}), plan({ drafts: 9 })]);
-    const each = 4 * none.vocab;
+    const [none, some, more] = await Promise.all([plan({ draftTokens: 0 }), plan({}), plan({ draftTokens: 9 })]);
+    const each = 4 * none.vocabSize;
     assert.ok(Math.abs(some.sessionBytes - none.sessionBytes - 7 * each) < 128);
     assert.ok(Math.abs(more.sessionBytes - none.sessionBytes - 9 * each) < 128);
-    const model = await engine.load(fromBytes(CHAT), { drafts: 0 });
+    const model = await engine.load(fromBytes(CHAT), { draftTokens: 0 });
     for (const speculate of [{ tokens: 4 }, true, 'auto'])
-      assert.equal((await model.generate(PROMPTS[0], { ...GREEDY, speculate })).timings.draftedTokens, 0);
+      assert.equal((await model.generate(PROMPTS[0], { ...GREEDY, speculate }).result).usage.draftedTokens, 0);
     await model.close();
     for (const drafts of [-1, 32, 1.5, '7'])
-      await assert.rejects(() => plan({ drafts }), { code: 'ARGUMENT', message: /drafts/ });
+      await assert.rejects(() => plan({ draftTokens: drafts }), { code: 'ARGUMENT', message: /draftTokens/ });
   });
 
   test('with weights that are read for every token', async () => {
     const config = { layers: 6, hidden: 64, heads: 4, kv_heads: 2, ffn: 128 };
     const bytes = await tinyModel({ config, type: 'bq8' });
-    const all = (await engine.plan(fromBytes(bytes), { context: 256 })).heapBytes;
+    const all = (await engine.plan(fromBytes(bytes), { contextTokens: 256 })).heapBytes;
     const ids = Array.from({ length: 90 }, (_, i) => 10 + (i % 9));
     const run = async (/** @type {any} */ options, /** @type {any} */ speculate) => {
-      const model = await engine.load(fromBytes(bytes), { context: 256, ...options });
+      const model = await engine.load(fromBytes(bytes), { contextTokens: 256, ...options });
       const generation = await model.generate(ids, {
         temperature: 0,
         maxTokens: 60,
-        logitBias: [{ id: 40, bias: 99 }],
+        logitBias: [{ token: 40, bias: 99 }],
         speculate,
-      });
+      }).result;
       await model.close();
-      return { ids: generation.ids, paged: model.info.residency, drafted: generation.timings.draftedTokens };
+      return { ids: generation.tokens, paged: model.info.residency, drafted: generation.usage.draftedTokens };
     };
-    const [plain, paged] = [await run({}, false), await run({ budget: all - 65536 }, { tokens: 6 })];
+    const [plain, paged] = [await run({}, false), await run({ memoryBudget: all - 65536 }, { tokens: 6 })];
     assert.deepEqual(paged.ids, plain.ids);
     assert.equal(paged.paged, 'paged');
     assert.ok(paged.drafted > 20);
@@ -227,7 +231,7 @@ for (const [name, create] of /** @type {const} */ ([
     const model = await engine.load(fromBytes(CHAT));
     const messages = [{ role: 'user', content: PROMPTS[1] }];
     const body = { messages, n: 2, seed: 3, temperature: 0.5, max_tokens: 40 };
-    const ask = async (/** @type {any} */ speculate) => model.chat.completions.create({ ...body, speculate });
+    const ask = async (/** @type {any} */ speculate) => model.chat.completions.create({ ...body, bq4: { speculate } });
     const [plain, fast] = [await ask(false), await ask({ tokens: 6 })];
     const texts = (/** @type {any} */ { choices }) => choices.map((/** @type {any} */ c) => c.message.content);
     assert.deepEqual(texts(fast), texts(plain));
@@ -237,13 +241,13 @@ for (const [name, create] of /** @type {const} */ ([
       fast.usage.completion_tokens_details;
     assert.ok(accepted + rejected > 0 && accepted < fast.usage.completion_tokens);
     const text = { prompt: [PROMPTS[0], PROMPTS[1]], temperature: 0, max_tokens: 20 };
-    const complete = (/** @type {any} */ speculate) => model.completions.create({ ...text, speculate });
+    const complete = (/** @type {any} */ speculate) => model.completions.create({ ...text, bq4: { speculate } });
     const [a, b] = [await complete(false), await complete({ tokens: 3 })];
     assert.deepEqual(b.choices, a.choices);
     assert.ok(b.usage.completion_tokens_details.accepted_prediction_tokens > 0);
     for (const speculate of ['yes', 3, { tokens: 0 }, { tokens: 32 }, { token: 3 }, [], {}]) {
       await assert.rejects(() => ask(speculate), { code: 'ARGUMENT', message: /speculate is / });
-      await assert.rejects(() => model.generate('x', /** @type {any} */ ({ speculate })).done(), {
+      await assert.rejects(() => model.generate('x', /** @type {any} */ ({ speculate })).result, {
         code: 'ARGUMENT',
         details: { param: 'speculate' },
       });

@@ -1,7 +1,7 @@
 // A share of the head, by clusters, through the public interface. What is computed, and its bits, tests/c/test_clusters.c compares.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { tinyModel } from './fixture.mjs';
@@ -12,10 +12,10 @@ const ids = Array.from({ length: 40 }, (_, i) => (i * 7 + (i % 5)) % 200);
 /** It never ends by itself: a model of noise may take any token, the last clusters' too. */
 const options = { temperature: 1, stopTokens: [], maxTokens: 30, seed: 3 };
 /** Two of nine clusters. */
-const quality = { head: 0.25 };
+const quality = { lmHeadFraction: 0.25 };
 
 /** @param {import('../../js/shared/types.js').Model} model @param {object} [more] */
-const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).done()).ids;
+const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).result).tokens;
 
 test('each build, with and without threads, in a worker: the same tokens, which are not those of the whole head', async () => {
   const all = [];
@@ -25,7 +25,7 @@ test('each build, with and without threads, in a worker: the same tokens, which 
     () => createWorkerEngine({ threads: 2 }),
   ]) {
     const engine = await make();
-    const model = await engine.load(source, { quality, batch: all.length ? 32 : 3 });
+    const model = await engine.load(source, { quality, prefillBatch: all.length ? 32 : 3 });
     assert.deepEqual(model.info.quality, quality);
     all.push(await written(model));
     await engine.close();
@@ -43,7 +43,7 @@ test('a plan counts the clusters, and a model keeps to it', async () => {
   const engine = await createEngine({ threads: 1 });
   const [whole, some] = [await engine.plan(source), await engine.plan(source, { quality })];
   assert.ok(some.heapBytes > whole.heapBytes);
-  const model = await engine.load(source, { quality, budget: some.heapBytes });
+  const model = await engine.load(source, { quality, memoryBudget: some.heapBytes });
   assert.deepEqual(model.info.gaveUp, []);
   const before = await model.memory();
   await written(model);
@@ -58,34 +58,34 @@ test('for a format, for biases and for given answers all of the head is computed
   const model = await engine.load(source, { quality, sessions: 2 });
   const whole = await engine.load(source);
   const session = await model.createSession();
-  const first = await session.generate(ids, options).done();
+  const first = await session.generate(ids, options).result;
   for (const more of /** @type {import('../../js/shared/types.js').GenerateOptions[]} */ ([
     { responseFormat: { type: 'regex', pattern: '[a-z]{20}' } },
-    { logitBias: [{ id: 0, bias: -Infinity }] },
+    { logitBias: [{ token: 0, bias: -Infinity }] },
   ]))
-    assert.deepEqual((await session.generate(ids, { ...options, ...more }).done()).ids, await written(whole, more));
+    assert.deepEqual((await session.generate(ids, { ...options, ...more }).result).tokens, await written(whole, more));
   const chosen = await (await whole.createSession()).choose(ids, ['a', 'bc']);
   assert.deepEqual((await session.choose(ids, ['a', 'bc'])).options, chosen.options);
   // What was computed of all does not remain.
-  assert.deepEqual((await session.generate(ids, options).done()).ids, first.ids);
+  assert.deepEqual((await session.generate(ids, options).result).tokens, first.tokens);
   // Nor do guesses, and others that write at the same time, change anything.
   const other = await model.createSession();
-  const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).done());
-  for (const { ids: made } of await Promise.all(both)) assert.deepEqual(made, first.ids);
+  const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).result);
+  for (const { tokens: made } of await Promise.all(both)) assert.deepEqual(made, first.tokens);
   await engine.close();
 });
 
 test('a layer to leave before is those layers left out, from it on', async () => {
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(source, { quality: { exit: 2, skip: [0] }, sessions: 2 });
-  const [session, same] = [await model.createSession(), await model.createSession({ quality: { skip: [2, 0] } })];
-  const { ids: made } = await session.generate(ids, options).done();
-  assert.deepEqual((await same.generate(ids, options).done()).ids, made);
-  const again = await session.generate(ids, options).done();
+  const model = await engine.load(source, { quality: { exitLayer: 2, skipLayers: [0] }, sessions: 2 });
+  const [session, same] = [await model.createSession(), await model.createSession({ quality: { skipLayers: [2, 0] } })];
+  const { tokens: made } = await session.generate(ids, options).result;
+  assert.deepEqual((await same.generate(ids, options).result).tokens, made);
+  const again = await session.generate(ids, options).result;
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, again, options)));
-  assert.deepEqual(loadOptions(receipt).quality, { exit: 2, skip: [0] });
+  assert.deepEqual(loadOptions(receipt).quality, { exitLayer: 2, skipLayers: [0] });
   await session.close();
-  await assert.rejects(model.createSession({ quality: { exit: 3 } }), {
+  await assert.rejects(model.createSession({ quality: { exitLayer: 3 } }), {
     code: 'ARGUMENT',
     message: /no layer 3 to be left out/,
   });
@@ -96,32 +96,41 @@ test('a receipt tells of it', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality });
   const session = await model.createSession();
-  const result = await session.generate(ids, options).done();
+  const result = await session.generate(ids, options).result;
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, result, options)));
   await session.close();
   assert.deepEqual(loadOptions(receipt).quality, quality);
   assert.equal((await replay(model, receipt)).equal, true);
-  const changed = { ...receipt, model: { ...receipt.model, quality: { head: 0.5 } } };
+  const changed = { ...receipt, model: { ...receipt.model, quality: { lmHeadFraction: 0.5 } } };
   await assert.rejects(readReceipt(JSON.stringify(changed)), { code: 'MISMATCH' });
   await engine.close();
 });
 
 test('what cannot be is refused, with what to do', async () => {
   const engine = await createEngine({ threads: 1 });
-  for (const wrong of [{ head: 0 }, { head: 'some' }, { heads: 0.5 }, { constructor: 1 }, 0.5])
+  for (const wrong of [{ lmHeadFraction: 0 }, { lmHeadFraction: 'some' }, { head: 0.5 }, { constructor: 1 }, 0.5])
     await assert.rejects(engine.load(source, { quality: /** @type {any} */ (wrong) }), {
       code: 'ARGUMENT',
-      message: /quality is .*\{ skip, exit, head \}/,
+      message: /quality is .*\{ skipLayers, exitLayer, lmHeadFraction \}/,
     });
-  await assert.rejects(engine.load(source, { quality: { head: 1 } }), { code: 'ARGUMENT', message: /less than 1/ });
-  const whole = await engine.load(source);
-  await assert.rejects(whole.createSession({ quality }), { code: 'NOMEM', hint: 'load it with quality.head' });
-  const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
-  const small = { context: 128, window: 16, batch: 8 };
-  const { heapBytes, weightBytes } = await engine.plan(large, small);
-  await assert.rejects(engine.load(large, { ...small, quality, budget: Math.floor(heapBytes - 0.4 * weightBytes) }), {
-    code: 'NOMEM',
-    hint: /a head by clusters needs all weights in memory/,
+  await assert.rejects(engine.load(source, { quality: { lmHeadFraction: 1 } }), {
+    code: 'ARGUMENT',
+    message: /less than 1/,
   });
+  const whole = await engine.load(source);
+  await assert.rejects(whole.createSession({ quality }), {
+    code: 'NOMEM',
+    hint: 'load it with quality.lmHeadFraction',
+  });
+  const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
+  const small = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8 };
+  const { heapBytes, weightBytes } = await engine.plan(large, small);
+  await assert.rejects(
+    engine.load(large, { ...small, quality, memoryBudget: Math.floor(heapBytes - 0.4 * weightBytes) }),
+    {
+      code: 'NOMEM',
+      hint: /a head by clusters needs all weights in memory/,
+    },
+  );
   await engine.close();
 });

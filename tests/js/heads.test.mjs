@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url';
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { convert } from '../../js/convert/index.js';
 import { ROWS, typeNamed } from '../../js/format/bq4/weight-types.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { pack, unpack } from '../../js/api/classifiers/block-weights.js';
-import { readHead, scores, split, trainHead, writeHead } from '../../js/api/classifiers/index.js';
+import { readClassifier, scores, split, trainClassifier, writeClassifier } from '../../js/api/classifiers/index.js';
 import { train } from '../../js/api/classifiers/train.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { testFolder } from './folders.mjs';
@@ -81,15 +81,15 @@ const HEAD = {
 };
 
 test('a head as JSON is read as it was written', () => {
-  const read = readHead(JSON.parse(JSON.stringify(writeHead(HEAD, { type: 'f32' }))));
+  const read = readClassifier(JSON.parse(JSON.stringify(writeClassifier(HEAD, { type: 'f32' }))));
   assert.deepEqual(read, HEAD);
-  const packed = readHead(writeHead(HEAD));
+  const packed = readClassifier(writeClassifier(HEAD));
   packed.weights.forEach((w, i) => assert.ok(Math.abs(w - HEAD.weights[i]) < 3 / 7));
 });
 
 test('what is no head is refused, and says why', () => {
-  const good = writeHead(HEAD, { type: 'f32' });
-  const nan = writeHead({ ...HEAD, weights: HEAD.weights.map(() => NaN) }, { type: 'f32' });
+  const good = writeClassifier(HEAD, { type: 'f32' });
+  const nan = writeClassifier({ ...HEAD, weights: HEAD.weights.map(() => NaN) }, { type: 'f32' });
   for (const [file, says] of /** @type {[any, RegExp][]} */ ([
     [null, /no "format"/],
     [{}, /no "format"/],
@@ -107,7 +107,7 @@ test('what is no head is refused, and says why', () => {
     [{ ...good, pooling: 'max' }, /pooled/],
   ]))
     assert.throws(
-      () => readHead(file),
+      () => readClassifier(file),
       (/** @type {any} */ error) => error.code === 'FORMAT' && says.test(error.message) && Boolean(error.hint),
       JSON.stringify(file),
     );
@@ -131,7 +131,7 @@ test('worker and this thread: the same labels, and a head of another model is re
       text: i % 2 ? `a ${'b '.repeat(i)}` : `c ${'d '.repeat(i + 1)}`,
       label: i % 2 ? 'b' : 'd',
     }));
-    const { file } = await trainHead(
+    const { file } = await trainClassifier(
       model,
       examples.map(({ text, label }) => ({ text, label })),
       { name: 'letters', iterations: 20 },
@@ -139,11 +139,14 @@ test('worker and this thread: the same labels, and a head of another model is re
       await engine.close();
       throw error;
     });
-    found.push(await model.classify(['a b b b', 'c d d d'], { head: file }));
-    await assert.rejects(model.classify('a', { head: writeHead(HEAD) }), { code: 'SHAPE' });
-    await assert.rejects(model.classify('a', { head: /** @type {any} */ ({}) }), { code: 'FORMAT' });
-    await assert.rejects(trainHead(model, examples, { labels: ['b', 'e'] }), { code: 'ARGUMENT' });
-    await assert.rejects(trainHead(model, examples, { signal: AbortSignal.abort(new Error('enough')) }), /enough/);
+    found.push(await model.classify(['a b b b', 'c d d d'], { classifier: file }));
+    await assert.rejects(model.classify('a', { classifier: writeClassifier(HEAD) }), { code: 'SHAPE' });
+    await assert.rejects(model.classify('a', { classifier: /** @type {any} */ ({}) }), { code: 'FORMAT' });
+    await assert.rejects(trainClassifier(model, examples, { labels: ['b', 'e'] }), { code: 'ARGUMENT' });
+    await assert.rejects(
+      trainClassifier(model, examples, { signal: AbortSignal.abort(new Error('enough')) }),
+      /enough/,
+    );
     await engine.close();
   }
   assert.deepEqual(found[0], found[1]);
@@ -218,9 +221,9 @@ const SAID = {
 const minilm = realModel('minilm');
 
 for (const name of Object.keys(SAID))
-  test(`heads/README.md says of the ${name} head what the file says`, () => {
-    const { train: learned, test: held, right, bagOfWords } = json(`heads/${name}.json`).facts;
-    const cells = readFileSync(join(ROOT, 'heads/README.md'), 'utf8')
+  test(`classifiers/README.md says of the ${name} head what the file says`, () => {
+    const { train: learned, test: held, right, bagOfWords } = json(`classifiers/${name}.json`).facts;
+    const cells = readFileSync(join(ROOT, 'classifiers/README.md'), 'utf8')
       .split('\n')
       .find((line) => line.includes(`\`${name}.json\``))
       ?.split(' | ')
@@ -241,13 +244,13 @@ for (const [name, said] of Object.entries(SAID))
     await convert(/** @type {string} */ (minilm), path, { quant: 'bq8' });
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromFile(path));
-    const head = json(`heads/${name}.json`);
+    const head = json(`classifiers/${name}.json`);
     const texts = Object.entries(said).flatMap(([label, list]) =>
       list.map((/** @type {string} */ text) => ({ text, label })),
     );
     const found = await model.classify(
       texts.map(({ text }) => text),
-      { head },
+      { classifier: head },
     );
     t.diagnostic(
       `${name}: ${head.facts.right} of ${head.facts.test} held out, a bag of words ${head.facts.bagOfWords}`,

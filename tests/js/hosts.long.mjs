@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { findAppHosts } from '../../tools/setup/system.mjs';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HOSTS = join(ROOT, 'examples/hosts');
@@ -38,10 +38,10 @@ const ENGINE = readdirSync(join(ROOT, 'c'), { recursive: true, encoding: 'utf8' 
 
 before(async () => {
   engine = await createEngine({ threads: 1 });
-  const model = await engine.load(new Uint8Array(readFileSync(MODEL)), { context: 256, kv: 'i8' });
-  wanted.text = (await model.generate(PROMPT, { temperature: 0, maxTokens: TOKENS })).text;
+  const model = await engine.load(new Uint8Array(readFileSync(MODEL)), { contextTokens: 256, kv: 'i8' });
+  wanted.text = (await model.generate(PROMPT, { temperature: 0, maxTokens: TOKENS }).result).text;
   const chat = await model.createChat();
-  wanted.chat = (await chat.send('Tell me a joke', { temperature: 0, maxTokens: 60 })).text;
+  wanted.chat = (await chat.send('Tell me a joke', { temperature: 0, maxTokens: 60 }).result).text;
   assert.ok(wanted.text.length > 40 && wanted.chat.length > 10);
 });
 

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
-import { createEngine, fromBytes, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromUrl } from '../../js/node.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
-import { tinyModel } from './fixture.mjs';
+import { CONFIG, tinyModel } from './fixture.mjs';
 import { reseal } from './reseal.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { v1 } from './v1.mjs';
 
 const engine = await createEngine({ build: 'simd128', threads: 1 });
 after(() => engine.close());
@@ -62,9 +63,25 @@ test('a file with other hashes: all of it, and no token before its last byte', a
   t.after(server.close);
   const streamed = await engine.load(fromUrl(server.url, QUICK), { integrity, streaming: true });
   const session = await streamed.createSession();
-  await assert.rejects(session.generate('the', { maxTokens: 1 }).done(), { code: 'INTEGRITY' });
+  await assert.rejects(session.generate('the', { maxTokens: 1 }).result, { code: 'INTEGRITY' });
   await assert.rejects(streamed.loaded, { code: 'INTEGRITY' });
   await streamed.close();
+});
+
+test('a file without hashes, told of by a companion: all of it, too', async (t) => {
+  const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
+  const other = file.slice();
+  other[other.length - 9] ^= 1;
+  const companion = new TextEncoder().encode(JSON.stringify(json));
+  const server = await faultServer({ '/v1.bq4': file, '/v1.json': companion });
+  t.after(server.close);
+  const integrity = text(sha256(file));
+  const load = () => engine.load(fromUrl(server.at('/v1.bq4'), QUICK), { integrity });
+  const model = await load();
+  assert.equal(model.info.authenticated, true);
+  await model.close();
+  server.files['/v1.bq4'] = other;
+  await assert.rejects(load(), { code: 'INTEGRITY' });
 });
 
 test('a forged file at one address, the true one at its mirror', async (t) => {

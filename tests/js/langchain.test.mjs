@@ -26,7 +26,7 @@ let chat;
 let said;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  own = await engine.load(fromFile(FILE), { context: 512 });
+  own = await engine.load(fromFile(FILE), { contextTokens: 512 });
   chat = new ChatBq4({ model: own, ...fixed });
   said = await own.chat.completions.create({ messages: [{ role: 'user', content: prompt }], ...fixed });
 });

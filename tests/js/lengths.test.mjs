@@ -1,7 +1,7 @@
 // Prompts of 1, 128 and 512 tokens, and of all that the context holds: the bits of decode, in every build and cache; nothing behind the last.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { CONFIG, random, tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -15,7 +15,9 @@ for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) 
   for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2'])) {
     test(`${build}, ${kv}: prompts of 1, 128, 512 and ${CONTEXT} tokens give what decode gives`, async () => {
       const [one, whole] = await Promise.all(
-        [0, 1].map(() => openLogits(fromBytes(bytes), { build, kv, context: CONTEXT, batch: 16, window: 128 })),
+        [0, 1].map(() =>
+          openLogits(fromBytes(bytes), { build, kv, contextTokens: CONTEXT, prefillBatch: 16, prefillWindow: 128 }),
+        ),
       );
       try {
         let compared = 0;
@@ -40,10 +42,13 @@ test('a generation ends where the context does, and says so', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   // Without a tokenizer no token ends a text.
   const endless = await tinyModel({ config: { layers: 2, context: CONTEXT, tokens: 0 }, tokens: null, chat: null });
-  const model = await engine.load(fromBytes(endless), { context: CONTEXT });
+  const model = await engine.load(fromBytes(endless), { contextTokens: CONTEXT });
   for (const length of [1, 128, 512, CONTEXT - 1]) {
     const session = await model.createSession();
-    const { ids, reason } = await session.generate(IDS.slice(0, length), { maxTokens: 2000, temperature: 0 }).done();
+    const { tokens: ids, finishReason: reason } = await session.generate(IDS.slice(0, length), {
+      maxTokens: 2000,
+      temperature: 0,
+    }).result;
     assert.deepEqual([reason, length + ids.length], ['context', CONTEXT + 1], `${length} tokens`);
     await session.close();
   }

@@ -1,7 +1,7 @@
 // Loading: pieces of any size, the source closed however it ends, aborts within a slice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Loading } from '../../js/storage/load/loading.js';
 import { planModel } from '../../js/engine/plan/plan.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -81,7 +81,7 @@ test('the source is closed after a failure and after an abort', async () => {
 test('abort in this thread: no slice and no token after the call', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
-  const model = await engine.load(fromBytes(bytes), { batch: 1 });
+  const model = await engine.load(fromBytes(bytes), { prefillBatch: 1 });
   const session = await model.createSession();
   const { call } = Wasm.prototype;
   t.after(() => (Wasm.prototype.call = call));
@@ -102,12 +102,10 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
       return result;
     };
     await assert.rejects(
-      session
-        .generate(
-          Array.from({ length: 100 }, (_, i) => 5 + i + at),
-          { temperature: 1, seed: 1, signal: controller.signal },
-        )
-        .done(),
+      session.generate(
+        Array.from({ length: 100 }, (_, i) => 5 + i + at),
+        { temperature: 1, seed: 1, signal: controller.signal },
+      ).result,
       { name: 'AbortError' },
     );
     assert.deepEqual(counts, after, `aborted in the ${at}th ${name}`);
@@ -135,14 +133,14 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
     const { slices } = await session.stats();
     const options = { temperature: 0, maxTokens: 2 };
     const flag = () => aborted;
-    await assert.rejects(/** @type {any} */ (session).generate([n, 2, 3], options, flag).done(), {
+    await assert.rejects(/** @type {any} */ (session).generate([n, 2, 3], options, flag).result, {
       name: 'AbortError',
     });
     assert.deepEqual([calls, asked], [1, n]);
     assert.equal((await session.stats()).slices - slices, model.info.layers + 1 + n);
   }
   // Nothing is left of it: the same session computes on.
-  const { ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).done();
+  const { tokens: ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;
   assert.equal(ids.length, 5);
 });
 
@@ -174,7 +172,7 @@ test('20 times loaded, used and closed: no memory is kept', async () => {
   for (let round = 0; round < 20; round++) {
     const model = await engine.load(fromBytes(bytes));
     const session = await model.createSession();
-    await session.generate('Once', { maxTokens: 2 }).done();
+    await session.generate('Once', { maxTokens: 2 }).result;
     await model.close();
     kept.push(model, session); // what a page may well hold on to
   }

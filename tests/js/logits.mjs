@@ -14,8 +14,8 @@ workers.count = 8;
 
 /**
  * @param {import('../../js/shared/types.js').SourceLike} from
- * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, batch?: number, window?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations?: 'i8' | 'i16',
- *   context?: number, drafts?: number, sessions?: number, adapterBytes?: number, kvWindow?: number, kvSinks?: number,
+ * @param {{ build?: import('../../js/shared/types.js').Build, threads?: number, prefillBatch?: number, prefillWindow?: number, kv?: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations?: 'i8' | 'i16',
+ *   contextTokens?: number, draftTokens?: number, sessions?: number, adapterBytes?: number, kvWindow?: number, kvSinks?: number,
  *   kvEvict?: 'oldest' | 'attention', quality?: import('../../js/shared/types.js').Quality }} [options]  `threads`: 0, by default: with the build that has none;
  *   `kv`: the reference's type by default
  */
@@ -32,7 +32,7 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   const loading = new Loading(wasm, file, planned, options);
   const model = await loading.model;
   await loading.done;
-  const { vocab } = planned.plan;
+  const { vocabSize: vocab } = planned.plan;
   const out = wasm.alloc(16 + structs.bqw_session_options.size);
   const result = () => wasm.u32(out, 1)[0];
   /** @param {typeof sizes} [more]  options of this one */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memorySink } from '../../js/format/output.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { inspect } from '../../bin/inspect.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
@@ -30,11 +30,9 @@ for (const shape of Object.keys(SHAPES)) {
       const { hashes } = await inspect(openBytes(bytes));
       assert.deepEqual([hashes?.header, hashes?.plan, hashes?.prefix, hashes?.damaged], ['ok', 'ok', 'ok', []]);
       const model = await engine.load(fromBytes(bytes));
-      const { ids } = await (
+      const { tokens: ids } = await (
         await model.createSession()
-      )
-        .generate('Hello', { maxTokens: 24, temperature: 1, topK: 0, topP: 1, seed: 3 })
-        .done();
+      ).generate('Hello', { maxTokens: 24, temperature: 1, topK: 0, topP: 1, seed: 3 }).result;
       assert.ok(new Set(ids).size > 4, `${quant}: ${ids}`);
       await model.close();
     }

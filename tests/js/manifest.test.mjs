@@ -11,7 +11,7 @@ import { memorySink } from '../../js/format/output.js';
 import { ROWS, runLayout, TYPES, typeNamed } from '../../js/format/bq4/weight-types.js';
 import { matrixOf, writeV2 } from '../../js/format/bq4/write-v2.js';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { encodeManifest } from '../../js/format/bq4/manifest.js';
 import { readDirectory } from '../../js/format/bq4/read-v1.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -172,7 +172,7 @@ test('over the network, in an engine: described by the manifest, the same tokens
       [0, 'direct', 'MIT', 2, file.length],
     );
     const session = await model.createSession();
-    seen.push((await session.generate('Once upon', { temperature: 0, maxTokens: 8 }).done()).ids.join());
+    seen.push((await session.generate('Once upon', { temperature: 0, maxTokens: 8 }).result).tokens.join());
     await model.close();
   }
   assert.equal(new Set(seen).size, 1);
@@ -203,7 +203,7 @@ test('what a manifest may not say, and what can not be paged', async () => {
   await refused(fromBytes(file, { manifest: /** @type {any} */ ('text') }), 'ARGUMENT', /manifest/);
   const { heapBytes } = await engine.plan(source(listed));
   await assert.rejects(
-    engine.load(source(listed), { budget: heapBytes - 65536 }),
+    engine.load(source(listed), { memoryBudget: heapBytes - 65536 }),
     (/** @type {any} */ e) =>
       e.code === 'NOMEM' &&
       e.cause.code === 'UNSUPPORTED' &&

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { f16ToNumber } from '../../js/format/bq4/half.js';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const GOLDEN = fileURLToPath(new URL('../golden/embeddings/', import.meta.url));

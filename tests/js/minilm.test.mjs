@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL } from '../../tools/setup/models.mjs';
 import { gguf } from './gguf-writer.mjs';
 import { cosinesSuite, minilm, nearness, sentences } from './minilm-suite.mjs';

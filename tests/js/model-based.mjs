@@ -1,7 +1,7 @@
 // Random sequences of public calls on every kind of engine, compared with a small model of what sessions hold. Generation is greedy,
 // so which tokens follow a timeline is known from a session that computes it anew.
 import assert from 'node:assert/strict';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { BYTE, tinyModel } from './fixture.mjs';
@@ -11,7 +11,14 @@ import { BYTE, tinyModel } from './fixture.mjs';
 
 const CONTEXT = 96;
 const SESSIONS = 3;
-const LOAD = { context: CONTEXT, sessions: SESSIONS, forks: 2, forkTokens: CONTEXT, window: 16, batch: 8 };
+const LOAD = {
+  contextTokens: CONTEXT,
+  sessions: SESSIONS,
+  forks: 2,
+  forkTokens: CONTEXT,
+  prefillWindow: 16,
+  prefillBatch: 8,
+};
 const bytes = await tinyModel();
 const THINKING = {
   roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } },
@@ -103,7 +110,7 @@ export class Oracle {
       const run = (await this.#model).generate(timeline, { temperature: 0, maxTokens, speculate: false });
       const texts = [];
       for await (const { text } of run) texts.push(text);
-      const { ids, reason } = /** @type {any} */ (run.result);
+      const { tokens: ids, finishReason: reason } = /** @type {any} */ (await run.result);
       this.#known.set(key, (known = { ids, texts, reason }));
     }
     return known;
@@ -147,7 +154,7 @@ export async function compare(engine, oracle, steps) {
     const run = one.session.generate(prompt, options);
     /** @type {any[]} */
     const parts = [];
-    const beside = how === 'both' ? run.done() : null;
+    const beside = how === 'both' ? run.result : null;
     beside?.catch(() => {}); // the loop fails with the same
     let thrown = null;
     try {
@@ -163,23 +170,28 @@ export async function compare(engine, oracle, steps) {
     const whole = read === wanted.ids.length;
     const reason = whole ? wanted.reason : 'abort';
     assert.deepEqual(
-      parts.map(({ id }) => id),
+      parts.map(({ token }) => token),
       wanted.ids.slice(0, read),
       'parts',
     );
     assert.equal(thrown, how === 'abort' && !whole ? 'AbortError' : null, 'what is thrown');
     assert.deepEqual(
-      [run.result.ids, run.result.text, run.result.reason, run.result.timings.tokens],
+      [
+        (await run.result).tokens,
+        (await run.result).text,
+        (await run.result).finishReason,
+        (await run.result).usage.completionTokens,
+      ],
       [wanted.ids.slice(0, read), wanted.texts.slice(0, read).join(''), reason, read],
       'result',
     );
-    if (beside) assert.equal(await beside, run.result, 'done() beside the loop');
+    if (beside) assert.equal(await beside, await run.result, 'the result beside the loop');
     one.tokens = [...timeline, ...wanted.ids.slice(0, read)];
   };
 
   const reply = async (/** @type {number[]} */ given, /** @type {object} */ more) => {
     const messages = [{ role: 'user', content: String.fromCharCode(97 + (given[0] % 26), 97 + (given[1] % 26)) }];
-    const run = model.reply(messages, { temperature: 0, maxTokens: 1 + (given[2] % 9), ...more });
+    const run = model.generate(messages, { temperature: 0, maxTokens: 1 + (given[2] % 9), ...more });
     const told = { text: '', reasoning: '' };
     /** @type {any} */
     let last = null;
@@ -191,8 +203,8 @@ export async function compare(engine, oracle, steps) {
       last = part;
       if (++count === stop) break;
     }
-    const { ids, text, reasoning = '', reason } = run.result;
-    assert.deepEqual([text, reasoning, ids.at(-1)], [told.text, told.reasoning, last.id], 'the reply that was read');
+    const { tokens: ids, text, reasoning = '', finishReason: reason } = await run.result;
+    assert.deepEqual([text, reasoning, ids.at(-1)], [told.text, told.reasoning, last.token], 'the reply that was read');
     return { ids, reason, text, reasoning };
   };
 
@@ -230,7 +242,7 @@ export async function compare(engine, oracle, steps) {
       assert.equal((await one.session.stats()).tokens, one.tokens.length);
     },
     reply: (_, given) => reply(given, {}),
-    think: (_, given) => reply(given, { format: THINKING }),
+    think: (_, given) => reply(given, { chatFormat: THINKING }),
     async embed(_, [a, b]) {
       const texts = [`x${a % 7}`, `y${b % 7}`];
       const [one, two] = await Promise.all([model.embed([texts[0]]), model.embed([texts[1]])]);
@@ -238,7 +250,7 @@ export async function compare(engine, oracle, steps) {
     },
     async atOnce(one, given) {
       const controller = new AbortController();
-      const aborted = model.generate('x', { signal: controller.signal, temperature: 0 }).done();
+      const aborted = model.generate('x', { signal: controller.signal, temperature: 0 }).result;
       const calls = [generate(one, given, 'generate'), reply(given, {}), reply(given, {}), reply(given, {})];
       controller.abort();
       await assert.rejects(aborted, { name: 'AbortError' });
@@ -254,7 +266,7 @@ export async function compare(engine, oracle, steps) {
       await generate(one, given, 'generate', { onProgress }).finally(() => (console.error = error));
     },
     async wrong(one) {
-      await assert.rejects(one.session.generate(null, { maxTokens: 1.5 }).done(), { code: 'ARGUMENT' });
+      await assert.rejects(one.session.continue({ maxTokens: 1.5 }).result, { code: 'ARGUMENT' });
       await assert.rejects(one.session.truncate(one.tokens.length + 1), { code: 'ARGUMENT' });
     },
     // While a generation is read, the session refuses other work, and goes on unharmed.
@@ -264,7 +276,7 @@ export async function compare(engine, oracle, steps) {
       const run = one.session.generate(prompt, { temperature: 0, maxTokens: 12 });
       let count = 0;
       for await (const part of run) {
-        assert.equal(part.id, ids[count++]);
+        assert.equal(part.token, ids[count++]);
         if (count === 2) await assert.rejects(one.session.truncate(1), { code: 'STATE' });
       }
       one.tokens = [...timeline, ...ids];

@@ -1,9 +1,10 @@
 // Calls in OpenAI's shapes, in front of both engines: the tiny model where its noise is enough, a real one besides.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import * as calls from '../../js/api/openai/index.js';
+import { usageOf } from '../../js/api/openai/usage.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { BYTE, CONFIG, tinyModel } from './fixture.mjs';
 
@@ -22,6 +23,20 @@ async function all(stream, rest) {
   }
   return chunks;
 }
+
+test('usage: a prompt counts once, choices each; a prediction was accepted or rejected', () => {
+  const result = (/** @type {number} */ ids, /** @type {number} */ drafted, /** @type {number} */ accepted) => ({
+    ids: Array(ids).fill(1),
+    timings: { promptTokens: 10, reusedTokens: 4, draftedTokens: drafted, acceptedTokens: accepted },
+  });
+  assert.deepEqual(usageOf(/** @type {any} */ ([[result(5, 6, 2)], [result(3, 4, 3)]])), {
+    prompt_tokens: 10,
+    completion_tokens: 8,
+    total_tokens: 18,
+    prompt_tokens_details: { cached_tokens: 4 },
+    completion_tokens_details: { accepted_prediction_tokens: 5, rejected_prediction_tokens: 5 },
+  });
+});
 
 for (const [name, create] of /** @type {const} */ ([
   ['in this thread', createEngine],
@@ -127,12 +142,12 @@ for (const [name, create] of /** @type {const} */ ([
       const first = model.generate(prompt, given);
       const parts = first[Symbol.asyncIterator]();
       await parts.next();
-      const second = await model.generate(prompt, given);
-      const { promptTokens, reusedTokens } = second.timings;
+      const second = await model.generate(prompt, given).result;
+      const { promptTokens, cachedTokens: reusedTokens } = second.usage;
       assert.ok(promptTokens > 40);
       assert.equal(reusedTokens, promptTokens - 1);
       while (!(await parts.next()).done);
-      assert.deepEqual(first.result?.ids, second.ids);
+      assert.deepEqual((await first.result)?.tokens, second.tokens);
     });
 
     test('choices: each as its seed alone gives it', async () => {
@@ -180,20 +195,21 @@ for (const [name, create] of /** @type {const} */ ([
         assert.ok(top.reduce((sum, one) => sum + Math.exp(one.logprob), 0) <= 1 + 1e-6);
       }
       assert.deepEqual((await chat({ logprobs: true })).choices[0].logprobs?.content[0].top_logprobs, []);
-      const { text } = await model.generate([0, BYTE + 65], { temperature: 0, maxTokens: 1, logprobs: 2 });
+      const { text } = await model.generate([0, BYTE + 65], { temperature: 0, maxTokens: 1, logprobs: 2 }).result;
       assert.equal(text.length > 0, true);
     });
 
     test('logit_bias forbids and demands; penalties keep tokens from coming again', async () => {
-      const { ids } = await model.reply(messages, { temperature: 0, maxTokens: 8 });
+      const { tokens: ids } = await model.generate(messages, { temperature: 0, maxTokens: 8 }).result;
       const without = await chat({ logit_bias: { [ids[0]]: -100 } });
       const with0 = await chat({ logit_bias: { [BYTE + 90]: 100 } });
       assert.equal(with0.choices[0].message.content, 'Z'.repeat(8));
       assert.notEqual(without.choices[0].message.content, (await chat({})).choices[0].message.content);
-      const reply = async (options) => (await model.reply(messages, { temperature: 0, maxTokens: 6, ...options })).text;
+      const reply = async (options) =>
+        (await model.generate(messages, { temperature: 0, maxTokens: 6, ...options }).result).text;
       const logitBias = [
-        { id: BYTE + 90, bias: 1000 },
-        { id: BYTE + 89, bias: 950 },
+        { token: BYTE + 90, bias: 1000 },
+        { token: BYTE + 89, bias: 950 },
       ];
       assert.equal(await reply({ logitBias, frequencyPenalty: 100 }), 'ZYZYZY');
       assert.equal(await reply({ logitBias, presencePenalty: 100 }), 'ZYZZZZ', 'a presence counts once');
@@ -348,7 +364,7 @@ for (const [name, create] of /** @type {const} */ ([
     test('completions: of a text as it is, of tokens, of several, with echo and log probabilities', async () => {
       const body = { prompt: 'Once upon', temperature: 0, max_tokens: 6 };
       const one = await model.completions.create(body);
-      const same = await model.generate('Once upon', { temperature: 0, maxTokens: 6 });
+      const same = await model.generate('Once upon', { temperature: 0, maxTokens: 6 }).result;
       assert.equal(one.object, 'text_completion');
       assert.deepEqual(one.choices, [{ index: 0, text: same.text, logprobs: null, finish_reason: 'length' }]);
       assert.equal(one.usage?.total_tokens, (await model.tokenize('Once upon')).length + 6);
@@ -409,7 +425,7 @@ for (const [name, create] of /** @type {const} */ ([
       const ofIds = await model.completions.create({ ...body, prompt: [ids, ids.slice(0, 5)] });
       assert.deepEqual(ofIds.choices[0].logprobs?.token_logprobs, told?.token_logprobs);
       assert.deepEqual(ofIds.choices[1].logprobs?.token_logprobs, told?.token_logprobs.slice(0, 5));
-      const slow = await engine.load(fromBytes(await tinyModel()), { drafts: 0 });
+      const slow = await engine.load(fromBytes(await tinyModel()), { draftTokens: 0 });
       const same = await slow.completions.create(body);
       assert.deepEqual(same.choices[0].logprobs, told);
       await slow.close();
@@ -453,7 +469,7 @@ test(
   { skip: real ? false : NO_REAL_MODEL },
   async () => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
-    const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+    const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
     /** @type {{ role: string, content: string }[]} */
     const talk = [{ role: 'user', content: 'Name three colours.' }];
     const options = { temperature: 0, max_tokens: 24 };
@@ -462,7 +478,7 @@ test(
     const second = await model.chat.completions.create({ messages: talk, ...options });
     const known = first.usage.prompt_tokens + first.usage.completion_tokens - 1;
     assert.equal(second.usage.prompt_tokens_details.cached_tokens, known, 'all that was computed');
-    const fresh = await engine.load(fromFile(/** @type {string} */ (real)), { context: 512 });
+    const fresh = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
     const alone = await fresh.chat.completions.create({ messages: talk, ...options });
     assert.equal(alone.choices[0].message.content, second.choices[0].message.content, 'the same reply');
     assert.equal(alone.usage.prompt_tokens_details.cached_tokens, 0);

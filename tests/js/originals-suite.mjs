@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { modelRows } from '../models-report.mjs';
 import { CONFIG, tinyModel } from './fixture.mjs';
 import { gguf } from './gguf-writer.mjs';
@@ -111,7 +111,7 @@ export async function compare(path, cases, parseSpecial = true) {
     const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length };
     const context = cases.reduce((most, { text }) => Math.max(most, text.length), 256);
     const bytes = await tinyModel({ config: { ...CONFIG, ...sizes, context }, tokens, chat: null });
-    const model = await engine.load(fromBytes(bytes), { context });
+    const model = await engine.load(fromBytes(bytes), { contextTokens: context });
     for (const { text, ids } of cases)
       assert.deepEqual(
         await model.tokenize(text, { addSpecial: false, parseSpecial }),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { openGguf } from '../../js/format/gguf/open.js';
 import { openFile } from '../../js/storage/sources/file.js';
 import { writePadded } from '../../tools/quality/padded.mjs';
@@ -17,7 +17,7 @@ const TOKENS = Array.from({ length: 40 }, (_, i) => (i * 37 + 5) % 300);
 
 /** @param {string} path */
 async function logitsOf(path) {
-  const { start, close } = await openLogits(fromFile(path), { context: 64 });
+  const { start, close } = await openLogits(fromFile(path), { contextTokens: 64 });
   const logits = start(TOKENS);
   close();
   return logits;

@@ -2,7 +2,7 @@
 // memory, never more memory than the budget, and nothing lost when a read fails or a reader stops.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { isNode, nodeModule } from '../../js/shared/node.js';
 import { collect } from './engine-suite.mjs';
@@ -12,7 +12,7 @@ import { faultServer } from '../server/faults.mjs';
 // In pages without shared memory four layers' worth of buffers must be less than what the smallest budget leaves.
 const SHAPE = { config: { layers: 12, ffn: 1024 }, type: 'bq4_32' };
 // The narrowest KV cache and a small context: nothing to give up but the weights' place in memory.
-const OPTIONS = { context: 128, window: 16, batch: 8, kv: /** @type {const} */ ('i8') };
+const OPTIONS = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8, kv: /** @type {const} */ ('i8') };
 const PROMPT = 'Once upon a time there was an old house in the woods';
 const SEEDED = { seed: 5, temperature: 1, maxTokens: 30 };
 
@@ -47,21 +47,21 @@ function suite(name, create, sourceOf) {
       source = await sourceOf(await tinyModel(SHAPE));
       whole = await engine.plan(source, OPTIONS);
       const model = await engine.load(source, OPTIONS);
-      wanted = await (await model.createSession()).generate(PROMPT, SEEDED).done();
+      wanted = await (await model.createSession()).generate(PROMPT, SEEDED).result;
       await model.close();
     });
     after(() => engine.close());
 
     test('plan: what a budget costs', async () => {
       assert.equal(whole.paging, null);
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: whole.heapBytes })).residency, 'resident');
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: 2 ** 40 })).residency, 'resident');
+      assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: whole.heapBytes })).residency, 'resident');
+      assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: 2 ** 40 })).residency, 'resident');
       let before = 0;
       for (const part of [0.8, 0.6]) {
         const budget = budgetOf(part);
         const { residency, paging, heapBytes, weightBytes, layers, fits, gaveUp } = await engine.plan(source, {
           ...OPTIONS,
-          budget,
+          memoryBudget: budget,
         });
         assert.deepEqual([residency, fits], ['paged', 'yes']);
         assert.deepEqual(gaveUp, [{ what: 'residency', from: 'resident', to: 'paged' }]);
@@ -73,28 +73,38 @@ function suite(name, create, sourceOf) {
       }
     });
 
+    test('plan: adapters count in the budget', async () => {
+      const adapterBytes = 200_000;
+      for (const part of [0.8, 0.9]) {
+        const budget = budgetOf(part);
+        const { heapBytes, paging, residency } = await engine.plan(source, { ...OPTIONS, budget, adapterBytes });
+        assert.equal(residency, 'paged');
+        assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
+      }
+    });
+
     test('too small a budget is refused with numbers', async () => {
-      assert.equal((await engine.plan(source, { ...OPTIONS, budget: budgetOf(0.01) })).fits, 'no');
+      assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: budgetOf(0.01) })).fits, 'no');
       await assert.rejects(
-        engine.load(source, { ...OPTIONS, budget: budgetOf(0.01) }),
+        engine.load(source, { ...OPTIONS, memoryBudget: budgetOf(0.01) }),
         (/** @type {any} */ error) =>
           error.code === 'NOMEM' && error.details.budget > 0 && /the budget is/.test(error.message),
       );
-      await assert.rejects(engine.plan(source, { budget: -1 }), { code: 'ARGUMENT' });
-      await assert.rejects(engine.plan(source, { budget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
+      await assert.rejects(engine.plan(source, { memoryBudget: -1 }), { code: 'ARGUMENT' });
+      await assert.rejects(engine.plan(source, { memoryBudget: /** @type {any} */ ('1 GB') }), { code: 'ARGUMENT' });
     });
 
     for (const part of [0.85, 0.6])
       test(`the same tokens with ${part} of the weights, and no more memory than that`, async () => {
         const budget = budgetOf(part);
-        const model = await engine.load(source, { ...OPTIONS, budget });
+        const model = await engine.load(source, { ...OPTIONS, memoryBudget: budget });
         assert.ok(model.info.paging);
         const session = await model.createSession();
         const { result } = await collect(session.generate(PROMPT, SEEDED));
-        assert.deepEqual(result.ids, wanted.ids);
+        assert.deepEqual(result.tokens, wanted.tokens);
         assert.equal(result.text, wanted.text);
-        const again = await session.generate(PROMPT, SEEDED).done(); // all but one token are in the KV cache
-        assert.deepEqual(again.ids, wanted.ids);
+        const again = await session.generate(PROMPT, SEEDED).result; // all but one token are in the KV cache
+        assert.deepEqual(again.tokens, wanted.tokens);
         const { total, peak, heap } = await model.memory();
         assert.ok(total + model.info.paging.besideBytes <= budget && peak <= heap, `${total} bytes, budget ${budget}`);
         await model.close();
@@ -106,42 +116,41 @@ function suite(name, create, sourceOf) {
       // Not even one session would do with all weights in memory.
       const model = await engine.load(source, {
         ...options,
-        budget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536),
+        memoryBudget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536),
       });
       assert.equal(model.info.residency, 'paged');
       assert.ok(model.info.sessions >= 2);
       const sessions = await Promise.all(Array.from({ length: model.info.sessions }).map(() => model.createSession()));
-      const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).done()));
-      for (const { ids } of results) assert.deepEqual(ids, wanted.ids);
+      const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).result));
+      for (const { tokens: ids } of results) assert.deepEqual(ids, wanted.tokens);
       // One of them stops amid its work, the others don't notice.
       const abort = new AbortController();
       const stopped = sessions[0]
         .generate(PROMPT.slice(3), { ...SEEDED, signal: abort.signal })
-        .done()
-        .catch((/** @type {any} */ e) => e.name);
-      const others = sessions.slice(1).map((session, i) => session.generate(PROMPT.slice(i + 1), SEEDED).done());
+        .result.catch((/** @type {any} */ e) => e.name);
+      const others = sessions.slice(1).map((session, i) => session.generate(PROMPT.slice(i + 1), SEEDED).result);
       abort.abort();
       assert.equal(await stopped, 'AbortError');
-      for (const other of await Promise.all(others)) assert.notEqual(other.reason, 'abort');
-      assert.deepEqual((await sessions[0].generate(PROMPT, SEEDED).done()).ids, wanted.ids);
+      for (const other of await Promise.all(others)) assert.notEqual(other.finishReason, 'abort');
+      assert.deepEqual((await sessions[0].generate(PROMPT, SEEDED).result).tokens, wanted.tokens);
       await model.close();
     });
 
     test('leaving a generation and going on; closing amid one', async () => {
-      const model = await engine.load(source, { ...OPTIONS, budget: budgetOf(0.6) });
+      const model = await engine.load(source, { ...OPTIONS, memoryBudget: budgetOf(0.6) });
       const session = await model.createSession();
       for await (const _ of session.generate('Some other words, to begin with', SEEDED)) break;
-      assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, wanted.ids);
-      const run = session.generate(PROMPT.slice(5), SEEDED).done();
+      assert.deepEqual((await session.generate(PROMPT, SEEDED).result).tokens, wanted.tokens);
+      const run = session.generate(PROMPT.slice(5), SEEDED).result;
       await Promise.all([assert.rejects(run, { code: 'CLOSED' }), model.close()]);
     });
 
     test('a file that can only be downloaded is refused', async () => {
       const server = await faultServer(await tinyModel(SHAPE));
       const budget = budgetOf(0.6);
-      assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, budget })).fits, 'no');
+      assert.equal((await engine.plan(fromUrl(server.url), { ...OPTIONS, memoryBudget: budget })).fits, 'no');
       await assert.rejects(
-        engine.load(fromUrl(server.url), { ...OPTIONS, budget }),
+        engine.load(fromUrl(server.url), { ...OPTIONS, memoryBudget: budget }),
         (/** @type {any} */ error) => error.code === 'NOMEM' && /from this machine/.test(error.hint),
       );
       await server.close();
@@ -171,13 +180,13 @@ if (isNode) {
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), {
         ...OPTIONS,
-        budget: whole.heapBytes - whole.weightBytes * 0.4,
+        memoryBudget: whole.heapBytes - whole.weightBytes * 0.4,
       });
       const { streamedBytes, slotBytes } = model.info.paging;
       const session = await model.createSession();
-      await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).done();
+      await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).result;
       blob.got = 0;
-      const { ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).done();
+      const { tokens: ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).result;
       // Tokens that come again have their row in the cache; two buffers may be full before and after.
       const runs = ids.length; // the last of the prompt, and all but the last that was generated
       assert.ok(blob.got <= runs * streamedBytes + 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
@@ -194,10 +203,10 @@ if (isNode) {
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
       const model = await engine.load(fromBlob(blob), {
         ...OPTIONS,
-        budget: whole.heapBytes - whole.weightBytes * 0.4,
+        memoryBudget: whole.heapBytes - whole.weightBytes * 0.4,
       });
       const session = await model.createSession();
-      const { ids } = await session.generate(PROMPT, SEEDED).done();
+      const { tokens: ids } = await session.generate(PROMPT, SEEDED).result;
       const parts = [];
       const failing = async () => {
         for await (const part of session.generate(PROMPT, SEEDED)) if (parts.push(part) === 5) blob.broken = true;
@@ -209,7 +218,7 @@ if (isNode) {
       );
       blob.broken = false;
       assert.ok(parts.length >= 5 && parts.length < 30);
-      assert.deepEqual((await session.generate(PROMPT, SEEDED).done()).ids, ids);
+      assert.deepEqual((await session.generate(PROMPT, SEEDED).result).tokens, ids);
       await engine.close();
     });
 
@@ -219,12 +228,15 @@ if (isNode) {
       const cut = `${dir}/cut.bq4`;
       await writeFile(cut, bytes);
       const whole = await engine.plan(fromFile(cut), OPTIONS);
-      const model = await engine.load(fromFile(cut), { ...OPTIONS, budget: whole.heapBytes - whole.weightBytes * 0.4 });
+      const model = await engine.load(fromFile(cut), {
+        ...OPTIONS,
+        memoryBudget: whole.heapBytes - whole.weightBytes * 0.4,
+      });
       const session = await model.createSession();
       await truncate(cut, bytes.length / 2);
-      await assert.rejects(session.generate(PROMPT, SEEDED).done(), { code: 'READ' });
+      await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ' });
       await writeFile(cut, bytes);
-      assert.equal((await session.generate(PROMPT, SEEDED).done()).ids.length, 30);
+      assert.equal((await session.generate(PROMPT, SEEDED).result).tokens.length, 30);
       await engine.close();
     });
   });

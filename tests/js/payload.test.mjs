@@ -56,7 +56,15 @@ test(`adapters: one file each (and one for tools, on demand), at most ${ADAPTER_
 });
 
 test('every entry of the package has a limit: as an adapter, as a part of a page, or its own', () => {
-  const own = ['index.js', 'engine.js', 'worker.js', 'thread.js', ...ADAPTERS, ...Object.keys(ENTRY_LIMITS)];
+  const own = [
+    'index.js',
+    'node.js',
+    'worker.js',
+    'thread.js',
+    'io-worker.js',
+    ...ADAPTERS,
+    ...Object.keys(ENTRY_LIMITS),
+  ];
   const entries = Object.values(manifest.exports).filter((entry) => typeof entry === 'object');
   assert.deepEqual(entries.map((entry) => entry.default.replace('./dist/', '')).sort(), own.sort());
   const adapters = entries.filter((entry) => entry.types.includes('/js/api/adapters/'));
@@ -75,27 +83,29 @@ test('what begins a thread is imported by nothing: by another address it would b
     'io-worker.js',
     'round-thread.js',
     'single.js',
-    'heads.js',
+    'classifiers.js',
     'part-openai.js',
+    'part-supported.js',
     'connect.js',
     ...ADAPTERS,
     'cli.js',
   ])
     assert.deepEqual(importsOf(textOf(name)), ON_DEMAND[name] ?? [], `${name} is one file, but for what few need`);
-  for (const name of ['index.js', 'shared.js'])
-    assert.deepEqual(
-      importsOf(textOf(name)).sort(),
-      ['./part-background.js', './part-openai.js', './part-worker-error.js'],
-      'on demand',
-    );
-  assert.deepEqual(importsOf(textOf('engine.js')).sort(), ['./part-core.js', './part-openai.js']);
+  const parts = ['./part-background.js', './part-openai.js', './part-worker-error.js'];
+  assert.deepEqual(importsOf(textOf('shared.js')).sort(), parts, 'on demand');
+  assert.deepEqual(importsOf(textOf('index.js')).sort(), [...parts, './part-supported.js'].sort(), 'on demand');
+  assert.deepEqual(importsOf(textOf('node.js')).sort(), ['./part-core.js', './part-openai.js', './part-supported.js']);
   assert.deepEqual(importsOf(textOf('worker.js')), ['./part-core.js']);
   assert.ok(all().length > 15, `${all()}`);
 });
 
-test('no eval, no blob: addresses, no absolute addresses to load from, no comments', () => {
+test('no eval, no blob: addresses, no absolute addresses to load from but that of the hub, no comments', () => {
   for (const name of all().filter((file) => file !== 'cli.js')) {
-    assert.doesNotMatch(textOf(name), /\beval\(|new Function|createObjectURL|['"`]https?:\/\/(?!bq4\.invalid)/, name);
+    assert.doesNotMatch(
+      textOf(name),
+      /\beval\(|new Function|createObjectURL|['"`]https?:\/\/(?!bq4\.invalid|huggingface\.co)/,
+      name,
+    );
     assert.doesNotMatch(textOf(name), /^\s*(\/\*|\/\/)/m, name);
     // For these Parcel brings packages; of globalThis they are Node's own.
     assert.doesNotMatch(textOf(name), /(?<![\w.$'"`])(process|Buffer)(?=[.?(])/, name);
@@ -123,22 +133,22 @@ test('the package contains what it names and what its files load, by addresses t
   assert.ok(found >= 4 * 3 + 6, 'four modules in four files, and scripts of workers');
 });
 
-test('exports with a * lead to files that are packed: modules, and heads that can be imported', async () => {
+test('exports with a * lead to files that are packed: wasm modules, and classifiers that can be imported', async () => {
   const files = packed();
   /** @type {Record<string, RegExp>} */
-  const patterns = { heads: /^heads\/(.*\.json)$/, wasm: /^build\/wasm\/(.*\.wasm)$/ };
+  const patterns = { 'classifiers/*': /^classifiers\/(.*\.json)$/, 'files/*.wasm': /^build\/wasm\/(.*)\.wasm$/ };
   assert.deepEqual(
     Object.keys(manifest.exports).filter((name) => name.includes('*')),
-    Object.keys(patterns).map((folder) => `./${folder}/*`),
+    Object.keys(patterns).map((entry) => `./${entry}`),
   );
-  for (const [folder, pattern] of Object.entries(patterns)) {
+  for (const [entry, pattern] of Object.entries(patterns)) {
     const names = [...files].flatMap((path) => pattern.exec(path)?.[1] ?? []);
-    assert.ok(names.length >= 2, `${folder}: ${names}`);
+    assert.ok(names.length >= 2, `${entry}: ${names}`);
     for (const name of names) {
       // By the package's own name, as whoever installed it resolves it.
-      const url = new URL(import.meta.resolve(`bq4/${folder}/${name}`));
+      const url = new URL(import.meta.resolve(`bq4/${entry.replace('*', name)}`));
       assert.ok(existsSync(url) && files.has(url.href.slice(root.href.length)), url.href);
-      if (folder === 'wasm') await WebAssembly.compile(readFileSync(url));
+      if (entry.endsWith('.wasm')) await WebAssembly.compile(readFileSync(url));
       else assert.ok((await import(url.href, { with: { type: 'json' } })).default.labels.length > 1, name);
     }
   }
@@ -155,7 +165,7 @@ test('installing it runs no script: `prepare` is for a checkout alone', () => {
 
 test("the package runs: a page's engine, the engine of this thread, one for all tabs, the command line", async () => {
   const { createWorkerEngine } = await import(new URL('dist/index.js', root).href);
-  const { createEngine } = await import(new URL('dist/engine.js', root).href);
+  const { createEngine } = await import(new URL('dist/node.js', root).href);
   const { createSharedEngine } = await import(new URL('dist/shared.js', root).href);
   /** @type {number[][]} */
   const all = [];
@@ -163,7 +173,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
     const engine = await create({ threads: 2 });
     assert.equal(engine.info.threads, 2, engine.info.threadsReason);
     const model = await engine.load(fromBytes(await tinyModel()));
-    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).done()).ids);
+    all.push((await (await model.createSession()).generate('x', { maxTokens: 3, temperature: 0 }).result).tokens);
     await engine.close();
   }
   assert.equal(all[0].length, 3);
@@ -173,7 +183,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
     ['dist/cli.js', 'run', 'models/chat.bq4', '--prompt', 'Once', '--max-tokens', '3', '--json'],
     { cwd: root, encoding: 'utf8' },
   );
-  assert.equal(JSON.parse(run.stdout).ids.length, 3, run.stderr);
+  assert.equal(JSON.parse(run.stdout).tokens.length, 3, run.stderr);
   const folder = mkdtempSync(join(tmpdir(), 'bq4-payload-'));
   const threads = ['quantize', 'models/chat.bq4', join(folder, 'a.bq4'), '--threads', '2'];
   const made = spawnSync(process.execPath, ['dist/cli.js', ...threads], { cwd: root, encoding: 'utf8' });
@@ -182,7 +192,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
 });
 
 test('what is public has the same names in dist/ as in js/', async () => {
-  for (const name of ['index.js', 'engine.js', 'connect.js']) {
+  for (const name of ['index.js', 'node.js', 'connect.js']) {
     const [source, made] = await Promise.all([
       import(new URL(`js/${name}`, root).href),
       import(new URL(`dist/${name}`, root).href),

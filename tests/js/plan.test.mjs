@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { tinyModel } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 
@@ -17,10 +17,10 @@ const source = fromBytes(bytes);
 const plan = (options) => engine.plan(source, options);
 
 test('KV bytes, weights per token, tokens per second', async () => {
-  const p = await plan({ context: 1000, kv: 'f32' });
+  const p = await plan({ contextTokens: 1000, kv: 'f32' });
   assert.equal(p.kvBytesPer1000, p.kvBytes);
   assert.equal(p.kvBytes, 3 * 2 * 64 * 1000 * 4, 'layers, keys and values, floats');
-  const { layers, hidden, ffn, vocab } = p;
+  const { layers, hidden, ffn, vocabSize: vocab } = p;
   assert.equal(
     p.tokenWeights,
     layers * (4 * hidden * hidden + 3 * hidden * ffn) + vocab * hidden,
@@ -32,10 +32,10 @@ test('KV bytes, weights per token, tokens per second', async () => {
 });
 
 test('by default: a context of use, and a KV cache of little more than a byte per number', async () => {
-  const { context, trainedContext, kv } = await plan({});
+  const { contextTokens: context, trainedContext, kv } = await plan({});
   assert.deepEqual([context, trainedContext, kv], [4096, 16384, 'i8']);
   const small = await engine.plan(fromBytes(await tinyModel()));
-  assert.equal(small.context, small.trainedContext, "the model's own where that is less");
+  assert.equal(small.contextTokens, small.trainedContext, "the model's own where that is less");
 });
 
 test('a KV cache of f16 by default where keys have a bias, as in Qwen 2; what is asked for wins', async (t) => {
@@ -68,7 +68,7 @@ test('activations: i16 by default where a model writes text and has 50 to 300 MB
   const asked = await engine.plan(writes, { activations: 'i8' });
   assert.equal(asked.activations, 'i8');
   assert.ok(Number(asked.tokensPerSecond) > Number(tokensPerSecond), 'and a token takes less time');
-  const model = await engine.load(writes, { context: 16 });
+  const model = await engine.load(writes, { contextTokens: 16 });
   assert.equal(model.info.activations, 'i16');
   await model.close();
   assert.equal(
@@ -80,25 +80,25 @@ test('activations: i16 by default where a model writes text and has 50 to 300 MB
 });
 
 test('fits: by the budget; without one a small model does', async () => {
-  const asked = await plan({ context: 8000 });
+  const asked = await plan({ contextTokens: 8000 });
   assert.equal(asked.fits, 'yes');
-  assert.equal((await plan({ context: 8000, budget: asked.heapBytes })).fits, 'yes');
-  const less = await plan({ context: 8000, budget: asked.heapBytes - 65536 });
+  assert.equal((await plan({ contextTokens: 8000, memoryBudget: asked.heapBytes })).fits, 'yes');
+  const less = await plan({ contextTokens: 8000, memoryBudget: asked.heapBytes - 65536 });
   assert.equal(less.fits, 'no');
   assert.match(less.fitsReason, /MB are needed, the budget is/);
   assert.equal(less.heapBytes, asked.heapBytes, 'of what was asked for');
   assert.ok(less.contextThatFits < 8000 && less.contextThatFits > 7000);
-  assert.ok((await plan({ context: less.contextThatFits })).heapBytes <= asked.heapBytes - 65536);
-  assert.ok((await plan({ context: less.contextThatFits + 1 })).heapBytes > asked.heapBytes - 65536);
+  assert.ok((await plan({ contextTokens: less.contextThatFits })).heapBytes <= asked.heapBytes - 65536);
+  assert.ok((await plan({ contextTokens: less.contextThatFits + 1 })).heapBytes > asked.heapBytes - 65536);
 });
 
 test('more than WebAssembly can address does not fit; the most that does can be loaded', async (t) => {
   const huge = fromBytes(await tinyModel({ config: { context: 16_000_000, hidden: 64, heads: 4, kv_heads: 4 } }));
   const options = /** @type {const} */ ({ kv: 'f32' });
-  const p = await engine.plan(huge, { ...options, context: 16_000_000 });
+  const p = await engine.plan(huge, { ...options, contextTokens: 16_000_000 });
   assert.equal(p.fits, 'no');
-  assert.ok(p.heapBytes > 2 ** 32 && p.context === 16_000_000);
-  const most = await engine.plan(huge, { ...options, context: p.contextThatFits });
+  assert.ok(p.heapBytes > 2 ** 32 && p.contextTokens === 16_000_000);
+  const most = await engine.plan(huge, { ...options, contextTokens: p.contextThatFits });
   assert.equal(most.fits === 'no', false);
   // Up to the last page but one, but for less than a block of each layer's cache: on the last page the heap would end at 2^32.
   assert.ok(most.heapBytes <= 65535 * 65536 && most.heapBytes > 65525 * 65536, `${most.heapBytes / 65536} pages`);
@@ -109,40 +109,40 @@ test('more than WebAssembly can address does not fit; the most that does can be 
   }
   // Memory that nobody touches takes no place.
   for (const context of [p.contextThatFits, 16_000_000]) {
-    const model = await engine.load(huge, { ...options, context });
-    assert.deepEqual([model.info.context, model.info.heapBytes], [p.contextThatFits, most.heapBytes]);
+    const model = await engine.load(huge, { ...options, contextTokens: context });
+    assert.deepEqual([model.info.contextTokens, model.info.heapBytes], [p.contextThatFits, most.heapBytes]);
     const session = await model.createSession();
-    assert.equal((await session.generate('the', { maxTokens: 3, stopTokens: [] }).done()).ids.length, 3);
+    assert.equal((await session.generate('the', { maxTokens: 3, stopTokens: [] }).result).tokens.length, 3);
     await model.close();
   }
 });
 
 test('load gives up sessions, then context, then KV precision, and says so', async () => {
-  const options = /** @type {const} */ ({ context: 4096, sessions: 3, kv: 'f32' });
+  const options = /** @type {const} */ ({ contextTokens: 4096, sessions: 3, kv: 'f32' });
   const heap = async (sizes) => (await plan({ ...options, ...sizes })).heapBytes;
   /** @type {[number, [string, any, any][]][]} */
   const tries = [
     [await heap({ sessions: 2 }), [['sessions', 3, 2]]],
     [await heap({ sessions: 1 }), [['sessions', 3, 1]]],
     [
-      await heap({ sessions: 1, context: 1024 }),
+      await heap({ sessions: 1, contextTokens: 1024 }),
       [
         ['sessions', 3, 1],
-        ['context', 4096, 1024],
+        ['contextTokens', 4096, 1024],
       ],
     ],
     [
-      await heap({ sessions: 1, context: 512, kv: 'f16' }),
+      await heap({ sessions: 1, contextTokens: 512, kv: 'f16' }),
       [
         ['sessions', 3, 1],
-        ['context', 4096, 512],
+        ['contextTokens', 4096, 512],
         ['kv', 'f32', 'f16'],
       ],
     ],
   ];
   for (const [budget, gaveUp] of tries) {
-    const announced = (await plan({ ...options, budget })).gaveUp;
-    const model = await engine.load(source, { ...options, budget });
+    const announced = (await plan({ ...options, memoryBudget: budget })).gaveUp;
+    const model = await engine.load(source, { ...options, memoryBudget: budget });
     const { info } = model;
     assert.deepEqual(info.gaveUp, announced);
     assert.deepEqual(
@@ -150,47 +150,51 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
       gaveUp.map(([what, from]) => [what, from]),
     );
     for (const [i, [what, , to]] of gaveUp.entries())
-      if (what === 'context') assert.ok(info.context >= to && info.context < 1.3 * to, `${info.context} for ${to}`);
+      if (what === 'contextTokens')
+        assert.ok(info.contextTokens >= to && info.contextTokens < 1.3 * to, `${info.contextTokens} for ${to}`);
       else assert.equal(info.gaveUp[i].to, to);
     assert.ok(info.heapBytes <= budget);
     assert.ok((await model.memory()).total <= budget);
     const sessions = [];
     for (let i = 0; i < info.sessions; i++) sessions.push(await model.createSession());
-    assert.equal((await sessions.at(-1).generate('the', { maxTokens: 3, stopTokens: [] }).done()).ids.length > 0, true);
+    assert.equal(
+      (await sessions.at(-1).generate('the', { maxTokens: 3, stopTokens: [] }).result).tokens.length > 0,
+      true,
+    );
     await model.close();
   }
 });
 
 test('a cache of 4 bits is for who asks for it: no budget chooses it, and none takes it away', async () => {
   const long = fromBytes(await tinyModel({ config: { context: 16384, hidden: 64, heads: 1, kv_heads: 1, layers: 8 } }));
-  const { heapBytes, kvBytes } = await engine.plan(long, { context: 512, kv: 'i4' });
+  const { heapBytes, kvBytes } = await engine.plan(long, { contextTokens: 512, kv: 'i4' });
   assert.equal(
     kvBytes,
     8 * 512 * 80,
     'of 64 numbers 32 bytes, scales, steps and offsets: 40 for a key, 40 for a value',
   );
-  assert.ok(heapBytes < (await engine.plan(long, { context: 512, kv: 'i8' })).heapBytes);
-  const other = await engine.load(long, { context: 4096, kv: 'i8', budget: heapBytes });
+  assert.ok(heapBytes < (await engine.plan(long, { contextTokens: 512, kv: 'i8' })).heapBytes);
+  const other = await engine.load(long, { contextTokens: 4096, kv: 'i8', memoryBudget: heapBytes });
   assert.deepEqual([other.info.kv, other.info.residency], ['i8', 'paged']);
   await other.close();
-  const model = await engine.load(long, { context: 4096, kv: 'i4', budget: heapBytes });
-  const { kv, context, gaveUp } = model.info;
-  assert.deepEqual([kv, gaveUp.map(({ what }) => what)], ['i4', ['context']]);
+  const model = await engine.load(long, { contextTokens: 4096, kv: 'i4', memoryBudget: heapBytes });
+  const { kv, contextTokens: context, gaveUp } = model.info;
+  assert.deepEqual([kv, gaveUp.map(({ what }) => what)], ['i4', ['contextTokens']]);
   assert.ok(context >= 512 && context < 1024, `${context}`);
   await model.close();
 });
 
 test('below that a load is refused, with numbers', async () => {
-  const { heapBytes } = await plan({ context: 512, kv: 'i8' });
-  await assert.rejects(engine.load(source, { budget: 200000 }), (/** @type {any} */ e) => {
+  const { heapBytes } = await plan({ contextTokens: 512, kv: 'i8' });
+  await assert.rejects(engine.load(source, { memoryBudget: 200000 }), (/** @type {any} */ e) => {
     assert.equal(e.code, 'NOMEM');
     assert.equal(e.details.smallest, heapBytes);
     assert.equal(e.details.budget, 200000);
     return /MB/.test(e.message) && e.hint !== '';
   });
-  assert.equal((await plan({ budget: 200000 })).fits, 'no');
-  assert.equal((await plan({ budget: 1000 })).contextThatFits, 0);
-  await assert.rejects(plan({ budget: -1 }), { code: 'ARGUMENT' });
+  assert.equal((await plan({ memoryBudget: 200000 })).fits, 'no');
+  assert.equal((await plan({ memoryBudget: 1000 })).contextThatFits, 0);
+  await assert.rejects(plan({ memoryBudget: -1 }), { code: 'ARGUMENT' });
 });
 
 test('a damaged first range is fetched again, then from the mirror', async (t) => {

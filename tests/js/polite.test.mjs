@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { behave } from '../../js/remote/client/background.js';
+import { throttleInBackground } from '../../js/remote/client/background.js';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
 
 test('a paused engine computes nothing, amid a prompt and between tokens, and then goes on where it was', async (t) => {
   const { engine, session, read, roundTrips } = await counted(t);
-  const { ids } = await session.generate(prompt, { temperature: 0, maxTokens: 20 });
+  const { tokens: ids } = await session.generate(prompt, { temperature: 0, maxTokens: 20 }).result;
   await session.append([7]);
   for (const amid of ['the prompt', 'the reply']) {
     const before = read();
@@ -22,7 +22,7 @@ test('a paused engine computes nothing, amid a prompt and between tokens, and th
     if (amid === 'the reply') await first;
     else await until('a slice', () => read().slices > before.slices);
     await engine.pause();
-    await engine.pace('run'); // what a page shown again asks for is not the caller's resume
+    await engine.setPace('full'); // what a page shown again asks for is not the caller's resume
     const paused = read();
     await roundTrips();
     assert.deepEqual(read(), paused, `nothing is computed amid ${amid}`);
@@ -30,25 +30,8 @@ test('a paused engine computes nothing, amid a prompt and between tokens, and th
     await engine.resume();
     await first;
     for (;;) if ((await iterator.next()).done) break;
-    assert.deepEqual(run.result?.ids, ids);
+    assert.deepEqual((await run.result)?.tokens, ids);
   }
-});
-
-test('one generation is paused, another goes on', async (t) => {
-  const { model, session, read, roundTrips } = await counted(t);
-  const one = session.generate(prompt, { temperature: 0, maxTokens: 30 });
-  const wanted = (await session.generate(prompt, { temperature: 0, maxTokens: 30 })).ids;
-  await session.truncate(1);
-  const iterator = one[Symbol.asyncIterator]();
-  await iterator.next();
-  await one.pause();
-  const paused = read();
-  await roundTrips();
-  assert.deepEqual(read(), paused);
-  assert.ok((await model.tokenize('still there')).length, 'the worker listens');
-  await one.resume();
-  for (;;) if ((await iterator.next()).done) break;
-  assert.deepEqual(one.result?.ids, wanted);
 });
 
 test('what is paused can be aborted and closed', async (t) => {
@@ -58,16 +41,16 @@ test('what is paused can be aborted and closed', async (t) => {
   await engine.pause();
   const controller = new AbortController();
   const session = await model.createSession();
-  const aborted = session.generate([1, 2, 3], { signal: controller.signal }).done();
+  const aborted = session.generate([1, 2, 3], { signal: controller.signal }).result;
   const other = await model.createSession();
-  const closed = other.generate([1, 2, 3]).done();
+  const closed = other.generate([1, 2, 3]).result;
   await new Promise((resolve) => setImmediate(resolve)); // both have begun, and wait
   controller.abort();
   await assert.rejects(inTime('the abort', aborted), { name: 'AbortError' });
   await other.close();
   await assert.rejects(inTime('the close', closed), { code: 'CLOSED' });
   await engine.resume();
-  assert.equal((await session.generate([1, 2, 3], { maxTokens: 3 })).ids.length, 3);
+  assert.equal((await session.generate([1, 2, 3], { maxTokens: 3 }).result).tokens.length, 3);
 });
 
 test('a deadline returns what is there and says so; in a pause, too', async (t) => {
@@ -75,21 +58,25 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
     const engine = await create();
     t.after(() => engine.close());
     const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })));
-    const options = { temperature: 0, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
+    const options = { temperature: 0, logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })) };
     for (const past of [0, new Date(0)]) {
-      const { ids, text, reason } = await model.generate([1, 2, 3], { ...options, deadline: past });
+      const {
+        tokens: ids,
+        text,
+        finishReason: reason,
+      } = await model.generate([1, 2, 3], { ...options, deadline: past }).result;
       assert.deepEqual([ids, text, reason], [[], '', 'deadline']);
     }
     const run = model.generate([1, 2, 3], { ...options, deadline: new Date(Date.now() + 150) });
     /** @type {number[]} */
     const seen = [];
-    for await (const { id } of run) seen.push(id);
-    assert.equal(run.result?.reason, 'deadline');
-    assert.deepEqual(run.result?.ids, seen);
-    const all = await model.generate([1, 2, 3], { ...options, maxTokens: seen.length });
-    assert.deepEqual(all.ids, seen, 'the same bits as far as it came');
+    for await (const { token: id } of run) seen.push(id);
+    assert.equal((await run.result)?.finishReason, 'deadline');
+    assert.deepEqual((await run.result)?.tokens, seen);
+    const all = await model.generate([1, 2, 3], { ...options, maxTokens: seen.length }).result;
+    assert.deepEqual(all.tokens, seen, 'the same bits as far as it came');
     await engine.pause();
-    assert.equal((await inTime('it', model.generate([1, 2], { deadline: 20 }).done())).reason, 'deadline');
+    assert.equal((await inTime('it', model.generate([1, 2], { deadline: 20 }).result)).finishReason, 'deadline');
     await engine.resume();
     for (const [name, value] of [
       ['deadline', -1],
@@ -97,7 +84,7 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
       ['maxTokensPerSecond', 0],
     ])
       await assert.rejects(
-        model.generate([1], { [String(name)]: value }).done(),
+        model.generate([1], { [String(name)]: value }).result,
         (/** @type {any} */ e) => e.code === 'ARGUMENT' && e.details.param === name,
       );
   }
@@ -105,9 +92,9 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
 
 test('a cap of the rate: one token, and no other before its time', async (t) => {
   const { session, read, roundTrips } = await counted(t);
-  const { ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 });
-  const capped = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5, maxTokensPerSecond: 500 });
-  assert.deepEqual(capped.ids, ids);
+  const { tokens: ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;
+  const capped = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5, maxTokensPerSecond: 500 }).result;
+  assert.deepEqual(capped.tokens, ids);
   const controller = new AbortController();
   const before = read();
   const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, signal: controller.signal });
@@ -122,23 +109,23 @@ test('a cap of the rate: one token, and no other before its time', async (t) => 
 
 test('a deadline ends the wait for the next token, too', async (t) => {
   const { session } = await counted(t);
-  const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, deadline: 50 }).done();
-  const { reason, ids } = await inTime('the end of a reply whose next token is far away', run);
-  assert.equal(reason, 'deadline');
-  assert.ok(ids.length <= 1);
+  const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, deadline: 50 }).result;
+  const { finishReason, tokens } = await inTime('the end of a reply whose next token is far away', run);
+  assert.equal(finishReason, 'deadline');
+  assert.ok(tokens.length <= 1);
 });
 
 test('a slow pace computes with one thread, and the same bits', async (t) => {
   const engine = await createWorkerEngine({ threads: 2 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })));
-  const run = async () => (await model.generate(prompt.slice(0, 300), { temperature: 0, maxTokens: 10 })).ids;
+  const run = async () => (await model.generate(prompt.slice(0, 300), { temperature: 0, maxTokens: 10 }).result).tokens;
   const all = await run();
-  await engine.pace('slow');
+  await engine.setPace('slow');
   assert.deepEqual(await run(), all);
-  await engine.pace('run');
+  await engine.setPace('full');
   assert.deepEqual(await run(), all);
-  await assert.rejects(engine.pace(/** @type {any} */ ('fast')), { code: 'ARGUMENT' });
+  await assert.rejects(engine.setPace(/** @type {any} */ ('fast')), { code: 'ARGUMENT' });
 });
 
 test('a hidden page and a pressed machine change the pace', async (t) => {
@@ -167,10 +154,13 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
   Object.assign(globalThis, { document, PressureObserver });
   /** @type {string[]} */
   const paces = [];
-  const end = behave(/** @type {any} */ ({ pace: async (/** @type {string} */ pace) => paces.push(pace) }), {
-    background: 'pause',
-    pressure: 'slow',
-  });
+  const end = throttleInBackground(
+    /** @type {any} */ ({ setPace: async (/** @type {string} */ pace) => paces.push(pace) }),
+    {
+      background: 'pause',
+      pressure: 'slow',
+    },
+  );
   const show = (/** @type {boolean} */ hidden) => {
     document.hidden = hidden;
     document.dispatchEvent(new Event('visibilitychange'));
@@ -182,7 +172,7 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
   end();
   show(true);
   press([{ state: 'critical' }]);
-  assert.deepEqual(paces, ['pause', 'slow', 'run']);
+  assert.deepEqual(paces, ['pause', 'slow', 'full']);
 });
 
 test('what happens to an engine is told, over every port', async (t) => {
@@ -196,9 +186,9 @@ test('what happens to an engine is told, over every port', async (t) => {
     );
   await engine.pause();
   await engine.pause();
-  await engine.pace('slow');
+  await engine.setPace('slow');
   await engine.resume();
-  await assert.rejects(engine.load(fromBytes(await tinyModel()), { budget: 1000 }), { code: 'NOMEM' });
+  await assert.rejects(engine.load(fromBytes(await tinyModel()), { memoryBudget: 1000 }), { code: 'NOMEM' });
   assert.deepEqual(told, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
 });
 

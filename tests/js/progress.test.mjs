@@ -19,7 +19,7 @@ function load(t, stored) {
     /** @param {number} ms @param {'download' | 'paused'} phase @param {number} loaded */
     after(ms, phase, loaded) {
       now += ms;
-      meter.at(phase, loaded);
+      meter.report(phase, loaded);
       return /** @type {import('../../js/shared/types.js').Progress} */ (told);
     },
   };
@@ -28,23 +28,23 @@ function load(t, stored) {
 test('what the cache had is no speed: only what came over the network counts, for the time left too', (t) => {
   const { meter, after } = load(t, 60 * MB);
   after(0, 'download', 0);
-  meter.cached(60 * MB);
+  meter.addCached(60 * MB);
   const read = after(100, 'download', 60 * MB);
-  assert.deepEqual([read.rate, read.secondsLeft], [0, null], 'nothing came over the network');
-  const { rate, secondsLeft } = after(900, 'download', 62 * MB);
+  assert.deepEqual([read.bytesPerSecond, read.etaMs], [0, null], 'nothing came over the network');
+  const { bytesPerSecond: rate, etaMs } = after(900, 'download', 62 * MB);
   assert.equal(rate, 2 * MB);
-  assert.equal(secondsLeft, 19, '38 MB at 2 MB/s');
+  assert.equal(etaMs, 19_000, '38 MB at 2 MB/s');
 });
 
 test('a pause is no slowness: the rate behind it is that of what comes then', (t) => {
   const { after } = load(t, 0);
   after(0, 'download', 0);
-  assert.equal(after(1000, 'download', 4 * MB).rate, 4 * MB);
-  assert.equal(after(10, 'paused', 4 * MB).secondsLeft, null);
+  assert.equal(after(1000, 'download', 4 * MB).bytesPerSecond, 4 * MB);
+  assert.equal(after(10, 'paused', 4 * MB).etaMs, null);
   after(60_000, 'download', 4 * MB);
-  const { rate, secondsLeft } = after(1000, 'download', 8 * MB);
+  const { bytesPerSecond: rate, etaMs } = after(1000, 'download', 8 * MB);
   assert.equal(rate, 4 * MB);
-  assert.equal(secondsLeft, 23);
+  assert.equal(etaMs, 23_000);
 });
 
 test('what was loaded never becomes less, nor more than there is', (t) => {
@@ -63,7 +63,7 @@ test('tries are told as they happen, and are over with the next byte', (t) => {
   /** @type {string[]} */
   const words = [];
   for (const failures of [1, 2]) {
-    meter.failed(failures);
+    meter.retried(failures);
     words.push(progress(after(50, 'download', 4 * MB)));
   }
   words.push(progress(after(1000, 'download', 6 * MB)));

@@ -17,7 +17,7 @@ let model;
 let LanguageModel;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  model = await engine.load(fromFile(FILE), { context: 256 });
+  model = await engine.load(fromFile(FILE), { contextTokens: 256 });
   LanguageModel = promptApi(model);
 });
 after(() => engine.close());
@@ -28,7 +28,7 @@ const create = (options) => LanguageModel.create({ ...fixed, ...options });
 const rejects = (promise, name) => assert.rejects(promise, { name });
 /** What the model replies. @param {import('../../js/index.js').MessageLike[]} messages @param {object} [options] */
 const replyTo = async (messages, options) =>
-  (await model.reply(messages, { temperature: 0, topK: 1, ...options })).text;
+  (await model.generate(messages, { temperature: 0, topK: 1, ...options }).result).text;
 const user = (/** @type {string} */ content) => ({ role: 'user', content });
 /** A short reply. */
 const SHORT = { responseConstraint: /yes|no/ };
@@ -362,7 +362,7 @@ describe('usage and overflow', () => {
     await session.append('Hello there!');
     assert.equal(session.contextUsage, before + needed);
     assert.deepEqual([session.inputUsage, session.inputQuota], [session.contextUsage, session.contextWindow]);
-    assert.equal(session.contextWindow, model.info.context);
+    assert.equal(session.contextWindow, model.info.contextTokens);
     await rejects(session.measureContextUsage('x', { signal: AbortSignal.abort() }), 'AbortError');
   });
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
@@ -31,32 +31,32 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
   test(`${name}: a reply computes only what a state does not hold, and is the same`, async () => {
     const maker = await createEngine({ build: 'simd128', threads: 1 });
     const made = await maker.load(fromFile(BUNDLED));
-    const state = await made.promptState(BEFORE);
+    const state = await made.savePromptCache(BEFORE);
     await maker.close();
 
     const engine = await create();
     const model = await engine.load(fromFile(BUNDLED));
-    const plain = await model.reply(ASKED, OPTIONS);
+    const plain = await model.generate(ASKED, OPTIONS).result;
     await model.close();
     const again = await engine.load(fromFile(BUNDLED));
-    const { tokens } = await again.loadPromptState(state);
+    const { tokens } = await again.loadPromptCache(state);
     assert.ok(tokens > 20, String(tokens));
-    assert.ok(tokens < plain.timings.promptTokens);
-    const reply = await again.reply(ASKED, OPTIONS);
-    assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens]);
-    assert.deepEqual(reply.ids, plain.ids);
+    assert.ok(tokens < plain.usage.promptTokens);
+    const reply = await again.generate(ASKED, OPTIONS).result;
+    assert.deepEqual([plain.usage.cachedTokens, reply.usage.cachedTokens], [0, tokens]);
+    assert.deepEqual(reply.tokens, plain.tokens);
     // Another conversation with the same beginning finds it too.
-    const other = await again.reply([...BEFORE, { role: 'user', content: 'Who was it?' }], OPTIONS);
-    assert.ok(other.timings.reusedTokens >= tokens, String(other.timings.reusedTokens));
+    const other = await again.generate([...BEFORE, { role: 'user', content: 'Who was it?' }], OPTIONS).result;
+    assert.ok(other.usage.cachedTokens >= tokens, String(other.usage.cachedTokens));
     await engine.close();
   });
 
 test('a state of another file or KV type, cut short, changed or none: refused, and the model goes on', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(BUNDLED));
-  const state = await model.promptState(BEFORE);
+  const state = await model.savePromptCache(BEFORE);
   const refusal = (/** @type {any} */ to, /** @type {any} */ bytes) =>
-    to.loadPromptState(bytes).then(
+    to.loadPromptCache(bytes).then(
       () => 'none',
       (/** @type {any} */ error) => error.code,
     );
@@ -74,20 +74,23 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
   }
   const older = state.slice();
   older[4] = 2;
-  await assert.rejects(model.loadPromptState(older), {
+  await assert.rejects(model.loadPromptCache(older), {
     code: 'UNSUPPORTED',
     message: /by another version .*: save it anew/,
     hint: /save the session with this version/,
   });
-  const plain = await (await engine.load(fromFile(BUNDLED))).reply(ASKED, OPTIONS);
-  assert.deepEqual((await model.reply(ASKED, OPTIONS)).ids, plain.ids);
+  const plain = await (await engine.load(fromFile(BUNDLED))).generate(ASKED, OPTIONS).result;
+  assert.deepEqual((await model.generate(ASKED, OPTIONS).result).tokens, plain.tokens);
   const floats = await engine.load(fromFile(BUNDLED), { kv: 'f32' });
   assert.equal(await refusal(floats, state), 'MISMATCH');
   const other = await engine.load(fromBytes(await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } })));
   assert.equal(await refusal(other, state), 'MISMATCH');
-  await assert.rejects(model.promptState([{ role: 'nobody', content: 'x' }]), (/** @type {any} */ { code }) => !!code);
+  await assert.rejects(
+    model.savePromptCache([{ role: 'nobody', content: 'x' }]),
+    (/** @type {any} */ { code }) => !!code,
+  );
   const signal = AbortSignal.abort();
-  await assert.rejects(model.promptState(BEFORE, { signal }), { name: 'AbortError' });
+  await assert.rejects(model.savePromptCache(BEFORE, { signal }), { name: 'AbortError' });
   await engine.close();
 });
 
@@ -108,14 +111,14 @@ test('weights that no id tells apart: another fine-tune of a GGUF file is refuse
   assert.equal(one.length, other.length);
   const said = [{ role: 'system', content: 'what is said before' }];
   const engine = await createEngine({ threads: 1 });
-  const state = await (await engine.load(fromBytes(one))).promptState(said);
+  const state = await (await engine.load(fromBytes(one))).savePromptCache(said);
   const same = await engine.load(fromBytes(one));
-  const { tokens } = await same.loadPromptState(state);
+  const { tokens } = await same.loadPromptCache(state);
   assert.ok(tokens > 10, String(tokens));
   const model = await engine.load(fromBytes(other));
-  await assert.rejects(model.loadPromptState(state), { code: 'MISMATCH', message: /other weights/ });
-  const { timings } = await model.reply([...said, { role: 'user', content: 'x' }], { maxTokens: 1 });
-  assert.equal(timings.reusedTokens, 0);
+  await assert.rejects(model.loadPromptCache(state), { code: 'MISMATCH', message: /other weights/ });
+  const { usage } = await model.generate([...said, { role: 'user', content: 'x' }], { maxTokens: 1 }).result;
+  assert.equal(usage.cachedTokens, 0);
   await engine.close();
 });
 
@@ -134,18 +137,19 @@ test(
       { role: 'system', content: system },
       { role: 'user', content: 'What is sold?' },
     ];
-    const plain = await (await engine.load(fromFile(String(real)), { context: 256 })).reply(asked, OPTIONS);
-    const model = await engine.load(fromFile(String(real)), { context: 256 });
-    const { tokens } = await model.loadPromptState(new Uint8Array(readFileSync(out)));
-    const reply = await model.reply(asked, OPTIONS);
-    assert.deepEqual(reply.ids, plain.ids);
+    const plain = await (await engine.load(fromFile(String(real)), { contextTokens: 256 })).generate(asked, OPTIONS)
+      .result;
+    const model = await engine.load(fromFile(String(real)), { contextTokens: 256 });
+    const { tokens } = await model.loadPromptCache(new Uint8Array(readFileSync(out)));
+    const reply = await model.generate(asked, OPTIONS).result;
+    assert.deepEqual(reply.tokens, plain.tokens);
     assert.ok(tokens > 20, String(tokens));
-    assert.deepEqual([plain.timings.reusedTokens, reply.timings.reusedTokens], [0, tokens]);
+    assert.deepEqual([plain.usage.cachedTokens, reply.usage.cachedTokens], [0, tokens]);
     // One byte of its weights.
     const bytes = new Uint8Array(readFileSync(String(real)));
     bytes[Math.floor(bytes.length * 0.6)] ^= 4;
-    const tuned = await engine.load(fromBytes(bytes), { context: 256 });
-    await assert.rejects(tuned.loadPromptState(new Uint8Array(readFileSync(out))), { code: 'MISMATCH' });
+    const tuned = await engine.load(fromBytes(bytes), { contextTokens: 256 });
+    await assert.rejects(tuned.loadPromptCache(new Uint8Array(readFileSync(out))), { code: 'MISMATCH' });
     await engine.close();
   },
 );
@@ -160,7 +164,7 @@ test('bq4 prompt-state', async () => {
   const [, tokens] = /: (\d+) tokens, \d+ bytes\n$/.exec(made.stderr) ?? [];
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(BUNDLED));
-  assert.deepEqual(await model.loadPromptState(new Uint8Array(readFileSync(out))), { tokens: Number(tokens) });
+  assert.deepEqual(await model.loadPromptCache(new Uint8Array(readFileSync(out))), { tokens: Number(tokens) });
   await engine.close();
   assert.equal(bq4(BUNDLED, out).status, 2);
 });

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { fromPiece } from '../../js/text/tokenizers/bytes.js';
 import { parseHfTokenizer } from '../../js/text/tokenizers/hf-json.js';
 import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { Prompts } from '../../js/engine/prompt/chat-prompt.js';
 import { derive } from '../../js/text/templates/derive.js';
 import { tinyModel } from './fixture.mjs';

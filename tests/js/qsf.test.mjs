@@ -14,7 +14,7 @@ import { writeQsf } from '../../js/format/qsf/write.js';
 import { memorySink } from '../../js/format/output.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { matchTensors } from '../../js/format/bq4/names.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG, hfConfig, hfFolder, llama2c, randomWeights, tokenizerBin } from './checkpoints.mjs';
 import { random } from './fixture.mjs';
@@ -474,7 +474,8 @@ function halves(config) {
 /** @param {any} engine @param {string} path */
 async function idsOf(engine, path) {
   const model = await engine.load(fromFile(path));
-  const { ids } = await (await model.createSession()).generate([1, 2, 3, 9], { maxTokens: 12, temperature: 0 }).done();
+  const { tokens: ids } = await (await model.createSession()).generate([1, 2, 3, 9], { maxTokens: 12, temperature: 0 })
+    .result;
   await model.close();
   return ids;
 }

@@ -130,7 +130,7 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   assert.match(other.stderr, /--v1 and --calibrate exclude each other/);
   const { status, stdout } = bq4('run', a, 'The', '--max-tokens', '8', '--temperature', '0', '--json');
   assert.equal(status, 0);
-  assert.equal(JSON.parse(stdout).ids.length, 8);
+  assert.equal(JSON.parse(stdout).tokens.length, 8);
 });
 
 /** With types chosen for a size and a chart of it, by so many threads; each is made once. @type {Map<string, { out: string, svg: string, report: any }>} */

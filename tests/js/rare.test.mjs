@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
 import { tinyModel } from './fixture.mjs';
 import { unshared } from './unshared.mjs';
@@ -17,7 +17,7 @@ const USUAL = await tinyModel({ type: 'bq4_32' });
 async function idsOf(engine, bytes) {
   const model = await engine.load(fromBytes(bytes));
   const session = await model.createSession();
-  const { ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 12 }).done();
+  const { tokens: ids } = await session.generate('Once upon a time', { temperature: 0, maxTokens: 12 }).result;
   await model.close();
   return ids;
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { ENGINE, loadOptions, readReceipt, receiptOf, receiptOfReply, replay } from '../../js/api/receipts/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -29,7 +29,7 @@ async function made(options = LONG) {
   const session = await model.createSession();
   const run = session.generate([5, 6, 7], options);
   for await (const _ of run) if (options === STOPPED && (await session.tokens()).length === 9) break;
-  const result = /** @type {import('../../js/shared/types.js').Result} */ (run.result);
+  const result = /** @type {import('../../js/shared/types.js').Result} */ (await run.result);
   return { engine, model, session, result, receipt: await receiptOf(model, session, result, options) };
 }
 const STOPPED = { ...LONG };
@@ -45,9 +45,22 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     const engine = await create();
     const model = await engine.load(fromFile(BUNDLED), loadOptions(receipt));
     const found = await replay(model, receipt);
-    assert.deepEqual(found, { equal: true, engine: ENGINE, ids: receipt.ids, differences: [] });
+    assert.deepEqual(found, { equal: true, engine: ENGINE, tokens: receipt.tokens, differences: [] });
     await engine.close();
   });
+
+test('a receipt of more or fewer tokens differs where the shorter one ends', async () => {
+  const receipt = await readReceipt(GOLDEN);
+  const engine = await createEngine({ build: 'simd128', threads: 1 });
+  const model = await engine.load(fromFile(BUNDLED), loadOptions(receipt));
+  const { tokens: ids } = receipt;
+  const at = ids.length;
+  const longer = await replay(model, { ...receipt, tokens: [...ids, 5] });
+  assert.deepEqual([longer.equal, longer.differences], [false, [{ what: 'tokens', at, wanted: 5, got: null }]]);
+  const shorter = await replay(model, { ...receipt, tokens: ids.slice(0, -1) });
+  assert.deepEqual(shorter.differences, [{ what: 'tokens', at: at - 1, wanted: null, got: ids[at - 1] }]);
+  await engine.close();
+});
 
 test('the version that receipts name is that of the package', () => {
   assert.equal(JSON.parse(readFileSync(path('package.json'), 'utf8')).version, ENGINE);
@@ -56,18 +69,23 @@ test('the version that receipts name is that of the package', () => {
 test('what JSON has no words for is kept: a forbidden token, a pattern; and what was left in the middle', async () => {
   const free = await made();
   await free.engine.close();
-  const banned = free.receipt.ids[0];
+  const banned = free.receipt.tokens[0];
   const choices = [
-    { ...LONG, logitBias: [{ id: banned, bias: -Infinity }] },
+    { ...LONG, logitBias: [{ token: banned, bias: -Infinity }] },
     { ...LONG, responseFormat: /** @type {const} */ ({ type: 'regex', pattern: /[a-z]{30}/ }) },
     STOPPED,
   ];
   for (const options of choices) {
     const { engine, model, session, receipt } = await made(options);
-    assert.notDeepEqual(receipt.ids, free.receipt.ids);
+    assert.notDeepEqual(receipt.tokens, free.receipt.tokens);
     await session.close();
     const again = await readReceipt(JSON.stringify(receipt));
-    assert.deepEqual(await replay(model, again), { equal: true, engine: ENGINE, ids: receipt.ids, differences: [] });
+    assert.deepEqual(await replay(model, again), {
+      equal: true,
+      engine: ENGINE,
+      tokens: receipt.tokens,
+      differences: [],
+    });
     await engine.close();
   }
 });
@@ -77,13 +95,18 @@ test('a cache of 4 bits: its receipt says so, and another build and three thread
   const model = await one.load(fromBytes(tiny), { kv: 'i4' });
   const session = await model.createSession();
   const run = session.generate([5, 6, 7], LONG);
-  const receipt = await receiptOf(model, session, await run.done(), LONG);
+  const receipt = await receiptOf(model, session, await run.result, LONG);
   assert.equal(receipt.model.kv, 'i4');
   const again = await readReceipt(JSON.stringify(receipt));
   const other = await createEngine({ build: 'relaxed', threads: 3 });
   const loaded = await other.load(fromBytes(tiny), loadOptions(again));
   assert.equal(loaded.info.kv, 'i4');
-  assert.deepEqual(await replay(loaded, again), { equal: true, engine: ENGINE, ids: receipt.ids, differences: [] });
+  assert.deepEqual(await replay(loaded, again), {
+    equal: true,
+    engine: ENGINE,
+    tokens: receipt.tokens,
+    differences: [],
+  });
   await Promise.all([one.close(), other.close()]);
 });
 
@@ -95,11 +118,11 @@ test('another file: says so, and from which token on', async () => {
   assert.equal(equal, false);
   assert.deepEqual(
     differences.map(({ what }) => what),
-    ['file', 'ids'],
+    ['file', 'tokens'],
   );
   const at = /** @type {number} */ (differences[1].at);
-  assert.equal(differences[1].wanted, receipt.ids[at]);
-  assert.notEqual(differences[1].got, receipt.ids[at]);
+  assert.equal(differences[1].wanted, receipt.tokens[at]);
+  assert.notEqual(differences[1].got, receipt.tokens[at]);
   await engine.close();
 });
 
@@ -107,11 +130,11 @@ test('a changed receipt, or none, is refused; so is a session that went on', asy
   const { engine, model, session, result, receipt } = await made();
   const code = (/** @type {unknown} */ given) => readReceipt(given).then(String, (error) => error.code);
   assert.equal(await code(receipt), '[object Object]');
-  assert.equal(await code({ ...receipt, ids: [...receipt.ids.slice(1), 9] }), 'MISMATCH');
+  assert.equal(await code({ ...receipt, tokens: [...receipt.tokens.slice(1), 9] }), 'MISMATCH');
   assert.equal(await code({ ...receipt, seed: 12 }), 'MISMATCH');
   assert.equal(await code({ ...receipt, options: { ...receipt.options, temperature: 0 } }), 'MISMATCH');
   assert.equal(await code({ ...receipt, options: { heat: 1 } }), 'FORMAT');
-  for (const none of ['{', '[]', 'null', null, 7, { receipt: 2 }, { receipt: 1 }, { ...receipt, ids: [-1] }])
+  for (const none of ['{', '[]', 'null', null, 7, { receipt: 2 }, { receipt: 1 }, { ...receipt, tokens: [-1] }])
     assert.equal(await code(none), 'FORMAT', JSON.stringify(none));
   await session.append([5]);
   await assert.rejects(receiptOf(model, session, result, LONG), { code: 'STATE' });
@@ -124,21 +147,27 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
 ]))
   test(`replies of a chat, ${name}: each has a receipt, which another engine computes again`, async () => {
     const engine = await create();
-    const model = await engine.load(fromFile(BUNDLED), { context: 256 });
+    const model = await engine.load(fromFile(BUNDLED), { contextTokens: 256 });
     const chat = await model.createChat({ contextPolicy: 'shift' });
     const options = { maxTokens: 24, temperature: 0.9, seed: 3, receipt: true, stop: ['!'] };
     const receipts = [];
     for (let i = 0; i < 8; i++) {
-      const result = await chat.send(`Tell me a story about a dog and the number ${i}.`, options);
+      const result = await chat.send(`Tell me a story about a dog and the number ${i}.`, options).result;
       receipts.push(JSON.stringify(await receiptOfReply(model, result, options)));
       if (i === 7) assert.ok(result.shifted, 'the last ones have lost turns');
     }
-    const plain = await chat.send('Bye.', { maxTokens: 2 });
+    const plain = await chat.send('Bye.', { maxTokens: 2 }).result;
     assert.equal(plain.origin, undefined);
     await assert.rejects(receiptOfReply(model, plain), { code: 'STATE' });
-    const more = { ...options, maxTokens: 300, logitBias: [{ id: plain.ids[0], bias: 0 }], stop: [], temperature: 2 };
-    const long = await chat.send('And now a very long one.', { ...more, seed: 8 });
-    if (long.timings.promptTokens + long.ids.length > 257)
+    const more = {
+      ...options,
+      maxTokens: 300,
+      logitBias: [{ token: plain.tokens[0], bias: 0 }],
+      stop: [],
+      temperature: 2,
+    };
+    const long = await chat.send('And now a very long one.', { ...more, seed: 8 }).result;
+    if (long.usage.promptTokens + long.tokens.length > 257)
       await assert.rejects(receiptOfReply(model, long, more), { code: 'UNSUPPORTED' });
     await engine.close();
     const other = await createEngine({ build: 'simd128', threads: 1 });
@@ -157,7 +186,7 @@ test('what a deadline ended is compared as far as it came', async () => {
   const { engine, model, session, receipt } = await made({ ...LONG, deadline: 0 });
   await session.close();
   assert.deepEqual((await replay(model, receipt)).differences, []);
-  assert.deepEqual([receipt.reason, receipt.ids], ['deadline', []]);
+  assert.deepEqual([receipt.finishReason, receipt.tokens], ['deadline', []]);
   await engine.close();
 });
 
@@ -174,8 +203,12 @@ test(
     /** @type {(string | null)[]} */
     const found = [];
     for (const source of [fromFile(file), fromUrl(`${site.url}smollm2/${basename(file)}`)]) {
-      const model = await engine.load(source, { context: 64 });
-      const receipt = await receiptOfReply(model, await (await model.createChat()).send('Hello', options), options);
+      const model = await engine.load(source, { contextTokens: 64 });
+      const receipt = await receiptOfReply(
+        model,
+        await (await model.createChat()).send('Hello', options).result,
+        options,
+      );
       assert.deepEqual((await replay(model, receipt)).differences, []);
       found.push(receipt.model.file);
       await model.close();
@@ -192,7 +225,7 @@ test('bq4 run --receipt, bq4 replay', () => {
   const [file, changed] = [join(folder, 'receipt.json'), join(folder, 'changed.json')];
   const run = bq4('run', BUNDLED, 'Once upon a time', '--max-tokens', '12', '--seed', '5', '--receipt', file, '--json');
   assert.equal(run.stderr, '');
-  assert.deepEqual(JSON.parse(run.stdout).ids, JSON.parse(readFileSync(file, 'utf8')).ids);
+  assert.deepEqual(JSON.parse(run.stdout).tokens, JSON.parse(readFileSync(file, 'utf8')).tokens);
   const again = bq4('replay', file, BUNDLED, '--build', 'simd128', '--threads', '1');
   assert.deepEqual([again.status, again.stderr], [0, '']);
   assert.match(again.stdout, /^equal: 12 tokens, by bq4 [\d.]+, simd128, 1 thread\n$/);

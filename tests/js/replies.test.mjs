@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FILE = join(ROOT, 'models/chat.bq4');
@@ -33,8 +33,8 @@ function loops(reply) {
 /** @param {string[]} turns */
 async function lastReply(turns) {
   const chat = await model.createChat();
-  let reply = { text: '', reason: '' };
-  for (const turn of turns) reply = await chat.send(turn, { temperature: 0, maxTokens: LIMIT }).done();
+  let reply = { text: '', finishReason: '' };
+  for (const turn of turns) reply = await chat.send(turn, { temperature: 0, maxTokens: LIMIT }).result;
   await chat.close();
   return reply;
 }
@@ -49,7 +49,7 @@ test('at least 16 of 20 greedy replies are on topic', async (t) => {
   assert.equal(CHECK.length, 20);
   let good = 0;
   for (const { turns, pattern, avoid } of CHECK) {
-    const { text, reason } = await lastReply(turns);
+    const { text, finishReason: reason } = await lastReply(turns);
     const on =
       reason === 'stop' &&
       text.trim() !== '' &&

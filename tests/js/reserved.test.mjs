@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspect } from '../../bin/inspect.js';
 import { convert } from '../../js/convert/index.js';
-import { createEngine, fromBytes, fromFile } from '../../js/engine.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG, hfFolder, randomWeights } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
@@ -46,7 +46,7 @@ test('factors of rows that are powers of two change no bit, whatever the type', 
     assert.equal(tensors.filter(({ name }) => name.endsWith('.scale')).length, 14);
     const wanted = await logitsOf(plain);
     assert.deepEqual(await logitsOf(scaled), wanted, quant);
-    assert.deepEqual(await logitsOf(scaled, { build: 'simd128', threads: 2, batch: 3 }), wanted, quant);
+    assert.deepEqual(await logitsOf(scaled, { build: 'simd128', threads: 2, prefillBatch: 3 }), wanted, quant);
   }
 });
 

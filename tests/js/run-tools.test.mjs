@@ -1,7 +1,7 @@
 // The loop of tools: functions of the caller, whose results the model is told.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { runTools } from '../../js/api/openai/run-tools.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -56,7 +56,7 @@ for (const [name, create] of /** @type {const} */ ([
       });
       assert.equal(run.completions.length, 2);
       assert.deepEqual(last, run.completions[1].choices[0].message);
-      assert.deepEqual([run.content, run.reason], [last.content, run.completions[1].choices[0].finish_reason]);
+      assert.deepEqual([run.content, run.finishReason], [last.content, run.completions[1].choices[0].finish_reason]);
       assert.equal(asked.length, 1);
       // What the model was told: the same conversation by hand.
       const { tools: _, ...rest } = { ...fields, tools };
@@ -71,19 +71,19 @@ for (const [name, create] of /** @type {const} */ ([
         ...fields,
         tools: weather(() => ++calls),
         tool_choice: 'required',
-        max_steps: 1,
+        bq4: { maxSteps: 1 },
       });
-      assert.deepEqual([calls, run.reason, run.content, run.messages.length], [1, 'max_steps', null, 3]);
+      assert.deepEqual([calls, run.finishReason, run.content, run.messages.length], [1, 'maxSteps', null, 3]);
     });
 
     test('a tool that throws: the model is told, or the caller', async () => {
       const tools = weather(async () => {
         throw new RangeError('no such city');
       });
-      const run = await completions.runTools({ ...fields, tools, tool_choice: 'required', max_steps: 1 });
+      const run = await completions.runTools({ ...fields, tools, tool_choice: 'required', bq4: { maxSteps: 1 } });
       assert.equal(run.messages[2].content, 'Error: no such city');
       await assert.rejects(
-        completions.runTools({ ...fields, tools, tool_choice: 'required', tool_errors: 'throw' }),
+        completions.runTools({ ...fields, tools, tool_choice: 'required', bq4: { toolErrors: 'throw' } }),
         (/** @type {any} */ error) => {
           assert.deepEqual([error.code, error.cause.name], ['TOOL', 'RangeError']);
           assert.match(error.message, /"weather" failed: no such city/);
@@ -114,8 +114,8 @@ for (const [name, create] of /** @type {const} */ ([
         [{ tools: undefined }, 'tools'],
         [{ tools: [{ type: 'function', function: { name: 'x' } }] }, 'tools'],
         [{ tools: [...tools, ...tools] }, 'tools'],
-        [{ max_steps: 0 }, 'max_steps'],
-        [{ tool_errors: 'hide' }, 'tool_errors'],
+        [{ bq4: { maxSteps: 0 } }, 'bq4.maxSteps'],
+        [{ bq4: { toolErrors: 'hide' } }, 'bq4.toolErrors'],
         [{ stream: true }, 'stream'],
         [{ n: 2 }, 'n'],
         [{ frob: 1 }, 'frob'],
@@ -166,7 +166,7 @@ test('a tool that nobody has, as a server may ask for it: the model is told whic
 const real = realModel('smollm2');
 test('SmolLM2: asks for the weather and answers', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 1024 });
   /** @type {any[]} */
   const given = [];
   const run = await model.chat.completions.runTools({
@@ -178,7 +178,7 @@ test('SmolLM2: asks for the weather and answers', { skip: real ? false : NO_REAL
     tool_choice: 'required',
     temperature: 0,
     max_tokens: 40,
-    max_steps: 3,
+    bq4: { maxSteps: 3 },
   });
   assert.deepEqual(given[0], { city: 'Oslo' });
   assert.equal(run.messages[2].content, 'Rain, 7 degrees');

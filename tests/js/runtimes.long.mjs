@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { appFolder, consumers, programs } from '../consumers/install.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -34,8 +34,8 @@ describe('the package, run by', () => {
       app = appFolder(above);
       cpSync(join(ROOT, 'tests/consumers/run.mjs'), join(app.folder, 'run.mjs'));
       const engine = await createEngine({ threads: 1 });
-      const model = await engine.load(fromFile(MODEL), { context: 64 });
-      ({ ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }));
+      const model = await engine.load(fromFile(MODEL), { contextTokens: 64 });
+      ({ tokens: ids } = await model.generate('Once', { temperature: 0, maxTokens: 8 }).result);
       await engine.close();
     },
     { timeout: 600_000 },
@@ -51,6 +51,6 @@ describe('the package, run by', () => {
       assert.deepEqual(JSON.parse(stdout), { own: says, worker: says }, stderr);
       assert.equal(stderr, '');
       const cli = ['node_modules/bq4/dist/cli.js', 'run', MODEL, 'Once', '--temperature', '0', '--max-tokens', '8'];
-      assert.deepEqual(JSON.parse((await run(...cli, '--json')).stdout).ids, ids);
+      assert.deepEqual(JSON.parse((await run(...cli, '--json')).stdout).tokens, ids);
     });
 });

@@ -2,7 +2,7 @@
 // written plainly. Logits are those of the engine; exponentials here are the platform's, so where a draw falls within a hair of a border both
 // sides of it are right.
 import assert from 'node:assert/strict';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { fromBytes } from '../../js/index.js';
 import { BYTE, tinyModel } from './fixture.mjs';
 import { drawFrom } from './draw.mjs';
@@ -34,7 +34,7 @@ function biases({ logitBias = [], presencePenalty = 0, frequencyPenalty = 0 }, c
   /** @type {Map<number, number>} */
   const all = new Map();
   const add = (/** @type {number} */ id, /** @type {number} */ bias) => all.set(id, (all.get(id) ?? 0) + bias);
-  for (const { id, bias } of logitBias) add(id, bias);
+  for (const { token, bias } of logitBias) add(token, bias);
   for (const id of new Set(came))
     if (presencePenalty || frequencyPenalty)
       add(id, -presencePenalty - frequencyPenalty * came.filter((one) => one === id).length);
@@ -108,7 +108,7 @@ export function optionsOf(seed) {
     minP: one(0, 0.02, 0.1, 0.5, 1),
     repeatPenalty: one(0, 0.5, 1, 1.1, 1.5, 3),
     repeatLast: one(0, 1, 3, 64, 1000),
-    logitBias: Array.from({ length: next(12) }, () => ({ id: token(), bias: bias() })),
+    logitBias: Array.from({ length: next(12) }, () => ({ token: token(), bias: bias() })),
     presencePenalty: one(-2, 0, 0.5, 2),
     frequencyPenalty: one(-1, 0, 0.3, 2),
     speculate: one('auto', true, false, { tokens: 3 }),
@@ -122,9 +122,9 @@ export function optionsOf(seed) {
 /** Compares generations by random options with the sampler here. @param {number[]} seeds */
 export async function compareSampling(seeds) {
   const engine = await createEngine({ threads: 1 });
-  const reference = await openLogits(fromBytes(bytes), { context: CONTEXT });
+  const reference = await openLogits(fromBytes(bytes), { contextTokens: CONTEXT });
   try {
-    const model = await engine.load(fromBytes(bytes), { context: CONTEXT, kv: 'f32' });
+    const model = await engine.load(fromBytes(bytes), { contextTokens: CONTEXT, kv: 'f32' });
     const session = await model.createSession();
     let several = 0;
     let tokens = 0;
@@ -132,7 +132,7 @@ export async function compareSampling(seeds) {
       const options = optionsOf(seed);
       const next = drawFrom(seed + 1_000_000);
       const prompt = Array.from({ length: 1 + next(12) }, () => BYTE + 97 + next(6));
-      const { ids } = await session.generate(prompt, options).done();
+      const { tokens: ids } = await session.generate(prompt, options).result;
       const draw = random(Number(options.seed));
       const timeline = [...prompt];
       for (const [i, id] of ids.entries()) {

@@ -6,7 +6,7 @@ import { connect as dial } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { Queue } from '../../js/api/server/queue.js';
 import { serveModels } from '../../js/api/server/index.js';
@@ -45,7 +45,7 @@ let server;
 let client;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
-  model = await engine.load(fromFile(FILE), { context: 512 });
+  model = await engine.load(fromFile(FILE), { contextTokens: 512 });
   server = await serveModels([{ id: 'chat', model }], {
     port: 0,
     token: TOKEN,
@@ -462,6 +462,14 @@ test('several at once over the network: all are answered, the same', async () =>
   assert.equal(new Set(answers.map(({ choices }) => choices[0].message.content)).size, 1);
 });
 
+test('brackets in a text are none, behind an escaped quote neither', async () => {
+  for (const content of ['['.repeat(600), `"${'['.repeat(600)}`, `\\"${'{'.repeat(600)}`]) {
+    const body = JSON.stringify({ messages: [{ role: 'user', content }], max_tokens: 1 });
+    const { body: answer } = await ask('/v1/chat/completions', { body });
+    assert.notEqual(answer.error?.code, 'invalid_json', answer.error?.message);
+  }
+});
+
 test('pages of other origins are refused unless they were allowed', async () => {
   const { port } = new URL(server.url);
   const refused = [
@@ -469,6 +477,7 @@ test('pages of other origins are refused unless they were allowed', async () => 
     { origin: `${PAGE}.evil.example` },
     { origin: 'null' },
     { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
     { host: `evil.example:${port}` },
     { host: 'evil.example' },
     { host: '127.0.0.1.evil.example' },
@@ -525,10 +534,10 @@ test('requests that are wrong: a status, and what to do', async () => {
     ['/v1/embeddings', { body: JSON.stringify({ input: Array(2049).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, stop: Array(129).fill('a') }) }, 400, 'invalid_value'],
     ['/v1/chat/completions', { body: JSON.stringify({ messages, model: ['chat'] }) }, 400, 'invalid_value'],
-    ['/v1/chat/completions', { body: JSON.stringify({ messages, adapter: ANOTHER }) }, 400, 'invalid_value'],
+    ['/v1/chat/completions', { body: JSON.stringify({ messages, bq4: { adapter: ANOTHER } }) }, 400, 'invalid_value'],
     [
       '/v1/chat/completions',
-      { body: JSON.stringify({ messages, speculate: { model: ANOTHER } }) },
+      { body: JSON.stringify({ messages, bq4: { speculate: { model: ANOTHER } } }) },
       400,
       'invalid_value',
     ],

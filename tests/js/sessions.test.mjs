@@ -1,7 +1,7 @@
 // What sessions hold, on a real model.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 
 const real = realModel('smollm2');
@@ -11,31 +11,31 @@ test(
   async () => {
     const file = fromFile(/** @type {string} */ (real));
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
-    const model = await engine.load(file, { context: 512, forks: 1, forkTokens: 64 });
+    const model = await engine.load(file, { contextTokens: 512, forks: 1, forkTokens: 64 });
     const session = await model.createSession();
     const system = '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n';
     await session.append(system, { parseSpecial: true });
     const fork = await session.fork();
     const ask = async (of, text) => {
       await of.append(`${text}<|im_end|>\n<|im_start|>assistant\n`, { parseSpecial: true });
-      return of.generate(null, { temperature: 0, maxTokens: 12 });
+      return of.continue({ temperature: 0, maxTokens: 12 }).result;
     };
     const [paris, two] = [await ask(session, 'What is the capital of France?'), await ask(fork, 'What is 1 + 1?')];
     assert.match(paris.text, /Paris/);
     assert.match(two.text, /1 \+ 1/);
-    const alone = await engine.load(file, { context: 512 });
+    const alone = await engine.load(file, { contextTokens: 512 });
     const whole = await alone.tokenize(`${system}What is 1 + 1?<|im_end|>\n<|im_start|>assistant\n`, {
       addSpecial: false,
       parseSpecial: true,
     });
-    assert.deepEqual((await alone.generate(whole, { temperature: 0, maxTokens: 12 })).ids, two.ids);
+    assert.deepEqual((await alone.generate(whole, { temperature: 0, maxTokens: 12 }).result).tokens, two.tokens);
     const saved = await fork.save();
     const later = await alone.createSession();
     await later.restore(saved);
     const next = { temperature: 0, maxTokens: 8 };
-    const gone = await later.generate(null, next);
-    assert.equal(gone.timings.promptTokens - gone.timings.reusedTokens, 1);
-    assert.deepEqual(gone.ids, (await fork.generate(null, next)).ids);
+    const gone = await later.continue(next).result;
+    assert.equal(gone.usage.promptTokens - gone.usage.cachedTokens, 1);
+    assert.deepEqual(gone.tokens, (await fork.continue(next).result).tokens);
     await engine.close();
   },
 );

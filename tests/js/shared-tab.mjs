@@ -17,8 +17,8 @@ const acts = {
   begin: async (prompt) =>
     /** @type {any} */ (
       (await model.generate(prompt, { temperature: 0, maxTokens: 200 })[Symbol.asyncIterator]().next()).value
-    ).id,
-  reply: async (prompt) => (await model.generate(prompt, { temperature: 0, maxTokens: 20 })).ids,
+    ).token,
+  reply: async (prompt) => (await model.generate(prompt, { temperature: 0, maxTokens: 20 }).result).tokens,
   /** Does nothing at all until it thaws: all of its thread stands still. */
   freeze: () => {
     setImmediate(() => {

@@ -53,11 +53,14 @@ for (const seed of [1, 2, 3])
         const what = pick(5);
         const troubles = pick(8) === 0 ? rob() : null;
         if (what === 0) {
-          const said = await chat.send(`hi ${left}`, options);
-          assert.deepEqual(said.ids, (await plain.send(`hi ${left}`, options)).ids);
+          const said = await chat.send(`hi ${left}`, options).result;
+          assert.deepEqual(said.tokens, (await plain.send(`hi ${left}`, options).result).tokens);
         } else if (what === 1) {
           const prompt = tokens(60);
-          assert.deepEqual((await model.generate(prompt, options)).ids, (await known.generate(prompt, options)).ids);
+          assert.deepEqual(
+            (await model.generate(prompt, options).result).tokens,
+            (await known.generate(prompt, options).result).tokens,
+          );
         } else if (what === 2) {
           const more = tokens(6);
           there.push(...more);
@@ -69,7 +72,7 @@ for (const seed of [1, 2, 3])
         } else {
           const run = model.generate(tokens(20), options);
           for await (const _ of run) break;
-          assert.ok((run.result?.ids.length ?? 0) <= 1);
+          assert.ok(((await run.result)?.tokens.length ?? 0) <= 1);
         }
         await troubles;
         done++;

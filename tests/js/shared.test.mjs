@@ -16,7 +16,7 @@ import { tinyModel } from './fixture.mjs';
 import { interruptLeader } from './interrupt-leader.mjs';
 
 const bytes = await tinyModel({ config: BIG, type: 'bq4' });
-const LOAD = { batch: 8 };
+const LOAD = { prefillBatch: 8 };
 const short = prompt.slice(0, 40);
 
 /** A place of its own for a test: tabs that find each other, a server with a model, a cache. @param {import('node:test').TestContext} t */
@@ -93,7 +93,7 @@ async function alone(maxTokens) {
   const engine = await createWorkerEngine({ threads: 1 });
   try {
     const model = await engine.load(bytes, LOAD);
-    return await model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens });
+    return await model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens }).result;
   } finally {
     await engine.close();
   }
@@ -111,8 +111,8 @@ test('two tabs share one engine and one load', async (t) => {
   assert.equal(here.server.requests.length, sent, 'who comes later asks for nothing');
   const wanted = await alone(20);
   for (const model of [...models, third]) {
-    const result = await model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 });
-    assert.deepEqual([result.ids, result.text], [wanted.ids, wanted.text]);
+    const result = await model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 }).result;
+    assert.deepEqual([result.tokens, result.text], [wanted.tokens, wanted.text]);
   }
   assert.equal(here.workers.length, 1);
 });
@@ -125,7 +125,7 @@ test('parts come in another tab as they are read, and leaving the loop or an abo
   const run = session.generate(prompt, { temperature: 0, maxTokens: 50 });
   let parts = 0;
   for await (const _ of run) if (++parts === 5) break;
-  assert.equal(run.result?.ids.length, 5);
+  assert.equal((await run.result)?.tokens.length, 5);
   const controller = new AbortController();
   const other = session.generate(prompt, { temperature: 0, maxTokens: 50, signal: controller.signal });
   await assert.rejects(
@@ -134,9 +134,9 @@ test('parts come in another tab as they are read, and leaving the loop or an abo
     },
     { name: 'AbortError' },
   );
-  assert.equal(other.result?.ids.length, 1);
+  assert.equal((await other.result)?.tokens.length, 1);
   assert.deepEqual((await session.tokens()).slice(0, prompt.length), prompt);
-  await assert.rejects(model.generate([1, 2, 3], { maxTokens: 2 }).done(), { code: 'NO_SESSION' });
+  await assert.rejects(model.generate([1, 2, 3], { maxTokens: 2 }).result, { code: 'NO_SESSION' });
 });
 
 test('the leader closes amid a reply: another tab leads, the reply goes on with the same tokens, nothing is fetched again', async (t) => {
@@ -151,9 +151,9 @@ test('the leader closes amid a reply: another tab leads, the reply goes on with 
   const ids = [];
   let restarts = 0;
   two.events.addEventListener('restarted', () => restarts++);
-  for await (const { id } of run) if (ids.push(id) === 10) await one.close();
-  assert.deepEqual(ids, wanted.ids);
-  assert.deepEqual([run.result?.text, run.result?.reason], [wanted.text, wanted.reason]);
+  for await (const { token: id } of run) if (ids.push(id) === 10) await one.close();
+  assert.deepEqual(ids, wanted.tokens);
+  assert.deepEqual([(await run.result)?.text, (await run.result)?.finishReason], [wanted.text, wanted.finishReason]);
   assert.deepEqual([two.info.leads, restarts, here.workers.length], [true, 1, 2]);
   assert.deepEqual(here.server.requests, [], 'the cache has it all');
 });
@@ -162,19 +162,19 @@ test('a draft model is known by its name, to the next leader too', async (t) => 
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   await here.load(one);
-  const [model, small] = [await here.load(two), await here.load(two, { context: 200 })];
+  const [model, small] = [await here.load(two), await here.load(two, { contextTokens: 200 })];
   const options = { temperature: 0, maxTokens: 30, speculate: { model: small } };
-  const guessed = await model.generate(short, options);
-  assert.ok(guessed.timings.acceptedTokens > 5, JSON.stringify(guessed.timings));
-  assert.deepEqual(guessed.ids, (await model.generate(short, { ...options, speculate: false })).ids);
+  const guessed = await model.generate(short, options).result;
+  assert.ok(guessed.usage.acceptedTokens > 5, JSON.stringify(guessed.timings));
+  assert.deepEqual(guessed.tokens, (await model.generate(short, { ...options, speculate: false }).result).tokens);
   await one.close();
-  const again = await model.generate(short, options);
+  const again = await model.generate(short, options).result;
   assert.deepEqual(
-    [again.ids, again.timings.acceptedTokens, two.info.leads],
-    [guessed.ids, guessed.timings.acceptedTokens, true],
+    [again.tokens, again.usage.acceptedTokens, two.info.leads],
+    [guessed.tokens, guessed.usage.acceptedTokens, true],
   );
   await small.close();
-  await assert.rejects(model.generate(short, options).done(), { code: 'CLOSED' });
+  await assert.rejects(model.generate(short, options).result, { code: 'CLOSED' });
 });
 
 test('the leader is killed: a chat goes on with its messages, a session with its tokens, and forks of it', async (t) => {
@@ -188,12 +188,12 @@ test('the leader is killed: a chat goes on with its messages, a session with its
   const options = { temperature: 0, maxTokens: 8 };
 
   const [chat, plain] = await Promise.all([model.createChat(), wanted.createChat()]);
-  await chat.send('one', options);
-  await plain.send('one', options);
+  await chat.send('one', options).result;
+  await plain.send('one', options).result;
   const [session, known] = await Promise.all([model.createSession(), wanted.createSession()]);
   for (const one of [session, known]) {
     await one.append(short);
-    await one.generate(null, options);
+    await one.continue(options).result;
   }
   const [fork, knownFork] = [await session.fork(), await known.fork()];
   for (const one of [session, known]) await one.append([7, 8, 9]);
@@ -204,7 +204,7 @@ test('the leader is killed: a chat goes on with its messages, a session with its
   await leader.kill();
   await until('another leader', async () => (await awake()) && restarts);
   assert.deepEqual(chat.messages, messages);
-  assert.deepEqual((await chat.send('two', options)).ids, (await plain.send('two', options)).ids);
+  assert.deepEqual((await chat.send('two', options).result).tokens, (await plain.send('two', options).result).tokens);
   assert.deepEqual(chat.messages, plain.messages);
   assert.deepEqual(await session.tokens(), await known.tokens());
   assert.deepEqual((await session.truncate(30)).tokens, 30);
@@ -213,7 +213,7 @@ test('the leader is killed: a chat goes on with its messages, a session with its
     [session, known],
     [fork, knownFork],
   ]) {
-    assert.deepEqual((await one.generate(null, options)).ids, (await other.generate(null, options)).ids);
+    assert.deepEqual((await one.continue(options).result).tokens, (await other.continue(options).result).tokens);
     assert.deepEqual(await one.tokens(), await other.tokens());
   }
   assert.equal(engine.info.leads, true);
@@ -241,17 +241,17 @@ test('a leader that is frozen loses the engine to one that waits, and is one of 
   const leader = await here.thread({ patience: 400 });
   const engine = await here.tab({ patience: 400 });
   const model = await here.load(engine);
-  const wanted = (await alone(20)).ids;
+  const wanted = (await alone(20)).tokens;
   const run = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 });
   /** @type {number[]} */
   const ids = [];
-  for await (const { id } of run) if (ids.push(id) === 3) await leader.freeze();
+  for await (const { token: id } of run) if (ids.push(id) === 3) await leader.freeze();
   assert.deepEqual(ids, wanted);
   assert.equal(engine.info.leads, true);
   leader.thaw();
   assert.equal((await leader.heard('restarted')).restarted, false);
-  const plain = await model.generate(short, { temperature: 0, maxTokens: 20 });
-  assert.deepEqual(await leader.ask('reply', short), plain.ids);
+  const plain = await model.generate(short, { temperature: 0, maxTokens: 20 }).result;
+  assert.deepEqual(await leader.ask('reply', short), plain.tokens);
   assert.equal(await leader.ask('leads'), false);
   await engine.close();
   await until('it to lead again', async () => (await awake()) && leader.ask('leads'));
@@ -263,19 +263,19 @@ test('who comes while the leader is frozen waits as long as it is told, and lead
   await leader.freeze();
   const engine = await inTime('an engine', here.tab({ patience: 300 }));
   assert.equal(engine.info.leads, true);
-  const wanted = await (await here.load(engine)).generate(short, { temperature: 0, maxTokens: 20 });
+  const wanted = await (await here.load(engine)).generate(short, { temperature: 0, maxTokens: 20 }).result;
   leader.thaw();
-  assert.deepEqual(await leader.ask('reply', short), wanted.ids);
+  assert.deepEqual(await leader.ask('reply', short), wanted.tokens);
 });
 
 test('a leader of a higher term amid a reply: the lower one resigns, and the reply goes on with the same tokens', async (t) => {
   const here = await place(t);
   const engine = await here.tab();
   const model = await here.load(engine);
-  const wanted = (await alone(20)).ids;
+  const wanted = (await alone(20)).tokens;
   /** @type {number[]} */
   const ids = [];
-  for await (const { id } of model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 }))
+  for await (const { token: id } of model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 }))
     if (ids.push(id) === 3) await interruptLeader(t.name);
   assert.deepEqual(ids, wanted);
   assert.equal(here.workers.length, 2, 'it has begun anew');
@@ -285,14 +285,14 @@ test('a tab that waits for a lower term takes part in the higher one, and leads 
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   const models = [await here.load(one), await here.load(two)];
-  const before = await models[1].generate(short, { temperature: 0, maxTokens: 5 });
+  const before = await models[1].generate(short, { temperature: 0, maxTokens: 5 }).result;
   await interruptLeader(t.name);
   for (const model of models)
-    assert.deepEqual((await model.generate(short, { temperature: 0, maxTokens: 5 })).ids, before.ids);
+    assert.deepEqual((await model.generate(short, { temperature: 0, maxTokens: 5 }).result).tokens, before.tokens);
   assert.deepEqual([one.info.leads, two.info.leads].sort(), [false, true], 'one leads');
   const [leader, [model, other]] = one.info.leads ? [one, [models[1], two]] : [two, [models[0], one]];
   await leader.close();
-  assert.deepEqual((await model.generate(short, { temperature: 0, maxTokens: 5 })).ids, before.ids);
+  assert.deepEqual((await model.generate(short, { temperature: 0, maxTokens: 5 }).result).tokens, before.tokens);
   assert.equal(other.info.leads, true);
 });
 
@@ -303,10 +303,10 @@ test('the worker of the leader dies: the engine begins anew', async (t) => {
   const run = models[1].generate(prompt, { temperature: 2, topK: 0, maxTokens: 20 });
   /** @type {number[]} */
   const ids = [];
-  for await (const { id } of run) if (ids.push(id) === 3) await here.workers[0].terminate();
-  const { seed } = /** @type {import('../../js/index.js').Result} */ (run.result);
-  const again = await models[0].generate(prompt, { temperature: 2, topK: 0, maxTokens: 20, seed });
-  assert.deepEqual(again.ids, ids, 'the seed that nobody gave is one');
+  for await (const { token: id } of run) if (ids.push(id) === 3) await here.workers[0].terminate();
+  const { seed } = /** @type {import('../../js/index.js').Result} */ (await run.result);
+  const again = await models[0].generate(prompt, { temperature: 2, topK: 0, maxTokens: 20, seed }).result;
+  assert.deepEqual(again.tokens, ids, 'the seed that nobody gave is one');
 });
 
 test('a reply with a deadline can not go on: RESTARTED, with what had come; a chat is as it was', async (t) => {
@@ -324,13 +324,13 @@ test('a reply with a deadline can not go on: RESTARTED, with what had come; a ch
     },
     (/** @type {any} */ error) => {
       assert.equal(error.code, 'RESTARTED');
-      assert.ok(error.details.text.startsWith(text) && error.details.ids.length, 'it has what had come');
+      assert.ok(error.details.text.startsWith(text) && error.details.tokens.length, 'it has what had come');
       assert.equal(error.details.unsent, 'hello');
       return true;
     },
   );
   assert.deepEqual(chat.messages, []);
-  assert.equal((await chat.send('hello', { maxTokens: 3 })).ids.length, 3);
+  assert.equal((await chat.send('hello', { maxTokens: 3 }).result).tokens.length, 3);
 });
 
 test('a reply that is aborted while its leader is frozen keeps what had come', async (t) => {
@@ -357,7 +357,7 @@ test('a reply that is aborted while its leader is frozen keeps what had come', a
     { role: 'user', content: 'hello' },
     { role: 'assistant', content: text },
   ]);
-  assert.equal((await chat.send('more', { temperature: 0, maxTokens: 1 })).ids.length, 1);
+  assert.equal((await chat.send('more', { temperature: 0, maxTokens: 1 }).result).tokens.length, 1);
 });
 
 test('who can make no engine says so, and another tab leads', async (t) => {
@@ -372,15 +372,15 @@ test('who can make no engine says so, and another tab leads', async (t) => {
   const three = await here.tab({ patience });
   const models = [await here.load(two), await here.load(three)];
   await one.close();
-  const wanted = (await alone(5)).ids;
+  const wanted = (await alone(5)).tokens;
   const given = { temperature: 0.9, seed: 7, maxTokens: 5 };
-  assert.deepEqual((await models[1].generate(prompt, given)).ids, wanted);
+  assert.deepEqual((await models[1].generate(prompt, given).result).tokens, wanted);
   assert.equal(three.info.leads, true);
-  assert.deepEqual((await models[0].generate(prompt, given)).ids, wanted);
+  assert.deepEqual((await models[0].generate(prompt, given).result).tokens, wanted);
   await three.close();
-  await assert.rejects(models[0].generate(prompt, given).done(), /no worker today/);
+  await assert.rejects(models[0].generate(prompt, given).result, /no worker today/);
   await here.tab();
-  assert.deepEqual((await models[0].generate(prompt, given)).ids, wanted);
+  assert.deepEqual((await models[0].generate(prompt, given).result).tokens, wanted);
 });
 
 test('pauses and paces of all tabs count, and end with the tab', async (t) => {
@@ -388,15 +388,15 @@ test('pauses and paces of all tabs count, and end with the tab', async (t) => {
   const one = await here.tab();
   const model = await here.load(one);
   const other = await here.tab();
-  await Promise.all([one.pause(), other.pause(), other.pace('slow')]);
+  await Promise.all([one.pause(), other.pause(), other.setPace('slow')]);
   let resumed = 0;
   one.events.addEventListener('resumed', () => resumed++);
   await one.resume();
-  const reply = model.generate(short, { temperature: 0, maxTokens: 2 }).done();
+  const reply = model.generate(short, { temperature: 0, maxTokens: 2 }).result;
   await model.tokenize('the worker listens');
   assert.equal(resumed, 0, 'the other one holds it up');
   await other.close();
-  assert.equal((await inTime('the reply', reply)).ids.length, 2);
+  assert.equal((await inTime('the reply', reply)).tokens.length, 2);
 });
 
 test('bytes of megabytes go from one tab to another, and back', async (t) => {
@@ -429,7 +429,7 @@ test('closing ends what is under way, and leaves the others alone', async (t) =>
   await assert.rejects(two.plan(bytes), { code: 'CLOSED' });
   await assert.rejects(models[1].tokenize('x'), { code: 'CLOSED' });
   await two.close();
-  assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+  assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
   await models[0].close();
   await assert.rejects(models[0].tokenize('x'), { code: 'CLOSED' });
 });
@@ -448,7 +448,7 @@ test('a load that one tab aborts goes on for the other, and ends when nobody wan
   controller.abort();
   await assert.rejects(inTime('the abort', first), { name: 'AbortError' });
   release();
-  assert.equal((await (await second).generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+  assert.equal((await (await second).generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
 test('without Web Locks there is an engine of its own, and it says why', async (t) => {
@@ -459,7 +459,7 @@ test('without Web Locks there is an engine of its own, and it says why', async (
   t.after(() => engine.close());
   assert.equal(engine.info.shared, false);
   assert.match(engine.info.sharedReason, /no Web Locks/);
-  assert.equal((await (await engine.load(bytes)).generate(short, { maxTokens: 1 })).ids.length, 1);
+  assert.equal((await (await engine.load(bytes)).generate(short, { maxTokens: 1 }).result).tokens.length, 1);
 });
 
 test('an engine that is shared can be passed on by a port', async (t) => {
@@ -468,7 +468,7 @@ test('an engine that is shared can be passed on by a port', async (t) => {
   const passed = await connectEngine(await (await here.tab()).openPort());
   t.after(() => passed.close());
   const model = await here.load(/** @type {any} */ (passed));
-  assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+  assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
 test('adapters and prompt states are there at another leader, too', async (t) => {
@@ -482,27 +482,27 @@ test('adapters and prompt states are there at another leader, too', async (t) =>
   const adapter = await model.loadAdapter(fromFile(path('adapters/llama-gqa/adapter_model.safetensors')));
   const session = await model.createSession({ adapter });
   const switched = await model.createSession();
-  await switched.generate([1, 2, 3], { adapter, maxTokens: 1 });
+  await switched.generate([1, 2, 3], { adapter, maxTokens: 1 }).result;
   const told = async () => {
     const given = { maxTokens: 12, temperature: 0 };
-    const plain = await model.generate([1, 2, 3, 4], given);
-    const changed = await model.generate([1, 2, 3, 4], { ...given, adapter });
-    const own = await session.generate([1, 2, 3, 4], given);
-    const after = await switched.generate([1, 2, 3, 4], given);
-    return [plain.ids, changed.ids, own.ids, after.ids];
+    const plain = await model.generate([1, 2, 3, 4], given).result;
+    const changed = await model.generate([1, 2, 3, 4], { ...given, adapter }).result;
+    const own = await session.generate([1, 2, 3, 4], given).result;
+    const after = await switched.generate([1, 2, 3, 4], given).result;
+    return [plain.tokens, changed.tokens, own.tokens, after.tokens];
   };
   const before = await told();
   assert.notDeepEqual(before[0], before[1]);
   assert.deepEqual([before[2], before[3]], [before[1], before[1]]);
   const talks = await here.load(two);
   const messages = [{ role: 'system', content: 'There is much to be said here before anything is asked.' }];
-  await talks.loadPromptState(await talks.promptState(messages));
+  await talks.loadPromptCache(await talks.savePromptCache(messages));
   await one.close();
   assert.deepEqual(await told(), before);
-  const { timings } = await talks.reply([...messages, { role: 'user', content: 'And?' }], { maxTokens: 1 });
-  assert.ok(timings.reusedTokens > 30, String(timings.reusedTokens));
+  const { usage } = await talks.generate([...messages, { role: 'user', content: 'And?' }], { maxTokens: 1 }).result;
+  assert.ok(usage.cachedTokens > 30, String(usage.cachedTokens));
   await adapter.close();
-  await assert.rejects(model.generate([1], { adapter }).done(), { code: 'CLOSED' });
+  await assert.rejects(model.generate([1], { adapter }).result, { code: 'CLOSED' });
 });
 
 test('a reply amid which three leaders go is RESTARTED', async (t) => {
@@ -517,11 +517,11 @@ test('a reply amid which three leaders go is RESTARTED', async (t) => {
     },
     (/** @type {any} */ error) => {
       assert.equal(error.code, 'RESTARTED');
-      assert.deepEqual([error.details.ids.length, leaders.length], [parts, 0]);
+      assert.deepEqual([error.details.tokens.length, leaders.length], [parts, 0]);
       return true;
     },
   );
-  assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+  assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
 test('the leader goes amid a load that streams: the model that is there already is completed by another', async (t) => {
@@ -530,13 +530,13 @@ test('the leader goes amid a load that streams: the model that is there already 
   let release = () => {};
   here.server.faults = [{ hold: 600_000, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
   const model = await here.load(two, { streaming: true });
-  const reply = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 5 }).done();
+  const reply = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 5 }).result;
   await model.tokenize('it is there');
   await one.close();
   await until('the other one to ask', () => here.workers.length === 2);
   release();
   await inTime('the load', model.loaded);
-  assert.deepEqual((await reply).ids, (await alone(5)).ids);
+  assert.deepEqual((await reply).tokens, (await alone(5)).tokens);
   await model.close();
 });
 
@@ -546,9 +546,9 @@ test('a reply that nobody reads any more is not waited for', async (t) => {
   const models = [await here.load(await here.tab({ patience: 300 })), await here.load(await here.tab())];
   const left = models[1].generate(prompt, { temperature: 0, maxTokens: 100 })[Symbol.asyncIterator]();
   await left.next();
-  await assert.rejects(inTime('the refusal', models[0].generate(short).done()), { code: 'NO_SESSION' });
+  await assert.rejects(inTime('the refusal', models[0].generate(short).result), { code: 'NO_SESSION' });
   await left.return();
-  assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 })).ids.length, 2);
+  assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
 test("the cache's files are seen from every tab", async (t) => {
@@ -569,19 +569,19 @@ test('replies of several tabs wait for their turn where there is one session', a
   const models = [];
   for (let i = 0; i < 3; i++) models.push(await here.load(await here.tab()));
   const all = await Promise.all(
-    models.map((model, i) => model.generate(prompt.slice(i), { temperature: 0, maxTokens: 10 }).done()),
+    models.map((model, i) => model.generate(prompt.slice(i), { temperature: 0, maxTokens: 10 }).result),
   );
   const one = await Promise.all(
-    models.map((model, i) => model.generate(prompt.slice(i), { temperature: 0, maxTokens: 10 }).done()),
+    models.map((model, i) => model.generate(prompt.slice(i), { temperature: 0, maxTokens: 10 }).result),
   );
   assert.deepEqual(
-    all.map(({ ids }) => ids),
-    one.map(({ ids }) => ids),
+    all.map(({ tokens: ids }) => ids),
+    one.map(({ tokens: ids }) => ids),
   );
   const controller = new AbortController();
   const run = models[0].generate(prompt, { temperature: 0, maxTokens: 100 });
   for await (const _ of run) {
-    const waiting = models[1].generate(short, { maxTokens: 3, signal: controller.signal }).done();
+    const waiting = models[1].generate(short, { maxTokens: 3, signal: controller.signal }).result;
     await models[1].tokenize('there');
     controller.abort();
     await assert.rejects(inTime('the abort', waiting), { name: 'AbortError' });

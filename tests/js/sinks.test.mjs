@@ -2,7 +2,7 @@
 // was made for. What is computed, and its bits, tests/c/test_sinks.c and test_skip.c compare; here they are those of every build.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { loadOptions, readReceipt, receiptOf, replay } from '../../js/api/receipts/index.js';
 import { tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
@@ -11,8 +11,8 @@ const TRAINED = 512;
 const tiny = await tinyModel({ config: { context: TRAINED } });
 const ids = Array.from({ length: 900 }, (_, i) => (i * 7 + (i % 5)) % 40);
 /** It never ends by itself. */
-const endless = { temperature: 1, logitBias: [0, 3].map((id) => ({ id, bias: -Infinity })) };
-const sinking = { context: 1000, kvWindow: 200, kvSinks: 3 };
+const endless = { temperature: 1, logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })) };
+const sinking = { contextTokens: 1000, kvWindow: 200, kvSinks: 3 };
 
 test('each build, with and without threads, however a prompt is cut: the same logits beyond the context of the model', async () => {
   /** @type {Float32Array[]} */
@@ -22,7 +22,14 @@ test('each build, with and without threads, however a prompt is cut: the same lo
     ['simd128', 3, 7, 50],
     ['relaxed', 2, 1, 1],
   ])) {
-    const own = await openLogits(fromBytes(tiny), { ...sinking, kv: 'i8', build, threads, batch, window });
+    const own = await openLogits(fromBytes(tiny), {
+      ...sinking,
+      kv: 'i8',
+      build,
+      threads,
+      prefillBatch: batch,
+      prefillWindow: window,
+    });
     all.push(own.start(ids.slice(0, 600)), own.start(ids), own.next(5));
     own.close();
   }
@@ -36,14 +43,14 @@ test('a text that was cut where the window begins in another block of the cache:
   for (const length of [456, 457, 455, 454]) {
     const [one, other] = [await model.createSession(), await model.createSession()];
     await one.append(ids.slice(0, 450));
-    await one.generate(null, { ...endless, maxTokens: 30 }).done();
+    await one.continue({ ...endless, maxTokens: 30 }).result;
     await one.truncate(length);
     const saved = await one.save();
     sizes.push(saved.length);
     await other.restore(saved);
     const options = { ...endless, maxTokens: 20, seed: length };
-    const next = await one.generate(null, options).done();
-    assert.deepEqual((await other.generate(null, options).done()).ids, next.ids);
+    const next = await one.continue(options).result;
+    assert.deepEqual((await other.continue(options).result).tokens, next.tokens);
     await one.close();
     await other.close();
   }
@@ -54,12 +61,12 @@ test('a text that was cut where the window begins in another block of the cache:
 test('vectors of texts that begin alike, each longer than the one before', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const windowed = await tinyModel({ config: { context: 2048, window: 300, global_every: 2 } });
-  const model = await engine.load(fromBytes(windowed), { context: 2048 });
+  const model = await engine.load(fromBytes(windowed), { contextTokens: 2048 });
   const text = Uint32Array.from({ length: 2000 }, (_, i) => (i * 7 + (i % 5)) % 40);
   for (const n of [1200, 1600]) await model.embed([text.subarray(0, n)]);
   const { vectors } = await model.embed([text]);
   await model.close();
-  const fresh = await engine.load(fromBytes(windowed), { context: 2048 });
+  const fresh = await engine.load(fromBytes(windowed), { contextTokens: 2048 });
   assert.deepEqual((await fresh.embed([text])).vectors, vectors);
   await engine.close();
 });
@@ -70,20 +77,20 @@ test('a text longer than the model was made for: kept, forked, saved and gone on
   assert.deepEqual([model.info.kvWindow, model.info.kvSinks], [200, 3]);
   const session = await model.createSession();
   const options = { ...endless, maxTokens: 150, seed: 7 };
-  const first = await session.generate(ids.slice(0, 700), options).done();
-  assert.equal(first.ids.length, 150);
+  const first = await session.generate(ids.slice(0, 700), options).result;
+  assert.equal(first.tokens.length, 150);
   const receipt = await receiptOf(model, session, first, options);
   const saved = await session.save();
   const fork = await session.fork();
   const more = { ...endless, maxTokens: 60, seed: 8 };
-  const next = await session.generate(null, more).done();
-  assert.deepEqual((await fork.generate(null, more).done()).ids, next.ids);
+  const next = await session.continue(more).result;
+  assert.deepEqual((await fork.continue(more).result).tokens, next.tokens);
   await fork.close();
   const other = await model.createSession();
   await other.restore(saved);
-  const again = await other.generate(null, more).done();
-  assert.deepEqual(again.ids, next.ids);
-  assert.ok(again.timings.reusedTokens >= 848, `${again.timings.reusedTokens} tokens of a saved session were there`);
+  const again = await other.continue(more).result;
+  assert.deepEqual(again.tokens, next.tokens);
+  assert.ok(again.usage.cachedTokens >= 848, `${again.usage.cachedTokens} tokens of a saved session were there`);
   await other.close();
   const all = await model.createSession({ kvWindow: 100 });
   await assert.rejects(all.restore(saved), { code: 'MISMATCH', message: /another key/ });
@@ -102,25 +109,30 @@ test('a plan counts the window, not the context', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const plan = (/** @type {object} */ more) => engine.plan(fromBytes(tiny), { kv: 'i8', ...more });
   const [whole, some, far] = [
-    await plan({ context: TRAINED }),
-    await plan({ ...sinking, kvWindow: 100, context: TRAINED, window: 32 }),
-    await plan({ ...sinking, kvWindow: 100, context: 100_000, window: 32 }),
+    await plan({ contextTokens: TRAINED }),
+    await plan({ ...sinking, kvWindow: 100, contextTokens: TRAINED, prefillWindow: 32 }),
+    await plan({ ...sinking, kvWindow: 100, contextTokens: 100_000, prefillWindow: 32 }),
   ];
   assert.equal(far.kvBytes, some.kvBytes);
   assert.equal(far.kvBytes, whole.kvBytes); // two blocks: all of this context
   assert.ok(far.sessionBytes - some.sessionBytes < 100_000 * 5, 'ids and tables of blocks alone');
   assert.deepEqual([whole.kvWindow, whole.kvSinks], [0, 0]);
-  const seen = await plan({ context: 300, kvWindow: 300 });
+  const seen = await plan({ contextTokens: 300, kvWindow: 300 });
   assert.deepEqual([seen.kvWindow, seen.kvSinks], [0, 0]); // nothing ever goes
-  const { heapBytes } = await plan({ ...sinking, context: 3000 });
-  const model = await engine.load(fromBytes(tiny), { ...sinking, context: 3000, kv: 'i8', budget: heapBytes });
-  const { ids: made } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).done();
+  const { heapBytes } = await plan({ ...sinking, contextTokens: 3000 });
+  const model = await engine.load(fromBytes(tiny), {
+    ...sinking,
+    contextTokens: 3000,
+    kv: 'i8',
+    memoryBudget: heapBytes,
+  });
+  const { tokens: made } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).result;
   assert.equal(made.length, 900);
   await engine.close();
 });
 
 test('what gets the least attention leaves: the same logits in every build, kept, forked, saved; a receipt tells it', async () => {
-  const evicting = /** @type {const} */ ({ context: 800, kvWindow: 256, kvEvict: 'attention' });
+  const evicting = /** @type {const} */ ({ contextTokens: 800, kvWindow: 256, kvEvict: 'attention' });
   const longer = await tinyModel({ config: { context: 800 } });
   /** @type {Float32Array[]} */
   const all = [];
@@ -130,7 +142,15 @@ test('what gets the least attention leaves: the same logits in every build, kept
     ['relaxed16', 2, 1, 1],
   ]))
     for (const kv of /** @type {const} */ (['i8', 'f16', 'i2'])) {
-      const own = await openLogits(fromBytes(longer), { ...evicting, kvSinks: 4, kv, build, threads, batch, window });
+      const own = await openLogits(fromBytes(longer), {
+        ...evicting,
+        kvSinks: 4,
+        kv,
+        build,
+        threads,
+        prefillBatch: batch,
+        prefillWindow: window,
+      });
       all.push(own.start(ids.slice(0, 600)), own.start(ids.slice(0, 780)), own.next(5));
       own.close();
     }
@@ -141,19 +161,19 @@ test('what gets the least attention leaves: the same logits in every build, kept
   assert.deepEqual([model.info.kvWindow, model.info.kvSinks, model.info.kvEvict], [256, 4, 'attention']);
   const session = await model.createSession();
   const options = { ...endless, maxTokens: 100, seed: 7 };
-  const first = await session.generate(ids.slice(0, 600), options).done();
+  const first = await session.generate(ids.slice(0, 600), options).result;
   const receipt = await receiptOf(model, session, first, options);
   const saved = await session.save();
   const fork = await session.fork();
   const more = { ...endless, maxTokens: 80, seed: 8 };
-  const next = await session.generate(null, more).done();
-  assert.deepEqual((await fork.generate(null, more).done()).ids, next.ids);
+  const next = await session.continue(more).result;
+  assert.deepEqual((await fork.continue(more).result).tokens, next.tokens);
   await fork.close();
   const other = await model.createSession();
   await other.restore(saved);
-  const again = await other.generate(null, more).done();
-  assert.deepEqual(again.ids, next.ids);
-  assert.ok(again.timings.reusedTokens >= 698, `${again.timings.reusedTokens} tokens of a saved session were there`);
+  const again = await other.continue(more).result;
+  assert.deepEqual(again.tokens, next.tokens);
+  assert.ok(again.usage.cachedTokens >= 698, `${again.usage.cachedTokens} tokens of a saved session were there`);
   await other.close();
   const oldest = await model.createSession({ kvEvict: 'oldest' });
   await assert.rejects(oldest.restore(saved), { code: 'MISMATCH', message: /eviction/ });
@@ -165,14 +185,14 @@ test('what gets the least attention leaves: the same logits in every build, kept
 
   const planner = await createEngine({ build: 'relaxed', threads: 1 });
   const [near, far] = await Promise.all(
-    [600, 800].map((context) => planner.plan(fromBytes(longer), { ...evicting, context, kv: 'i8' })),
+    [600, 800].map((context) => planner.plan(fromBytes(longer), { ...evicting, contextTokens: context, kv: 'i8' })),
   );
   assert.equal(near.kvBytes, far.kvBytes);
-  const { kvEvict } = await planner.plan(fromBytes(longer), { ...evicting, context: 256 });
+  const { kvEvict } = await planner.plan(fromBytes(longer), { ...evicting, contextTokens: 256 });
   assert.equal(kvEvict, 'oldest'); // nothing ever goes
   const { heapBytes } = await planner.plan(fromBytes(longer), evicting);
-  const planned = await planner.load(fromBytes(longer), { ...evicting, budget: heapBytes });
-  const { ids: made } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).done();
+  const planned = await planner.load(fromBytes(longer), { ...evicting, memoryBudget: heapBytes });
+  const { tokens: made } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).result;
   assert.equal(made.length, 400);
   await planner.close();
 });
@@ -181,36 +201,39 @@ test('what cannot be is refused, with what to do', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const fails = (/** @type {object} */ options, /** @type {RegExp} */ message) =>
     assert.rejects(engine.load(fromBytes(tiny), options), { code: 'ARGUMENT', message });
-  await fails({ context: 600 }, /context 600 is larger than the model's own, 512/);
-  await fails({ context: 600, kvWindow: 300 }, /than a KV window of 300 lets it be/);
+  await fails({ contextTokens: 600 }, /context 600 is larger than the model's own, 512/);
+  await fails({ contextTokens: 600, kvWindow: 300 }, /than a KV window of 300 lets it be/);
   await fails({ kvSinks: 4 }, /4 sinks with a KV window of 0/);
   await fails({ kvWindow: 100, kvSinks: 33 }, /kvSinks/);
   await fails(
     { kvWindow: 100, kvEvict: 'attention' },
     /a KV window of 100: to evict by attention it is to be a multiple of 256/,
   );
-  await fails({ context: 600, kvWindow: 256, kvEvict: 'attention' }, /context 600 is larger than the model's own, 512/);
+  await fails(
+    { contextTokens: 600, kvWindow: 256, kvEvict: 'attention' },
+    /context 600 is larger than the model's own, 512/,
+  );
   await fails({ kvWindow: 256, kvEvict: 'newest' }, /kvEvict/);
   await engine.close();
 });
 
 test('layers that are left out: other tokens, which a receipt tells, and no layer that there is not', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
-  const model = await engine.load(fromBytes(tiny), { quality: { skip: [0] }, sessions: 2 });
-  assert.deepEqual(model.info.quality, { skip: [0] });
+  const model = await engine.load(fromBytes(tiny), { quality: { skipLayers: [0] }, sessions: 2 });
+  assert.deepEqual(model.info.quality, { skipLayers: [0] });
   const options = { ...endless, maxTokens: 30, seed: 3 };
-  const [session, all] = [await model.createSession(), await model.createSession({ quality: { skip: [] } })];
-  const result = await session.generate(ids.slice(0, 20), options).done();
-  assert.notDeepEqual((await all.generate(ids.slice(0, 20), options).done()).ids, result.ids);
+  const [session, all] = [await model.createSession(), await model.createSession({ quality: { skipLayers: [] } })];
+  const result = await session.generate(ids.slice(0, 20), options).result;
+  assert.notDeepEqual((await all.generate(ids.slice(0, 20), options).result).tokens, result.tokens);
   await assert.rejects(all.restore(await session.save()), { code: 'MISMATCH', message: /another key/ });
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, result, options)));
-  assert.deepEqual(receipt.model.quality, { skip: [0] });
+  assert.deepEqual(receipt.model.quality, { skipLayers: [0] });
   await engine.close();
   const elsewhere = await createEngine({ build: 'relaxed', threads: 2 });
   const loaded = await elsewhere.load(fromBytes(tiny), loadOptions(receipt));
   assert.equal((await replay(loaded, receipt)).equal, true);
   const { layers } = loaded.info;
-  await assert.rejects(loaded.createSession({ quality: { skip: [layers] } }), {
+  await assert.rejects(loaded.createSession({ quality: { skipLayers: [layers] } }), {
     code: 'ARGUMENT',
     message: new RegExp(`no layer ${layers} to be left out`),
   });
@@ -219,14 +242,14 @@ test('layers that are left out: other tokens, which a receipt tells, and no laye
 
 test('weights that are read again for every token, some of them left out: the same tokens', async () => {
   const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
-  const options = { context: 128, window: 16, batch: 8, quality: { skip: [0, 3, 4, 11] } };
+  const options = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8, quality: { skipLayers: [0, 3, 4, 11] } };
   const engine = await createEngine({ threads: 1 });
   const { heapBytes, weightBytes } = await engine.plan(large, options);
   const made = [];
   for (const budget of [undefined, Math.floor(heapBytes - 0.4 * weightBytes)]) {
-    const model = await engine.load(large, { ...options, budget });
+    const model = await engine.load(large, { ...options, memoryBudget: budget });
     assert.equal(model.info.residency, budget ? 'paged' : 'resident');
-    made.push((await model.generate([1, 2, 3], { ...endless, maxTokens: 12, seed: 4 }).done()).ids);
+    made.push((await model.generate([1, 2, 3], { ...endless, maxTokens: 12, seed: 4 }).result).tokens);
     await model.close();
   }
   assert.deepEqual(made[1], made[0]);

@@ -1,7 +1,7 @@
 // On SmolLM2, what takes it many steps: a cache that forgets, drafts, a part of the head.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { openLogits } from './logits.mjs';
 
@@ -12,32 +12,36 @@ const file = String(found);
 test('SmolLM2: after a conversation of many times the cache it still answers', { skip }, async () => {
   const story = 'She walked along the river and counted the boats, the birds and the clouds. ';
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { context: 9000, kvWindow: 64 });
-  assert.ok(model.info.context > model.info.trainedContext);
+  const model = await engine.load(fromFile(file), { contextTokens: 9000, kvWindow: 64 });
+  assert.ok(model.info.contextTokens > model.info.trainedContext);
   const messages = Array.from({ length: 10 }, (_, i) => [
     { role: /** @type {const} */ ('user'), content: `Part ${i}. ${story.repeat(4)} What did she count?` },
     { role: /** @type {const} */ ('assistant'), content: 'She counted the boats, the birds and the clouds.' },
   ]).flat();
   const question = { role: /** @type {const} */ ('user'), content: 'What is the capital of France?' };
-  const { text, timings } = await model.reply([...messages, question], { temperature: 0, maxTokens: 24 });
-  assert.ok(timings.promptTokens > 8 * 64);
+  const { text, usage } = await model.generate([...messages, question], { temperature: 0, maxTokens: 24 }).result;
+  assert.ok(usage.promptTokens > 8 * 64);
   assert.match(text, /Paris/);
   await engine.close();
 });
 
 test('SmolLM2, guessed by itself and by itself without layers', { skip }, async () => {
   const engine = await createEngine();
-  const load = (/** @type {object} */ options) => engine.load(fromFile(file), { context: 512, ...options });
+  const load = (/** @type {object} */ options) => engine.load(fromFile(file), { contextTokens: 512, ...options });
   const [model, less] = [await load({ sessions: 2 }), await load({ quality: { skip: [14, 18] } })];
   const story = 'Once upon a time, there was a little girl who lived in a';
   for (const temperature of [0, 0.7]) {
     const options = { temperature, seed: 3, maxTokens: 40 };
-    const plain = await model.generate(story, options);
+    const plain = await model.generate(story, options).result;
     for (const draft of [model, less]) {
-      const { ids: made, timings } = await model.generate(story, { ...options, speculate: { model: draft } });
-      assert.deepEqual(made, plain.ids);
-      assert.ok(timings.acceptedTokens > 5, JSON.stringify(timings));
-      if (draft === model && !temperature) assert.equal(timings.acceptedTokens, timings.draftedTokens);
+      const {
+        tokens: made,
+        timings,
+        usage,
+      } = await model.generate(story, { ...options, speculate: { model: draft } }).result;
+      assert.deepEqual(made, plain.tokens);
+      assert.ok(usage.acceptedTokens > 5, JSON.stringify(timings));
+      if (draft === model && !temperature) assert.equal(usage.acceptedTokens, usage.draftedTokens);
     }
   }
   await engine.close();
@@ -45,10 +49,10 @@ test('SmolLM2, guessed by itself and by itself without layers', { skip }, async 
 
 test('SmolLM2: of its own choices a third of the head finds nearly all', { skip }, async () => {
   const whole = await openLogits(fromFile(file), {
-    context: 256,
+    contextTokens: 256,
     activations: 'i16',
     kv: 'i8',
-    quality: { head: 0.3 },
+    quality: { lmHeadFraction: 0.3 },
     sessions: 2,
   });
   const { wasm, another, model } = whole;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { structs } from '../../js/wasm/abi.js';
 import { openLogits } from './logits.mjs';
 import { unshared } from './unshared.mjs';
@@ -24,7 +24,7 @@ async function said(model, options) {
   const generation = session.generate(PROMPT, { maxTokens: 24, seed: 5, temperature: 0.9, logprobs: 3, ...options });
   for await (const part of generation) parts.push(part);
   await session.close();
-  return parts.map(({ id, text, logprobs }) => ({ id, text, logprobs }));
+  return parts.map(({ token, text, logprobs }) => ({ token, text, logprobs }));
 }
 
 describe('products spread over workers', () => {
@@ -92,7 +92,7 @@ describe('products spread over workers', () => {
   test('a budget without room for their parts: no worker', async () => {
     const engine = await unshared({ threads: 2 });
     const { heapBytes } = await engine.plan(MODEL);
-    const model = await engine.load(MODEL, { budget: heapBytes + 2 ** 20 });
+    const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
     assert.equal(model.info.spread, null);
     assert.deepEqual(await said(model), expected);
     await engine.close();

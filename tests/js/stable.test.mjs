@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { xxh64 } from './xxh64.mjs';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { openLogits } from './logits.mjs';
 
 const FOLDER = new URL('../golden/v2/', import.meta.url);
@@ -27,11 +27,22 @@ for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) 
     const engine = await createEngine({ threads: 1 });
     const plan = await engine.plan(fromBytes(bytes));
     const model = await engine.load(fromBytes(bytes));
-    const { arch, layers, hidden, heads, kvHeads, vocab, tokens, tied, license } = /** @type {any} */ (plan);
+    const { arch, layers, hidden, heads, kvHeads, vocabSize, tokenizerSize, tied, license } = /** @type {any} */ (plan);
     const seen = {
       sha256: createHash('sha256').update(bytes).digest('hex'),
-      facts: { name: plan.name, arch, layers, hidden, heads, kvHeads, vocab, tokens, tied, license },
-      ids: plan.tokens ? await model.tokenize('Once upon a time, the lion — ü!') : [],
+      facts: {
+        name: plan.name,
+        arch,
+        layers,
+        hidden,
+        heads,
+        kvHeads,
+        vocab: vocabSize,
+        tokens: tokenizerSize,
+        tied,
+        license,
+      },
+      ids: plan.tokenizerSize ? await model.tokenize('Once upon a time, the lion — ü!') : [],
       logits: { simd128: await logits(bytes, 'simd128'), relaxed: await logits(bytes, 'relaxed') },
     };
     await engine.close();

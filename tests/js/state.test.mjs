@@ -41,7 +41,7 @@ for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2'])) {
   test(`another instance goes on from a saved session with the same bits, whatever its context: ${kv}`, async () => {
     const one = await openLogits({ kind: 'bytes', bytes }, { kv });
     const logits = one.start(prompt);
-    const other = await openLogits({ kind: 'bytes', bytes }, { kv, context: 301, threads: 2 });
+    const other = await openLogits({ kind: 'bytes', bytes }, { kv, contextTokens: 301, threads: 2 });
     assert.equal(restore(other, save(one)), OK);
     assert.deepEqual(other.run(), logits);
     assert.deepEqual(other.next(5), one.next(5));

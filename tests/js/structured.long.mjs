@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { validator } from './validator.mjs';
 
@@ -20,7 +20,7 @@ describe('SmolLM2', { skip: real ? false : NO_REAL_MODEL }, () => {
   let model;
   before(async () => {
     engine = await createEngine();
-    model = await engine.load(fromFile(String(real)), { context: 512 });
+    model = await engine.load(fromFile(String(real)), { contextTokens: 512 });
   });
   after(() => engine?.close());
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { Guide } from '../../js/engine/generation/grammar-guide.js';
 import { Output } from '../../js/engine/generation/output.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
@@ -54,14 +54,14 @@ describe('with the bundled model', () => {
     };
     const valid = validator(schema);
     for (let seed = 0; seed < 12; seed++) {
-      const { text, reason } = await model.reply(ASK, {
+      const { text, finishReason: reason } = await model.generate(ASK, {
         responseFormat: { type: /** @type {const} */ ('json_schema'), schema },
         temperature: seed % 4,
         topK: 0,
         topP: 1,
         seed,
         maxTokens: 16 + 5 * seed,
-      });
+      }).result;
       assert.equal(reason, 'stop');
       assert.ok(valid(JSON.parse(text)), text);
     }
@@ -70,14 +70,18 @@ describe('with the bundled model', () => {
   for (const temperature of [0, 1, 5])
     test(`a schema holds at temperature ${temperature}`, async () => {
       for (let seed = 0; seed < 4; seed++) {
-        const { text, reason, stop } = await model.reply(ASK, {
+        const {
+          text,
+          finishReason: reason,
+          stop,
+        } = await model.generate(ASK, {
           responseFormat: AS_SCHEMA,
           temperature,
           topK: 0,
           topP: 1,
           seed,
           maxTokens: 200,
-        });
+        }).result;
         assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
         assert.deepEqual([reason, stop], ['stop', null]);
       }
@@ -88,14 +92,18 @@ describe('with the bundled model', () => {
     // So hot that no text would come to its end by itself.
     const schema = { type: 'array', items: { type: 'string', minLength: 3 }, minItems: 3 };
     for (let maxTokens = 0; maxTokens < 60; maxTokens += 3) {
-      const { text, reason, ids } = await model.reply(ASK, {
+      const {
+        text,
+        finishReason: reason,
+        tokens: ids,
+      } = await model.generate(ASK, {
         responseFormat: { type: 'json_schema', schema },
         temperature: 9,
         topK: 0,
         topP: 1,
         seed: 3,
         maxTokens,
-      });
+      }).result;
       assert.ok(ids.length <= maxTokens);
       if (reason === 'stop') assert.ok(validator(schema)(JSON.parse(text)), text);
       reasons.push(reason);
@@ -111,7 +119,11 @@ describe('with the bundled model', () => {
 
   test('what is forced has the tokens that the tokenizer gives it, and takes few runs', async () => {
     const schema = { const: { answer: 'forty-two', of: ['everything', 'and more'] } };
-    const { text, ids, reason } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } });
+    const {
+      text,
+      tokens: ids,
+      finishReason: reason,
+    } = await model.generate(ASK, { responseFormat: { type: 'json_schema', schema } }).result;
     assert.equal(text, '{"answer": "forty-two", "of": ["everything", "and more"]}');
     assert.deepEqual([ids, reason], [await model.tokenize(text, { addSpecial: false }), 'stop']);
   });
@@ -120,7 +132,7 @@ describe('with the bundled model', () => {
     const [next, sample] = [t.mock.method(Guide.prototype, 'next'), t.mock.method(Output.prototype, 'sample')];
     const properties = { first_answer: { type: 'boolean' }, second_answer: { type: 'boolean' } };
     const schema = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
-    const { text, ids } = await model.reply(ASK, { responseFormat: { type: 'json_schema', schema } });
+    const { text, tokens: ids } = await model.generate(ASK, { responseFormat: { type: 'json_schema', schema } }).result;
     assert.ok(validator(schema)(JSON.parse(text)), text);
     const steps = next.mock.calls.map(({ result }) => result);
     assert.deepEqual(steps.flat(), ids);
@@ -136,14 +148,17 @@ describe('with the bundled model', () => {
       '"colour" is not a format of JSON Schema: it was ignored',
     ];
     const responseFormat = { type: /** @type {const} */ ('json_schema'), schema };
-    assert.deepEqual((await model.reply(ASK, { responseFormat, maxTokens: 20 })).warnings?.sort(), warnings.sort());
-    const { warnings: named } = await model.chat.completions.create({
+    assert.deepEqual(
+      (await model.generate(ASK, { responseFormat, maxTokens: 20 }).result).warnings?.sort(),
+      warnings.sort(),
+    );
+    const { bq4 } = await model.chat.completions.create({
       messages: ASK,
       response_format: responseFormat,
       max_tokens: 20,
     });
-    assert.deepEqual(named?.sort(), warnings.sort());
-    assert.equal((await model.reply(ASK, { responseFormat: AS_SCHEMA, maxTokens: 60 })).warnings, undefined);
+    assert.deepEqual(bq4?.warnings?.sort(), warnings.sort());
+    assert.equal((await model.generate(ASK, { responseFormat: AS_SCHEMA, maxTokens: 60 }).result).warnings, undefined);
   });
 
   test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
@@ -159,7 +174,7 @@ describe('with the bundled model', () => {
         seed: 7,
         max_tokens: 120,
       }),
-      await model.reply(ASK, response),
+      await model.generate(ASK, response).result,
     ];
     assert.equal(a.choices[0].message.content, b.text);
     assert.equal(a.choices[0].finish_reason, 'stop');
@@ -168,22 +183,24 @@ describe('with the bundled model', () => {
       { type: 'regex', pattern: /[ab]{3}-\d+/ },
       { type: 'choice', choices: ['red', 'green'] },
     ])
-      texts.push((await (await model.createChat()).send('Well?', { responseFormat, maxTokens: 12 })).text);
+      texts.push((await (await model.createChat()).send('Well?', { responseFormat, maxTokens: 12 }).result).text);
     assert.match(texts[0], /^[ab]{3}-\d+$/);
     assert.ok(['red', 'green'].includes(texts[1]));
     assert.equal(
-      typeof JSON.parse((await model.reply(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 })).text),
+      typeof JSON.parse(
+        (await model.generate(ASK, { responseFormat: { type: 'json_object' }, maxTokens: 50 }).result).text,
+      ),
       'object',
     );
   });
 
   test('a format that is refused leaves the session as it was', async () => {
     const session = await model.createSession();
-    await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).done(), {
+    await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).result, {
       code: 'GRAMMAR',
       message: /unknown type of responseFormat: "xml"/,
     });
-    await assert.rejects(session.generate('Once', { responseFormat: 'json' }).done(), { code: 'ARGUMENT' });
+    await assert.rejects(session.generate('Once', { responseFormat: 'json' }).result, { code: 'ARGUMENT' });
     /** @type {any} */
     const itself = { type: 'object', properties: {} };
     itself.properties.a = itself;
@@ -194,16 +211,16 @@ describe('with the bundled model', () => {
       [deep, /nested too deep/],
     ]))
       await assert.rejects(
-        session.generate('Once', { responseFormat: { type: 'json_schema', schema } }).done(),
+        session.generate('Once', { responseFormat: { type: 'json_schema', schema } }).result,
         (/** @type {any} */ error) => error.code === 'GRAMMAR' && what.test(error.message),
       );
-    assert.ok((await session.generate('Once', { maxTokens: 3 }).done()).ids.length);
+    assert.ok((await session.generate('Once', { maxTokens: 3 }).result).tokens.length);
     await session.close();
   });
 
   test('many formats one after the other', async () => {
     for (let i = 0; i < 12; i++) {
-      const { text } = await model.reply(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } });
+      const { text } = await model.generate(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } }).result;
       assert.match(text, new RegExp(`^[a-z]{2}${i}$`));
     }
   });
@@ -213,20 +230,20 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
   const engine = await createEngine({ threads: 1 });
   const noise = await engine.load(fromBytes(await tinyModel()));
   for (let seed = 0; seed < 3; seed++) {
-    const { text } = await noise.reply(ASK, {
+    const { text } = await noise.generate(ASK, {
       responseFormat: AS_SCHEMA,
       temperature: 3,
       topK: 0,
       topP: 1,
       seed,
       maxTokens: 180,
-    });
+    }).result;
     assert.ok(validate(JSON.parse(text)), text);
   }
   const spelled = await engine.load(fromBytes(await tinyModel({ tokens: spaces(), chat: null })));
   const session = await spelled.createSession();
   const run = async (/** @type {string} */ pattern) =>
-    (await session.generate([5], { responseFormat: { type: 'regex', pattern } })).text;
+    (await session.generate([5], { responseFormat: { type: 'regex', pattern } }).result).text;
   assert.match(await run('( [d-z]){3}'), /^( [d-z]){3}$/);
   await assert.rejects(run('d'), { code: 'NO_TOKEN' });
   await engine.close();
@@ -235,13 +252,13 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
 test('in a worker', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   const model = await engine.load(fromBytes(CHAT));
-  const { text } = await model.reply(ASK, {
+  const { text } = await model.generate(ASK, {
     responseFormat: { type: 'regex', pattern: /(yes|no)!{1,3}/u },
     maxTokens: 8,
-  });
+  }).result;
   assert.match(text, /^(yes|no)!{1,3}$/);
   await assert.rejects(
-    model.reply(ASK, { responseFormat: { type: 'json_schema', schema: { divisibleBy: 1 } } }).done(),
+    model.generate(ASK, { responseFormat: { type: 'json_schema', schema: { divisibleBy: 1 } } }).result,
     {
       code: 'GRAMMAR',
       message: /divisibleBy/,

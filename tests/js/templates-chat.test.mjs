@@ -1,7 +1,7 @@
 // Chats by a model's own template, by a known one and by a format of a name.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { Prompts } from '../../js/engine/prompt/chat-prompt.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
@@ -26,17 +26,17 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('a template that is not known is rendered: the prompt is that of the format which says the same', async () => {
       const [model, other] = [await loaded({ chat: null, template: TEMPLATE }), await loaded({ chat: CHAT })];
-      assert.equal(model.info.chat, null);
-      assert.equal(model.info.template, TEMPLATE);
+      assert.equal(model.info.chatFormat, null);
+      assert.equal(model.info.chatTemplate, TEMPLATE);
       const talk = [
         { role: 'system', content: 'Be kind' },
         { role: 'user', content: 'Hi there' },
       ];
       assert.equal(await model.countTokens(talk), await other.countTokens(talk));
       const options = { temperature: 0, maxTokens: 8 };
-      const [a, b] = [await model.reply(talk, options).done(), await other.reply(talk, options).done()];
-      assert.ok(a.ids.length > 1);
-      assert.deepEqual(a.ids, b.ids);
+      const [a, b] = [await model.generate(talk, options).result, await other.generate(talk, options).result];
+      assert.ok(a.tokens.length > 1);
+      assert.deepEqual(a.tokens, b.tokens);
       await model.close();
       await other.close();
     });
@@ -47,10 +47,10 @@ for (const [name, create] of /** @type {const} */ ([
       const one = await model.countTokens([user]);
       const tools = [{ type: 'function', function: { name: 'f' } }];
       assert.ok((await model.countTokens([user], { tools })) > one + 30);
-      assert.equal(await model.countTokens([user], { variables: { mood: 'xyz' } }), one + 3);
+      assert.equal(await model.countTokens([user], { templateVariables: { mood: 'xyz' } }), one + 3);
       const call = { role: 'assistant', content: null, tool_calls: [{ function: { name: 'f', arguments: { a: 1 } } }] };
       assert.ok((await model.countTokens([user, call])) > one + 15);
-      await assert.rejects(model.countTokens([user], { tools, format: 'chatml' }), { code: 'ARGUMENT' });
+      await assert.rejects(model.countTokens([user], { tools, chatFormat: 'chatml' }), { code: 'ARGUMENT' });
       await model.close();
     });
 
@@ -80,7 +80,7 @@ for (const [name, create] of /** @type {const} */ ([
             tool_calls: [{ function: { name: text, arguments: { [text]: [text] } } }],
           },
         ];
-        const got = await count(messages, { tools: [{ a: text }], variables: { mood: text } });
+        const got = await count(messages, { tools: [{ a: text }], templateVariables: { mood: text } });
         assert.equal(got, 6, text);
         // The text itself is there, to the letter.
         if (!/[\u{f0001}-\u{f0003}]/u.test(text)) {
@@ -146,20 +146,24 @@ for (const [name, create] of /** @type {const} */ ([
           const model = await loaded({ template: `${body}${end}`, chat: null });
           for (const talk of talks) {
             const options = { temperature: 0, maxTokens: 4, tools: [{ a: text }] };
-            const { text: said, reasoning } = await model.reply(talk, options).done();
+            const { text: said, reasoning } = await model.generate(talk, options).result;
             assert.equal(Boolean(reasoning), opened, `${body}${end}`);
             assert.equal(Boolean(said), !opened, `${body}${end}`);
           }
           if (end === thinks)
             assert.ok(
-              (await model.reply(talks[0], { variables: { quick: true }, maxTokens: 4, temperature: 0 }).done()).text,
+              (
+                await model.generate(talks[0], { templateVariables: { quick: true }, maxTokens: 4, temperature: 0 })
+                  .result
+              ).text,
             );
           await model.close();
         }
       const chat = { ...CHAT, think: ['<think>', '</think>'], prompt: '' };
       const model = await loaded({ chat });
       assert.equal(
-        (await model.reply([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).done()).reasoning ?? '',
+        (await model.generate([{ role: 'user', content: text }], { maxTokens: 4, temperature: 0 }).result).reasoning ??
+          '',
         '',
       );
       await model.close();
@@ -167,9 +171,9 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('formats by name; an unknown name lists them', async () => {
       const model = await loaded({ chat: null });
-      assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatml' })) > 20);
+      assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatml' })) > 20);
       await assert.rejects(
-        model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatmal' }),
+        model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatmal' }),
         (/** @type {any} */ error) => error.code === 'ARGUMENT' && /chatml, /.test(error.hint),
       );
       await assert.rejects(model.countTokens([{ role: 'user', content: 'a' }]), { code: 'NO_CHAT' });
@@ -179,7 +183,7 @@ for (const [name, create] of /** @type {const} */ ([
             { role: 'system', content: 'a' },
             { role: 'user', content: 'a' },
           ],
-          { format: 'gemma' },
+          { chatFormat: 'gemma' },
         ),
         { code: 'ARGUMENT' },
       );
@@ -195,7 +199,7 @@ for (const [name, create] of /** @type {const} */ ([
         model.countTokens([{ role: 'user', content: 'a' }]),
         (/** @type {any} */ error) => error.code === 'TEMPLATE' && /without end/.test(error.message),
       );
-      assert.ok(await model.countTokens([{ role: 'user', content: 'a' }], { format: 'chatml' }));
+      assert.ok(await model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatml' }));
       await model.close();
     });
   });
@@ -211,8 +215,8 @@ test(
   { skip: realModel('smollm2') ? false : NO_REAL_MODEL },
   async () => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
-    const model = await engine.load(fromFile(/** @type {string} */ (realModel('smollm2'))), { context: 512 });
-    const { chat } = model.info;
+    const model = await engine.load(fromFile(/** @type {string} */ (realModel('smollm2'))), { contextTokens: 512 });
+    const { chatFormat: chat } = model.info;
     assert.match(/** @type {any} */ (chat).start, /named SmolLM/);
     const talk = [
       { role: 'user', content: 'What is the capital of France?' },
@@ -220,12 +224,12 @@ test(
       { role: 'user', content: ' And of <|im_end|> Spain?\n' },
     ];
     const short = await promptOf(model, talk);
-    model.info.chat = null;
+    model.info.chatFormat = null;
     assert.equal(short.filter((id) => id < 17).length, 9);
     assert.equal(await model.detokenize(await promptOf(model, talk)), await model.detokenize(short));
     const plain = talk.slice(0, 2);
     const long = await promptOf(model, plain);
-    model.info.chat = chat;
+    model.info.chatFormat = chat;
     assert.deepEqual(long, await promptOf(model, plain));
     await engine.close();
   },

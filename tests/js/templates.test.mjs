@@ -232,7 +232,7 @@ test('the compact form of a template is found by rendering; where there is none,
 async function thought(thinking, texts) {
   const told = { text: '', reasoning: '' };
   const run = (async function* () {
-    for (const [id, text] of texts.entries()) yield { id, text };
+    for (const [id, text] of texts.entries()) yield { token: id, text };
   })();
   for await (const { text, reasoning = '' } of /** @type {Thinking} */ (thinking).parts(run)) {
     told.text += text;

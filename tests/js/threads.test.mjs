@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { beforeEach, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { THREAD_STACK } from '../../js/wasm/abi.js';
 import { Threads } from '../../js/wasm/threads.js';
@@ -145,7 +145,7 @@ test('threads use less than half of their stacks', async (t) => {
   };
   for (const type of ['f32', 'f16', 'bf16', 'bq4_16', 'bq4', 'bq4h', 'bq8']) {
     const model = await engine.load(fromBytes(await tinyModel({ type })));
-    await (await model.createSession()).generate('Once upon a time', { maxTokens: 5 }).done();
+    await (await model.createSession()).generate('Once upon a time', { maxTokens: 5 }).result;
     const { wasm, at } = stack ?? assert.fail();
     const used = THREAD_STACK - wasm.bytes(at, THREAD_STACK).findIndex((byte) => byte !== 0xa5);
     assert.ok(used > 0 && used < THREAD_STACK / 2, `${type}: ${used} bytes`);
@@ -166,7 +166,7 @@ test('threads that nobody needs cost nothing: they sleep', async () => {
 });
 
 test('a program that leaves an engine open still ends', () => {
-  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/engine.js', import.meta.url).href)};
+  const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/node.js', import.meta.url).href)};
     globalThis[Symbol.for('bq4.timeouts')] = { threadStart: Infinity, threadsReady: Infinity };
     const engine = await createEngine({ threads: 3 }); console.log(engine.info.threads);`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
@@ -183,7 +183,7 @@ async function withoutThreads(script, reason) {
   assert.match(engine.info.threadsReason, reason);
   const model = await engine.load(fromBytes(await tinyModel()));
   assert.equal(model.info.threads, 1);
-  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).result).tokens.length, 3);
   await engine.close();
 }
 
@@ -212,7 +212,7 @@ test('threads that come after their time-out compute the models that are loaded 
     const model = await engine.load(bytes);
     const { threads } = model.info;
     assert.equal(threads, engine.info.threads);
-    assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+    assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).result).tokens.length, 3);
     await model.close();
     return threads === 2;
   });
@@ -255,7 +255,7 @@ test('a model whose threads do not come computes with one, in the heap that was 
   const model = await engine.load(fromBytes(bytes));
   assert.equal(model.info.threads, 1);
   assert.equal((await model.memory()).total, heapBytes);
-  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).result).tokens.length, 3);
   await engine.close();
 });
 
@@ -353,10 +353,10 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
   const write = async (engine) => {
     const model = await engine.load(fromBytes(bytes), { sessions: 3 });
     const how = { temperature: 0, maxTokens: 60, stopTokens: [] };
-    const { ids } = await model.generate(LONG, how);
-    const together = await Promise.all(['One', 'Two', 'And three'].map((text) => model.generate(text, how)));
+    const { tokens: ids } = await model.generate(LONG, how).result;
+    const together = await Promise.all(['One', 'Two', 'And three'].map((text) => model.generate(text, how).result));
     const { vectors } = await model.embed(['Once upon a time', 'A quick brown fox'], {});
-    return [ids, together.map((one) => one.ids), vectors.map((/** @type {Float32Array} */ vector) => vector.join())];
+    return [ids, together.map((one) => one.tokens), vectors.map((/** @type {Float32Array} */ vector) => vector.join())];
   };
   const alone = await createEngine({ threads: 1 });
   const wanted = await write(alone);
@@ -397,7 +397,7 @@ test('a number that was asked for stays', async (t) => {
   const runs = clocked(t, (threads) => threads * threads);
   const engine = await createEngine({ threads: 3 });
   const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
-  await model.generate(LONG, { temperature: 0, maxTokens: 60, stopTokens: [] });
+  await model.generate(LONG, { temperature: 0, maxTokens: 60, stopTokens: [] }).result;
   assert.deepEqual([...new Set([...runs.prefill, ...runs.decode])], [3]);
   assert.deepEqual([engine.info.threads, engine.info.threadsReason, engine.info.learned], [3, 'asked for', {}]);
   await engine.close();
@@ -409,14 +409,14 @@ test('slow is one thread, from which nothing is learned; a session opened meanwh
   for (const threads of /** @type {const} */ (['auto', 3])) {
     const engine = await createEngine({ threads });
     const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
-    await engine.pace('slow');
+    await engine.setPace('slow');
     for (const kind of /** @type {const} */ (['prefill', 'decode'])) runs[kind].length = 0;
     const session = await model.createSession();
-    await session.generate(LONG.slice(0, 40), { temperature: 0, maxTokens: 10, stopTokens: [] });
+    await session.generate(LONG.slice(0, 40), { temperature: 0, maxTokens: 10, stopTokens: [] }).result;
     assert.deepEqual([...new Set([...runs.prefill, ...runs.decode])], [1]);
     assert.deepEqual(engine.info.learned, {});
-    await engine.pace('run');
-    await session.generate(LONG, { temperature: 0, maxTokens: 40, stopTokens: [] });
+    await engine.setPace('full');
+    await session.generate(LONG, { temperature: 0, maxTokens: 40, stopTokens: [] }).result;
     if (threads === 'auto') assert.equal(engine.info.learned.prefill?.threads, 3);
     await engine.close();
   }
@@ -431,7 +431,7 @@ test(
     let round = 0;
     await until('the numbers for prompts and for tokens', async () => {
       const prompt = LONG.map((id, i) => (i ? id : 5 + round++));
-      await model.generate(prompt, { temperature: 0, maxTokens: 100, stopTokens: [] });
+      await model.generate(prompt, { temperature: 0, maxTokens: 100, stopTokens: [] }).result;
       return engine.info.learned.prefill && engine.info.learned.decode;
     });
     assert.ok([1, 2].includes(engine.info.learned.prefill?.threads ?? 0));
@@ -457,7 +457,7 @@ test('several models at once, closed in any order, and workers are used again', 
   const engine = await createEngine({ threads: 2 });
   const bytes = await tinyModel({ type: 'bq4' });
   const run = async (/** @type {import('../../js/shared/types.js').Model} */ model) =>
-    (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).done()).ids.join();
+    (await (await model.createSession()).generate('x', { temperature: 0, maxTokens: 5 }).result).tokens.join();
   const seen = new Set();
   for (let round = 0; round < 5; round++) {
     const models = await Promise.all([1, 2, 3].map(() => engine.load(fromBytes(bytes))));
@@ -489,7 +489,7 @@ test('a worker that goes silent when it starts threads: another one with one thr
     [1, 'the worker went silent when it started threads'],
   );
   const model = await engine.load(fromBytes(await tinyModel()));
-  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).done()).ids.length, 3);
+  assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).result).tokens.length, 3);
   await engine.close();
   await assert.rejects(
     createWorkerEngine({ worker: make(), threads: 2 }),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
@@ -37,21 +37,21 @@ for (const [build, threads] of /** @type {const} */ ([
     const alone = [];
     before(async () => {
       engine = await createEngine({ build, threads });
-      model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
-      for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i))).ids);
+      model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: PROMPTS.length });
+      for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i)).result).tokens);
     });
     after(() => engine.close());
 
     test('each gives what it gives alone', async () => {
-      const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i))));
+      const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i)).result));
       assert.deepEqual(
-        all.map(({ ids }) => ids),
+        all.map(({ tokens }) => tokens),
         alone,
       );
     });
 
     test('a step of four sessions reads each weight once', async () => {
-      const sessions = await Promise.all(PROMPTS.map(() => model.createSession({ context: 64 })));
+      const sessions = await Promise.all(PROMPTS.map(() => model.createSession({ contextTokens: 64 })));
       /** Slices behind the first tokens of so many. @param {number} n */
       const measure = async (n) => {
         const runs = sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options(i)));
@@ -62,7 +62,7 @@ for (const [build, threads] of /** @type {const} */ ([
           while (!(await reader.next()).done);
         };
         await Promise.all(readers.map(rest));
-        const ids = runs.map(({ result }) => result.ids);
+        const ids = await Promise.all(runs.map(async ({ result }) => (await result).tokens));
         assert.deepEqual(ids, alone.slice(0, n));
         return (await slices(sessions)) - since;
       };
@@ -74,10 +74,10 @@ for (const [build, threads] of /** @type {const} */ ([
 
     test('one that is left, closed or aborted changes nothing for the others', async () => {
       const controller = new AbortController();
-      const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ context: 128 })));
+      const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ contextTokens: 128 })));
       const read = async (/** @type {any} */ session, /** @type {number} */ i) => {
         const ids = [];
-        for await (const { id } of session.generate(PROMPTS[i], {
+        for await (const { token: id } of session.generate(PROMPTS[i], {
           ...options(i),
           signal: i === 1 ? controller.signal : undefined,
         })) {
@@ -98,12 +98,12 @@ for (const [build, threads] of /** @type {const} */ ([
 test('in a worker', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   try {
-    const model = await engine.load(fromBytes(CHAT), { context: 128, sessions: PROMPTS.length });
+    const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: PROMPTS.length });
     const alone = [];
-    for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i))).ids);
-    const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i))));
+    for (const [i, prompt] of PROMPTS.entries()) alone.push((await model.generate(prompt, options(i)).result).tokens);
+    const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i)).result));
     assert.deepEqual(
-      all.map(({ ids }) => ids),
+      all.map(({ tokens: ids }) => ids),
       alone,
     );
   } finally {

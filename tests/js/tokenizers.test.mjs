@@ -15,7 +15,7 @@ import { readTokenizerFile } from '../../js/convert/tokenizer-files.js';
 import { parseLlama2c } from '../../js/text/tokenizers/llama2c.js';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { isRanks, ofRanks, parseTiktoken } from '../../js/text/tokenizers/tiktoken.js';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { generate, TARGET, VERSION } from '../../tools/gen_unicode.mjs';
@@ -559,7 +559,7 @@ test('halves of surrogate pairs are U+FFFD; a million times one letter is tokeni
     vocab: letters.length,
   };
   const engine = await createEngine({ threads: 1 });
-  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { context: n });
+  const model = await engine.load(fromBytes(await tinyModel({ config, tokens, chat: null })), { contextTokens: n });
   const whole = await model.tokenize('a'.repeat(n + 3), { addSpecial: false });
   assert.equal(whole.length, n / 8 + 2);
   assert.ok(whole.slice(0, n / 8).every((id) => id === letters.length - 1));
@@ -586,5 +586,40 @@ test('a text that normalizing makes longer than its bytes is tokenized whole', a
   );
   const ids = await loaded.tokenize('x'.repeat(40), { addSpecial: false });
   assert.deepEqual([ids.length, ids.filter((id) => id === 2).length], [440, 40]);
+  await engine.close();
+});
+
+test('WordPiece: a word of as many characters as a word may have is known, a longer one is not', async () => {
+  const vocab = { '[UNK]': 0, '[CLS]': 1, '[SEP]': 2, a: 3, '##a': 4, '##é': 5 };
+  const json = {
+    added_tokens: [],
+    normalizer: { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, strip_accents: false, lowercase: true }, // prettier-ignore
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: null,
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+    model: {
+      type: 'WordPiece',
+      unk_token: '[UNK]',
+      continuing_subword_prefix: '##',
+      max_input_chars_per_word: 10,
+      vocab,
+    },
+  };
+  const tokens = parseHfTokenizer(JSON.stringify(json));
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel({ tokens, chat: null })));
+  for (const n of [1, 9, 10]) {
+    assert.deepEqual(await model.tokenize('a'.repeat(n), { addSpecial: false }), [3, ...Array(n - 1).fill(4)]);
+    assert.deepEqual(await model.tokenize(`a${'é'.repeat(n - 1)}`, { addSpecial: false }), [
+      3,
+      ...Array(n - 1).fill(5),
+    ]);
+  }
+  assert.deepEqual(await model.tokenize(`a ${'a'.repeat(11)} a`, { addSpecial: false }), [3, 0, 3]);
+  assert.deepEqual(
+    await model.tokenize(`a ab a`, { addSpecial: false }),
+    [3, 0, 3],
+    'nothing of its beginning is left',
+  );
   await engine.close();
 });

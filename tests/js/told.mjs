@@ -4,6 +4,6 @@
 export async function told(generation) {
   const parts = [];
   for await (const part of generation) parts.push(part);
-  const { timings, ...result } = await generation.done();
+  const { timings, ...result } = await generation.result;
   return { said: { parts, result }, timings };
 }

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/text/templates/call-form.js';
 import { EOS } from '../../js/text/templates/template-texts.js';
@@ -266,7 +266,7 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     const request = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
     const chat = await model.createChat({ tools: TOOLS });
     writes(t, name === 'texts' ? `<function=weather>${OSLO}</function>` : call);
-    const { calls: [found] = [], text: said } = await chat.send('Hi', request);
+    const { toolCalls: [found] = [], text: said } = await chat.send('Hi', request).result;
     t.mock.restoreAll();
     const { id, ...called } = found;
     const message = { role: 'assistant', content: said };
@@ -277,11 +277,11 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     const answer = { role: 'tool', content: 'cold', ...(id && { tool_call_id: id }) };
     // Whether the next reply may call or not, the prompt has the call as the template writes it.
     const asked = [...messages, chat.messages.at(-1), answer];
-    const { timings } = await chat.send(answer, { ...request, maxTokens: 1, receipt: true });
-    const wanted = await model.reply(/** @type {any} */ (asked), { tools: TOOLS, ...request, maxTokens: 0 });
-    assert.equal(timings.promptTokens, wanted.timings.promptTokens);
+    const { usage } = await chat.send(answer, { ...request, maxTokens: 1, receipt: true }).result;
+    const wanted = await model.generate(/** @type {any} */ (asked), { tools: TOOLS, ...request, maxTokens: 0 }).result;
+    assert.equal(usage.promptTokens, wanted.usage.promptTokens);
     const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });
-    const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true });
+    const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true }).result;
     const prompt = await model.detokenize(origin?.prompt ?? []);
     assert.ok(!prompt.includes('\\"'), prompt);
     assert.match(prompt, /weather[^]*Oslo[^]*cold[^]*And now\?/);
@@ -297,7 +297,9 @@ test('what of parameters was passed over is named, in a reply and in the last ch
   const request = { messages, tools, max_tokens: 400 };
   for (const more of /** @type {any[]} */ ([{}, must, { response_format: { type: 'json_schema', schema: strange } }])) {
     writes(t, ONE);
-    const { warnings } = /** @type {any} */ (await model.chat.completions.create({ ...request, ...more }));
+    const {
+      bq4: { warnings },
+    } = /** @type {any} */ (await model.chat.completions.create({ ...request, ...more }));
     assert.equal(warnings.length, 2);
     assert.match(warnings.join(), /minimun[^]*town|town[^]*minimun/);
     t.mock.restoreAll();
@@ -305,8 +307,8 @@ test('what of parameters was passed over is named, in a reply and in the last ch
     const chunks = [];
     for await (const chunk of await model.chat.completions.create({ ...request, ...more, stream: true }))
       chunks.push(chunk);
-    assert.deepEqual(chunks.pop().warnings, warnings);
-    assert.ok(chunks.every((chunk) => !('warnings' in chunk)));
+    assert.deepEqual(chunks.pop().bq4.warnings, warnings);
+    assert.ok(chunks.every((chunk) => !('bq4' in chunk)));
     t.mock.restoreAll();
   }
   await engine.close();
@@ -395,12 +397,10 @@ test('calls that are names and values: required names without a schema, texts th
     await assert.rejects(ask(given), { code: 'GRAMMAR', message });
   for (const given of [null, [], 'x', 5])
     await assert.rejects(
-      model
-        .reply(messages, {
-          tools: [{ type: 'function', function: { name: 'f', parameters: given } }],
-          toolChoice: 'auto',
-        })
-        .done(),
+      model.generate(messages, {
+        tools: [{ type: 'function', function: { name: 'f', parameters: given } }],
+        toolChoice: 'auto',
+      }).result,
       { code: 'ARGUMENT', message: /a tool is/ },
     );
   await engine.close();
@@ -436,13 +436,14 @@ test('a vocabulary that puts a space in front of a text puts none in front of wh
   const schema = { type: 'object', properties: { a: { enum: [3] } }, required: ['a'], additionalProperties: false };
   const thinks = await load('[assistant]<think>');
   const held = { maxTokens: 60, seed: 1, responseFormat: /** @type {const} */ ({ type: 'json_schema', schema }) };
-  const { ids, text } = await thinks.reply(messages, held);
+  const { tokens: ids, text } = await thinks.generate(messages, held).result;
   assert.equal(text, '{"a": 3}');
   assert.match(await thinks.detokenize(ids), /[^ ]<\/think>\n*\{"a": 3\}$/);
   const plain = await load('[assistant]');
   const tools = [{ type: 'function', function: { name: 'f', parameters: schema } }];
   for (let seed = 1; seed <= 3; seed++) {
-    const { ids: all } = await plain.reply(messages, { ...held, tools, toolChoice: 'auto', seed, maxTokens: 300 });
+    const { tokens: all } = await plain.generate(messages, { ...held, tools, toolChoice: 'auto', seed, maxTokens: 300 })
+      .result;
     const written = await plain.detokenize(all);
     assert.ok(!written.includes(' ]'), written);
   }
@@ -460,7 +461,7 @@ test('arguments in a conversation that are not JSON, or nested thousands deep, a
       const asked = /** @type {any} */ ([...messages, { role: 'assistant', content: '', tool_calls: [call] }]);
       const refusal = { code: 'ARGUMENT', message: /the arguments of a call are n/ };
       for (const toolChoice of /** @type {const} */ ([undefined, 'none', 'auto']))
-        await assert.rejects(model.reply(asked, { toolChoice, maxTokens: 1 }).done(), refusal);
+        await assert.rejects(model.generate(asked, { toolChoice, maxTokens: 1 }).result, refusal);
       if (typeof given !== 'string') continue;
       await assert.rejects(model.chat.completions.create({ messages: asked, max_tokens: 1 }), refusal);
     }

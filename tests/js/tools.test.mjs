@@ -1,7 +1,7 @@
 // Calls of tools: in each way that models write them, with the tiny model, whose noise the grammar makes calls of, and a real one.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -174,12 +174,9 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('a reply goes on from its prefix', async () => {
       const model = models.none;
-      const whole = await model.reply(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' });
+      const whole = await model.generate(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' }).result;
       const tokens = await model.countTokens(messages);
-      assert.equal(
-        whole.timings.promptTokens,
-        tokens + (await model.tokenize('the you', { addSpecial: false })).length,
-      );
+      assert.equal(whole.usage.promptTokens, tokens + (await model.tokenize('the you', { addSpecial: false })).length);
     });
   });
 }
@@ -187,7 +184,7 @@ for (const [name, create] of /** @type {const} */ ([
 const real = realModel('smollm2');
 test('SmolLM2: a call for the city that was asked for', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(fromFile(/** @type {string} */ (real)), { context: 1024 });
+  const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 1024 });
   const {
     choices: [{ message }],
   } = await model.chat.completions.create({

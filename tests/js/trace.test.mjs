@@ -1,7 +1,7 @@
 // The trace counts what the model is made of; times are only added up. And the choice of a kernel table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CONFIG, tinyModel } from './fixture.mjs';
 
@@ -19,9 +19,9 @@ for (const [name, create] of /** @type {const} */ ([
     test(`trace, ${name} engine, ${threads} thread(s)`, async (t) => {
       const engine = await create({ threads });
       t.after(() => engine.close());
-      const loaded = await engine.load(fromBytes(model), { batch: 8, kv: 'f32' });
+      const loaded = await engine.load(fromBytes(model), { prefillBatch: 8, kv: 'f32' });
       const session = await loaded.createSession();
-      await session.generate([1, 2, 3], GREEDY).done();
+      await session.generate([1, 2, 3], GREEDY).result;
       assert.deepEqual(await session.trace(), [], 'off by default');
       const { used } = await loaded.memory();
       await session.trace({ on: true });
@@ -29,7 +29,7 @@ for (const [name, create] of /** @type {const} */ ([
 
       // 20 tokens of prompt are three batches, then four tokens follow one by one.
       const prompt = Array.from({ length: 20 }, (_, i) => 9 + i);
-      await session.generate(prompt, GREEDY).done();
+      await session.generate(prompt, GREEDY).result;
       const rows = await session.trace();
       const stages = of(rows);
       for (const stage of LAYER_STAGES) assert.equal(stages[stage].calls, (3 + 4) * CONFIG.layers, stage);
@@ -37,7 +37,7 @@ for (const [name, create] of /** @type {const} */ ([
 
       // A token of its own reads all weights that tokens are multiplied with, once.
       await session.trace({ on: true });
-      await session.generate([...prompt, 7], { ...GREEDY, maxTokens: 1 }).done();
+      await session.generate([...prompt, 7], { ...GREEDY, maxTokens: 1 }).result;
       const step = await session.trace();
       const { head, qkv, o, mlpIn, down, attend, kv, embed } = of(step);
       const matrices = [head, qkv, o, mlpIn, down];

@@ -1,4 +1,4 @@
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 
 /** An engine where memory can't be shared. @param {object} options */
 export async function unshared(options) {

@@ -1,7 +1,7 @@
 // The instance: its heap, its errors, its end.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEngine, fromBytes } from '../../js/engine.js';
+import { createEngine, fromBytes } from '../../js/node.js';
 import { functions, structs } from '../../js/wasm/abi.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { planModel } from '../../js/engine/plan/plan.js';
@@ -31,7 +31,9 @@ test('the heap is exactly as large as asked for, and cannot grow', async () => {
 
 test('the plan is the instance: pages from the planned bytes', async () => {
   const bytes = await tinyModel();
-  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), { context: 77 });
+  const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), {
+    contextTokens: 77,
+  });
   assert.equal(plan.heapBytes, Math.ceil((compiled.heapBase + regionBytes) / 65536) * 65536);
 });
 
@@ -123,13 +125,13 @@ test('a trap in a model: its calls fail, it closes, the engine lives', async (t)
     if (name === 'bqw_session_run') call.call(this, 'bqw_xxh64', 0xffff0000, 60000, 64); // a real trap, at a bad moment
     return call.call(this, name, ...args);
   };
-  await assert.rejects(session.generate('x').done(), { code: 'TRAP' });
+  await assert.rejects(session.generate('x').result, { code: 'TRAP' });
   Wasm.prototype.call = call;
-  await assert.rejects(session.generate('x').done(), { code: 'TRAP' });
+  await assert.rejects(session.generate('x').result, { code: 'TRAP' });
   await assert.rejects(model.tokenize('x'), { code: 'TRAP' });
   await model.close();
   const other = await engine.load(fromBytes(await tinyModel()));
-  assert.equal((await (await other.createSession()).generate('x', { maxTokens: 1 }).done()).ids.length, 1);
+  assert.equal((await (await other.createSession()).generate('x', { maxTokens: 1 }).result).tokens.length, 1);
   await engine.close();
 });
 
@@ -147,14 +149,14 @@ test('a mask and biases at the border', async () => {
     assert.equal(sample({}), argmax(logits));
     wasm.u32(mask, Math.ceil(logits.length / 32)).fill(0)[2] = 1 << 5;
     assert.equal(sample({ mask }), 69);
-    wasm.write('bqw_logit_bias', bias, { id: 7, bias: 1e9 });
+    wasm.write('bqw_logit_bias', bias, { token: 7, bias: 1e9 });
     assert.equal(sample({ bias, n_bias: 1 }), 7);
-    wasm.write('bqw_logit_bias', bias, { id: 69, bias: -Infinity });
+    wasm.write('bqw_logit_bias', bias, { token: 69, bias: -Infinity });
     assert.throws(
       () => sample({ mask, bias, n_bias: 1 }),
       (/** @type {any} */ e) => e.code === 'NO_TOKEN' && /none of 271/.test(e.message) && e.hint !== '',
     );
-    wasm.write('bqw_logit_bias', bias, { id: 271, bias: 0 });
+    wasm.write('bqw_logit_bias', bias, { token: 271, bias: 0 });
     assert.throws(() => sample({ bias, n_bias: 1 }), { code: 'ARGUMENT' });
   });
   close();
@@ -176,8 +178,8 @@ test('both builds give the same tokens', async () => {
     const model = await engine.load(fromBytes(bytes));
     seen.push(
       (
-        await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).done()
-      ).ids.join(),
+        await (await model.createSession()).generate('Once upon a time', { temperature: 0, maxTokens: 30 }).result
+      ).tokens.join(),
     );
     await engine.close();
   }

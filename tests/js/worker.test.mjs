@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { createEngine } from '../../js/engine.js';
+import { createEngine } from '../../js/node.js';
 import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { CREDITS } from '../../js/shared/protocol.js';
@@ -24,7 +24,7 @@ test('abort in the prompt: at most one more slice', async (t) => {
     const controller = new AbortController();
     gate.closeAfter(20 + round);
     const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
-    const ended = assert.rejects(run.done(), { name: 'AbortError' });
+    const ended = assert.rejects(run.result, { name: 'AbortError' });
     await until('the slices before the abort', gate.reached);
     controller.abort();
     const before = read();
@@ -34,7 +34,7 @@ test('abort in the prompt: at most one more slice', async (t) => {
     const after = read();
     assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
     assert.equal(after.samples, before.samples);
-    assert.equal(run.result?.reason, 'abort');
+    assert.equal((await run.result)?.finishReason, 'abort');
   }
 });
 
@@ -49,7 +49,7 @@ test('abort between tokens: at most one more token and one more slice', async (t
     await assert.rejects(
       async () => {
         for await (const part of run) {
-          if (part.id < 0 || ++n !== 3 + round) continue;
+          if (part.token < 0 || ++n !== 3 + round) continue;
           await until('the slices before the abort', gate.reached);
           controller.abort();
           before = read();
@@ -72,7 +72,7 @@ test('abort without shared memory: by message, within the prompt', async (t) => 
   delete (/** @type {any} */ (globalThis).SharedArrayBuffer);
   const controller = new AbortController();
   gate.closeAfter(20);
-  const ended = assert.rejects(session.generate(prompt, { signal: controller.signal }).done(), { name: 'AbortError' });
+  const ended = assert.rejects(session.generate(prompt, { signal: controller.signal }).result, { name: 'AbortError' });
   await until('the slices before the abort', gate.reached);
   controller.abort();
   gate.open();
@@ -135,7 +135,7 @@ for (const fail of ['loop', 'close', 'terminate']) {
     const calls = [
       model.tokenize('x'),
       model.embed(['x'], { signal: controllers[0].signal }),
-      model.generate('x', { signal: controllers[1].signal }).done(),
+      model.generate('x', { signal: controllers[1].signal }).result,
     ];
     if (fail === 'loop') {
       for (const controller of controllers) controller.abort();
@@ -187,7 +187,7 @@ test('a call that cannot be posted leaves nothing that fails later', async () =>
   const listener = (reason) => late.push(reason);
   process.on('unhandledRejection', listener);
   const uncloneable = /** @type {any} */ ({ stop: [() => {}] });
-  await assert.rejects(session.generate([1], uncloneable).done(), { code: 'ARGUMENT' });
+  await assert.rejects(session.generate([1], uncloneable).result, { code: 'ARGUMENT' });
   await engine.close();
   await new Promise((resolve) => setImmediate(resolve));
   process.off('unhandledRejection', listener);
@@ -263,7 +263,7 @@ test('a port serves another thread; an engine over it owns only what it made', a
 test('a message of a chat is one call to the worker', async (t) => {
   const engine = await createWorkerEngine({ threads: 1 });
   t.after(() => engine.close());
-  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })), { context: 2048 });
+  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })), { contextTokens: 2048 });
   const calls = [];
   const { postMessage } = Worker.prototype;
   t.after(() => (Worker.prototype.postMessage = postMessage));
@@ -272,6 +272,6 @@ test('a message of a chat is one call to the worker', async (t) => {
     return postMessage.call(this, message, ...rest);
   };
   const chat = await model.createChat({ system: 'Be kind' });
-  for (let turn = 0; turn < 20; turn++) await chat.send(`Message ${turn}`, { temperature: 0, maxTokens: 3 });
-  assert.deepEqual(calls, ['countTokens', ...Array(20).fill('reply')]);
+  for (let turn = 0; turn < 20; turn++) await chat.send(`Message ${turn}`, { temperature: 0, maxTokens: 3 }).result;
+  assert.deepEqual(calls, ['countTokens', ...Array(20).fill('generate')]);
 });

@@ -11,7 +11,7 @@ import { Ajv } from 'ajv';
 import OpenAI from 'openai';
 import { createProvider } from '../../js/api/adapters/ai-sdk.js';
 import { connect, localOrRemote } from '../../js/connect.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { provideLlamaServer } from '../../tools/bench/install.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { inTime, until } from '../waiting.mjs';
@@ -94,7 +94,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   let theirs;
   before(async () => {
     server = await start('--api-key', TOKEN, '--embeddings', '--pooling', 'mean');
-    remote = connect(server.url, { token: TOKEN });
+    remote = connect(server.url, { apiKey: TOKEN });
     theirs = new OpenAI({ baseURL: server.url, apiKey: TOKEN, maxRetries: 0 });
   });
   after(() => server?.close());
@@ -184,7 +184,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     );
     const engine = await createEngine();
     try {
-      const model = await engine.load(fromFile(FILE), { context: 64 });
+      const model = await engine.load(fromFile(FILE), { contextTokens: 64 });
       const own = await model.embed(input, { pooling: 'mean', normalize: true });
       data.forEach(({ embedding }, i) => {
         const cosine = /** @type {number[]} */ (embedding).reduce(
@@ -207,8 +207,8 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
       [() => create(/** @type {any} */ ({ messages, temperature: 'x' })), 'HTTP_STATUS', 400],
       [() => create(/** @type {any} */ ({ messages: 'x' })), 'HTTP_STATUS', 400],
       [() => create({ messages, response_format: { type: 'regex', pattern: 'a' } }), 'HTTP_STATUS', 400],
-      [() => connect(server.url, { token: 'x' }).chat.completions.create({ messages }), 'HTTP_STATUS', 401],
-      [() => connect(`${server.url}/v2`, { token: TOKEN }).models.list(), 'HTTP_STATUS', 404],
+      [() => connect(server.url, { apiKey: 'x' }).chat.completions.create({ messages }), 'HTTP_STATUS', 401],
+      [() => connect(`${server.url}/v2`, { apiKey: TOKEN }).models.list(), 'HTTP_STATUS', 404],
     ];
     for (const [call, code, status] of cases) {
       const error = await call().then(
@@ -252,7 +252,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   test('there where it does not fit here', async () => {
     const engine = await createEngine();
     try {
-      const { where, model } = await localOrRemote(engine, fromFile(FILE), remote, { budget: 1000 });
+      const { where, model } = await localOrRemote(engine, fromFile(FILE), remote, { memoryBudget: 1000 });
       assert.equal(where, 'remote');
       assert.equal((await model.chat.completions.create({ messages, ...fixed })).choices.length, 1);
     } finally {

@@ -71,7 +71,7 @@ export class Pages {
         kv,
         variant: /^(us|limit)$/.test(runtime) && variant === 'best' ? relaxedModule(machine(), visit.browser) : variant,
         model: modelUrl(visit),
-        context: contextOf(shape),
+        contextTokens: contextOf(shape),
         shape: SHAPES[shape],
       };
       const late = tooLate();

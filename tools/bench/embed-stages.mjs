@@ -5,7 +5,7 @@
 // rate, and what if nothing but products took time, bounds what kernels can still bring.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { command, ROOT } from '../setup/setup.mjs';
 import { run } from '../setup/shell.mjs';
 import { machine, relaxedModule } from './machine.mjs';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileSink } from '../../js/format/output.js';
-import { createEngine, fromFile, fromUrl } from '../../js/engine.js';
+import { createEngine, fromFile, fromUrl } from '../../js/node.js';
 import { makeRandom, SHAPES } from '../make_random.mjs';
 import { serve } from '../serve.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
@@ -57,9 +57,11 @@ async function provide(type, python) {
 async function once(session, vocab, seed) {
   // The first token is another one each time, so nothing is reused.
   const ids = Array.from({ length: PROMPT }, (_, i) => 300 + ((seed * 7919 + i * 104729) % (vocab - 600)));
-  const { timings, ids: made } = await session
-    .generate(ids, { temperature: 0, maxTokens: TOKENS + 1, speculate: false })
-    .done();
+  const { timings, tokens: made } = await session.generate(ids, {
+    temperature: 0,
+    maxTokens: TOKENS + 1,
+    speculate: false,
+  }).result;
   return { prefill: (PROMPT / timings.prefillMs) * 1e3, decode: ((made.length - 1) / timings.decodeMs) * 1e3 };
 }
 
@@ -68,7 +70,7 @@ async function rates(paths, vocab) {
   const engine = await createEngine({ threads: 1 });
   const models = [];
   for (const path of paths)
-    models.push(await engine.load(fromFile(join(ROOT, path)), { context: 512, activations: 'i8' }));
+    models.push(await engine.load(fromFile(join(ROOT, path)), { contextTokens: 512, activations: 'i8' }));
   const sessions = await Promise.all(models.map((model) => model.createSession()));
   const all = paths.map(() => /** @type {{ prefill: number[], decode: number[] }} */ ({ prefill: [], decode: [] }));
   for (let round = -1; round < rounds; round++)
@@ -93,7 +95,7 @@ async function warmLoads(paths, site) {
     for (let round = -1; round < rounds; round++)
       for (const [i, path] of paths.entries()) {
         const [since, used] = [performance.now(), process.cpuUsage()];
-        const model = await engine.load(fromUrl(`${site}${path}`), { context: 512, activations: 'i8' });
+        const model = await engine.load(fromUrl(`${site}${path}`), { contextTokens: 512, activations: 'i8' });
         const { user, system } = process.cpuUsage(used);
         if (round >= 0) ms[i].push(performance.now() - since);
         if (round >= 0) computed[i].push((user + system) / 1e3);

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { SHAPES } from '../make_random.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, SetupError, step } from '../setup/shell.mjs';
@@ -74,7 +74,8 @@ await command(async () => {
   clearInterval(watch);
   const session = await model.createSession();
   const text = Array.from({ length: PROMPT }, (_, i) => 300 + ((i * 104729) % 150000));
-  const { timings } = await session.generate(text, { temperature: 0, maxTokens: TOKENS + 1, speculate: false }).done();
+  const { timings, usage } = await session.generate(text, { temperature: 0, maxTokens: TOKENS + 1, speculate: false })
+    .result;
   const memory = await model.memory();
   since = performance.now();
   const sentence = 'The quick brown fox jumps over the lazy dog. '.repeat(200);
@@ -89,9 +90,9 @@ await command(async () => {
     heap: `${mb(memory.heap)}, ${memory.heap <= plan.heapBytes ? 'no more than planned' : 'MORE than planned'}`,
     'most of it used': mb(memory.peak),
     load: ms(loadMs),
-    'prompt of 128, first token': ms(timings.ttftMs),
+    'prompt of 128, first token': ms(timings.firstTokenMs),
     prefill: `${((PROMPT / timings.prefillMs) * 1e3).toFixed(1)} tokens/s`,
-    decode: `${(((timings.tokens - 1) / timings.decodeMs) * 1e3).toFixed(1)} tokens/s`,
+    decode: `${(((usage.completionTokens - 1) / timings.decodeMs) * 1e3).toFixed(1)} tokens/s`,
     tokenize: `${(sentence.length / 1e3 / tokenizeMs).toFixed(1)} MB/s`,
     'JavaScript, before': mb(before),
     'JavaScript, after the load': mb(await scriptBytes(memory.total)),

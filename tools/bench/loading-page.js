@@ -49,7 +49,7 @@ async function prepare({ name, url }) {
 function measure({ name, url }) {
   if (name === 'bare fetch') return timed(() => bareFetch(url));
   if (name === 'bare read of OPFS') return timed(() => bareRead(handle));
-  return timed(async () => (await engine.load(fromUrl(url), { context: 128 })).info);
+  return timed(async () => (await engine.load(fromUrl(url), { contextTokens: 128 })).info);
 }
 
 async function finish() {
@@ -65,7 +65,7 @@ async function engineWithCache() {
 
 /** @param {string} url @returns {Promise<number>} bytes of the heap */
 async function loadOnce(url) {
-  return (await (await engine.load(fromUrl(url), { context: 128 })).memory()).total;
+  return (await (await engine.load(fromUrl(url), { contextTokens: 128 })).memory()).total;
 }
 
 /** Of a prompt that is sent while its model is on its way. @type {any} */
@@ -85,7 +85,7 @@ async function tokenTimes(first, tokens, maxTokens) {
 /** @param {{ url: string, tokens: number }} how */
 async function sendEarly({ url, tokens }) {
   engine = await createWorkerEngine({ threads: 1 });
-  const model = await engine.load(fromUrl(url), { context: 512, kv: 'i8', streaming: true });
+  const model = await engine.load(fromUrl(url), { contextTokens: 512, kv: 'i8', streaming: true });
   session = await model.createSession();
   times = tokenTimes(1, tokens, 24);
   Object.assign(globalThis, { tokens });

@@ -35,12 +35,12 @@ async function open({ url, shares, threads, context }) {
   const reader = new Worker(new URL('./paging-reads.js', import.meta.url), { type: 'module' });
   state = { file, handle, models: [], reader };
   const engine = await createWorkerEngine({ threads });
-  const options = { context, kv: /** @type {const} */ ('f16') };
+  const options = { contextTokens: context, kv: /** @type {const} */ ('f16') };
   const whole = await engine.plan(fromHandle(handle), options);
   for (const share of shares) {
     const budget = share < 1 ? whole.heapBytes - Math.ceil(whole.weightBytes * (1 - share)) : undefined;
     const own = await createWorkerEngine({ threads });
-    const model = await own.load(fromHandle(handle), { ...options, budget });
+    const model = await own.load(fromHandle(handle), { ...options, memoryBudget: budget });
     const session = await model.createSession();
     state.models.push({ engine: own, model, session, share, budget });
   }
@@ -63,9 +63,8 @@ let calls = 0;
 async function decode({ i, prompt, tokens }) {
   const { session, model } = /** @type {any} */ (state).models[i];
   const ids = Array.from({ length: prompt }, (_, n) => (n === 0 ? 300 + (++calls % 4000) : 500 + ((n * 37) % 5000)));
-  const { timings, ids: made } = await session
-    .generate(ids, { temperature: 0, maxTokens: tokens, speculate: false })
-    .done();
+  const { timings, tokens: made } = await session.generate(ids, { temperature: 0, maxTokens: tokens, speculate: false })
+    .result;
   return {
     decode: (made.length - 1) / (timings.decodeMs / 1e3),
     prefill: prompt / (timings.prefillMs / 1e3),

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { SHAPES } from '../make_random.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, SetupError, step } from '../setup/shell.mjs';
@@ -28,7 +28,7 @@ const { values } = parseArgs({ options: { rounds: { type: 'string', default: '7'
 async function loadOnce(path) {
   const engine = await createEngine({ threads: 1 });
   const [since, used] = [performance.now(), process.cpuUsage()];
-  await engine.load(fromFile(path), { context: 64 });
+  await engine.load(fromFile(path), { contextTokens: 64 });
   const { user, system } = process.cpuUsage(used);
   console.log(JSON.stringify([performance.now() - since, (user + system) / 1e3]));
   await engine.close();

@@ -6,7 +6,7 @@
 // each reply: the mean logarithm of a token's probability, of ours and of its own.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const QUESTIONS = [
   'What is the capital of France?',
@@ -43,11 +43,11 @@ const { values, positionals } = parseArgs({
 });
 const engine = await createEngine();
 const model = await engine.load(fromFile(positionals[0]), {
-  context: 512,
+  contextTokens: 512,
   kv: /** @type {any} */ (values.kv),
   activations: /** @type {any} */ (values.activations),
 });
-const reference = values.against && (await engine.load(fromFile(values.against), { context: 512, kv: 'f32' }));
+const reference = values.against && (await engine.load(fromFile(values.against), { contextTokens: 512, kv: 'f32' }));
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b  tokens that are equal from the first on */
 function lead(a, b) {
@@ -61,18 +61,18 @@ const sums = { equal: 0, whole: 0, first20: 0, ours: 0, theirs: 0 };
 for (const content of QUESTIONS) {
   const messages = [{ role: /** @type {const} */ ('user'), content }];
   const options = { temperature: 0, maxTokens: TOKENS };
-  const { text, reason, ids } = await model.reply(messages, options);
+  const { text, finishReason: reason, tokens: ids } = await model.generate(messages, options).result;
   chats.push({ question: content, promptTokens: await model.countTokens(messages), ids, text: text.trim() });
   console.log(`> ${content}\n${text.trim()}${reason === 'length' ? ' …' : ''}`);
   if (reference) {
-    const theirs = await reference.reply(messages, options);
-    const same = lead(ids, theirs.ids);
-    const judged = same < Math.max(ids.length, theirs.ids.length) ? [text, theirs.text] : [text];
+    const theirs = await reference.generate(messages, options).result;
+    const same = lead(ids, theirs.tokens);
+    const judged = same < Math.max(ids.length, theirs.tokens.length) ? [text, theirs.text] : [text];
     const chosen = await reference.choose(messages, judged);
     const [own, other = own] = chosen.options.map(({ logprob, tokens }) => logprob / tokens.length);
     sums.equal += same;
     sums.whole += Number(judged.length === 1);
-    sums.first20 += Number(same >= Math.min(20, ids.length, theirs.ids.length));
+    sums.first20 += Number(same >= Math.min(20, ids.length, theirs.tokens.length));
     sums.ours += own / QUESTIONS.length;
     sums.theirs += other / QUESTIONS.length;
     console.log(

@@ -9,7 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader, readerOf } from './reader.mjs';
 
@@ -29,7 +29,7 @@ const n = Number(values.tokens);
 const shares = values.shares.split(',').map(Number);
 
 const engine = await createEngine();
-const model = await engine.load(fromFile(file), { context: 64 });
+const model = await engine.load(fromFile(file), { contextTokens: 64 });
 const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 32 * n))).slice(0, n);
 await engine.close();
 if (ids.length < n) throw new Error(`${text} has ${ids.length} tokens, ${n} are asked for`);
@@ -38,14 +38,14 @@ const whole = await openReader(fromFile(file), ids, {
   kv: 'i8',
   activations: /** @type {'i16'} */ (values.activations),
   build: /** @type {'relaxed'} */ (values.build),
-  quality: { head: shares[0] },
+  quality: { lmHeadFraction: shares[0] },
   sessions: 1 + shares.length,
 });
 const begun = process.cpuUsage();
 whole.wasm.check('bqw_model_cluster', whole.model);
 console.log(`Clusters took ${(process.cpuUsage(begun).user / 1e6).toFixed(1)} s of a core.\n`);
 const some = shares.map((head) => {
-  const reader = readerOf(whole.another({ quality: { head } }), ids);
+  const reader = readerOf(whole.another({ quality: { lmHeadFraction: head } }), ids);
   reader.wasm.check('bqw_session_clusters', reader.session, 1);
   return { head, reader, same: 0, probability: 0, missed: 0, ratios: /** @type {number[]} */ ([]) };
 });

@@ -12,7 +12,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { summary } from '../bench/stats.mjs';
 import { openReader } from './reader.mjs';
 
@@ -52,7 +52,7 @@ const activations = /** @type {'i8' | 'i16'} */ (values.activations);
 
 const build = /** @type {'relaxed'} */ (values.build);
 const engine = await createEngine({ build, threads: 1 });
-const model = await engine.load(source, { context: 64 });
+const model = await engine.load(source, { contextTokens: 64 });
 const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 16 * most))).slice(0, most);
 await model.close();
 if (ids.length < most) throw new Error(`${text} has ${ids.length} tokens, ${most} are asked for`);
@@ -104,7 +104,7 @@ for (let n = 1, at = 0; n <= most; n++) {
   if (n !== depths[at]) continue;
   at++;
   const bytes = await Promise.all(
-    kvs.map(async (cache) => (await engine.plan(source, { context: n, ...cache })).kvBytes),
+    kvs.map(async (cache) => (await engine.plan(source, { contextTokens: n, ...cache })).kvBytes),
   );
   const predicted = Math.min(n, ids.length - 1);
   const perplexity = sums.map(({ surprise }) => Math.exp(surprise / predicted));

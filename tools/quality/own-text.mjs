@@ -4,7 +4,7 @@
 //   node tools/quality/own-text.mjs MODEL OUT.txt [TOKENS] [SEED]     default: 8192 tokens, seed 1
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 
 const LENGTH = 400;
 const WORDS = ['The', 'In', 'When', 'A', 'I', 'How', 'Once', 'It', 'For', 'She'];
@@ -16,15 +16,17 @@ const SUBJECTS = [
 /** @param {string} file @param {number} tokens @param {number} seed */
 export async function ownText(file, tokens, seed) {
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { context: 512 });
+  const model = await engine.load(fromFile(file), { contextTokens: 512 });
   const begins = (await model.tokenize('')).length > 0; // nothing is a beginning where the tokenizer puts one
   const parts = [];
   for (let i = 0, left = tokens; left > 0; i++) {
     const drawn = { temperature: 1, topK: 0, topP: 1, maxTokens: LENGTH, seed: 1000 * seed + i };
     const word = begins ? '' : WORDS[(i >> 1) % WORDS.length];
-    const chats = model.info.chat && i % 2 === 1;
+    const chats = model.info.chatFormat && i % 2 === 1;
     const content = `Write about ${SUBJECTS[(i >> 1) % SUBJECTS.length]}.`;
-    const { text, ids } = await (chats ? model.reply([{ role: 'user', content }], drawn) : model.generate(word, drawn));
+    const { text, tokens: ids } = await (
+      chats ? model.generate([{ role: 'user', content }], drawn) : model.generate(word, drawn)
+    ).result;
     parts.push(`${chats ? '' : word}${text}`.trim());
     left -= ids.length;
     if (process.stderr.isTTY) process.stderr.write(`\r${Math.max(left, 0)} tokens to go `);

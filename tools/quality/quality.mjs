@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { librariesFolder, LLAMA, providePeers, provideProgram } from '../bench/install.mjs';
 import { writeWhole } from '../setup/cache.mjs';
@@ -67,7 +67,7 @@ function peer(program, args, vocab) {
 /** @param {string} file @param {'f16' | 'i8'} kv @param {'i8' | 'i16'} activations @returns {Engine} */
 const bq4 = (file, kv, activations) => ({
   async *logits(ids) {
-    const reader = await openReader(fromFile(file), ids, { context: CONTEXT, kv, activations });
+    const reader = await openReader(fromFile(file), ids, { contextTokens: CONTEXT, kv, activations });
     for (let n = 1; n <= ids.length; n++) yield reader.read(n);
     reader.close();
   },
@@ -124,9 +124,9 @@ async function compared(engine, window) {
 /** @param {string} model @param {string} text @param {number} count */
 async function tokensOf(model, text, count) {
   const engine = await createEngine();
-  const loaded = await engine.load(fromFile(model), { context: 64 });
+  const loaded = await engine.load(fromFile(model), { contextTokens: 64 });
   const ids = (await loaded.tokenize(readFileSync(text, 'utf8'))).slice(0, count);
-  const { vocab } = loaded.info;
+  const { vocabSize: vocab } = loaded.info;
   await engine.close();
   return { ids: [...ids], vocab };
 }

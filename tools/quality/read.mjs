@@ -1,5 +1,5 @@
 // Logits at every position of texts that are known.
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { fasterBuild } from '../../js/wasm/wasm.js';
 import { openLogits } from '../../tests/js/logits.mjs';
 
@@ -13,10 +13,10 @@ const BATCH = 31;
 export async function read(file, windows, context, take) {
   const options = {
     build: await fasterBuild({}), // the same bits sooner
-    context,
+    contextTokens: context,
     kv: /** @type {'f32'} */ ('f32'),
     activations: /** @type {'i16'} */ ('i16'),
-    drafts: BATCH,
+    draftTokens: BATCH,
   };
   const { wasm, session, sync, run, close } = await openLogits(fromFile(file), options);
   let at = 0;

@@ -12,8 +12,8 @@ const STEPS = 8;
  */
 export async function openReader(source, ids, { threads = 1, ...options }) {
   const own = await openLogits(source, {
-    context: ids.length,
-    drafts: AHEAD,
+    contextTokens: ids.length,
+    draftTokens: AHEAD,
     ...options,
     threads: threads > 1 ? threads : 0,
   });

@@ -11,7 +11,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { logSum } from '../../js/engine/model/probabilities.js';
 import { read } from './read.mjs';
 
@@ -77,8 +77,8 @@ const PROMPTS = [
 /** @param {string} file @param {any} load @param {any[]} ways  options of a reply, for each of what is wanted */
 async function said(file, load, ways) {
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { context: CONTEXT, ...load });
-  const { start = '', roles, prompt = '' } = /** @type {any} */ (model.info.chat);
+  const model = await engine.load(fromFile(file), { contextTokens: CONTEXT, ...load });
+  const { start = '', roles, prompt = '' } = /** @type {any} */ (model.info.chatFormat);
   const prompts = [];
   /** @type {Reply[][]} */
   const replies = ways.map(() => []);
@@ -89,8 +89,8 @@ async function said(file, load, ways) {
     if (ids.length !== (await model.countTokens(messages))) throw new Error(`another prompt than the model's: ${text}`);
     prompts.push(ids);
     for (const [way, options] of ways.entries()) {
-      const reply = await model.reply(messages, { maxTokens: TOKENS, seed: i + 1, ...options });
-      replies[way].push({ ids: [...reply.ids], text: reply.text.trim() });
+      const reply = await model.generate(messages, { maxTokens: TOKENS, seed: i + 1, ...options }).result;
+      replies[way].push({ ids: [...reply.tokens], text: reply.text.trim() });
     }
     process.stderr.write(`\r${file}: ${i + 1} `);
   }

@@ -7,7 +7,7 @@ import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { bq4Input } from '../../bin/bq4-checkpoint.js';
 import { matchTensors } from '../../js/format/bq4/names.js';
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { quantize } from '../../js/quantize/index.js';
 import { folded, scaled, scalesIn } from '../../js/quantize/smooth.js';
 import { openSource } from '../../js/storage/sources/index.js';

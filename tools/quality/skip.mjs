@@ -14,7 +14,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
-import { createEngine, fromFile } from '../../js/engine.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { summary } from '../bench/stats.mjs';
 import { scatter } from './plot.mjs';
 import { openReader } from './reader.mjs';
@@ -42,8 +42,8 @@ const n = Number(values.tokens);
 const numbers = (/** @type {string} */ list) => list.split(',').filter(Boolean).map(Number);
 
 const engine = await createEngine();
-const model = await engine.load(source, { context: 64 });
-const { layers, tokenWeights, vocab, hidden } = model.info;
+const model = await engine.load(source, { contextTokens: 64 });
+const { layers, tokenWeights, vocabSize: vocab, hidden } = model.info;
 const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 32 * n))).slice(0, 2 * n);
 await engine.close();
 if (ids.length < 2 * n) throw new Error(`${text} has ${ids.length} tokens, ${2 * n} are asked for`);

@@ -15,7 +15,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { typeNamed } from '../../js/format/bq4/weight-types.js';
-import { fromFile } from '../../js/engine.js';
+import { fromFile } from '../../js/node.js';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { llamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
@@ -301,9 +301,9 @@ const CHARACTERS = 16;
 
 /** @param {string} file @param {string} path @param {number} count */
 async function windowsOfText(file, path, count) {
-  const { createEngine } = await import('../../js/engine.js');
+  const { createEngine } = await import('../../js/node.js');
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { context: 64 });
+  const model = await engine.load(fromFile(file), { contextTokens: 64 });
   const text = readFileSync(path, 'utf8').slice(0, CHARACTERS * count);
   const ids = (await model.tokenize(text)).slice(0, count);
   await engine.close();

@@ -93,7 +93,7 @@ function problems() {
 
 /** A copy of the repository to put faults into. */
 class Copy {
-  /** The program's mutation that its modules and programs were last compiled with; null: unknown. @type {string | null} */
+  /** The mutation that its modules were last compiled with, '': without one; null: unknown. @type {string | null} */
   #compiled = null;
   #present = '';
   /** Whether there is what C tests read. */
@@ -107,6 +107,10 @@ class Copy {
     const kept = process.env.BQ4_MUTANTS;
     this.root = kept ?? mkdtempSync(join(tmpdir(), 'bq4-mutants-'));
     if (!kept) process.on('exit', () => rmSync(this.root, { recursive: true, force: true }));
+    // A run that was killed may have left a fault, and what was compiled of it.
+    const differs = (/** @type {string} */ path) =>
+      existsSync(join(this.root, path)) && !readFileSync(join(this.root, path)).equals(readFileSync(join(ROOT, path)));
+    const stale = Object.values(FILES).filter(differs);
     cpSync(ROOT, this.root, {
       recursive: true,
       preserveTimestamps: true,
@@ -116,9 +120,10 @@ class Copy {
         return !LEFT_OUT.includes(name) && !(name === 'build' && kept && existsSync(join(this.root, name)));
       },
     });
-    // A run that was killed may have left what was compiled of a fault.
     const now = new Date();
-    if (kept) for (const path of Object.values(FILES)) utimesSync(join(this.root, path), now, now);
+    for (const path of stale) utimesSync(join(this.root, path), now, now);
+    // As they were built here.
+    if (!stale.length && existsSync(join(this.root, 'build', 'wasm'))) this.#compiled = '';
     if (!existsSync(join(this.root, 'node_modules')))
       symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }

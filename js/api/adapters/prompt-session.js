@@ -88,7 +88,7 @@ export class Session extends EventTarget {
       } catch (error) {
         throw told(error, 'OperationError');
       }
-      if (made.#usage >= model.info.context) throw quotaError(made.#usage, model.info.context);
+      if (made.#usage >= model.info.contextTokens) throw quotaError(made.#usage, model.info.contextTokens);
       signal?.addEventListener('abort', () => made.#life.abort(signal.reason), { signal: made.#life.signal });
       return made;
     };
@@ -108,7 +108,7 @@ export class Session extends EventTarget {
   }
 
   get contextWindow() {
-    return this.#model.info.context;
+    return this.#model.info.contextTokens;
   }
 
   get topK() {
@@ -194,7 +194,7 @@ export class Session extends EventTarget {
       const request = { messages, temperature, top_k: topK, response_format: responseFormat, tools: requested };
       return yield* withTools(this.#model, request, tools, signal);
     }
-    const reply = this.#model.reply(messages, {
+    const reply = this.#model.generate(messages, {
       temperature,
       topK,
       prefix: prefix || undefined,
@@ -202,7 +202,7 @@ export class Session extends EventTarget {
       signal,
     });
     for await (const { text } of reply) if (text) yield text;
-    if (responseFormat && reply.result?.reason !== 'stop')
+    if (responseFormat && (await reply.result).finishReason !== 'stop')
       throw failure('SyntaxError', 'the reply does not fit into the context');
   }
 

@@ -1,5 +1,5 @@
 /**
- * A conversation: messages, and a reply to them when something is said. It knows only `model.reply`, one call per
+ * A conversation: messages, and a reply to them when something is said. It knows only `model.generate`, one call per
  * message, so it works in front of either engine; templates and tokens are the engine's.
  */
 import { asyncDispose, follow } from '../../shared/async.js';
@@ -79,12 +79,12 @@ export class Chat {
         throw again ? error : Chat.#unsent(error, said);
       }
     };
-    return Generation.of(check, (_, end, hold) => this.#answer(said, again, options, end, hold));
+    return Generation.of(check, (_, end, reading) => this.#answer(said, again, options, end, reading));
   }
 
   /** @returns {Promise<ChatStats>} */
   async stats() {
-    return { tokens: this.#tokens, context: this.#model.info.context };
+    return { tokens: this.#tokens, context: this.#model.info.contextTokens };
   }
 
   /** As of the model. @param {TraceOptions} [options] */
@@ -107,14 +107,14 @@ export class Chat {
    * @param {boolean} again  answers the last message once more
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
-   * @param {import('../../shared/pause-gate.js').PauseGate} hold
+   * @param {import('../../shared/generation.js').Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#answer(said, again, options, end, hold) {
+  async *#answer(said, again, options, end, { signal, reader }) {
     if (this.#closed) throw new BqError('CLOSED', 'the chat was closed');
     if (this.#life) throw new BqError('STATE', 'a reply is under way');
     const before = this.#messages;
-    const life = follow(options?.signal);
+    const life = follow(signal);
     this.#life = life.controller;
     let kept = false;
     try {
@@ -123,16 +123,16 @@ export class Chat {
       if (!this.#messages.length)
         throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
       const asked = { ...this.#prompts, ...options, signal: life.signal };
-      const run = hold.attachSource(this.#model.reply(this.#messages, asked));
+      const run = this.#model.generate(this.#messages, asked).readBy(reader);
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;
           yield part;
         }
       } finally {
-        const { result } = run;
+        const result = await run.result.catch(() => null);
         // Stopped before anything came: as if it had not been said.
-        kept = result !== null && (result.ids.length > 0 || result.reason !== 'abort');
+        kept = result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort');
         if (result && kept) this.#keep(result);
         if (result) end(result);
       }
@@ -146,13 +146,17 @@ export class Chat {
   }
 
   /** A reply into the conversation, unless nothing came of it, not even an end. @param {Result} result */
-  #keep({ ids, text, reasoning, calls = [], stop, timings }) {
-    this.#tokens = timings.promptTokens + Math.max(ids.length - 1, 0);
-    if (!ids.length) return;
+  #keep({ tokens, text, reasoning, toolCalls = [], stop, usage }) {
+    this.#tokens = usage.promptTokens + Math.max(tokens.length - 1, 0);
+    if (!tokens.length) return;
     // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
-    const tokens = stop === null ? ids : ids.slice(0, -1);
-    const tool_calls = calls.map(({ id, ...called }) => ({ type: 'function', ...(id && { id }), function: called }));
-    const said = tool_calls.length ? { tool_calls } : typeof stop !== 'string' && !reasoning && { tokens };
+    const own = stop === null ? tokens : tokens.slice(0, -1);
+    const tool_calls = toolCalls.map(({ id, ...called }) => ({
+      type: 'function',
+      ...(id && { id }),
+      function: called,
+    }));
+    const said = tool_calls.length ? { tool_calls } : typeof stop !== 'string' && !reasoning && { tokens: own };
     this.#messages = [...this.#messages, { role: 'assistant', content: text, ...said }];
   }
 }

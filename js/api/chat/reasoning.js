@@ -65,10 +65,10 @@ export class Thinking {
   /** @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
   async *parts(run) {
     let last = 0;
-    for await (const { id, text, ...more } of run) {
-      last = id;
+    for await (const { token, text, ...more } of run) {
+      last = token;
       this.#held += text;
-      yield { ...more, ...this.#part(id, false) };
+      yield { ...more, ...this.#part(token, false) };
     }
     // What could have become a mark and didn't.
     if (this.#held) yield this.#part(last, true);
@@ -81,14 +81,14 @@ export class Thinking {
     return { ...result, text: all('text'), reasoning: all('reasoning') };
   }
 
-  /** @param {number} id @param {boolean} ends @returns {Part} */
-  #part(id, ends) {
+  /** @param {number} token @param {boolean} ends @returns {Part} */
+  #part(token, ends) {
     const told = { text: '', reasoning: '' };
     if (this.#place === 'before') this.#begin(ends);
     if (this.#place === 'inside') told.reasoning = this.#reason(ends);
     if (this.#place === 'after') told.text = this.#take(this.#held.length);
     this.#told.push(told);
-    return { id, text: told.text, ...(told.reasoning && { reasoning: told.reasoning }) };
+    return { token, text: told.text, ...(told.reasoning && { reasoning: told.reasoning }) };
   }
 
   /** Only a reply's first words can open the reasoning. @param {boolean} ends */

@@ -10,7 +10,7 @@
 import { BqError } from '../../shared/errors.js';
 import { pack, packedBytes, unpack } from './block-weights.js';
 
-/** @import { Head, HeadFile } from '../../shared/types.js' */
+/** @import { Head, ClassifierFile } from '../../shared/types.js' */
 
 /** Labels, and numbers of a vector, that a head may have. */
 const MOST = { labels: 4096, width: 65536, weights: 2 ** 24 };
@@ -39,7 +39,7 @@ function bytesOf(text, length) {
 }
 
 /** Checks what a file says. FORMAT. @param {any} file @returns {Head} */
-export function readHead(file) {
+export function readClassifier(file) {
   if (!file || file.format !== 'bq4-head') refuse('has no "format": "bq4-head"');
   if (file.version !== 1) refuse(`is of version ${kindOf(file.version)}: 1 is read`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
@@ -67,8 +67,8 @@ export function readHead(file) {
   return { name, labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
-/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {HeadFile} */
-export function writeHead(
+/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {ClassifierFile} */
+export function writeClassifier(
   { name, labels, width, pooling, normalize, weights, bias },
   { type = 'bq4', facts = {} } = {},
 ) {

@@ -1,6 +1,6 @@
 /** Texts become labels: the model's vectors, and a head over them. */
 import { BqError } from '../../shared/errors.js';
-import { readHead, scores } from './classifier.js';
+import { readClassifier, scores } from './classifier.js';
 
 /** @import { ClassifyOptions, Classified, Model } from '../../shared/types.js' */
 
@@ -11,8 +11,8 @@ import { readHead, scores } from './classifier.js';
  * @param {ClassifyOptions} options
  * @returns {Promise<Classified[]>}  one for each text
  */
-export async function classify(model, texts, { head: file, ...options }) {
-  const head = readHead(file);
+export async function classify(model, texts, { classifier: file, ...options }) {
+  const head = readClassifier(file);
   const { pooling, normalize, labels, width } = head;
   const { vectors } = await model.embed(texts, { ...options, pooling, normalize });
   return vectors.map((vector) => {

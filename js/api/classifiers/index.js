@@ -1,12 +1,12 @@
 /** Heads: small classifiers over a model's vectors, trained here, in Node or in a page. */
 import { BqError } from '../../shared/errors.js';
-import { readHead, scores, writeHead } from './classifier.js';
+import { readClassifier, scores, writeClassifier } from './classifier.js';
 import { product, train } from './train.js';
 import { bag, vocabulary } from './bag-of-words.js';
 
-export { readHead, scores, writeHead };
+export { readClassifier, scores, writeClassifier };
 
-/** @import { Head, HeadFile, Model, Pooling } from '../../shared/types.js' */
+/** @import { Head, ClassifierFile, Model, Pooling } from '../../shared/types.js' */
 
 /** A text and what it is. @typedef {{ text: string, label: string }} Example */
 
@@ -20,12 +20,12 @@ export { readHead, scores, writeHead };
  * @property {number} [penalty]       on large weights; default 1
  * @property {number} [iterations]    at most; default 200
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'embed' | 'train', done: number, total: number }) => void} [onProgress]
+ * @property {(progress: { phase: 'embed' | 'train', loaded: number, total: number }) => void} [onProgress]
  */
 
 /**
  * @typedef {object} Trained
- * @property {HeadFile} file
+ * @property {ClassifierFile} file
  * @property {{ train: number, test: number, right: number, baseline: number, each: { label: string, test: number, right: number }[] }} report
  *   counts of texts: learned from, held out, and of these how many the head and a bag of words (`baseline`) get right
  */
@@ -59,7 +59,7 @@ function guesses(rows, { weights, bias }, width) {
  * @param {TrainOptions} [options]
  * @returns {Promise<Trained>}
  */
-export async function trainHead(
+export async function trainClassifier(
   model,
   examples,
   { name = '', type = 'bq4', labels: wanted, test: held, pooling, penalty, iterations, signal, onProgress } = {},
@@ -93,9 +93,9 @@ export async function trainHead(
   });
   /** @type {Head} */
   const head = { name, labels, width, ...how, ...made };
-  const file = writeHead(head, { type });
+  const file = writeClassifier(head, { type });
   // What is judged is what was written.
-  const guessed = guesses(rows.slice(learned), readHead(file), width);
+  const guessed = guesses(rows.slice(learned), readClassifier(file), width);
   const known = vocabulary(parts.train.map(({ text }) => text));
   const bags = texts.map((text) => bag(known, text));
   const plain = await train(bags.slice(0, learned), classes[0], labels.length, known.size, {

@@ -10,7 +10,7 @@
  * @property {number} [penalty]     on squared weights, default 1: half of it, divided by the number of rows, times their sum is added to the mean loss
  * @property {number} [iterations]  at most; default 200
  * @property {AbortSignal} [signal]
- * @property {(progress: { phase: 'train', done: number, total: number, loss: number }) => void} [onProgress]
+ * @property {(progress: { phase: 'train', loaded: number, total: number, loss: number }) => void} [onProgress]
  */
 
 /** Steps that L-BFGS remembers. */
@@ -124,7 +124,7 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
   for (let done = 0; done < iterations; done++) {
     await new Promise((resolve) => setTimeout(resolve)); // a page goes on meanwhile, and may abort
     signal?.throwIfAborted();
-    onProgress?.({ phase: 'train', done, total: iterations, loss: now });
+    onProgress?.({ phase: 'train', loaded: done, total: iterations, loss: now });
     const way = direction(gradient, past);
     const slope = dot(way, gradient);
     const [next, changed] = [new Float64Array(size), new Float64Array(size)];
@@ -142,7 +142,7 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
     [weights, gradient, now] = [next, changed, then];
     if (better < ENOUGH * now) break;
   }
-  onProgress?.({ phase: 'train', done: iterations, total: iterations, loss: now });
+  onProgress?.({ phase: 'train', loaded: iterations, total: iterations, loss: now });
   const rest = (/** @type {number} */ i) => i % (width + 1);
   return {
     weights: Float32Array.from(weights.filter((_, i) => rest(i) < width)),

@@ -8,13 +8,14 @@ import { BqError } from '../../shared/errors.js';
 import { ChunkReader, chunkOfAnswer } from '../openai/chunks.js';
 import { understand } from '../openai/errors.js';
 import { shown } from '../../shared/quote-value.js';
+import { withPlainSchemas } from '../../shared/standard-schema.js';
 import { events } from './server-sent-events.js';
 
 /** @import { Model } from '../../shared/types.js' */
 
 /**
  * @typedef {object} ConnectOptions
- * @property {string} [token]  sent as `Authorization: Bearer`
+ * @property {string} [apiKey]  sent as `Authorization: Bearer`
  * @property {string} [model]  for requests that name none; default: the first that the server lists
  * @property {Record<string, string>} [headers]  sent with every request
  * @property {typeof fetch} [fetch]
@@ -156,10 +157,10 @@ async function* chunks(response, url, { signal, release }) {
  * @param {ConnectOptions} [options]
  * @returns {RemoteModel}
  */
-export function connect(address, { token, model, headers = {}, fetch: get = globalThis.fetch.bind(globalThis) } = {}) {
+export function connect(address, { apiKey, model, headers = {}, fetch: get = globalThis.fetch.bind(globalThis) } = {}) {
   const url = addressOf(address);
   /** @type {Server} */
-  const server = { url, fetch: get, headers: { ...headers, ...(token && { Authorization: `Bearer ${token}` }) } };
+  const server = { url, fetch: get, headers: { ...headers, ...(apiKey && { Authorization: `Bearer ${apiKey}` }) } };
   /** @type {Promise<string> | null} */
   let first = null;
   /** @param {RequestOptions} [options] @returns {Promise<ModelList>} */
@@ -185,7 +186,7 @@ export function connect(address, { token, model, headers = {}, fetch: get = glob
       const { signal } = life;
       const at = `${url}/${path}`;
       try {
-        const whole = { ...body, model: body.model ?? model ?? (await named(signal)) };
+        const whole = { ...withPlainSchemas(body), model: body.model ?? model ?? (await named(signal)) };
         const response = await ask(at, server, { method: 'POST', body: JSON.stringify(whole), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, life), life.controller);
         const answer = checkWhole(await answerOf(response, at, signal), at);

@@ -16,19 +16,19 @@ export async function* answer(model, fields, messages, index, signal) {
   const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, tools } = fields;
   // Most conversations know nothing of tools, and need nothing that is loaded for these.
   const asks = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
-  const run = model.reply(messages, {
+  const run = model.generate(messages, {
     ...generateOptions(fields, index),
-    ...(asks && { ...toolsOf(fields), parallelCalls: fields.parallel_tool_calls }),
+    ...(asks && { ...toolsOf(fields), parallelToolCalls: fields.parallel_tool_calls }),
     logprobs: logprobs ? top_logprobs : undefined,
-    variables,
+    templateVariables: variables,
     signal,
   });
   let called = false;
   for await (const part of run) {
-    const calls = (part.calls ?? []).map(callOf);
+    const calls = (part.toolCalls ?? []).map(callOf);
     called ||= calls.length > 0;
     yield { part, calls };
   }
-  const result = await run.done();
+  const result = await run.result;
   return { results: [result], finish: called ? 'tool_calls' : finished(result) };
 }

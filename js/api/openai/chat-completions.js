@@ -8,7 +8,7 @@ import { several } from './choices.js';
 import { ChunkStream } from './stream.js';
 import { answer } from './answer.js';
 import { callsIn, toolsOf } from './tools.js';
-import { headOf, logprobsOf, usageOf } from './usage.js';
+import { extensionsOf, headOf, logprobsOf, usageOf } from './usage.js';
 
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../../shared/types.js' */
 /** @import { Piece } from './answer.js' */
@@ -51,12 +51,6 @@ export async function chat(model, body, options) {
   return new ChunkStream(chunks(asked, life), life.controller);
 }
 
-/** What was passed over, as a member of an answer. @param {Result[]} results */
-function warningsOf(results) {
-  const warnings = [...new Set(results.flatMap((one) => one.warnings ?? []))];
-  return warnings.length > 0 && { warnings };
-}
-
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
 async function whole({ model, fields, messages, head, most }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
@@ -78,8 +72,8 @@ async function whole({ model, fields, messages, head, most }, { signal, controll
       if (step.done) {
         const choices = step.value.map(({ finish }, index) => choiceOf(index, told[index], finish, logprobs));
         const usage = usageOf(step.value.map(({ results }) => results));
-        const warned = warningsOf(step.value.flatMap(({ results }) => results));
-        return { ...head, object: 'chat.completion', choices, usage, ...warned };
+        const extensions = extensionsOf(step.value.flatMap(({ results }) => results));
+        return { ...head, object: 'chat.completion', choices, usage, ...extensions };
       }
       const [index, { part, calls }] = /** @type {[number, Piece]} */ (step.value);
       const one = told[index];
@@ -172,7 +166,7 @@ async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
       begun = true;
       if (step.done) {
         const { results, finish } = step.value;
-        yield { ...choice({}, finish), ...warningsOf(results) };
+        yield { ...choice({}, finish), ...extensionsOf(results) };
         return results;
       }
       const value = /** @type {Piece} */ (step.value);

@@ -2,25 +2,17 @@
  * Errors as OpenAI's interface tells them, a status and `{ error: { message, type, param, code } }`, both ways: what a server says
  * of a BqError, and the BqError that a client makes of it. `hint` and `details` are ours, beside what others know.
  */
+import { ERRORS } from '../../shared/error-codes.js';
 import { BqError } from '../../shared/errors.js';
 
+/** @import { ErrorRow } from '../../shared/error-codes.js' */
 /** @import { ErrorCode } from '../../shared/types.js' */
 
-/** Codes that are the request's fault. With any other the server failed. @type {Partial<Record<ErrorCode, number>>} */
-const STATUS = {
-  ARGUMENT: 400,
-  GRAMMAR: 400,
-  TEMPLATE: 400,
-  CONTEXT_FULL: 400,
-  UNSUPPORTED: 400,
-  NO_CHAT: 400,
-  NO_TOKEN: 400,
-  MISMATCH: 400,
-  FORMAT: 400,
-  NO_SESSION: 503,
-  CLOSED: 503,
-  NOMEM: 503,
-};
+/** The status that says what a code is: js/shared/error-codes.js. @param {unknown} code @returns {number | undefined} */
+const statusOf = (code) =>
+  Object.hasOwn(ERRORS, String(code))
+    ? /** @type {Record<string, ErrorRow>} */ (ERRORS)[String(code)].status
+    : undefined;
 
 /** What others call two of ours. */
 const NAMES = /** @type {const} */ ({ CONTEXT_FULL: 'context_length_exceeded', ARGUMENT: 'invalid_value' });
@@ -53,7 +45,7 @@ export const typeOf = (status) =>
 export function tell(error) {
   if (!(error instanceof BqError))
     return { status: 500, error: { message: 'the server failed', type: typeOf(500), param: null, code: null } };
-  const status = STATUS[error.code] ?? 500;
+  const status = statusOf(error.code) ?? 500;
   const code = NAMES[/** @type {keyof typeof NAMES} */ (error.code)] ?? error.code;
   return {
     status,
@@ -71,8 +63,7 @@ export function tell(error) {
 /** Ours by the code that a server names. @param {unknown} code @returns {ErrorCode | null} */
 function codeOf(code) {
   const known =
-    Object.entries(NAMES).find(([, name]) => name === code)?.[0] ??
-    (Object.hasOwn(STATUS, String(code)) || code === 'TRAP' ? code : null);
+    Object.entries(NAMES).find(([, name]) => name === code)?.[0] ?? (statusOf(code) || code === 'TRAP' ? code : null);
   return /** @type {ErrorCode | null} */ (known);
 }
 

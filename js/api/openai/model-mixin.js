@@ -7,9 +7,11 @@ import { onDemand } from '../../shared/errors.js';
 /** What few pages call comes when it is called. */
 const openai = () => onDemand(import('./index.js'));
 
-/** A model with `createChat`, `chat`, `completions` and `embeddings`. @param {any} model @returns {Model} */
+/** A model with `createChat`, `score`, `rerank`, `chat`, `completions` and `embeddings`. @param {any} model @returns {Model} */
 export function conversing(model) {
   model.createChat = async (/** @type {ChatOptions} */ options) => Chat.create(model, options);
+  for (const method of /** @type {const} */ (['score', 'rerank']))
+    model[method] = async (/** @type {[any, any, any?]} */ ...args) => (await openai())[method](model, ...args);
   const call = (/** @type {'chat' | 'completions' | 'embeddings'} */ name) => ({
     create: async (/** @type {any} */ body, /** @type {object} */ options) =>
       (await openai())[name](model, body, options),

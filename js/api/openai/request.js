@@ -19,6 +19,7 @@ import {
   whole,
   wrong,
 } from '../../shared/options.js';
+import { withPlainSchemas } from '../../shared/standard-schema.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 
 /** @import { GenerateOptions, Model } from '../../shared/types.js' */
@@ -68,7 +69,7 @@ const ABOUT = {
   service_tier: oneOf('auto', 'default'),
   store: only(false, 'false: nothing is stored'),
 };
-/** The last six are not OpenAI's own: llama.cpp's server has three of them. @satisfies {Options} */
+/** The last four are not OpenAI's own: three are llama.cpp's, extensions of bq4 stand in `bq4`. @satisfies {Options} */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -84,10 +85,15 @@ const SAMPLING = {
   top_k: whole(0),
   min_p: number(0, 1),
   repeat_penalty: number(0),
+  bq4: object,
+};
+
+/** Members of `bq4`, our extensions of a request. @satisfies {Options} */
+const EXTENSIONS = {
   adapter: loaded,
-  // An engine knows its models by their ids, which a request has no business with.
+  // An engine knows its models by ids, which a request must not name.
   speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'with a model that was loaded'),
-  context_policy: oneOf('error', 'shift', 'summarize'),
+  contextPolicy: oneOf('error', 'shift', 'summarize'),
 };
 
 /** @satisfies {Record<string, Options>} */
@@ -130,12 +136,15 @@ const UNSUPPORTED = [
  */
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
+  body = withPlainSchemas(body);
   const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
   if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MAX_NESTING} levels are read`);
   const given = withoutNulls(/** @type {object} */ (body));
   const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
-  return checkBy(KNOWN[call], call, given);
+  const fields = checkBy(KNOWN[call], call, given);
+  if (fields.bq4) fields.bq4 = membersOf('bq4', EXTENSIONS, fields.bq4);
+  return fields;
 }
 
 /** UNSUPPORTED: the model is an encoder. @param {Model} model */
@@ -176,10 +185,9 @@ export function generateOptions(fields, index = 0) {
     presence_penalty: presencePenalty,
     frequency_penalty: frequencyPenalty,
     response_format: format,
-    adapter,
-    context_policy: contextPolicy,
+    bq4 = {},
   } = fields;
-  const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ id: Number(id), bias }));
+  const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ token: Number(id), bias }));
   return {
     stop,
     seed: seedOf(seed, index),
@@ -192,9 +200,7 @@ export function generateOptions(fields, index = 0) {
     presencePenalty,
     frequencyPenalty,
     responseFormat: format && formatOf(format),
-    adapter,
-    speculate: fields.speculate,
-    contextPolicy,
+    ...bq4,
     maxTokens: limitOf(fields),
   };
 }

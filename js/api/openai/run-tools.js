@@ -1,19 +1,17 @@
 /** `chat.completions.runTools`: asks, calls the functions that the model wants, tells it what came of them, and asks again. */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
-import { checkBy, checkOptions, kind, oneOf, whole } from '../../shared/options.js';
-import { refuse } from './check-fields.js';
+import { checkBy, checkOptions, kind, object, oneOf, whole } from '../../shared/options.js';
+import { membersOf, refuse } from './check-fields.js';
 
 /** @import { ChatCompletion, ChatMessage, RunToolsRequest, ToolCall, ToolRun } from '../../shared/types.js' */
 
 /** Replies at most, where the caller doesn't say. */
 const STEPS = 10;
 
-const OWN = {
-  max_steps: whole(1),
-  tool_errors: oneOf('tell', 'throw'),
-  tools: kind('a list of tools with functions', (v) => Array.isArray(v) && v.length > 0),
-};
+const REQUEST = { tools: kind('a list of tools with functions', (v) => Array.isArray(v) && v.length > 0), bq4: object };
+/** Members of `bq4` that are for this loop, not for the model. */
+const EXTENSIONS = { maxSteps: whole(1), toolErrors: oneOf('tell', 'throw') };
 
 /** The caller's functions by name, and the tools without them. ARGUMENT. @param {RunToolsRequest['tools']} given */
 function functionsOf(given) {
@@ -72,18 +70,14 @@ async function resultOf(functions, call, tell, signal) {
  */
 export async function runTools(create, body, options) {
   const { signal } = checkOptions('createOne', options);
-  const {
-    max_steps,
-    tool_errors,
-    tools: given,
-    messages: first,
-    tool_choice,
-    ...rest
-  } = /** @type {any} */ (body ?? {});
-  checkBy(OWN, 'runTools', { max_steps, tool_errors, tools: given ?? null });
+  const { bq4 = {}, tools: given, messages: first, tool_choice, ...rest } = /** @type {any} */ (body ?? {});
+  checkBy(REQUEST, 'runTools', { bq4, tools: given ?? null });
+  const { maxSteps, toolErrors, ...extensions } = bq4;
+  membersOf('bq4', EXTENSIONS, { maxSteps, toolErrors });
+  const asked = { ...rest, ...(Object.keys(extensions).length > 0 && { bq4: extensions }) };
   if (rest.stream || (rest.n ?? 1) !== 1) throw refuse(rest.stream ? 'stream' : 'n', 'runTools gives one whole reply');
   const { functions, tools } = functionsOf(given);
-  const most = max_steps ?? STEPS;
+  const most = maxSteps ?? STEPS;
   /** @type {ChatMessage[]} */
   const messages = [...(first ?? [])];
   /** @type {ChatCompletion[]} */
@@ -91,17 +85,17 @@ export async function runTools(create, body, options) {
   try {
     for (;;) {
       const choice = completions.length ? laterChoice(tool_choice) : { tool_choice };
-      const completion = await create({ ...rest, ...choice, messages, tools }, { signal });
+      const completion = await create({ ...asked, ...choice, messages, tools }, { signal });
       completions.push(completion);
       const { message, finish_reason } = completion.choices[0];
       messages.push(/** @type {ChatMessage} */ (message));
       const calls = message.tool_calls ?? [];
-      if (!calls.length) return { messages, completions, content: message.content, reason: finish_reason };
+      if (!calls.length) return { messages, completions, content: message.content, finishReason: finish_reason };
       for (const call of calls) {
-        const content = await resultOf(functions, call, tool_errors !== 'throw', signal);
+        const content = await resultOf(functions, call, toolErrors !== 'throw', signal);
         messages.push({ role: 'tool', tool_call_id: call.id, content });
       }
-      if (completions.length >= most) return { messages, completions, content: null, reason: 'max_steps' };
+      if (completions.length >= most) return { messages, completions, content: null, finishReason: 'maxSteps' };
     }
   } catch (error) {
     if (error instanceof BqError) error.details.messages = messages;

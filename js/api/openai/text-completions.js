@@ -5,7 +5,7 @@ import { refuse } from './check-fields.js';
 import { checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
 import { several } from './choices.js';
 import { ChunkStream } from './stream.js';
-import { finished, headOf, namedOf, usageOf } from './usage.js';
+import { extensionsOf, finished, headOf, namedOf, usageOf } from './usage.js';
 
 /** @import { CreateOptions, Model, Part, Result, TextCompletion, TextCompletionRequest, TextLogprobs } from '../../shared/types.js' */
 
@@ -63,7 +63,7 @@ const legacy = ({ logprobs }, offset) => (logprobs?.bytes.length ? legacyOf(logp
  */
 async function echoOf(model, prompt, text, n, signal) {
   const ids = typeof prompt === 'string' ? await model.tokenize(prompt) : prompt;
-  const { promptLogprobs = [] } = await model.generate(ids, { maxTokens: 0, promptLogprobs: n, signal });
+  const { promptLogprobs = [] } = await model.generate(ids, { maxTokens: 0, promptLogprobs: n, signal }).result;
   const first = await model.detokenize(ids.slice(0, 1));
   /** @type {TextLogprobs} */
   const all = { tokens: [first], token_logprobs: [null], top_logprobs: [null], text_offset: [0] };
@@ -96,7 +96,8 @@ async function* chunks(asked, life) {
       yield chunk([/** @type {[number, TextCompletion['choices'][0]]} */ (step.value)[1]]);
     const results = step.value;
     const byPrompt = prompts.map((_, at) => results.slice(at * n, (at + 1) * n));
-    if (usage || !fields.stream) yield { ...chunk([]), usage: usageOf(...byPrompt.map((all) => [all])) };
+    if (usage || !fields.stream)
+      yield { ...chunk([]), usage: usageOf(...byPrompt.map((all) => [all])), ...extensionsOf(results) };
   } finally {
     await pieces.return([]);
     life.release();
@@ -123,7 +124,7 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
     if (part.text || told) yield { index, text: part.text, logprobs: told, finish_reason: null };
     offset += part.text.length;
   }
-  const result = await run.done();
+  const result = await run.result;
   yield { index, text: '', logprobs: null, finish_reason: finished(result) };
   return result;
 }
@@ -132,8 +133,9 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
 async function whole({ head }, made) {
   /** @type {TextCompletion} */
   const all = { ...head, object: 'text_completion', choices: [] };
-  for await (const { choices, usage } of made) {
+  for await (const { choices, usage, bq4 } of made) {
     if (usage) all.usage = usage;
+    if (bq4) all.bq4 = bq4;
     for (const { index, text, logprobs, finish_reason } of choices) {
       const choice = (all.choices[index] ??= { index, text: '', logprobs: null, finish_reason: null });
       choice.text += text;

@@ -80,7 +80,7 @@ export function callsIn(given) {
 /** Nine letters and digits: Mistral's templates take no other. */
 const idOf = () => Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => (byte % 36).toString(36)).join('');
 
-/** A call that was read, with an id. @param {NonNullable<Part['calls']>[0]} call @returns {ToolCall} */
+/** A call that was read, with an id. @param {NonNullable<Part['toolCalls']>[0]} call @returns {ToolCall} */
 export const callOf = ({ id = idOf(), name, arguments: given }) => ({
   id,
   type: 'function',

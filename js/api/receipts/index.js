@@ -42,22 +42,22 @@ const OPTIONS = /** @type {const} */ ([
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed
  * @property {number[]} prompt
- * @property {number[]} ids      generated
- * @property {Result['reason']} reason
+ * @property {number[]} tokens      generated
+ * @property {Result['finishReason']} finishReason
  * @property {string} hash     SHA-256 of the rest as JSON, its names in this order; hexadecimal
  */
 
-/** @typedef {{ what: 'file' | 'ids' | 'reason', wanted: unknown, got: unknown, at?: number }} Difference  `at`: the first id that differs */
+/** @typedef {{ what: 'file' | 'tokens' | 'finishReason', wanted: unknown, got: unknown, at?: number }} Difference  `at`: index of the first token that differs */
 
-/** @typedef {{ equal: boolean, engine: string, ids: number[], differences: Difference[] }} Replay  `engine`: the version that computed it now */
+/** @typedef {{ equal: boolean, engine: string, tokens: number[], differences: Difference[] }} Replay  `engine`: the version that computed it now */
 
 /** @param {Omit<Receipt, 'hash'>} receipt */
-async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reason }) {
+async function hashOf({ receipt, engine, model, options, seed, prompt, tokens, finishReason }) {
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
   const { name, file, context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = model;
-  const { skip, exit, head } = quality ?? {};
-  const less = exit || head ? [skip, exit, head] : quality ? [skip] : [];
+  const { skipLayers, exitLayer, lmHeadFraction } = quality ?? {};
+  const less = exitLayer || lmHeadFraction ? [skipLayers, exitLayer, lmHeadFraction] : quality ? [skipLayers] : [];
   const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...less];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
   const everything = [
@@ -67,8 +67,8 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, ids, reas
     sorted,
     seed,
     prompt,
-    ids,
-    reason,
+    tokens,
+    finishReason,
   ];
   const json = new TextEncoder().encode(JSON.stringify(everything));
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', json)));
@@ -88,26 +88,27 @@ async function fileOf(session) {
   return hex(saved.subarray(...FILE_ID));
 }
 
-/** JSON has no -Infinity, and no RegExp. @param {any} options */
+/** JSON has neither Infinity nor RegExp. @param {any} options */
 function asJson(options) {
   if (options.adapter) throw ofAdapter();
   const { logitBias, responseFormat: format } = options;
   return JSON.parse(
     JSON.stringify({
       ...Object.fromEntries(OPTIONS.map((key) => [key, options[key]])),
-      maxTokens: options.maxTokens === Infinity ? undefined : options.maxTokens,
-      logitBias: logitBias?.map((/** @type {any} */ { id, bias }) => ({ id, bias: String(bias) })),
+      maxTokens: options.maxTokens === Infinity ? 'Infinity' : options.maxTokens,
+      logitBias: logitBias?.map((/** @type {any} */ { token, bias }) => ({ token, bias: String(bias) })),
       responseFormat: format?.pattern instanceof RegExp ? { ...format, pattern: format.pattern.source } : format,
     }),
   );
 }
 
 /** @param {Record<string, any>} options @returns {GenerateOptions} */
-const read = ({ logitBias, ...options }) => ({
+const read = ({ logitBias, maxTokens, ...options }) => ({
   ...options,
+  ...(maxTokens !== undefined && { maxTokens: Number(maxTokens) }),
   ...(logitBias && {
     logitBias: Array.isArray(logitBias)
-      ? logitBias.map((/** @type {any} */ one) => ({ id: one?.id, bias: Number(one?.bias) }))
+      ? logitBias.map((/** @type {any} */ one) => ({ token: one?.token, bias: Number(one?.bias) }))
       : logitBias,
   }),
 });
@@ -124,9 +125,9 @@ export async function receiptOf(model, session, result, options = {}) {
   const chosen = asJson(options);
   const file = await fileOf(session);
   const timeline = await session.tokens();
-  const { ids } = result;
-  const from = timeline.length - ids.length;
-  if (from < 1 || ids.some((id, i) => timeline[from + i] !== id))
+  const { tokens } = result;
+  const from = timeline.length - tokens.length;
+  if (from < 1 || tokens.some((token, i) => timeline[from + i] !== token))
     throw new BqError('STATE', 'the session does not end with what this result has generated', {
       hint: 'ask for the receipt before anything else is done with the session',
     });
@@ -142,14 +143,14 @@ export async function receiptOf(model, session, result, options = {}) {
  * @returns {Promise<Receipt>}
  */
 export async function receiptOfReply(model, result, options = {}) {
-  const { origin, ids } = result;
-  const { context } = model.info;
+  const { origin, tokens } = result;
+  const { contextTokens: context } = model.info;
   if (!origin)
     throw new BqError('STATE', 'the result does not say what the reply was made from', {
       hint: 'reply with { receipt: true }',
     });
   const { file, prompt, stop, stopTokens } = origin;
-  if (prompt.length + ids.length > context + 1)
+  if (prompt.length + tokens.length > context + 1)
     throw new BqError('UNSUPPORTED', 'there are no receipts of replies that outgrew their context', {
       hint: 'give a smaller maxTokens, or load the model with a larger context',
     });
@@ -161,7 +162,7 @@ export async function receiptOfReply(model, result, options = {}) {
  * @param {Result} result @param {Record<string, unknown>} options  as JSON
  * @returns {Promise<Receipt>}
  */
-async function written({ info }, context, file, prompt, { ids, seed, reason }, options) {
+async function written({ info }, context, file, prompt, { tokens, seed, finishReason }, options) {
   const model = { name: info.name, file, ...deciding({ ...info, context }) };
   const receipt = {
     receipt: /** @type {1} */ (VERSION),
@@ -170,8 +171,8 @@ async function written({ info }, context, file, prompt, { ids, seed, reason }, o
     options,
     seed,
     prompt,
-    ids: [...ids],
-    reason,
+    tokens: [...tokens],
+    finishReason,
   };
   return { ...receipt, hash: await hashOf(receipt) };
 }
@@ -187,14 +188,14 @@ export async function readReceipt(given) {
       throw new BqError('FORMAT', 'the receipt is no JSON', { cause });
     }
   }
-  const isIds = (/** @type {unknown} */ list) =>
-    Array.isArray(list) && list.every((id) => Number.isInteger(id) && id >= 0);
+  const isTokens = (/** @type {unknown} */ list) =>
+    Array.isArray(list) && list.every((token) => Number.isInteger(token) && token >= 0);
   const isObject = (/** @type {unknown} */ one) => one !== null && typeof one === 'object' && !Array.isArray(one);
   if (!isObject(value) || value.receipt !== VERSION)
     throw new BqError('FORMAT', `this is no receipt of version ${VERSION}`);
-  const { model, options, seed, prompt, ids, hash } = value;
-  if (!isObject(model) || !isObject(options) || !Number.isInteger(seed) || !isIds(prompt) || !isIds(ids))
-    throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or ids');
+  const { model, options, seed, prompt, tokens, hash } = value;
+  if (!isObject(model) || !isObject(options) || !Number.isInteger(seed) || !isTokens(prompt) || !isTokens(tokens))
+    throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or tokens');
   const unknown = Object.keys(options).find((key) => !OPTIONS.some((known) => known === key));
   if (unknown) throw new BqError('FORMAT', `the receipt has an option "${unknown}", which this version does not know`);
   const found = await hashOf(value).catch((cause) => {
@@ -221,8 +222,11 @@ const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, qualit
   ...(quality && { quality }),
 });
 
-/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
-export const loadOptions = ({ model }) => deciding(model);
+/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
+export function loadOptions({ model }) {
+  const { context, ...options } = deciding(model);
+  return { contextTokens: context, ...options };
+}
 
 /**
  * Computes it again and compares.
@@ -236,24 +240,31 @@ export async function replay(model, receipt, { signal } = {}) {
   try {
     const run = session.generate(receipt.prompt, { ...read(receipt.options), seed: receipt.seed, signal });
     /** @type {number[]} */
-    const ids = [];
-    const none = CUT.includes(receipt.reason) && !receipt.ids.length;
-    for await (const { id } of none ? [] : run) {
-      ids.push(id);
-      if (CUT.includes(receipt.reason) && ids.length === receipt.ids.length) break;
+    const tokens = [];
+    const none = CUT.includes(receipt.finishReason) && !receipt.tokens.length;
+    for await (const { token } of none ? [] : run) {
+      tokens.push(token);
+      if (CUT.includes(receipt.finishReason) && tokens.length === receipt.tokens.length) break;
     }
-    const ended = run.result?.reason ?? 'abort';
-    const reason = ended === 'abort' && CUT.includes(receipt.reason) ? receipt.reason : ended;
+    const ended = none ? 'abort' : (await run.result).finishReason;
+    const finishReason = ended === 'abort' && CUT.includes(receipt.finishReason) ? receipt.finishReason : ended;
     const file = await fileOf(session);
     /** @type {Difference[]} */
     const differences = [];
     if (file !== receipt.model.file) differences.push({ what: 'file', wanted: receipt.model.file, got: file });
-    const at = ids.findIndex((id, i) => id !== receipt.ids[i]);
-    const first = at < 0 && ids.length !== receipt.ids.length ? Math.min(ids.length, receipt.ids.length) : at;
+    const at = tokens.findIndex((token, i) => token !== receipt.tokens[i]);
+    const first =
+      at < 0 && tokens.length !== receipt.tokens.length ? Math.min(tokens.length, receipt.tokens.length) : at;
     if (first >= 0)
-      differences.push({ what: 'ids', at: first, wanted: receipt.ids[first] ?? null, got: ids[first] ?? null });
-    else if (reason !== receipt.reason) differences.push({ what: 'reason', wanted: receipt.reason, got: reason });
-    return { equal: differences.length === 0, engine: ENGINE, ids, differences };
+      differences.push({
+        what: 'tokens',
+        at: first,
+        wanted: receipt.tokens[first] ?? null,
+        got: tokens[first] ?? null,
+      });
+    else if (finishReason !== receipt.finishReason)
+      differences.push({ what: 'finishReason', wanted: receipt.finishReason, got: finishReason });
+    return { equal: differences.length === 0, engine: ENGINE, tokens, differences };
   } finally {
     await session.close();
   }

@@ -16,7 +16,7 @@ const describe = ({ id, created, model: { info } }) => ({
   object: 'model',
   created,
   owned_by: 'bq4',
-  context_length: info.context,
+  context_length: info.contextTokens,
   generates: info.generates,
   ...(info.license && { license: info.license }),
 });

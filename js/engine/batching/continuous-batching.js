@@ -74,8 +74,7 @@ class Together {
   #groups(ready) {
     const apart = (/** @type {Ready} */ { timeline, ends }) =>
       this.#paged ||
-      Boolean(this.#model.tempo.held) ||
-      Boolean(ends.hold?.held) ||
+      Boolean(this.#model.tempo.untilOpen) ||
       timeline.closed ||
       ends.signal?.aborted ||
       ends.aborted?.();

@@ -75,7 +75,13 @@ export class Spread {
    * @param {{ most: number, asked: boolean, url?: string }} wanted  `asked`: whether it pays or not
    * @param {Plan} plan @param {LoadOptions} options
    */
-  static async open(wasm, compiled, { most, asked, url }, plan, { budget = Infinity, batch = BATCH }) {
+  static async open(
+    wasm,
+    compiled,
+    { most, asked, url },
+    plan,
+    { memoryBudget: budget = Infinity, prefillBatch: batch = BATCH },
+  ) {
     const own = workerBytes(plan, most, batch);
     if (plan.heapBytes + own * (most - 1) > budget) return null;
     /** @type {Thread[]} */

@@ -15,14 +15,14 @@ export class Guides {
   constructor(machine, model) {
     this.machine = machine;
     this.model = model;
-    this.words = Math.ceil(model.info.vocab / 32);
+    this.words = Math.ceil(model.info.vocabSize / 32);
     /** Tokens that end a text. */
-    this.ends = Array.from({ length: model.info.vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
+    this.ends = Array.from({ length: model.info.vocabSize }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
   }
 
   /** NO_ENGINE, GRAMMAR. @param {LocalModel} model @param {Uint8Array} section  TOKN @param {string | undefined} url */
   static async create(model, section, url) {
-    return new Guides(await Machine.create(url, section, model.info.vocab), model);
+    return new Guides(await Machine.create(url, section, model.info.vocabSize), model);
   }
 
   /** GRAMMAR. @param {ResponseFormat} format @param {number[]} stopTokens */

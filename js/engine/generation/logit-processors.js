@@ -49,7 +49,7 @@ export class Picking {
     this.#vocab = vocab;
     this.#options = options;
     this.#biases = new Map();
-    for (const { id, bias } of options.logitBias ?? []) {
+    for (const { token: id, bias } of options.logitBias ?? []) {
       if (!(Number.isInteger(id) && id >= 0 && bias < Infinity))
         throw wrong('a bias', { id, bias }, 'a token and a number');
       if (id >= vocab) throw wrong('a bias', { id, bias }, `for a token: ${id} is no token, the last is ${vocab - 1}`);
@@ -93,7 +93,7 @@ export class Picking {
   /** @param {number} id @param {number} logprob @returns {Logprob} */
   #one(id, logprob) {
     this.#bytesOf ??= vocabulary(this.#section());
-    return { id, logprob: round(logprob), bytes: [...this.#bytesOf(id)] };
+    return { token: id, logprob: round(logprob), bytes: [...this.#bytesOf(id)] };
   }
 
   /**

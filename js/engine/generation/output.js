@@ -77,26 +77,26 @@ export class Output {
    * Takes a token into the result; sets its reason when it is the last.
    * @param {number} id
    * @param {Result} result
-   * @param {Result['reason'] | null} full  why no more may come
+   * @param {Result['finishReason'] | null} full  why no more may come
    * @param {boolean} [hidden]  its text is not shown, so no stop string is looked for in it
    * @returns {Part}
    */
   part(id, result, full, hidden = false) {
     const ends = Boolean(this.#model.flags(id) & ENDS) || Boolean(this.#options.stopTokens?.includes(id));
-    result.ids.push(id);
+    result.tokens.push(id);
     const shown = ends ? this.#text(NONE) : this.#text(id);
     const met = hidden ? { text: this.#filter.flush(), stop: null } : this.#filter.push(shown);
     let { text } = met;
-    if (met.stop !== null || ends) [result.reason, result.stop] = ['stop', met.stop ?? id];
-    else if (full) result.reason = full;
-    if (result.reason !== 'abort' && met.stop === null) {
+    if (met.stop !== null || ends) [result.finishReason, result.stop] = ['stop', met.stop ?? id];
+    else if (full) result.finishReason = full;
+    if (result.finishReason !== 'abort' && met.stop === null) {
       const rest = ends ? { text: '', stop: null } : this.#filter.push(this.#text(NONE));
       text += rest.text;
-      if (rest.stop !== null) [result.reason, result.stop] = ['stop', rest.stop];
+      if (rest.stop !== null) [result.finishReason, result.stop] = ['stop', rest.stop];
       else text += this.#filter.flush();
     }
     result.text += text;
-    return { id, text };
+    return { token: id, text };
   }
 
   close() {

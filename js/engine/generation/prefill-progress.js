@@ -1,4 +1,5 @@
-/** Tells how far a prompt is, in tokens. */
+/** Progress of a prompt, in tokens. */
+import { progressOf } from '../../shared/progress.js';
 import { Throttle } from '../../shared/throttle.js';
 
 /** @import { GenerateOptions } from '../../shared/types.js' */
@@ -13,13 +14,14 @@ export function prefillProgress(onProgress, total, { window, batch, layers }, sl
   const throttle = new Throttle();
   const before = slices();
   const all = layers * (Math.floor(total / window) * Math.ceil(window / batch) + Math.ceil((total % window) / batch));
-  const tell = (/** @type {number} */ done) => onProgress({ phase: 'prefill', done, total });
-  tell(0);
+  const progress = progressOf('prefill', 'tokens');
+  const report = (/** @type {number} */ loaded) => onProgress(progress(loaded, total));
+  report(0);
   return {
-    onSlices: () => throttle.run(() => tell(Math.floor((total * Math.min(slices() - before, all)) / (all + 1)))),
+    onSlices: () => throttle.run(() => report(Math.floor((total * Math.min(slices() - before, all)) / (all + 1)))),
     end() {
       throttle.stop();
-      tell(total);
+      report(total);
     },
   };
 }

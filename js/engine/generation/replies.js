@@ -1,5 +1,5 @@
 /** Replies and texts, computed in sessions that the model keeps for them. */
-import { checkCall, TABLE } from '../../remote/port/methods.js';
+import { checkCall, isMessages, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { Generation } from '../../shared/generation.js';
 import { unlessAborted } from '../../shared/async.js';
@@ -9,7 +9,7 @@ import { Prompts } from '../prompt/chat-prompt.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { PauseGate } from '../../shared/pause-gate.js' */
+/** @import { Reading } from '../../shared/generation.js' */
 /** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../../shared/types.js' */
 
 /** Says from another thread that it is over. @typedef {() => boolean} Aborted */
@@ -112,102 +112,97 @@ export class Replies {
   /** The prompt for a reply. @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
   async tokens(messages, options) {
     const all = /** @type {any} */ (messages);
-    const calls = await this.#calling(all, { format: options?.format, tools: options?.tools });
+    const calls = await this.#calling(all, { chatFormat: options?.chatFormat, tools: options?.tools });
     return (await this.#prompts.make(calls?.messages ?? all, options)).tokens;
   }
 
-  /** What a reply that may call, or a conversation with calls, is made from; undefined: there are none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'format' | 'tools' | 'toolChoice'>} options */
+  /** What a reply that may call, or a conversation with calls, is made from; undefined: there are none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
   async #calling(messages, options) {
     if (!options.toolChoice && !messages.some(({ tool_calls }) => tool_calls)) return undefined;
     return (await onDemand(import('../prompt/tool-prompt.js'))).calling(this.#model, messages, options);
   }
 
-  /** @param {string | ArrayLike<number>} prompt @param {GenerateOptions} [options] @param {Aborted} [aborted] */
-  text = (prompt, options, aborted) =>
+  /** @param {string | ArrayLike<number> | MessageLike[]} prompt @param {CompleteOptions} [options] @param {Aborted} [aborted] */
+  generate = (prompt, options, aborted) =>
     Generation.of(
       () => checkCall(TABLE.model.generate, [prompt, options]),
-      (call, end, hold) => this.#text(call, aborted, end, hold),
-    );
-
-  /** @param {MessageLike[]} messages @param {CompleteOptions} [options] @param {Aborted} [aborted] */
-  reply = (messages, options, aborted) =>
-    Generation.of(
-      () => checkCall(TABLE.model.reply, [messages, options]),
-      (call, end, hold) => this.#reply(call, aborted, end, hold),
+      (call, end, reading) =>
+        isMessages(prompt) ? this.#reply(call, aborted, end, reading) : this.#text(call, aborted, end, reading),
     );
 
   /**
    * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end @param {PauseGate} hold
+   * @param {(result: Result) => void} end @param {Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#text({ args: [checked], options, ...hears }, aborted, end, hold) {
+  async *#text({ args: [checked], options, onProgress }, aborted, end, reading) {
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
-    const run = await this.#run(tokens, { ...options, ...hears }, aborted, hold);
+    const run = await this.#run(tokens, { ...options, onProgress }, aborted, reading);
     try {
       yield* run.parts;
     } finally {
       run.close();
-      if (run.parts.result) end(run.parts.result);
+      const result = await run.parts.result.catch(() => null);
+      if (result) end(result);
     }
   }
 
   /**
    * @param {ReturnType<typeof checkCall>} call @param {Aborted | undefined} aborted
-   * @param {(result: Result) => void} end @param {PauseGate} hold
+   * @param {(result: Result) => void} end @param {Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#reply(
     {
       args: [checked],
-      options: { format, prefix, tools: offered, variables, toolChoice, parallelCalls, ...options },
-      signal,
+      options: { chatFormat, prefix, tools: offered, templateVariables, toolChoice, parallelToolCalls, ...options },
       onProgress,
     },
     aborted,
     end,
-    hold,
+    reading,
   ) {
+    const { signal, reader } = reading;
     if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
     this.#model.writes();
-    const calls = await this.#calling(checked, { format, tools: offered, toolChoice });
+    const calls = await this.#calling(checked, { chatFormat, tools: offered, toolChoice });
     const asked = calls ? calls.messages : checked;
-    const turns = { format, prefix, tools: calls ? calls.tools : offered, variables };
+    const turns = { chatFormat, prefix, tools: calls ? calls.tools : offered, templateVariables };
     const { contextPolicy = 'error', receipt } = options;
     const fitted =
       receipt || contextPolicy !== 'error'
         ? await (
             await onDemand(import('../prompt/context-policy.js'))
-          ).fitted(this, this.#model, asked, turns, { ...options, signal }, hold, aborted)
+          ).fitted(this, this.#model, asked, turns, { ...options, signal }, aborted)
         : null;
     const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
-    const thinking = await this.#thinking(format, last);
-    const holds = { ...options, toolChoice, parallelCalls };
+    const thinking = await this.#thinking(chatFormat, last);
+    const holds = { ...options, toolChoice, parallelToolCalls };
     const turn = await this.#turnOf(holds, thinking, calls);
     const shown = turn ?? thinking;
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const given = { ...options, ...fitted?.more, ...ends, signal, onProgress };
-    const { parts, close, session } = await this.#run(tokens, given, aborted, hold, turn).catch((error) => {
+    const given = { ...options, ...fitted?.more, ...ends, onProgress };
+    const run = await this.#run(tokens, given, aborted, reading, turn).catch((error) => {
       turn?.close();
       throw error;
     });
     try {
-      yield* shown ? shown.parts(parts) : parts;
+      yield* shown ? shown.parts(run.parts) : run.parts;
     } finally {
-      close();
-      const { result } = parts;
-      if (result) await fitted?.tell(result, session, tokens, ends);
-      if (result) end(shown ? shown.result(result, hold.reader?.read ?? Infinity) : result);
+      run.close();
+      const result = await run.parts.result.catch(() => null);
+      if (result) await fitted?.tell(result, run.session, tokens, ends);
+      if (result) end(shown ? shown.result(result, reader?.read ?? Infinity) : result);
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {PauseGate} hold @param {import('./reply-parts.js').Turn | null} [turn] */
-  async #run(tokens, options, aborted, hold, turn) {
+  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Reading} reading @param {import('./reply-parts.js').Turn | null} [turn] */
+  async #run(tokens, options, aborted, { signal, reader }, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
-    const session = await this.take(tokens, adapter, options.signal);
+    const session = await this.take(tokens, adapter, signal);
     const close = () => this.give(session);
     try {
       const { sessions } = this.#pool;
@@ -218,12 +213,13 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    return { parts: hold.attachSource(session.generate(tokens, options, aborted, turn)), close, session };
+    const parts = session.generate(tokens, { ...options, signal }, aborted, turn).readBy(reader);
+    return { parts, close, session };
   }
 
   /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
   async #thinking(format, prompt) {
-    const { chat, template } = this.#model.info;
+    const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const marks = (format ?? chat)?.think;
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
     const { Thinking } = await onDemand(import('../../api/chat/reasoning.js'));
@@ -236,7 +232,7 @@ export class Replies {
    * @param {Pick<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').calling>>, 'form' | 'callable'> | undefined} calls
    */
   async #turnOf(options, thinking, calls) {
-    const { type = 'text' } = options.responseFormat ?? {};
+    const { type = 'text' } = /** @type {any} */ (options.responseFormat ?? {});
     if (!calls?.callable.length && (!thinking || type === 'text')) return null;
     const { turnOf } = await onDemand(import('../prompt/tool-prompt.js'));
     const { form = null, callable = [] } = calls ?? {};

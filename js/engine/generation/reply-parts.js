@@ -229,7 +229,7 @@ export class Turn {
   #held = '';
   /** Whether the answer's text can be no bare call any more: until then all of it is held. */
   #begun = false;
-  /** What was shown, by parts. @type {Omit<Part, 'id'>[]} */
+  /** What was shown, by parts. @type {Omit<Part, 'token'>[]} */
   #parts = [];
   #reserved = 0;
   /** Whether the reasoning has just ended: white space may follow. */
@@ -465,19 +465,19 @@ export class Turn {
   /** A reply without marks, and with its calls. @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
   async *parts(run) {
     let last = 0;
-    for await (const { id, text, logprobs } of run) {
-      last = id;
-      const read = await this.#read(id, text);
+    for await (const { token, text, logprobs } of run) {
+      last = token;
+      const read = await this.#read(token, text);
       this.#parts.push(read);
-      yield { id, ...read, ...(logprobs && !this.#hidden && { logprobs }) };
+      yield { token, ...read, ...(logprobs && !this.#hidden && { logprobs }) };
     }
     const rest = this.#rest();
     if (!rest.text && !rest.reasoning) return;
     this.#parts.push(rest);
-    yield { id: last, ...rest };
+    yield { token: last, ...rest };
   }
 
-  /** What is left when the text has ended. @returns {Omit<Part, 'id'>} */
+  /** What is left when the text has ended. @returns {Omit<Part, 'token'>} */
   #rest() {
     const { text, reasoning } = this.#thinking?.push('', true) ?? { text: '', reasoning: '' };
     const all = this.#held + text;
@@ -485,7 +485,7 @@ export class Turn {
     return { text: all, ...(reasoning && { reasoning }) };
   }
 
-  /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'id'>>} */
+  /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'token'>>} */
   async #read(id, text) {
     this.#unread--;
     // A mark may be a special token, which has no text.
@@ -498,7 +498,7 @@ export class Turn {
     if (this.#place === 'between' && !this.#offered.length && !this.#unread) await this.#offer();
     const calls = this.#unread ? [] : this.#calls.slice(this.#told);
     this.#told += calls.length;
-    return { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { calls }) };
+    return { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { toolCalls: calls }) };
   }
 
   /** @param {string} text @param {number} id */
@@ -587,7 +587,7 @@ export class Turn {
       ...result,
       text: parts.map(({ text }) => text).join(''),
       ...(reasoning && { reasoning }),
-      ...(this.#writer && { calls: parts.flatMap(({ calls = [] }) => calls) }),
+      ...(this.#writer && { toolCalls: parts.flatMap(({ toolCalls = [] }) => toolCalls) }),
       ...(this.#warnings.size > 0 && { warnings: this.warnings }),
     };
   }

@@ -10,12 +10,13 @@
  * @param {number} read  parts @param {Mark[]} marks  one of each part, before them one of the prompt @param {Result} result @param {Timeline} timeline
  */
 export function dropUnread(read, marks, result, timeline) {
-  if (read >= result.ids.length) return;
+  if (read >= result.tokens.length) return;
   const { tokens, text, decodeMs } = marks[read];
-  result.ids.length = read;
+  result.tokens.length = read;
   result.text = result.text.slice(0, text);
-  result.reason = 'abort';
+  result.finishReason = 'abort';
   result.stop = null;
-  Object.assign(result.timings, { tokens: read, decodeMs });
+  result.usage.completionTokens = read;
+  result.timings.decodeMs = decodeMs;
   if (!timeline.closed) timeline.sync(Uint32Array.from(timeline.all().slice(0, tokens)));
 }

@@ -2,7 +2,8 @@
 import { decodeConfig, readAdapter, SLOTS } from '../../format/lora/index.js';
 import { asyncDispose } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
-import { fromFile, fromUrl, openSource } from '../../storage/sources/index.js';
+import { openSource } from '../../storage/sources/index.js';
+import { withPath } from '../../storage/sources/kinds.js';
 import { readRange } from '../../storage/sources/read.js';
 import { structs } from '../../wasm/abi.js';
 
@@ -24,13 +25,7 @@ const cost = (bytes) => aligned(bytes) + ALIGN;
 /** What adapter_config.json says: the source's companion, or beside it. @param {Source} source @param {AbortSignal} [signal] */
 async function settingsOf(source, signal) {
   const name = 'adapter_config.json';
-  const beside =
-    source.companion ??
-    (source.kind === 'url'
-      ? fromUrl(new URL(name, source.url))
-      : source.kind === 'file'
-        ? fromFile(source.path.replace(/[^/\\]*$/, name))
-        : null);
+  const beside = source.companion ?? withPath(source, (path) => path.replace(/[^/\\]*$/, name));
   if (!beside)
     throw new BqError('ARGUMENT', `PEFT's adapters need ${name}`, {
       hint: 'pass it as companion: fromBlob(file, { companion })',

@@ -1,6 +1,7 @@
 /** Texts become vectors: several are computed at once, each as if it were alone, so it doesn't matter which others come with it. */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
+import { progressOf } from '../../shared/progress.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from '../session/session.js' */
@@ -65,16 +66,17 @@ export class Embedder {
     const session = await this.#replies.take([], null, signal);
     /** @type {Float32Array[]} */
     const vectors = [];
+    const progress = progressOf('embed', 'texts');
     try {
       while (vectors.length < texts.length) {
-        onProgress?.({ phase: 'embed', done: vectors.length, total: texts.length });
+        onProgress?.(progress(vectors.length, texts.length));
         const next = cuts.slice(vectors.length, vectors.length + OFFERED).map(({ ids }) => ids);
         vectors.push(...(await vectorsOf(session, next, how, unit, this.#model.info.hidden, signal)));
       }
     } finally {
       this.#replies.give(session);
     }
-    onProgress?.({ phase: 'embed', done: texts.length, total: texts.length });
+    onProgress?.(progress(texts.length, texts.length));
     return {
       vectors,
       tokens: cuts.map(({ ids }) => ids.length),

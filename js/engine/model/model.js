@@ -19,13 +19,13 @@ import { asyncDispose, unlessAborted } from '../../shared/async.js';
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Layers; of an `exit` at least that one, so that the engine refuses it where there is none. @param {import('../../shared/types.js').Quality} quality @param {number} layers */
-function leftOut({ skip = [], exit }, layers) {
+function leftOut({ skipLayers: skip = [], exitLayer: exit }, layers) {
   const left = [...skip];
   for (let i = exit ?? layers; i === exit || i < layers; i++) left.push(i);
   return left;
 }
 
-/** @implements {Omit<Model, 'createChat' | 'chat' | 'completions' | 'embeddings'>} */
+/** @implements {Omit<Model, 'createChat' | 'score' | 'rerank' | 'chat' | 'completions' | 'embeddings'>} */
 export class LocalModel {
   #wasm;
   #loading;
@@ -77,8 +77,8 @@ export class LocalModel {
       threads: wasm.threads,
       spread: null,
       tokenizer: this.#tokenizer(plan),
-      chat: this.#chat(),
-      template: this.#section('TMPL'),
+      chatFormat: this.#chat(),
+      chatTemplate: this.#section('TMPL'),
       card: this.#section('CARD'),
     };
   }
@@ -98,8 +98,8 @@ export class LocalModel {
     else this.#wasm.useThreads(alone ? 1 : threads);
   }
 
-  pause = async () => this.#loading.pause();
-  resume = async () => this.#loading.resume();
+  pauseDownload = async () => this.#loading.pause();
+  resumeDownload = async () => this.#loading.resume();
 
   /**
    * Computes for a session; returns a status of the border.
@@ -153,7 +153,7 @@ export class LocalModel {
     return this.#wasm.call('bqw_token_flags', this.handle, id);
   }
 
-  /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {GenerateOptions} options */
+  /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {Omit<GenerateOptions, 'responseFormat'> & { responseFormat?: any }} options */
   async guide({ responseFormat, stopTokens = [] }) {
     if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
     return (await this.guides()).guide(responseFormat, stopTokens);
@@ -175,7 +175,7 @@ export class LocalModel {
     const told = logprobs ?? promptLogprobs;
     if (!logitBias?.length && !presencePenalty && !frequencyPenalty && told === undefined) return null;
     const { Picking } = await onDemand(import('../session/lazy-methods.js'));
-    return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocab);
+    return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocabSize);
   }
 
   /** @returns {ChatFormat | null} */
@@ -190,7 +190,7 @@ export class LocalModel {
 
   /** @param {Plan} plan @returns {TokenizerInfo | null} */
   #tokenizer(plan) {
-    if (!plan.tokens) return null;
+    if (!plan.tokenizerSize) return null;
     const id = (/** @type {number} */ v) => (v === NONE ? null : v);
     const t = this.#wasm.outStruct('bqw_tokenizer_info', 'bqw_tokenizer_info_get', this.handle);
     const kind = /** @type {TokenizerInfo['kind']} */ (TOKENIZERS[t.kind]);
@@ -212,7 +212,7 @@ export class LocalModel {
    * @param {import('./encode-text.js').EncodeOptions} [options]
    */
   encode(text, options) {
-    return encodeText(this.#wasm, this.handle, text, options, this.info.context);
+    return encodeText(this.#wasm, this.handle, text, options, this.info.contextTokens);
   }
 
   /** @type {Model['tokenize']} */
@@ -277,7 +277,7 @@ export class LocalModel {
       options,
       signal,
     } = checkCall(TABLE.model.loadAdapter, given);
-    const { batch = 32, forks = 0 } = this.#options;
+    const { prefillBatch: batch = 32, forks = 0 } = this.#options;
     const { sessions } = this.info;
     const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
     const { LocalAdapter, Room } = await onDemand(import('./adapter.js'));
@@ -310,16 +310,16 @@ export class LocalModel {
       ...hears
     } = checkCall(TABLE.model.classify, given);
     const { classify } = await onDemand(import('../../api/classifiers/classify.js'));
-    return classify(this, texts, { head: options.head, ...options, ...hears });
+    return classify(this, texts, { classifier: options.classifier, ...options, ...hears });
   };
 
-  /** @type {Model['promptState']} */
-  promptState = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).promptState(this, this.replies, given);
+  /** @type {Model['savePromptCache']} */
+  savePromptCache = async (...given) =>
+    (await onDemand(import('../session/lazy-methods.js'))).savePromptCache(this, this.replies, given);
 
-  /** @type {Model['loadPromptState']} */
-  loadPromptState = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).loadPromptState(this.replies, given);
+  /** @type {Model['loadPromptCache']} */
+  loadPromptCache = async (...given) =>
+    (await onDemand(import('../session/lazy-methods.js'))).loadPromptCache(this.replies, given);
 
   /** @type {Model['choose']} */
   choose = async (...given) =>
@@ -358,16 +358,16 @@ export class LocalModel {
   /** @param {SessionOptions & { adapter?: any }} options */
   #open(options) {
     const wasm = this.#wasm;
-    const { context: planned } = this.info;
+    const { contextTokens: planned } = this.info;
     const { adapter = null, ...sizes } = options;
-    const chosen = { ...this.#options, context: planned, ...sizes };
-    if (chosen.context > planned)
+    const chosen = { ...this.#options, contextTokens: planned, ...sizes };
+    if (chosen.contextTokens > planned)
       throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, {
         hint: 'load it with a larger context',
       });
-    if (chosen.quality?.head && !this.info.quality?.head)
+    if (chosen.quality?.lmHeadFraction && !this.info.quality?.lmHeadFraction)
       throw new BqError('NOMEM', 'the model was loaded for the whole head alone', {
-        hint: 'load it with quality.head',
+        hint: 'load it with quality.lmHeadFraction',
       });
     const handle = wasm.scope((take) => {
       const record = take(structs.bqw_session_options.size);
@@ -391,7 +391,7 @@ export class LocalModel {
     return session;
   }
 
-  /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ context: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */
+  /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ contextTokens: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */
   forked(from, sizes, ids, adapter) {
     const planned = (this.#options.forks ?? 0) * this.info.sessions;
     if (this.#forks.size >= planned) throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`);
@@ -411,15 +411,14 @@ export class LocalModel {
   };
 
   replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
-  /** As of the Model, and what says from another thread that it is over. */
-  reply = this.replies.reply;
-  generate = this.replies.text;
+  /** As of the Model; a third argument says whether another thread has aborted. */
+  generate = this.replies.generate;
 
   /** For a model whose file has a template and no compact form of it: one that is known. */
   async settleChat() {
-    const { chat, template } = this.info;
+    const { chatFormat: chat, chatTemplate: template } = this.info;
     if (!chat && template)
-      this.info.chat = (await onDemand(import('../../text/templates/known-formats.js'))).knownFormat(template);
+      this.info.chatFormat = (await onDemand(import('../../text/templates/known-formats.js'))).knownFormat(template);
   }
 
   /** @type {Model['trace']} */
@@ -445,7 +444,7 @@ export class LocalModel {
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
     await this.#pager?.close();
     this.#wasm.release();
-    await this.#loading.letGo();
+    await this.#loading.releaseCache();
     this.siblings.delete(this);
   }
 

@@ -71,9 +71,9 @@ export function next(session, model, given) {
   } = checkCall(TABLE.session.choose, given);
   model.writes();
   return session.alone(async ({ wasm, timeline, fit }) => {
-    const made = branches(model, prompt ?? timeline.all(), options);
+    const made = branches(model, prompt.length ? prompt : timeline.all(), options);
     for (const tail of made.tails) fit([...made.base, ...tail.slice(0, -1)]);
-    const { vocab } = model.info;
+    const { vocabSize: vocab } = model.info;
     const { logprobs, reused, computed } = await scores(wasm, vocab, timeline, made, { signal }, onProgress);
     const total = logSum(logprobs);
     const told = options.map((/** @type {string} */ text, /** @type {number} */ i) => ({
@@ -83,7 +83,7 @@ export function next(session, model, given) {
       tokens: made.tails[i],
     }));
     const most = logprobs.indexOf(Math.max(...logprobs));
-    const counts = { promptTokens: made.base.length, reusedTokens: reused, computedTokens: computed };
+    const counts = { promptTokens: made.base.length, cachedTokens: reused, computedTokens: computed };
     return { best: options[most], options: told, ...counts };
   });
 }

@@ -27,7 +27,7 @@ const CONTEXT_DEFAULT = 4096;
 const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' : keyBias ? 'f16' : 'i8');
 
 /** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
-/** @typedef {{ sessions: number, context: number, kv: Kv }} Sizes */
+/** @typedef {{ sessions: number, contextTokens: number, kv: Kv }} Sizes */
 /**
  * A plan's numbers and what they are for.
  * @typedef {Sizes & { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number, fits: 'yes' | 'no' | 'unknown', fitsReason: string,
@@ -48,9 +48,9 @@ const megabytes = (bytes) => `${(Math.ceil(bytes / 1e5) / 10).toFixed(bytes < 1e
  * @returns {Promise<Fitted>}
  */
 export async function fitted(planner, heapBase, options, apply, notPageable) {
-  const { budget, sessions = 1, adapterBytes = 0, exact = false } = options;
+  const { memoryBudget: budget, sessions = 1, adapterBytes = 0, exact = false } = options;
   if (budget !== undefined && !(budget > 0))
-    throw new BqError('ARGUMENT', `budget is ${budget}, not a number of bytes`);
+    throw new BqError('ARGUMENT', `expected memoryBudget to be a number of bytes, found ${budget}`);
   /** @param {Partial<LoadOptions>} sizes @param {number} [room]  weights may be paged to keep to it */
   const planFor = (sizes, room) => {
     const { numbers, paging } =
@@ -61,12 +61,15 @@ export async function fitted(planner, heapBase, options, apply, notPageable) {
     return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };
   };
   // More weights than can be addressed may still be paged.
-  const least = planFor({ context: 1, window: 1, batch: 1, sessions: 1 }, budget === undefined ? undefined : LIMIT);
+  const least = planFor(
+    { contextTokens: 1, prefillWindow: 1, prefillBatch: 1, sessions: 1 },
+    budget === undefined ? undefined : LIMIT,
+  );
   const { context: trained, text_tokens: text, no_head: encodes } = least.numbers;
   /** @type {Sizes} */
   const asked = {
     sessions,
-    context: options.context ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT),
+    contextTokens: options.contextTokens ?? Math.min(encodes && text ? text : trained, CONTEXT_DEFAULT),
     kv: options.kv ?? defaultKv(least.numbers),
   };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
@@ -84,7 +87,7 @@ export async function fitted(planner, heapBase, options, apply, notPageable) {
     const plan = planFor(asked);
     const guessed = budget === undefined && !apply ? await guess(plan.heapBytes) : null;
     const [fits, fitsReason] = guessed ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
-    return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.context, gaveUp: [] };
+    return { ...asked, ...plan, fits, fitsReason, contextThatFits: asked.contextTokens, gaveUp: [] };
   }
   return squeezed({ asked, planFor, bytesOf, least: least.numbers, budget, limit, apply, exact, notPageable });
 }
@@ -123,7 +126,7 @@ function largest(from, to, ok) {
 
 /** @param {Sizes} asked @param {Sizes} chosen @returns {GaveUp[]} */
 const differences = (asked, chosen) =>
-  /** @type {const} */ (['sessions', 'context', 'kv'])
+  /** @type {const} */ (['sessions', 'contextTokens', 'kv'])
     .filter((what) => asked[what] !== chosen[what])
     .map((what) => ({ what, from: asked[what], to: chosen[what] }));
 
@@ -150,15 +153,15 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, exact,
     !chosen && budget !== undefined && !notPageable ? pagedWithin(asked, most, planFor, budget, limit) : {};
   if (paged) return paged;
   const single = { ...asked, sessions: 1 };
-  const contextThatFits = largest(1, asked.context, (context) => ok({ ...single, context }));
+  const contextThatFits = largest(1, asked.contextTokens, (contextTokens) => ok({ ...single, contextTokens }));
   const needed = bytesOf(asked);
   const what = Number.isFinite(needed) ? megabytes(needed) : `more than ${megabytes(LIMIT)}`;
   const fitsReason = `${what} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
   if (!chosen && (apply || exact || !Number.isFinite(needed))) {
-    const smallest = bytesOf({ sessions: 1, context: Math.min(LEAST_CONTEXT, asked.context), kv: 'i8' });
+    const smallest = bytesOf({ sessions: 1, contextTokens: Math.min(LEAST_CONTEXT, asked.contextTokens), kv: 'i8' });
     throw new BqError(
       'NOMEM',
-      `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.context)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`,
+      `${fitsReason}; the least that is of use, one session of ${Math.min(LEAST_CONTEXT, asked.contextTokens)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`,
       {
         ...(notPageable && { hint: notPageable }),
         ...(unpageable && {
@@ -174,8 +177,8 @@ function squeezed({ asked, planFor, bytesOf, least, budget, limit, apply, exact,
   if (Number.isFinite(needed)) return { ...asked, ...planFor(asked), fits: 'no', fitsReason, contextThatFits, gaveUp };
   // Beyond what can be counted: from what does fit, token by token.
   const plan = planFor(/** @type {Sizes} */ (chosen));
-  const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).context;
-  const kvBytes = perToken * asked.context;
+  const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).contextTokens;
+  const kvBytes = perToken * asked.contextTokens;
   const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
   const heapBytes =
     plan.heapBytes +
@@ -219,7 +222,11 @@ function pagedWithin(asked, most, planFor, budget, limit) {
   const some = most(asked, (sizes) => planned(sizes) !== null);
   const plan = some && planned(some);
   if (!some || !plan) return { unpageable };
-  const contextThatFits = largest(1, asked.context, (context) => planned({ ...asked, sessions: 1, context }) !== null);
+  const contextThatFits = largest(
+    1,
+    asked.contextTokens,
+    (contextTokens) => planned({ ...asked, sessions: 1, contextTokens }) !== null,
+  );
   const fitsReason = `${megabytes(plan.heapBytes)} of a budget of ${megabytes(budget)}, with weights read from the file for every token`;
   const gaveUp = [
     ...differences(asked, some),
@@ -237,8 +244,10 @@ function mostThatFits(asked, ok) {
   if (sessions) return { ...asked, sessions };
   for (const kv of !PRECISIONS.includes(asked.kv) ? [asked.kv] : PRECISIONS.slice(PRECISIONS.indexOf(asked.kv))) {
     const sizes = { ...asked, sessions: 1, kv };
-    const context = largest(Math.min(LEAST_CONTEXT, asked.context), asked.context, (n) => ok({ ...sizes, context: n }));
-    if (context) return { ...sizes, context };
+    const contextTokens = largest(Math.min(LEAST_CONTEXT, asked.contextTokens), asked.contextTokens, (n) =>
+      ok({ ...sizes, contextTokens: n }),
+    );
+    if (contextTokens) return { ...sizes, contextTokens };
   }
   return null;
 }

@@ -1,28 +1,14 @@
 /** A model that is several files: the parts of a GGUF file stay as they are, a Hugging Face folder becomes a .bq4 file. Loaded when first asked for. */
 import { convertFolder } from '../../convert/in-page.js';
 import { BqError } from '../../shared/errors.js';
+import { progressOf } from '../../shared/progress.js';
 import { openSource } from '../../storage/sources/index.js';
+import { filesOf, placeOf } from '../../storage/sources/kinds.js';
 
 /** @import { Folder } from '../../convert/folder.js' */
 /** @import { Progress, Source } from '../../shared/types.js' */
 
 const CONFIG = 'config.json';
-
-/** A file's place, as far as it is known. @param {Source} source */
-function placeOf(source) {
-  switch (source.kind) {
-    case 'url':
-      return decodeURIComponent(new URL(source.url).pathname);
-    case 'file':
-      return source.path.replaceAll('\\', '/');
-    case 'blob':
-      return source.place ?? ('name' in source.blob ? String(source.blob.name) : '');
-    case 'handle':
-      return source.handle.name;
-    default:
-      return '';
-  }
-}
 
 /** The folder that all of them lie in, with "/" behind it; '' where they have none. @param {string[]} places */
 function commonFolder(places) {
@@ -59,22 +45,22 @@ function folderOf(sources, signal) {
   };
 }
 
-/** @param {((progress: Progress) => void) | undefined} tell @returns {((loaded: number, total: number) => void) | undefined} */
-const meter = (tell) =>
-  tell &&
-  ((loaded, total) =>
-    tell({ phase: 'convert', loaded, total, rate: 0, secondsLeft: null, failures: 0, cacheProblem: '' }));
+/** @param {((progress: Progress) => void) | undefined} onProgress @returns {((loaded: number, total: number) => void) | undefined} */
+function conversionProgress(onProgress) {
+  const progress = progressOf('convert', 'bytes');
+  return onProgress && ((loaded, total) => onProgress({ ...progress(loaded, total), retries: 0, cacheProblem: '' }));
+}
 
 /**
- * What is to be opened in its place; `told`: what a plan says of that.
- * @param {Extract<Source, { kind: 'several' }>} source
+ * The source that is opened for a model in several files; `facts` are added to its plan.
+ * @param {Source} source
  * @param {string | undefined} convertUrl  where the module of converters lies
  * @param {{ signal?: AbortSignal, onProgress?: (progress: Progress) => void }} options
- * @returns {Promise<Source & { told?: { converted: File } }>}
+ * @returns {Promise<Source & { facts?: { converted: File } }>}
  */
 export async function asOneFile(source, convertUrl, { signal, onProgress }) {
-  const folder = folderOf(source.sources, signal);
+  const folder = folderOf(filesOf(source), signal);
   if (!folder) return source;
-  const blob = await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: meter(onProgress) });
-  return { kind: 'blob', blob, told: { converted: blob } };
+  const blob = await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: conversionProgress(onProgress) });
+  return { kind: 'blob', blob, facts: { converted: blob } };
 }

@@ -5,6 +5,7 @@ import { BqError, onDemand } from '../../shared/errors.js';
 import { fitted, LIMIT } from './memory-fit.js';
 import { ARCHITECTURES } from '../../shared/names.js';
 import { isNode } from '../../shared/node.js';
+import { isInMemory, isPageable, keyOf } from '../../storage/sources/kinds.js';
 import { readFirst, readRange } from '../../storage/sources/read.js';
 import { sections, u32 } from '../../shared/sections.js';
 import { Wasm } from '../../wasm/wasm.js';
@@ -57,20 +58,20 @@ const EVICT = { oldest: 0, attention: 1 };
 
 /** @param {import('../../shared/types.js').SessionOptions} options  names were checked (shared/options.js) */
 export function sessionRecord({
-  context,
-  window,
-  batch,
+  contextTokens: context,
+  prefillWindow: window,
+  prefillBatch: batch,
   kv = 'i8',
   activations = 'i8',
   forks,
   forkTokens,
-  drafts = DRAFTS,
+  draftTokens: drafts = DRAFTS,
   kvWindow,
   kvSinks = kvWindow ? SINKS : 0,
   kvEvict = 'oldest',
   quality,
 }) {
-  for (const [name, value] of Object.entries({ context, window, batch }))
+  for (const [name, value] of Object.entries({ contextTokens: context, prefillWindow: window, prefillBatch: batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
       throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
   return {
@@ -84,7 +85,7 @@ export function sessionRecord({
     drafts,
     kv_window: kvWindow,
     sinks: kvSinks,
-    head: quality?.head,
+    head: quality?.lmHeadFraction,
     evict: EVICT[kvEvict],
   };
 }
@@ -175,7 +176,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
     options.integrity === undefined
       ? null
       : (await onDemand(import('../../wasm/sha256.js'))).integrityBytes(options.integrity);
-  const url = source.kind === 'url' ? source.url : null;
+  const url = keyOf(source);
   let from = await firstBytes(file, url, fresh ? null : cache, options);
   for (let tries = from.cached ? -1 : 0; ; tries++) {
     try {
@@ -198,7 +199,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
       const plan = describe(
         n,
         activations,
-        sightOf(options, n.context),
+        sightOf(options, n.contextTokens),
         besideOf(compiled, source),
         version,
         version === 2 ? sections(head) : sections(manifest, 0, manifest.length),
@@ -269,7 +270,7 @@ async function describedBy(compiled, source, file, head, options) {
   if (magic === 'GGUF' || magic === 'gguf') {
     const { describeGguf, keptGguf } = await onDemand(import('./gguf-plan.js'));
     if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
-    const repack = file.remote || !!file.parts || options.budget !== undefined;
+    const repack = file.remote || !!file.parts || options.memoryBudget !== undefined;
     return {
       version: 0,
       ...(await describeGguf(compiled, file, head, { ...options, repack }, signal)),
@@ -302,8 +303,8 @@ async function readHead(compiled, source, file, first, options) {
     );
     // Sizes don't matter here, and the smallest is never too large.
     const told = planner(
-      { ...options, context: 1, window: 1, batch: 1, sessions: 1 },
-      options.budget === undefined ? undefined : 2 ** 32,
+      { ...options, contextTokens: 1, prefillWindow: 1, prefillBatch: 1, sessions: 1 },
+      options.memoryBudget === undefined ? undefined : 2 ** 32,
     );
     signal?.throwIfAborted();
     if ('numbers' in told) {
@@ -323,7 +324,7 @@ function notPageable(source, version, repacked, cache) {
     return cache?.pages
       ? ''
       : 'a GGUF file is paged from a repacked copy: give the engine a cache; or take a smaller model';
-  if (source.kind !== 'url' || source.url.startsWith('file:') || (cache?.pages && version === 2)) return '';
+  if (isPageable(source) || (cache?.pages && version === 2)) return '';
   return 'load the file from this machine (fromHandle, fromBlob, fromFile), where weights can be read for every token; or take a smaller model';
 }
 
@@ -332,7 +333,7 @@ const finest = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
   tokens && !encodes && bytes >= FINER[0] && bytes <= FINER[1] ? 'i16' : 'i8';
 
 /** Buffers outside the heap, as large as a slot, that paging from this source takes. @param {Compiled} compiled @param {Source} source */
-const besideOf = ({ shared }, source) => (shared || isNode || source.kind === 'bytes' ? 0 : 2);
+const besideOf = ({ shared }, source) => (shared || isNode || isInMemory(source) ? 0 : 2);
 
 /** What sessions of this context keep in sight (zeros: all), and leave out. @param {LoadOptions} options @param {number} context */
 function sightOf({ kvWindow = 0, kvSinks = SINKS, kvEvict = 'oldest', quality }, context) {
@@ -350,7 +351,7 @@ function sightOf({ kvWindow = 0, kvSinks = SINKS, kvEvict = 'oldest', quality },
  * @returns {Plan}
  */
 function describe(
-  { numbers: n, sessions: opened, context, kv, heapBytes, paging, ...fit },
+  { numbers: n, sessions: opened, contextTokens, kv, heapBytes, paging, ...fit },
   activations,
   sight,
   beside,
@@ -369,17 +370,17 @@ function describe(
     kvHeads: n.kv_heads,
     headDim: n.head_dim,
     ffn: n.ffn,
-    vocab: n.vocab,
-    tokens: n.tokens,
+    vocabSize: n.vocab,
+    tokenizerSize: n.tokens,
     trainedContext: n.context,
     tied: n.tied !== 0,
     generates: n.no_head === 0,
     embedding: {
       pooling: POOLING[n.pooling],
       normalize: n.normalize !== 0,
-      tokens: Math.min(n.text_tokens || n.context, context),
+      tokens: Math.min(n.text_tokens || n.context, contextTokens),
     },
-    context,
+    contextTokens,
     sessions: opened,
     kv,
     ...sight,
@@ -390,7 +391,7 @@ function describe(
     rareTypes: n.lacks_kernels !== 0,
     sessionBytes: n.session_bytes,
     kvBytes: n.kv_bytes,
-    kvBytesPer1000: Math.round((1000 * n.kv_bytes) / context),
+    kvBytesPer1000: Math.round((1000 * n.kv_bytes) / contextTokens),
     heapBytes,
     residency: paging ? 'paged' : 'resident',
     paging: paging && {

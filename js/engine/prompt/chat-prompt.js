@@ -59,8 +59,8 @@ export class Prompts {
   }
 
   /** @param {Message[]} messages @param {PromptOptions} options @returns {Promise<{ pieces: Piece[], stop: string[], end: string }>} */
-  async #pieces(messages, { format: given, tools, variables }) {
-    const { chat, template } = this.#model.info;
+  async #pieces(messages, { chatFormat: given, tools, templateVariables: variables }) {
+    const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const format = given
       ? await (await onDemand(import('./custom-format.js'))).checkGiven(given, checkFormat)
       : chat && checkFormat(chat);
@@ -82,7 +82,7 @@ export class Prompts {
     };
   }
 
-  /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
+  /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
   async #rendered(messages, tools, variables) {
     const { Rendered } = await onDemand(import('./template-prompt.js'));
     const { tokenizer } = this.#model.info;

@@ -1,13 +1,13 @@
 /** What is left out where a conversation, or a text, outgrows its context. Loaded when a policy asks for it. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { emit } from '../../shared/events.js';
+import { DEFAULT_MAX_TOKENS } from '../../shared/generation.js';
 import { SINKS } from '../plan/plan.js';
 import { originOf } from '../generation/receipt-origin.js';
 
 /** @import { GenerateOptions, Message, PromptOptions, Result } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { Aborted, Replies } from '../generation/replies.js' */
 /** @import { Ends, Timeline } from '../session/token-sequence.js' */
 
@@ -75,11 +75,11 @@ const toldBy =
  * The conversation of a reply without turns that its context has no room for, or with the model's summary of them; `tell` says so in
  * the result.
  * @param {Replies} replies @param {LocalModel} model @param {Message[]} messages @param {PromptOptions} turns
- * @param {GenerateOptions & { signal?: AbortSignal }} options @param {PauseGate} hold @param {Aborted} [aborted]
+ * @param {GenerateOptions & { signal?: AbortSignal }} options @param {Aborted} [aborted]
  */
-export async function fitted(replies, model, messages, turns, options, hold, aborted) {
-  const { maxTokens = Infinity, contextPolicy } = options;
-  const { context } = model.info;
+export async function fitted(replies, model, messages, turns, options, aborted) {
+  const { maxTokens = DEFAULT_MAX_TOKENS, contextPolicy } = options;
+  const { contextTokens: context } = model.info;
   const tokens = (/** @type {Message[]} */ some) => replies.tokens(some, turns);
   if ((contextPolicy ?? 'error') === 'error') return { messages, more: options, tell: toldBy(options) };
   const sums = contextPolicy === 'summarize' ? await onDemand(import('./summarize.js')) : null;
@@ -93,7 +93,7 @@ export async function fitted(replies, model, messages, turns, options, hold, abo
   if (sums && shifted.messages) {
     const first = messages.findIndex(({ role }) => role === 'user');
     const head = messages.slice(0, first);
-    const place = { replies, model, turns, options: { ...options, deadline: due }, hold, aborted };
+    const place = { replies, model, turns, options: { ...options, deadline: due }, aborted };
     const summary = await sums.summed(place, head, messages.slice(first, first + shifted.messages));
     const whole = [...head, ...sums.headed(summary, left.slice(first))];
     if (summary && ((await tried(tokens, whole))?.length ?? Infinity) + Math.min(maxTokens, 1) <= context) {

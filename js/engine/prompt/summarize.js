@@ -1,7 +1,6 @@
 /** Turns that a conversation has no room for, summed up by the model itself. Loaded when a policy asks for it. */
 import { ASKED, roomFor, withSummary } from '../../api/chat/summary-prompt.js';
 
-/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { GenerateOptions, Message, PromptOptions } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { Aborted, Replies } from '../generation/replies.js' */
@@ -11,10 +10,10 @@ const KEPT = 64;
 /** By what was summed up, the last used last. @type {WeakMap<Replies, Map<string, string>>} */
 const known = new WeakMap();
 
-/** Where and how they are made. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, hold: PauseGate, aborted?: Aborted }} Place */
+/** Where and how they are made. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, aborted?: Aborted }} Place */
 
 /** Tokens that a summary takes of a prompt, at most. @param {LocalModel} model */
-export const reserved = (model) => roomFor(model.info.context) + model.encode(withSummary('', '')).length;
+export const reserved = (model) => roomFor(model.info.contextTokens) + model.encode(withSummary('', '')).length;
 
 /**
  * Messages whose first one, of the user, has the summary in it.
@@ -28,7 +27,7 @@ export const headed = (summary, [first, ...rest]) =>
  * A summary of what some messages make of an earlier one. Empty: the model had nothing to say, or no time.
  * @param {Place} place @param {Message[]} asked
  */
-async function made({ replies, model, turns, options, hold, aborted }, asked) {
+async function made({ replies, model, turns, options, aborted }, asked) {
   const key = JSON.stringify([asked, options.adapter ?? null]);
   const kept = known.get(replies) ?? new Map();
   known.set(replies, kept);
@@ -37,10 +36,10 @@ async function made({ replies, model, turns, options, hold, aborted }, asked) {
   if (text === undefined) {
     const { adapter, deadline, maxTokensPerSecond, signal } = options;
     const more = { adapter, deadline, maxTokensPerSecond, signal };
-    const sampling = { temperature: 0, maxTokens: roomFor(model.info.context) };
-    const result = await hold.attach(replies.reply(asked, { ...turns, ...sampling, ...more }, aborted)).done();
+    const sampling = { temperature: 0, maxTokens: roomFor(model.info.contextTokens) };
+    const result = await replies.generate(asked, { ...turns, ...sampling, ...more }, aborted).result;
     text = result.text.trim();
-    if (result.reason === 'deadline') return '';
+    if (result.finishReason === 'deadline') return '';
   }
   kept.set(key, text);
   if (kept.size > KEPT) kept.delete(kept.keys().next().value ?? '');
@@ -56,7 +55,7 @@ async function made({ replies, model, turns, options, hold, aborted }, asked) {
  */
 export async function summed(place, head, gone) {
   const { model, replies, turns } = place;
-  const { context } = model.info;
+  const { contextTokens: context } = model.info;
   const fits = async (/** @type {Message[]} */ asked) => {
     try {
       return (await replies.tokens(asked, turns)).length + roomFor(context) <= context;

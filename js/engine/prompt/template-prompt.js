@@ -20,7 +20,7 @@ export class Rendered {
 
   /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
   constructor(model, bos, eos) {
-    this.#source = model.info.template;
+    this.#source = model.info.chatTemplate;
     this.#render = prepare(this.#source);
     const text = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
       if (!token.tokens) return token.text;
@@ -30,7 +30,7 @@ export class Rendered {
     this.#own = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
-  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['variables']} variables */
+  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
   make(messages, tools, variables) {
     for (const { role } of messages)
       if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))

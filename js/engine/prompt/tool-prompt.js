@@ -27,7 +27,7 @@ const TELLS = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
 async function spokenBy(model) {
   const known = spoken.get(model);
   if (known) return known;
-  const { template, vocab } = model.info;
+  const { chatTemplate: template, vocabSize: vocab } = model.info;
   const render = compile(template);
   const all = (/** @type {any} */ context) => render({ documents: null, bos_token: BOS, eos_token: EOS, ...context });
   const { vocabulary } = await onDemand(import('../session/lazy-methods.js'));
@@ -41,9 +41,9 @@ async function spokenBy(model) {
   return found;
 }
 
-/** Of a given format, and of a model without a template, nothing. @param {LocalModel} model @param {CompleteOptions['format']} format @returns {Promise<Spoken>} */
+/** Of a given format, and of a model without a template, nothing. @param {LocalModel} model @param {CompleteOptions['chatFormat']} format @returns {Promise<Spoken>} */
 const spokenIn = async (model, format) =>
-  format || !model.info.template ? { knows: false, form: null } : spokenBy(model);
+  format || !model.info.chatTemplate ? { knows: false, form: null } : spokenBy(model);
 
 /** Calls in a conversation, with arguments as the template takes them. @param {Message[]} messages @param {CallForm} form @returns {any[]} */
 const written = (messages, { texts, none }) =>
@@ -96,10 +96,10 @@ function chosen(tools, choice) {
  * none may be called, and calls in messages are written as far as its form is understood. ARGUMENT, TEMPLATE, UNSUPPORTED: the template
  * writes calls in a way that is not understood.
  * @param {LocalModel} model @param {Message[]} messages
- * @param {Pick<CompleteOptions, 'format' | 'toolChoice'> & { tools?: any[] }} options
+ * @param {Pick<CompleteOptions, 'chatFormat' | 'toolChoice'> & { tools?: any[] }} options
  * @returns {Promise<{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] }>}
  */
-export async function calling(model, messages, { format, tools = [], toolChoice }) {
+export async function calling(model, messages, { chatFormat: format, tools = [], toolChoice }) {
   if (toolChoice === undefined) {
     const { knows, form } = await spokenIn(model, format);
     const all = knows ? (form ? written(messages, form) : messages) : plainly(written(messages, TOLD), []);
@@ -137,7 +137,7 @@ export async function calling(model, messages, { format, tools = [], toolChoice 
  * @param {{ thinking: import('../../api/chat/reasoning.js').Thinking | null, marks: [string, string] | null, options: CompleteOptions, form: CallForm | null, callable: ChatCompletionTool[] }} parts
  */
 export async function turnOf(model, { thinking, marks, options, form, callable }) {
-  const { responseFormat, stopTokens = [], toolChoice, parallelCalls = true } = options;
+  const { responseFormat, stopTokens = [], toolChoice, parallelToolCalls = true } = options;
   const guides = await model.guides();
   // Behind other text: vocabularies of SentencePiece put a space in front of one that begins.
   const ids = (/** @type {string} */ text) =>
@@ -146,16 +146,17 @@ export async function turnOf(model, { thinking, marks, options, form, callable }
     model.flags(id) & SPECIAL ? decoder.decode(guides.machine.token(id)) || null : null;
   const tools = callable.map(({ function: called }) => called);
   const must = tools.length > 0 && toolChoice !== 'auto';
-  const isHeld = responseFormat && responseFormat.type !== 'text' && !must;
+  const format = /** @type {any} */ (responseFormat);
+  const isHeld = format && format.type !== 'text' && !must;
   const turn = new Turn({
     guides,
     ids,
     thinking,
     marks,
-    format: isHeld ? await guides.guide(responseFormat, stopTokens) : null,
+    format: isHeld ? await guides.guide(format, stopTokens) : null,
     writer: tools.length && form ? new CallWriter(form, tools, { ids, special }) : null,
     must,
-    many: !must && parallelCalls,
+    many: !must && parallelToolCalls,
   });
   await turn.prepare();
   return turn;

@@ -104,8 +104,8 @@ export async function borrow(session, _model, [others, tokens, adapter]) {
 const OPENINGS = ['1', 'And', 'x', '?'];
 
 /** @param {LocalModel} model @param {Replies} replies @param {any[]} given */
-export async function promptState(model, replies, given) {
-  const { args, options, signal, onProgress } = checkCall(TABLE.model.promptState, given);
+export async function savePromptCache(model, replies, given) {
+  const { args, options, signal, onProgress } = checkCall(TABLE.model.savePromptCache, given);
   model.writes();
   const [messages] = args;
   const [one, ...others] = await Promise.all(
@@ -151,10 +151,10 @@ const compare = (session, saved) =>
   });
 
 /** @param {Replies} replies @param {any[]} given */
-export async function loadPromptState(replies, given) {
+export async function loadPromptCache(replies, given) {
   const {
     args: [saved],
-  } = checkCall(TABLE.model.loadPromptState, given);
+  } = checkCall(TABLE.model.loadPromptCache, given);
   const session = await replies.take([]);
   try {
     await session.restore(saved);

@@ -1,7 +1,7 @@
 /** One timeline of tokens in the engine of this thread, and generation on it. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { Output } from '../generation/output.js';
-import { Generation } from '../../shared/generation.js';
+import { DEFAULT_MAX_TOKENS, emptyResult, Generation } from '../../shared/generation.js';
 import { Timeline } from './token-sequence.js';
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { asyncDispose } from '../../shared/async.js';
@@ -29,7 +29,7 @@ export class LocalSession {
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
-   * @param {{ context: number, window?: number, batch?: number, quality?: SessionOptions['quality'] }} sizes
+   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, quality?: SessionOptions['quality'] }} sizes
    * @param {number[]} [ids]  that are there already
    * @param {LocalAdapter | null} [adapter]  that it computes with already
    */
@@ -38,13 +38,13 @@ export class LocalSession {
     this.#adapter = adapter;
     this.#model = model;
     this.#wasm = wasm;
-    this.#context = sizes.context;
+    this.#context = sizes.contextTokens;
     this.#options = sizes;
     this.#timeline = new Timeline(model, wasm, handle, sizes, ids);
   }
 
   /**
-   * @param {string | ArrayLike<number> | null} prompt  null: from where it is
+   * @param {string | ArrayLike<number>} prompt
    * @param {GenerateOptions} [options]
    * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
    * @param {import('../generation/reply-parts.js').Turn | null} [turn]  what holds a reply's parts to what they are to be
@@ -52,7 +52,15 @@ export class LocalSession {
   generate(prompt, options, aborted, turn = null) {
     return Generation.of(
       () => checkCall(TABLE.session.generate, [prompt, options]),
-      (call, end, hold) => this.#generate(call, aborted, end, hold, turn),
+      (call, end, reading) => this.#generate(call, aborted, end, reading, turn),
+    );
+  }
+
+  /** @param {GenerateOptions} [options] @param {() => boolean} [aborted]  as of `generate` */
+  continue(options, aborted) {
+    return Generation.of(
+      () => checkCall(TABLE.session.continue, [options]),
+      (call, end, reading) => this.#generate(call, aborted, end, reading, null),
     );
   }
 
@@ -186,45 +194,27 @@ export class LocalSession {
   /**
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end @param {import('../../shared/pause-gate.js').PauseGate} hold
+   * @param {(result: Result) => void} end @param {import('../../shared/generation.js').Reading} reading
    * @param {import('../generation/reply-parts.js').Turn | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate({ args, options, signal, onProgress }, aborted, end, hold, turn) {
+  async *#generate({ args, options, onProgress }, aborted, end, { signal, reader }, turn) {
     this.#idle();
     this.#model.writes();
-    signal?.throwIfAborted();
-    const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = Infinity } = options;
+    signal.throwIfAborted();
+    const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = DEFAULT_MAX_TOKENS } = options;
     const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = 'auto' } = options;
     const limits =
       deadline === undefined && !maxTokensPerSecond
         ? null
         : new (await onDemand(import('../generation/rate-limiter.js'))).Limits({ deadline, maxTokensPerSecond });
     const shifts = contextPolicy !== 'error';
-    const ends = { signal, aborted, hold, due: limits?.due };
+    const ends = { signal, aborted, due: limits?.due };
     this.#idle();
     const tokens = this.#prompt(args[0] ?? this.#timeline.all());
     if (options.adapter !== undefined) this.use(options.adapter);
-    /** @type {Result} */
-    const result = {
-      ids: [],
-      text: '',
-      reason: 'abort',
-      stop: null,
-      seed,
-      timings: {
-        promptTokens: tokens.length,
-        reusedTokens: 0,
-        tokens: 0,
-        prefillMs: 0,
-        ttftMs: 0,
-        decodeMs: 0,
-        draftedTokens: 0,
-        acceptedTokens: 0,
-      },
-    };
-    const { timings } = result;
-    const { reader } = hold;
+    const result = emptyResult(seed, tokens.length);
+    const { timings, usage } = result;
     /** @type {import('../generation/unread-parts.js').Mark[]} */
     const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
     /** @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').Turn | null} */
@@ -251,7 +241,7 @@ export class LocalSession {
       if (guide?.warnings.length) result.warnings = [...guide.warnings];
       output.picking = await this.#model.picking(options, this.#timeline.handle);
       // Of tokens that a format or a bias asks for all logits are needed.
-      if (this.#options.quality?.head)
+      if (this.#options.quality?.lmHeadFraction)
         await this.#model.cluster(
           this.#timeline.handle,
           !guide && !options.logitBias && options.promptLogprobs === undefined,
@@ -260,77 +250,78 @@ export class LocalSession {
       if (output.picking && options.promptLogprobs !== undefined)
         result.promptLogprobs = await output.picking.ofPrompt(this.#timeline, ends, tokens, options.promptLogprobs);
       let since = performance.now();
-      timings.reusedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
+      usage.cachedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
       timings.prefillMs = performance.now() - since;
       const loaded = await guessing;
       if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate, draft);
       if (!guesses || speculate === 'auto') this.#model.decoding.add(this.#timeline);
       output.begin(guide && !turn?.free ? null : tokens[tokens.length - 1]);
       // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
-      if (maxTokens < 1) result.reason = 'length';
-      while (result.reason === 'abort') {
+      if (maxTokens < 1) result.finishReason = 'length';
+      while (result.finishReason === 'abort') {
         // Also between what is computed and what is picked of it.
         const held = this.#timeline.heldUp(ends);
         if (held) await held;
         if (limits && !(await limits.turn(this.#timeline, signal))) {
-          result.reason = 'deadline';
+          result.finishReason = 'deadline';
           break;
         }
         this.#timeline.check();
-        const left = Math.min(maxTokens - result.ids.length, shifts ? Infinity : this.#context - this.length + 1);
+        const left = Math.min(maxTokens - result.tokens.length, shifts ? Infinity : this.#context - this.length + 1);
         let sampled = -1;
         const ids = guide ? guide.next(left, (mask) => (sampled = output.sample(mask))) : [output.sample()];
         for (const [i, id] of ids.entries()) {
           const whole = guide !== null && i === ids.length - 1 && guide.ended(left - ids.length);
           const full = this.length >= this.#context;
-          const length = result.ids.length + 1 >= maxTokens ? 'length' : full && !shifts ? 'context' : null;
+          const length = result.tokens.length + 1 >= maxTokens ? 'length' : full && !shifts ? 'context' : null;
           const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
           const part = { ...output.part(id, result, whole ? 'stop' : length, turn?.hides), ...told };
-          timings[timings.tokens++ ? 'decodeMs' : 'ttftMs'] += performance.now() - since;
+          timings[usage.completionTokens++ ? 'decodeMs' : 'firstTokenMs'] += performance.now() - since;
           this.#timeline.next = id;
           if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
           this.heldSince = now();
           yield part;
           this.heldSince = Infinity;
-          if (result.reason !== 'abort') break;
+          if (result.finishReason !== 'abort') break;
           since = performance.now();
           if (!full) this.#timeline.push(id);
           else {
             // What is left out now can't come back for a reader that leaves before.
             if (reader) await this.#caughtUp(reader);
-            signal?.throwIfAborted();
-            guesses?.end(timings);
+            signal.throwIfAborted();
+            guesses?.end(usage);
             const { shift } = await onDemand(import('../prompt/context-policy.js'));
             await shift(this.#timeline, id, options, ends, result, this.#model);
             guesses?.begin();
           }
         }
-        if (result.reason !== 'abort') break;
+        if (result.finishReason !== 'abort') break;
         // All of a token at once where an abort is heard without a turn.
         const slices = aborted ? 0 : 1;
-        if (guesses) await guesses.run(ends, slices, maxTokens - result.ids.length);
+        if (guesses) await guesses.run(ends, slices, maxTokens - result.tokens.length);
         else await this.#timeline.run(ends, slices);
       }
       if (reader) await this.#caughtUp(reader);
     } catch (error) {
-      failed = !(signal?.aborted || aborted?.());
+      failed = !(signal.aborted || aborted?.());
       throw error;
     } finally {
       this.#busy = false;
       this.heldSince = Infinity;
       this.#model.decoding.delete(this.#timeline);
-      guesses?.end(timings);
+      guesses?.end(usage);
       draft?.close();
       guide?.close();
       this.#model.rest(this.#timeline.handle);
       output.close();
       if (reader && this.#wasm.alive) dropUnread(reader.read ?? Infinity, marks, result, this.#timeline);
+      usage.totalTokens = usage.promptTokens + usage.completionTokens;
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);
     }
   }
 
-  /** Until a reader elsewhere has read all. @param {import('../../shared/pause-gate.js').Reader} reader */
+  /** Until a reader elsewhere has read all. @param {import('../../shared/generation.js').Reader} reader */
   async #caughtUp(reader) {
     this.heldSince = now();
     await reader.caughtUp();

@@ -4,11 +4,10 @@ import { Pace } from '../../shared/async.js';
 import { DRAFTS } from '../plan/plan.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 
-/** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, hold?: PauseGate, due?: number }} Ends */
+/** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, due?: number }} Ends */
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { GenerateOptions } from '../../shared/types.js' */
-/** @import { PauseGate } from '../../shared/pause-gate.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
 /** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
@@ -36,9 +35,15 @@ export class Timeline {
 
   /**
    * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
-   * @param {{ context: number, window?: number, batch?: number, drafts?: number }} sizes @param {number[]} ids
+   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, draftTokens?: number }} sizes @param {number[]} ids
    */
-  constructor(model, wasm, handle, { context, window = 256, batch = 32, drafts = DRAFTS }, ids) {
+  constructor(
+    model,
+    wasm,
+    handle,
+    { contextTokens: context, prefillWindow: window = 256, prefillBatch: batch = 32, draftTokens: drafts = DRAFTS },
+    ids,
+  ) {
     this.drafts = drafts;
     this.#model = model;
     this.#wasm = wasm;
@@ -115,14 +120,14 @@ export class Timeline {
 
   /** Waits until nothing holds it up any more, or it ends; nothing, no promise, where nothing does. @param {Ends} ends */
   heldUp(ends) {
-    return this.#model.tempo.held || ends.hold?.held ? this.#rest(ends) : undefined;
+    return this.#model.tempo.untilOpen ? this.#rest(ends) : undefined;
   }
 
   /** @param {Ends} ends */
-  async #rest({ signal, hold, due = Infinity }) {
+  async #rest({ signal, due = Infinity }) {
     const { until } = await onDemand(import('../generation/rate-limiter.js'));
     for (;;) {
-      const held = this.#model.tempo.held ?? hold?.held;
+      const held = this.#model.tempo.untilOpen;
       if (!held || this.closed || performance.now() >= due) return;
       await until(due, this, signal, held);
     }

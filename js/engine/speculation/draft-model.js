@@ -33,14 +33,14 @@ function agree(model, draft) {
   const known = agreed.get(model) ?? new WeakSet();
   agreed.set(model, known);
   if (model === draft || known.has(draft)) return;
-  for (const size of /** @type {const} */ (['vocab', 'tokens']))
+  for (const size of /** @type {const} */ (['vocabSize', 'tokenizerSize']))
     if (draft.info[size] !== model.info[size])
       throw differs(`${size} ${draft.info[size]}, the model's ${model.info[size]}`);
   const [own, its] = [model, draft].map((one) => {
     const bytes = vocabulary(one.bytes('TOKN'));
     return (/** @type {number} */ id) => ({ bytes: bytes(id), special: (one.flags(id) & SPECIAL) !== 0 });
   });
-  for (let id = 0; id < model.info.tokens; id++) {
+  for (let id = 0; id < model.info.tokenizerSize; id++) {
     const [a, b] = [own(id), its(id)];
     const same = a.bytes.length === b.bytes.length && a.bytes.every((byte, i) => byte === b.bytes[i]);
     if (!same || a.special !== b.special) throw differs(`token ${id} is ${shown(b)}, the model's is ${shown(a)}`);
@@ -126,7 +126,7 @@ export class Draft {
       if (tokens.length) timeline.push(tokens[tokens.length - 1]);
       await timeline.run(ends, tokens.length ? slices : atOnce, () => this.#large.check());
       if (ends.due !== undefined && performance.now() >= ends.due) return;
-      const logits = wasm.f32(wasm.out('bqw_session_logits', timeline.handle), this.#model.info.vocab);
+      const logits = wasm.f32(wasm.out('bqw_session_logits', timeline.handle), this.#model.info.vocabSize);
       const id = argmax(logits);
       chance *= Math.exp(logits[id] - logSum(logits));
       if (!(chance >= LEAST)) return;

@@ -6,7 +6,7 @@
  */
 import { Costs, Gains, MOST } from './tuner.js';
 
-/** @import { GenerateOptions, Timings } from '../../shared/types.js' */
+/** @import { GenerateOptions, TokenUsage } from '../../shared/types.js' */
 /** @import { Draft } from './draft-model.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { Ends, Timeline } from '../session/token-sequence.js' */
@@ -168,11 +168,11 @@ export class Guesses {
     return (this.#guess = { tokens, length, from, taken: 0, due });
   }
 
-  /** To be called when the generation has ended, and before the timeline becomes another one. @param {Timings} timings */
-  end(timings) {
+  /** To be called when the generation has ended, and before the timeline becomes another one. @param {TokenUsage} usage */
+  end(usage) {
     const { drafted, accepted } = this.#before;
     this.#learn(this.#came());
-    timings.draftedTokens = this.#timeline.drafted - drafted;
-    timings.acceptedTokens = this.#timeline.accepted - accepted;
+    usage.draftedTokens = this.#timeline.drafted - drafted;
+    usage.acceptedTokens = this.#timeline.accepted - accepted;
   }
 }

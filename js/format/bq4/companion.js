@@ -7,7 +7,8 @@ import { fromBase64 } from '../../text/tokenizers/bytes.js';
 import { BqError } from '../../shared/errors.js';
 import { object, text } from '../../shared/options.js';
 import { shown } from '../../shared/quote-value.js';
-import { fromFile, fromUrl, openSource } from '../../storage/sources/index.js';
+import { openSource } from '../../storage/sources/index.js';
+import { withPath } from '../../storage/sources/kinds.js';
 import { readRange } from '../../storage/sources/read.js';
 
 /** @import { Source } from '../../shared/types.js' */
@@ -76,12 +77,7 @@ export function parseCompanion(json, name) {
  */
 export function companionOf(source) {
   if (source.companion) return source.companion;
-  const beside = (/** @type {string} */ name) => name.replace(/\.[^./\\]*$/, '') + '.json';
-  if (source.kind === 'file') return fromFile(beside(source.path));
-  if (source.kind !== 'url') return null;
-  const url = new URL(source.url);
-  url.pathname = beside(url.pathname);
-  return fromUrl(url);
+  return withPath(source, (path) => path.replace(/\.[^./\\]*$/, '') + '.json');
 }
 
 /**

@@ -1,42 +1,42 @@
-/** How an engine behaves where its page is out of sight, or the machine has much to do. Loaded when it is asked for. */
+/** Throttles an engine while its page is hidden or the processor is under pressure. Loaded where one of the two options is given. */
 
 /** @import { Engine, Pace } from '../../shared/types.js' */
 
 /** @type {Pace[]} */
-const PACES = ['run', 'slow', 'pause'];
+const PACES = ['full', 'slow', 'pause'];
 /** States of the Compute Pressure specification in which a machine has too much to do. */
-const PRESSED = ['serious', 'critical'];
+const UNDER_PRESSURE = ['serious', 'critical'];
 
 /**
  * @param {Engine} engine @param {{ background?: Pace, pressure?: Pace }} options
  * @returns {() => void}  ends it
  */
-export function behave(engine, { background = 'run', pressure = 'run' }) {
+export function throttleInBackground(engine, { background = 'full', pressure = 'full' }) {
   const { document, PressureObserver } = /** @type {any} */ (globalThis);
-  let pressed = false;
+  let underPressure = false;
   /** @type {Pace} */
-  let last = 'run';
-  const look = () => {
-    const wanted = [document?.hidden ? background : 'run', pressed ? pressure : 'run'];
-    const pace = PACES[Math.max(...wanted.map((one) => PACES.indexOf(/** @type {Pace} */ (one))))];
+  let last = 'full';
+  const update = () => {
+    const wanted = [document?.hidden ? background : 'full', underPressure ? pressure : 'full'];
+    const pace = PACES[Math.max(...wanted.map((level) => PACES.indexOf(/** @type {Pace} */ (level))))];
     if (pace === last) return;
     last = pace;
-    engine.pace(pace).catch(() => {}); // of an engine that has ended
+    engine.setPace(/** @type {any} */ (pace)).catch(() => {}); // of an engine that has ended
   };
-  document?.addEventListener('visibilitychange', look);
+  document?.addEventListener('visibilitychange', update);
   /** @type {any} */
   let observer = null;
-  if (PressureObserver && pressure !== 'run') {
+  if (PressureObserver && pressure !== 'full') {
     observer = new PressureObserver((/** @type {{ state: string }[]} */ records) => {
-      pressed = PRESSED.includes(records[records.length - 1].state);
-      look();
+      underPressure = UNDER_PRESSURE.includes(records[records.length - 1].state);
+      update();
     });
     // Where the page's policy forbids it, or the machine can't tell, there is no pressure.
     Promise.resolve(observer.observe('cpu', { sampleInterval: 1000 })).catch(() => {});
   }
-  look();
+  update();
   return () => {
-    document?.removeEventListener('visibilitychange', look);
+    document?.removeEventListener('visibilitychange', update);
     observer?.disconnect();
   };
 }

@@ -3,12 +3,13 @@ import { Connection, remote } from '../port/proxy.js';
 import { unlessAborted } from '../../shared/async.js';
 import { fullUrl, namedBuilds } from '../../shared/builds.js';
 import { BqError, onDemand } from '../../shared/errors.js';
+import { loaderOf } from '../../shared/loader.js';
 import { isNode, nodeModule } from '../../shared/node.js';
 import { checkOptions } from '../../shared/options.js';
 import { PROTOCOL } from '../../shared/protocol.js';
 import { after, overriddenTimeouts } from '../../shared/timeouts.js';
 
-/** @import { Engine, EngineInfo, EngineOptions, EngineStore, Pace } from '../../shared/types.js' */
+/** @import { Engine, EngineInfo, EngineOptions, EngineStore, LoadOptions, Model, Pace, SourceLike } from '../../shared/types.js' */
 
 /** What the other side says of its engine. @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened */
 
@@ -155,12 +156,12 @@ export async function createWorkerEngine(given) {
   const { background, pressure, ...rest } = checkOptions('createWorkerEngine', given);
   const engine = await start(rest);
   if (background || pressure) {
-    const { behave } = await onDemand(import('./background.js')).catch(async (error) => {
+    const { throttleInBackground } = await onDemand(import('./background.js')).catch(async (error) => {
       await engine.close();
       throw error;
     });
     const { close } = engine;
-    const end = behave(engine, { background, pressure });
+    const end = throttleInBackground(engine, { background, pressure });
     engine.close = () => (end(), close());
   }
   return engine;
@@ -174,6 +175,7 @@ async function start({ signal, worker, ...options }) {
     throw new BqError('ARGUMENT', 'a worker opens its store itself: pass options of a store');
   const full = {
     ...options,
+    cache: options.cache ?? (isNode ? false : 'auto'),
     // Those beside the modules the worker finds itself: its script may come from elsewhere.
     wasmUrl: namedBuilds(options.wasmUrl),
     threadUrl: options.threadUrl && fullUrl(options.threadUrl),
@@ -200,5 +202,11 @@ async function start({ signal, worker, ...options }) {
     hint: 'ask for one thread, or pass a function that makes the worker, so that another one can be tried',
   });
 }
+
+/**
+ * Makes an engine in a worker, loads a model and returns it: its `close` closes the engine, too. What createWorkerEngine and `engine.load` throw.
+ * @type {(source: SourceLike, options?: EngineOptions & { worker?: any, background?: Pace, pressure?: Pace } & LoadOptions) => Promise<Model>}
+ */
+export const load = loaderOf(createWorkerEngine, 'createWorkerEngine');
 
 const SILENT = 'the worker went silent when it started threads';

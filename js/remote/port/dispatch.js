@@ -18,7 +18,7 @@ import { TABLE } from './methods.js';
 /**
  * A call under way, and the object that it works for. `synced`: parts after which its reader has asked for more; `read`: those that it had
  * read when it left, null: it has not.
- * @typedef {{ on: number | string, controller: AbortController, credits: number, synced: number, read: number | null, wake: () => void, run?: import('../../shared/generation.js').Generation }} Call
+ * @typedef {{ on: number | string, controller: AbortController, credits: number, synced: number, read: number | null, wake: () => void }} Call
  */
 /** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
 
@@ -56,9 +56,6 @@ export function serve(port, root) {
   const calls = new Map();
   let last = 0;
   let over = false;
-
-  /** Holds up a generation, or lets it go on. @param {number} id  of its call @param {boolean} held */
-  const hold = (id, held) => calls.get(id)?.run?.[held ? 'pause' : 'resume']();
 
   /** @param {any} first @param {number} id */
   async function open({ protocol, options, hosts, timeouts }, id) {
@@ -118,7 +115,6 @@ export function serve(port, root) {
   /** @param {any} request @param {Call} call @returns {Promise<any>} */
   async function answer({ id, on, method, args = [], options, flag, progress }, call) {
     if (method === 'open') return open(args[0], id);
-    if (method === 'hold') return hold(args[0], args[1]);
     const node = nodes.get(on);
     if (!node) throw new BqError('CLOSED', CLOSED);
     const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
@@ -154,7 +150,6 @@ export function serve(port, root) {
 
   /** @param {number} id @param {import('../../shared/generation.js').Generation} run @param {Call} call @param {Int32Array} [flag]  whether its reader has left, and what it had read */
   async function stream(id, run, call, flag) {
-    call.run = run;
     let sent = 0;
     run.readBy({
       get read() {
@@ -173,9 +168,9 @@ export function serve(port, root) {
         if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       }
     } catch (error) {
-      if (!run.result || over) throw error;
+      if (over) throw error;
     }
-    return run.result;
+    return await run.result;
   }
 
   listen(

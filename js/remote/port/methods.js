@@ -5,12 +5,14 @@
 import { messagesOf } from '../../api/chat/messages.js';
 import { guarded } from '../../shared/events.js';
 import { checkOptions, PACES, wrong } from '../../shared/options.js';
+import { plainFormat, plainTools } from '../../shared/standard-schema.js';
 import { toSource } from '../../storage/sources/index.js';
 
 /**
  * @typedef {object} Row
  * @property {((value: any) => any)[]} [args]  each checks an argument and makes it fit to be posted
  * @property {keyof typeof import('../../shared/options.js').OPTIONS} [options]  of the last argument. With `signal` it can be aborted, with `onProgress` tells how far it is
+ * @property {keyof typeof import('../../shared/options.js').OPTIONS} [ofMessages]  options where the first argument is a list of messages
  * @property {boolean} [stream]   parts come, as fast as they are read, before the result
  * @property {string} [makes]     kind of the object that comes of it, which belongs to the one that was asked
  */
@@ -39,11 +41,10 @@ function texts(value) {
 
 /** @param {any} value */
 const prompt = (value) => (typeof value === 'string' ? value : ids(value));
+/** Whether a prompt is a list of messages, not a text or tokens. @param {any} value */
+export const isMessages = (value) => Array.isArray(value) && typeof value[0] === 'object';
 /** @param {any} value */
-const promptOrNone = (value) => (value === null ? null : prompt(value));
-/** @param {any} value */
-const promptOrMessages = (value) =>
-  Array.isArray(value) && typeof value[0] === 'object' ? messagesOf(value) : prompt(value);
+const promptOrMessages = (value) => (isMessages(value) ? messagesOf(value) : prompt(value));
 
 const pace = must('the pace', (v) => PACES.includes(v), `one of ${PACES.join(', ')}`);
 
@@ -63,7 +64,7 @@ export const TABLE = {
     load: { args: [toSource], options: 'load', makes: 'model' },
     pause: {},
     resume: {},
-    pace: { args: [pace] },
+    setPace: { args: [pace] },
     openPort: {},
     close: {},
   },
@@ -79,24 +80,24 @@ export const TABLE = {
     detokenize: { args: [ids] },
     tokenId: { args: [text] },
     memory: {},
-    pause: {},
-    resume: {},
+    pauseDownload: {},
+    resumeDownload: {},
     createSession: { options: 'createSession', makes: 'session' },
     loadAdapter: { args: [toSource], options: 'loadAdapter', makes: 'adapter' },
     countTokens: { args: [messagesOf], options: 'countTokens' },
-    reply: { args: [messagesOf], options: 'complete', stream: true },
-    generate: { args: [prompt], options: 'generate', stream: true },
+    generate: { args: [promptOrMessages], options: 'generate', ofMessages: 'complete', stream: true },
     choose: { args: [promptOrMessages, choices], options: 'choose' },
-    promptState: { args: [messagesOf], options: 'promptState' },
-    loadPromptState: { args: [bytes] },
+    savePromptCache: { args: [messagesOf], options: 'savePromptCache' },
+    loadPromptCache: { args: [bytes] },
     embed: { args: [texts], options: 'embed' },
     classify: { args: [texts], options: 'classify' },
     trace: { options: 'trace' },
     close: {},
   },
   session: {
-    generate: { args: [promptOrNone], options: 'generate', stream: true },
-    choose: { args: [promptOrNone, choices], options: 'chooseNext' },
+    generate: { args: [prompt], options: 'generate', stream: true },
+    continue: { options: 'generate', stream: true },
+    choose: { args: [prompt, choices], options: 'chooseNext' },
     append: { args: [prompt], options: 'append' },
     truncate: { args: [count] },
     fork: { makes: 'session' },
@@ -110,14 +111,28 @@ export const TABLE = {
   adapter: { close: {} },
 };
 
+/** Options whose schemas can be posted. @param {any} options */
+function withPlainSchemas(options) {
+  const { responseFormat, tools } = options ?? {};
+  if (!responseFormat && !tools) return options;
+  return {
+    ...options,
+    ...(responseFormat && { responseFormat: plainFormat(responseFormat) }),
+    ...(tools && { tools: plainTools(tools) }),
+  };
+}
+
 /**
  * What a call was given, checked. ARGUMENT.
  * @param {Row} row
  * @param {any[]} given
  * @returns {{ args: any[], options: Record<string, any>, signal?: AbortSignal, onProgress?: (event: any) => void }}
  */
-export function checkCall({ args = [], options }, given) {
-  const { signal, onProgress, ...rest } = /** @type {any} */ (options ? checkOptions(options, given[args.length]) : {});
+export function checkCall({ args = [], options: name, ofMessages }, given) {
+  const options = ofMessages && isMessages(given[0]) ? ofMessages : name;
+  const { signal, onProgress, ...rest } = /** @type {any} */ (
+    options ? checkOptions(options, withPlainSchemas(given[args.length])) : {}
+  );
   // An object of either side is told by its id.
   const named = (/** @type {any} */ made) => made.info?.id ?? made;
   if (rest.adapter) rest.adapter = named(rest.adapter);

@@ -183,7 +183,7 @@ export function remote(connection, kind, on, more) {
       ? (/** @type {any[]} */ ...given) =>
           Generation.of(
             () => checkCall(row, given),
-            (checked, end, hold) => stream(call, checked, end, hold),
+            (checked, end, reading) => stream(call, checked, end, reading),
           )
       : async (/** @type {any[]} */ ...given) => ask(call, given);
   }
@@ -215,11 +215,11 @@ function ask({ connection, on, method, row }, given) {
  * @param {Call} call
  * @param {ReturnType<typeof checkCall>} checked
  * @param {(result: Result) => void} end
- * @param {import('../../shared/pause-gate.js').PauseGate} hold
+ * @param {import('../../shared/generation.js').Reading} reading
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, on, method }, { args, options, signal, onProgress }, end, hold) {
-  signal?.throwIfAborted();
+async function* stream({ connection, on, method }, { args, options, onProgress }, end, { signal, reader }) {
+  signal.throwIfAborted();
   // Where memory can be shared, the worker sees an abort between two slices, without a message: whether, and how many parts were read.
   const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(8)) : null;
   /** Parts, and questions whether all before them were read. @type {(Part | { sync: number })[]} */
@@ -234,7 +234,6 @@ async function* stream({ connection, on, method }, { args, options, signal, onPr
     wake();
   };
   const call = connection.begin({ on, method, args, options, flag }, { onProgress, onPart });
-  hold.forwardTo((held) => connection.begin({ on, method: 'hold', args: [call.id, held] }).end.catch(() => {}));
   const settled = call.end
     .then((value) => (result = value))
     .finally(() => {
@@ -243,21 +242,21 @@ async function* stream({ connection, on, method }, { args, options, signal, onPr
     });
   settled.catch(() => {});
   const leave = () => {
-    const seen = Math.min(read, hold.reader?.read ?? Infinity);
+    const seen = Math.min(read, reader?.read ?? Infinity);
     if (flag) {
       Atomics.store(flag, 1, seen);
       Atomics.store(flag, 0, 1);
     }
-    connection.tell({ id: call.id, abort: packError(signal?.reason), read: seen });
+    connection.tell({ id: call.id, abort: packError(signal.reason), read: seen });
     wake();
   };
-  signal?.addEventListener('abort', leave);
+  signal.addEventListener('abort', leave);
   try {
-    while ((queue.length || !ended) && !signal?.aborted) {
+    while ((queue.length || !ended) && !signal.aborted) {
       const next = queue.shift();
       if (!next) await new Promise((resolve) => (wake = () => resolve(undefined)));
       else if ('sync' in next) {
-        await hold.reader?.caughtUp();
+        await reader?.caughtUp();
         connection.tell({ id: call.id, synced: next.sync });
       } else {
         read++;
@@ -266,13 +265,13 @@ async function* stream({ connection, on, method }, { args, options, signal, onPr
       }
     }
   } finally {
-    signal?.removeEventListener('abort', leave);
-    if (!ended && !signal?.aborted) leave();
+    signal.removeEventListener('abort', leave);
+    if (!ended && !signal.aborted) leave();
     await orGivenUp(settled);
     if (result) end(result);
   }
   // An abort that comes when all was read already changes nothing.
-  if (/** @type {Result | null} */ (result)?.reason === 'abort' || !result) signal?.throwIfAborted();
+  if (/** @type {Result | null} */ (result)?.finishReason === 'abort' || !result) signal.throwIfAborted();
   await settled;
 }
 

@@ -33,7 +33,7 @@ function check(given = {}) {
   if (background !== undefined || pressure !== undefined)
     refuse(
       background === undefined ? 'pressure' : 'background',
-      'a tab out of sight may compute for one in sight (engine.pace() is shared)',
+      'a tab out of sight may compute for one in sight (engine.setPace() is shared)',
     );
   if (worker !== undefined && typeof worker !== 'function')
     refuse('worker', 'each tab that leads makes one: pass a function');

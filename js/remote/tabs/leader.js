@@ -60,7 +60,7 @@ export class Leader {
   serve(tab, port) {
     const watch = new AbortController();
     /** @type {Served} */
-    const served = { port, watch, paused: false, pace: 'run' };
+    const served = { port, watch, paused: false, pace: 'full' };
     this.#tabs.set(tab, served);
     serve(port, { open: () => this.#seen(served), close: async () => {} });
     this.#locks.request(this.#nameOf(tab), { signal: watch.signal }, () => this.#dismiss(tab)).catch(() => {}); // it leads no more
@@ -85,7 +85,7 @@ export class Leader {
       load: models.load.bind(models),
       pause: () => wish({ paused: true }),
       resume: () => wish({ paused: false }),
-      pace: (/** @type {Pace} */ pace) => wish({ pace }),
+      setPace: (/** @type {Pace} */ pace) => wish({ pace }),
     });
   }
 
@@ -93,7 +93,7 @@ export class Leader {
   async #settle() {
     const engine = await this.#engine;
     const all = [...this.#tabs.values()];
-    await engine.pace(/** @type {Pace} */ (PACES[Math.max(0, ...all.map(({ pace }) => PACES.indexOf(pace)))]));
+    await engine.setPace(/** @type {any} */ (PACES[Math.max(0, ...all.map(({ pace }) => PACES.indexOf(pace)))]));
     await (all.some(({ paused }) => paused) ? engine.pause() : engine.resume());
   }
 
@@ -104,7 +104,7 @@ export class Leader {
     this.#tabs.delete(tab);
     served.watch.abort();
     if (served.port instanceof Way) served.port.end();
-    if (served.paused || served.pace !== 'run') this.#settle().catch(() => {});
+    if (served.paused || served.pace !== 'full') this.#settle().catch(() => {});
   }
 
   /** Its tabs hear nothing more of it, and then its engine ends. */

@@ -7,6 +7,7 @@ import { TABLE } from '../port/methods.js';
 import { deferred, unlessAborted } from '../../shared/async.js';
 import { BqError, unpackError } from '../../shared/errors.js';
 import { emit, Events, FORWARDED_EVENTS } from '../../shared/events.js';
+import { emptyResult } from '../../shared/generation.js';
 import { PROTOCOL } from '../../shared/protocol.js';
 
 /** @import { Hears } from '../port/proxy.js' */
@@ -25,7 +26,6 @@ import { PROTOCOL } from '../../shared/protocol.js';
  * @property {Part[]} parts   that have come of a generation
  * @property {number} read    of these, when it was aborted
  * @property {number} losses  leaders that went away amid it
- * @property {boolean} held
  * @property {AbortController} life  of a generation: aborted when it is no longer wanted
  * @property {Thing | null} made     what came of it before its end
  * @property {import('../../shared/async.js').Deferred<Made> | null} remade
@@ -43,49 +43,37 @@ import { PROTOCOL } from '../../shared/protocol.js';
  * @property {number} losses    leaders that went away as it was made again
  * @property {number[]} tokens  of a session
  * @property {Promise<unknown> | null} recalled  the leader's session has them; null: not yet
- * @property {any[][]} states   prompt states that a model was given
+ * @property {any[][]} states   prompt caches that a model was given
  */
 
 /** So many leaders may be lost amid a call: one that they die of must not end all tabs. */
 const MOST_LOSSES = 3;
 /** Calls of a session that change its tokens. */
-const CHANGES = ['generate', 'choose', 'append', 'truncate', 'restore'];
+const CHANGES = ['generate', 'continue', 'choose', 'append', 'truncate', 'restore'];
 /** What an engine keeps to until it is told something else. @type {Record<string, string>} */
-const WISHES = { pause: 'pause', resume: 'pause', pace: 'pace' };
+const WISHES = { pause: 'pause', resume: 'pause', setPace: 'pace' };
 
 /** Whether it matters what a session's tokens are. @param {Request} request */
 const goesOn = ({ method, args = [] }) =>
-  method === 'generate' || method === 'choose' ? args[0] === null : !['restore', 'trace'].includes(method);
+  method === 'choose' ? args[0].length === 0 : !['generate', 'restore', 'trace'].includes(method);
 
 /** @param {string} why @param {Call} call */
 const restarted = (why, { parts }) =>
   new BqError('RESTARTED', why, {
     hint: 'ask again: details.text is what had come of it',
-    details: { text: parts.map(({ text }) => text).join(''), ids: parts.map(({ id }) => id) },
+    details: { text: parts.map(({ text }) => text).join(''), tokens: parts.map(({ token }) => token) },
   });
 
 /** What came of a generation that is no longer wanted while nobody computes it. @param {Call} call @returns {Result} */
 const leftOff = ({ parts: received, read, request }) => {
   const parts = received.slice(0, read);
   const reasoning = parts.map((part) => part.reasoning ?? '').join('');
-  return {
-    ids: parts.map(({ id }) => id),
-    text: parts.map(({ text }) => text).join(''),
-    ...(reasoning && { reasoning }),
-    reason: 'abort',
-    stop: null,
-    seed: request.options.seed,
-    timings: {
-      promptTokens: 0,
-      reusedTokens: 0,
-      tokens: parts.length,
-      prefillMs: 0,
-      ttftMs: 0,
-      decodeMs: 0,
-      draftedTokens: 0,
-      acceptedTokens: 0,
-    },
-  };
+  const result = emptyResult(request.options.seed, 0);
+  result.tokens = parts.map(({ token }) => token);
+  result.text = parts.map(({ text }) => text).join('');
+  if (reasoning) result.reasoning = reasoning;
+  result.usage.completionTokens = result.usage.totalTokens = parts.length;
+  return result;
 };
 
 /** Closes what a leader has made; one that is gone has nothing to close. @param {Connection} connection @param {Made} made */
@@ -219,7 +207,6 @@ export class Kept {
     if (this.#closed) throw this.#closed;
     hears.signal?.throwIfAborted();
     const id = ++this.#last;
-    if (method === 'hold') return { id, end: this.#hold(request) };
     if (method === 'close') return { id, end: this.#close(on) };
     if (on === 0 && WISHES[method]) this.#wishes.set(WISHES[method], request);
     const kind = on === 0 ? 'engine' : on === 'store' ? 'store' : this.#things.get(on)?.kind;
@@ -235,7 +222,6 @@ export class Kept {
       parts: [],
       read: Infinity,
       losses: 0,
-      held: false,
       life: new AbortController(),
       made: null,
       remade: null,
@@ -255,19 +241,6 @@ export class Kept {
     if (!what.abort) return;
     call.read = what.read ?? Infinity;
     call.life.abort(unpackError(what.abort));
-  }
-
-  /** @param {Request} request */
-  async #hold({ args: [id, held] = [] }) {
-    const call = this.#calls.get(id);
-    if (!call) return;
-    call.held = held;
-    await this.#holdUp(call);
-  }
-
-  /** @param {Call} call */
-  async #holdUp({ sent, held }) {
-    if (sent) await sent.connection.begin({ on: sent.on, method: 'hold', args: [sent.id, held] }).end.catch(() => {});
   }
 
   /** @param {number | string} on */
@@ -336,7 +309,7 @@ export class Kept {
             return hears.onPart?.(part);
           }
           // It has come before, from another leader.
-          differs ||= known.id !== part.id || known.text !== part.text;
+          differs ||= known.token !== part.token || known.text !== part.text;
           const more = differs ? { abort: { name: 'AbortError', message: 'it differs' } } : { credit: 1 };
           return connection.tell({ id, ...more });
         },
@@ -344,7 +317,6 @@ export class Kept {
       },
     );
     call.sent = { connection, id, on: made.on };
-    if (call.held) void this.#holdUp(call);
     const changes = session !== null && CHANGES.includes(method);
     // Of a session that is empty as yet, the tokens that are known stay.
     const ok = await end.catch(async (error) => {
@@ -359,7 +331,7 @@ export class Kept {
       session.recalled = Promise.resolve();
       await this.#learn(session, connection, made.on);
     }
-    if (method === 'loadPromptState' && thing && args)
+    if (method === 'loadPromptCache' && thing && args)
       thing.states = [...thing.states.filter(([state]) => state !== args[0]), args].slice(-thing.info.sessions);
     return row?.makes && ok ? { made: this.#made(call, ok.made) } : ok;
   }
@@ -434,7 +406,7 @@ export class Kept {
       throw error;
     });
     for (const state of thing.states)
-      await connection.begin({ on: made.on, method: 'loadPromptState', args: state }).end.catch(() => {}); // it was for speed
+      await connection.begin({ on: made.on, method: 'loadPromptCache', args: state }).end.catch(() => {}); // it was for speed
     if (!this.#things.has(on)) void closed(connection, made);
     return made;
   }
@@ -443,7 +415,7 @@ export class Kept {
   #recall(session, connection, { on }) {
     if (!session.recalled) {
       const { tokens, parent, request } = session;
-      const context = request.options?.context ?? this.#things.get(parent)?.info.context;
+      const context = request.options?.contextTokens ?? this.#things.get(parent)?.info.contextTokens;
       const args = [Uint32Array.from(tokens.slice(0, context))];
       const recalled = tokens.length
         ? connection.begin({ on, method: 'generate', args, options: { maxTokens: 0 } }).end

@@ -89,7 +89,8 @@ class Shared {
     for (const [method, { stream, makes }] of Object.entries(TABLE.model)) {
       const call = (/** @type {any[]} */ ...given) => calls[method](...given);
       seen[method] = stream
-        ? (/** @type {any[]} */ ...given) => this.#generation(() => call(...given), given[1]?.signal)
+        ? (/** @type {any} */ prompt, /** @type {any} */ options) =>
+            this.#generation((signal) => call(prompt, { ...options, signal }), options?.signal)
         : async (/** @type {any[]} */ ...given) => {
             const made = await this.#inTurn(() => call(...given), given.at(-1)?.signal);
             return makes ? track(made) : made;
@@ -98,10 +99,10 @@ class Shared {
     // A download rests when nobody wants it.
     const rest = (/** @type {boolean} */ paused) => {
       user.paused = paused;
-      return [...this.#users].every((one) => one.paused) ? model.pause() : model.resume();
+      return [...this.#users].every((one) => one.paused) ? model.pauseDownload() : model.resumeDownload();
     };
-    seen.pause = () => rest(true);
-    seen.resume = () => rest(false);
+    seen.pauseDownload = () => rest(true);
+    seen.resumeDownload = () => rest(false);
     seen.close = async () => {
       await Promise.all([...below].map((one) => one.close()));
       await this.#leave(user);
@@ -160,15 +161,15 @@ class Shared {
     return work;
   }
 
-  /** @param {() => Generation} call @param {AbortSignal} [signal] */
+  /** @param {(signal: AbortSignal) => Generation} call @param {AbortSignal} [signal]  of the caller */
   #generation(call, signal) {
-    return new Generation((end, hold) => this.#parts(call, end, hold, signal));
+    return new Generation((end, reading) => this.#parts(call, end, reading), signal);
   }
 
-  /** @param {() => Generation} call @param {(result: any) => void} end @param {import('../../shared/pause-gate.js').PauseGate} hold @param {AbortSignal} [signal] @returns {AsyncGenerator<Part, void>} */
-  async *#parts(call, end, hold, signal) {
+  /** @param {(signal: AbortSignal) => Generation} call @param {(result: any) => void} end @param {import('../../shared/generation.js').Reading} reading @returns {AsyncGenerator<Part, void>} */
+  async *#parts(call, end, { signal, reader }) {
     for (;;) {
-      const run = hold.attachSource(call());
+      const run = call(signal).readBy(reader);
       const work = this.#begin();
       try {
         for await (const part of run) {
@@ -182,7 +183,8 @@ class Shared {
         await this.#turn(error, signal);
       } finally {
         work.end();
-        if (run.result) end(run.result);
+        const result = await run.result.catch(() => null);
+        if (result) end(result);
       }
     }
   }

@@ -6,7 +6,6 @@ import { BqError } from '../../shared/errors.js';
 import { keepAhead } from './early-write.js';
 import { CHUNK, chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
-import { storageError } from './errors.js';
 
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
 
@@ -34,11 +33,11 @@ function problemOf(cause, { name, fileBytes }) {
   const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
   if (full)
-    return storageError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, {
+    return new BqError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, {
       cause,
       details,
     });
-  return storageError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
+  return new BqError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
 }
 
 export class Entry {
@@ -53,8 +52,8 @@ export class Entry {
   #have = new Map();
   /** Found damaged, and not yet written again as far as we know. @type {Set<number>} */
   #damaged = new Set();
-  /** Found damaged, yet good by the hash that was recorded: not believed twice. @type {Set<number>} */
-  #doubted = new Set();
+  /** Chunks whose bytes had the recorded hash and were damaged all the same: the hash is not trusted again. @type {Set<number>} */
+  #suspect = new Set();
   /** @type {Promise<void> | undefined} */
   #touched;
   /** Ends the use lock. @type {() => Promise<void>} */
@@ -90,7 +89,7 @@ export class Entry {
     try {
       const { fileBytes, prefixBytes } = this.#about;
       if (!(Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes))
-        throw storageError('STORAGE', `a file of unknown length can't be kept`, {
+        throw new BqError('STORAGE', `a file of unknown length can't be kept`, {
           details: { fileBytes, prefixBytes },
         });
       const { backend, lockName } = this.#host;
@@ -102,7 +101,7 @@ export class Entry {
       await this.#scan();
       if (!this.complete) await this.#claim(false);
       if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
-        throw storageError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, {
+        throw new BqError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, {
           details: { fileBytes },
         });
     } catch (error) {
@@ -413,8 +412,8 @@ export class Entry {
     try {
       for (const index of this.#damaged) {
         const bytes = new Uint8Array(lengthOf(this.#about, index));
-        const kept = hash && index !== PREFIX && !this.#doubted.has(index) && (await space.scan()).get(index);
-        this.#doubted.add(index);
+        const kept = hash && index !== PREFIX && !this.#suspect.has(index) && (await space.scan()).get(index);
+        this.#suspect.add(index);
         if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && (await hash?.(bytes)) === kept) {
           this.#damaged.delete(index);
           this.#changed(index, kept);

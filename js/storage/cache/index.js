@@ -7,7 +7,6 @@ import { within } from '../../shared/timeouts.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
-import { storageError } from './errors.js';
 import { hex } from '../../shared/hex.js';
 
 /** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js' */
@@ -67,7 +66,7 @@ function checkKey(key) {
 const failure = (cause, what) =>
   cause instanceof BqError
     ? cause
-    : storageError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause });
+    : new BqError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause });
 
 export class Store {
   #backend;
@@ -235,7 +234,7 @@ export class Store {
 
   /** @param {string} key @param {About} about @returns {ReturnType<Parameters<Entry['start']>[0]>} */
   async #prepare(key, about) {
-    if (this.#maxBytes === 0) throw storageError('STORAGE', `nothing is kept: ${this.reason}`);
+    if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is kept: ${this.reason}`);
     const found = await this.#get(key);
     const mark = await this.#markOf(about.url);
     const known = found?.about ?? (await this.#backend.create(key, about)) ?? about;
@@ -266,7 +265,7 @@ export class Store {
     const removed = await this.#remove(key).catch((error) => {
       throw failure(error, `${key} can't be deleted`);
     });
-    if (!removed) throw storageError('IN_USE', `${key} is in use, here or in another tab`);
+    if (!removed) throw new BqError('IN_USE', `${key} is in use, here or in another tab`);
   }
 
   /** Deletes all that is not in use. IN_USE: something was, the rest is gone. */
@@ -430,7 +429,7 @@ export async function openStore(options = {}) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }
   }
-  if (wanted !== 'auto') throw storageError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
+  if (wanted !== 'auto') throw new BqError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
   const { openMemory } = await onDemand(import('./memory.js'));
   return new Store(openMemory(name), reasons.join('; '), { ...options, name }, 0);
 }

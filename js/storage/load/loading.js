@@ -2,7 +2,7 @@
  * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
  * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
  */
-import { changed, renamed, Samples, worthAgain } from './refetch.js';
+import { changed, renamed, Samples, refetchOrThrow } from './refetch.js';
 import { structs } from '../../wasm/abi.js';
 import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -89,14 +89,14 @@ export class Loading {
 
   /** The network failed so often in a row, and is tried again. @param {number} failures */
   failed(failures) {
-    this.#meter?.failed(failures);
+    this.#meter?.retried(failures);
   }
 
   /** Asks for no more bytes until `resume`. */
   pause() {
     this.#paused = true;
     this.#chunks?.pause();
-    this.#meter?.at('paused', 0);
+    this.#meter?.report('paused', 0);
   }
 
   resume() {
@@ -115,7 +115,7 @@ export class Loading {
           this.plan.fileBytes,
           this.plan.cached.bytes,
         );
-      this.#meter?.at('plan', 0);
+      this.#meter?.report('plan', 0);
       this.#create();
       if (this.#cache)
         this.#pass = await (
@@ -126,7 +126,7 @@ export class Loading {
       this.#model.resolve(handle);
       this.#announce();
       await this.#data(prefix);
-      this.#meter?.at('ready', this.plan.fileBytes, this.#problem);
+      this.#meter?.report('ready', this.plan.fileBytes, this.#problem);
       this.#announce();
     } catch (error) {
       const code = error instanceof BqError ? error.code : '';
@@ -152,7 +152,7 @@ export class Loading {
 
   /**
    * Where in the cache the whole file is, to read what doesn't stay in memory; null: in no cache. It stays open until
-   * `letGo`. What the cache can't keep can't be paged: NOMEM.
+   * `releaseCache`. What the cache can't keep can't be paged: NOMEM.
    */
   async parts() {
     if (!this.#cache || !this.#planned.url) return null;
@@ -172,8 +172,8 @@ export class Loading {
     return this.#entry?.problem?.message;
   }
 
-  /** Ends the use of the cache, when loading has ended. */
-  async letGo() {
+  /** Closes the entry of the cache, after loading has ended. */
+  async releaseCache() {
     await this.done.catch(() => {});
     await this.kept;
     await this.#closeEntry();
@@ -281,7 +281,7 @@ export class Loading {
     let at = from;
     // In bytes of the file, of which a repacked one may have more.
     const scale = this.plan.fileBytes / totalBytes;
-    chunks.onBytes = () => this.#paused || this.#meter?.at(phase, scale * (at + chunks.arrived));
+    chunks.onBytes = () => this.#paused || this.#meter?.report(phase, scale * (at + chunks.arrived));
     const pace = new Pace();
     for (let want = this.#want(); want.length; want = this.#want()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
@@ -294,8 +294,8 @@ export class Loading {
       const { bytes, cached } = await chunks.take(c);
       samples?.keep(c, chunks.offset(c), bytes);
       at = chunks.offset(c) + bytes.length;
-      if (cached) this.#meter?.cached(scale * bytes.length);
-      this.#meter?.at(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
+      if (cached) this.#meter?.addCached(scale * bytes.length);
+      this.#meter?.report(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
       await this.#chunk(chunks, c, bytes, cached, pace);
     }
     if (rest.HASH || !this.#fetched) return;
@@ -338,7 +338,7 @@ export class Loading {
    */
   async #again(error, tries) {
     const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
-    return worthAgain(error, tries, this.#file, retry, this.#life.signal);
+    return refetchOrThrow(error, tries, this.#file, retry, this.#life.signal);
   }
 
   /** Tells those who wait that there is more. */

@@ -1,80 +1,84 @@
-/** How far a load is and how fast. */
+/** Progress events of a load: bytes that have arrived, their rate, the remaining time. */
 import { Throttle } from '../../shared/throttle.js';
 import { now as time, timeout } from '../../shared/timeouts.js';
 
 /** @import { Progress } from '../../shared/types.js' */
 
-/** Milliseconds over which the rate is taken. */
-const RATE_MS = 3000;
+/** Milliseconds over which the rate is averaged. */
+const RATE_WINDOW_MS = 3000;
 
 export class Meter {
-  #tell;
+  #onProgress;
   #total;
   #loaded = 0;
   /** @type {Progress['phase']} */
   #phase = 'plan';
   #throttle = new Throttle();
-  /** Times and positions of the last events. @type {[number, number][]} */
-  #past = [];
-  /** Bytes that the cache had when the load began, and those of them that have come: they say nothing about the network. */
-  #stored;
-  #read = 0;
-  #failures = 0;
+  /** Times of the last events, and the bytes that had been fetched by then. @type {[number, number][]} */
+  #samples = [];
+  /** Bytes that the cache had when the load began. They don't count for the rate of the network. */
+  #cachedBytes;
+  /** Those of them that have been read. */
+  #readBytes = 0;
+  #retries = 0;
 
-  /** @param {(progress: Progress) => void} tell @param {number} total @param {number} stored  in a cache; all of it: then that is what takes its time */
-  constructor(tell, total, stored) {
-    this.#tell = tell;
+  /** @param {(progress: Progress) => void} onProgress @param {number} total @param {number} cachedBytes  that a cache has; where it has all, reading them is what the rate is of */
+  constructor(onProgress, total, cachedBytes) {
+    this.#onProgress = onProgress;
     this.#total = total;
-    this.#stored = stored < total ? stored : 0;
+    this.#cachedBytes = cachedBytes < total ? cachedBytes : 0;
   }
 
-  /** So many bytes came out of the cache. @param {number} bytes */
-  cached(bytes) {
-    this.#read = Math.min(this.#read + bytes, this.#stored);
+  /** Counts bytes that came out of the cache. @param {number} bytes */
+  addCached(bytes) {
+    this.#readBytes = Math.min(this.#readBytes + bytes, this.#cachedBytes);
   }
 
-  /** The network failed so often in a row, and is tried again. @param {number} failures */
-  failed(failures) {
-    this.#failures = failures;
-    this.#event(this.#phase, this.#loaded, '');
-    this.#past = [];
+  /** Reports that the network failed and is tried again. @param {number} retries  consecutive ones */
+  retried(retries) {
+    this.#retries = retries;
+    this.#emit(this.#phase, this.#loaded, '');
+    this.#samples = [];
   }
 
-  /** @param {Progress['phase']} phase @param {number} loaded  never goes backwards @param {string} [cacheProblem] */
-  at(phase, loaded, cacheProblem = '') {
-    this.#throttle.run(() => this.#event(phase, loaded, cacheProblem), phase !== this.#phase);
+  /** @param {Progress['phase']} phase @param {number} loaded  bytes; never fewer than before @param {string} [cacheProblem] */
+  report(phase, loaded, cacheProblem = '') {
+    this.#throttle.run(() => this.#emit(phase, loaded, cacheProblem), phase !== this.#phase);
   }
 
   /** @param {Progress['phase']} phase @param {number} loaded @param {string} cacheProblem */
-  #event(phase, loaded, cacheProblem) {
+  #emit(phase, loaded, cacheProblem) {
     const now = time();
-    // Time without a request says nothing about the network either.
-    if (phase === 'paused' || this.#phase === 'paused') this.#past = [];
-    if (loaded > this.#loaded) this.#failures = 0;
+    // Time without a request doesn't count for the rate either.
+    if (phase === 'paused' || this.#phase === 'paused') this.#samples = [];
+    if (loaded > this.#loaded) this.#retries = 0;
     this.#phase = phase;
-    // Part of a chunk's work may count: bytes are whole.
+    // A repacked file's bytes are scaled: whole numbers only.
     this.#loaded = Math.min(Math.max(this.#loaded, Math.floor(loaded)), this.#total);
-    const fetched = this.#loaded - this.#read;
-    this.#past.push([now, fetched]);
-    while (this.#past.length > 2 && now - this.#past[1][0] > RATE_MS) this.#past.shift();
-    const [since, from] = this.#past[0];
-    const rate = now - since >= timeout('progress') ? Math.max((1000 * (fetched - from)) / (now - since), 0) : 0;
-    const left = Math.max(this.#total - this.#stored - fetched, 0);
-    const secondsLeft = left === 0 ? 0 : rate > 0 ? left / rate : null;
-    this.#tell({
+    const fetched = this.#loaded - this.#readBytes;
+    this.#samples.push([now, fetched]);
+    while (this.#samples.length > 2 && now - this.#samples[1][0] > RATE_WINDOW_MS) this.#samples.shift();
+    const [since, from] = this.#samples[0];
+    const elapsedMs = now - since;
+    const measured = elapsedMs >= timeout('progress');
+    const bytesPerSecond = measured ? Math.max((1000 * (fetched - from)) / elapsedMs, 0) : null;
+    const remaining = Math.max(this.#total - this.#cachedBytes - fetched, 0);
+    const etaMs = remaining === 0 ? 0 : bytesPerSecond ? (1000 * remaining) / bytesPerSecond : null;
+    this.#onProgress({
       phase,
       loaded: this.#loaded,
       total: this.#total,
-      rate,
-      secondsLeft,
-      failures: this.#failures,
+      unit: 'bytes',
+      bytesPerSecond,
+      etaMs,
+      retries: this.#retries,
       cacheProblem,
     });
   }
 
-  /** Tells nothing more. */
+  /** No event follows. */
   stop() {
-    this.#tell = () => {};
+    this.#onProgress = () => {};
     this.#throttle.stop();
   }
 }

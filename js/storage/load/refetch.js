@@ -73,14 +73,15 @@ export class Samples {
 }
 
 /**
- * From the same place once, then from each mirror. CHANGED, and what `retry` throws where there is no way back.
+ * Decides whether damaged bytes are fetched again: from the same address once, then from each mirror. Throws CHANGED, and what `retry` throws
+ * where the loader can't go back.
  * @param {unknown} error
  * @param {number} tries  how often it was fetched again; −1: it came from the cache
  * @param {ByteSource} file
  * @param {() => void} retry  makes the loader go back
  * @param {AbortSignal} signal
  */
-export async function worthAgain(error, tries, file, retry, signal) {
+export async function refetchOrThrow(error, tries, file, retry, signal) {
   if (!(error instanceof BqError) || !['CHECKSUM', 'INTEGRITY'].includes(error.code) || !file.nextMirror) return false;
   retry();
   if (tries < 0 || (tries === 0 && error.code === 'CHECKSUM')) return true;

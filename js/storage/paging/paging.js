@@ -6,14 +6,15 @@
  */
 import { BqError, unpackError } from '../../shared/errors.js';
 import { listen } from '../../shared/protocol.js';
-import { openReader, readInto } from './reader.js';
+import { openReader, readInto } from '../sources/reader.js';
+import { isInMemory } from '../sources/kinds.js';
 import { isNode } from '../../shared/node.js';
 import { structs } from '../../wasm/abi.js';
 import { deferred, unlessAborted } from '../../shared/async.js';
 import { after, within } from '../../shared/timeouts.js';
 import { startWorker } from '../../shared/workers.js';
 
-/** @import { Reader } from './reader.js' */
+/** @import { Reader } from '../sources/reader.js' */
 /** @import { Deferred } from '../../shared/async.js' */
 /** @import { WorkerLike } from '../../shared/workers.js' */
 /** @import { Source } from '../../shared/types.js' */
@@ -154,7 +155,7 @@ class ReadingWorker {
 
 /** @param {Wasm} wasm @param {Source} source @returns {Promise<Filler>} */
 async function openFiller(wasm, source) {
-  if (!isNode && source.kind !== 'bytes' && typeof Worker === 'function') {
+  if (!isNode && !isInMemory(source) && typeof Worker === 'function') {
     try {
       return (await ReadingWorker.get()).open(wasm, source);
     } catch {

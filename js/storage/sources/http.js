@@ -1,8 +1,8 @@
 /**
  * A file on a web server, read by plain GETs: the only header is `Range: bytes=a-b`, which needs no
  * permission (CORS preflight) of the server. One that ignores it answers 200 with the whole file: that
- * answer is then read from front to back, across calls, and what isn't wanted is dropped. What goes wrong
- * is told, not mended: that is remote.js.
+ * answer is then read from front to back, across calls, and what isn't wanted is dropped. Errors are
+ * reported here; retry.js tries again.
  */
 import { BqError } from '../../shared/errors.js';
 import { LONGEST_MS } from '../../shared/timeouts.js';
@@ -19,7 +19,7 @@ const LEAVE_MS = 100;
  * Waits for one thing after another, each until it is given up or takes too long. One timer for the many of one answer:
  * that of each piece would cost more than reading it.
  */
-class Patience {
+class StallTimer {
   #ms;
   #late;
   /** When the present wait began. @type {number | null} */
@@ -72,7 +72,7 @@ class Patience {
  * @typedef {object} Body
  * @property {() => Promise<{ done: boolean, value?: Uint8Array }>} read  a piece that the next read overwrites
  * @property {AbortController} controller
- * @property {Patience} patience
+ * @property {StallTimer} stallTimer
  * @property {() => void} release  it follows its signal no more
  */
 
@@ -142,30 +142,35 @@ export class HttpSource {
   async #get(range, signal) {
     signal?.throwIfAborted();
     const controller = new AbortController();
-    const patience = new Patience(this.#timeout, () => this.#fault(`nothing came for ${this.#timeout} ms`, null, {}));
-    const abort = () => patience.end(signal?.reason);
+    const stallTimer = new StallTimer(this.#timeout, () =>
+      this.#fault(`nothing came for ${this.#timeout} ms`, null, {}),
+    );
+    const abort = () => stallTimer.end(signal?.reason);
     signal?.addEventListener('abort', abort);
     const release = () => {
-      patience.stop();
+      stallTimer.stop();
       signal?.removeEventListener('abort', abort);
     };
     let response;
     try {
       // no-store: Chromium's cache would make ranges of one file wait for each other.
-      response = await patience.wait(
+      response = await stallTimer.wait(
         fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} }),
       );
     } catch (cause) {
       release();
       leave(controller);
-      if (patience.reason) throw cause;
+      if (stallTimer.reason) throw cause;
       throw this.#fault('the server could not be reached', null, { unreached: true }, cause);
     }
     const type = response.headers.get('content-type') ?? '';
     const { status } = response;
     if (status === 200 || status === 206) {
       this.type = type;
-      return { response, body: { ...readerOf(response.body ?? new Blob([]).stream()), controller, patience, release } };
+      return {
+        response,
+        body: { ...readerOf(response.body ?? new Blob([]).stream()), controller, stallTimer, release },
+      };
     }
     release();
     leave(controller);
@@ -260,7 +265,7 @@ export class HttpSource {
 
   /** @param {{ body: Body, at: number }} whole @param {AbortSignal} [signal] */
   async #nextOfWhole({ body, at }, signal) {
-    const abort = () => body.patience.end(signal?.reason);
+    const abort = () => body.stallTimer.end(signal?.reason);
     signal?.addEventListener('abort', abort);
     try {
       return await this.#next(body, at);
@@ -273,13 +278,13 @@ export class HttpSource {
   }
 
   /** @param {Body} body @param {number} at */
-  async #next({ read, patience }, at) {
+  async #next({ read, stallTimer }, at) {
     try {
-      const { done, value } = await patience.wait(read());
+      const { done, value } = await stallTimer.wait(read());
       this.received += value?.length ?? 0;
       return done || !value ? null : value;
     } catch (cause) {
-      if (patience.reason) throw cause;
+      if (stallTimer.reason) throw cause;
       throw this.#fault(`the connection broke after ${at} bytes`, at, {}, cause);
     }
   }

@@ -1,11 +1,11 @@
 /**
- * Where the bytes of a model come from. `from…` make plain descriptors, which cross to a worker as they are;
- * `openSource` opens one on the side that reads it.
+ * Where the bytes of a model come from. `from…` make sources as plain data, which can be posted to a worker; kinds.js has their
+ * methods; `openSource` opens one in the thread that reads it.
  */
 import { fullUrl } from '../../shared/builds.js';
 import { BqError, onDemand } from '../../shared/errors.js';
-import { isNode } from '../../shared/node.js';
 import { checkOptions } from '../../shared/options.js';
+import { filesOf, openOne, pathOf, withPath } from './kinds.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
@@ -20,21 +20,41 @@ function resolve(url) {
   try {
     return fullUrl(url);
   } catch (cause) {
-    throw new BqError('ARGUMENT', `"${url}" is no address`, {
+    throw new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
       cause,
-      hint: 'pass a full address, or use fromFile() for a path in Node',
+      hint: 'use fromFile() for a path in Node',
     });
   }
 }
 
+/** ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
+function parseHubName(name) {
+  const [, repo, file, revision = 'main'] =
+    /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)(?:\/([^@?#]+))?(?:@([\w./-]+))?$/.exec(name) ?? [];
+  if (!repo)
+    throw new BqError(
+      'ARGUMENT',
+      `expected hf:owner/name, hf:owner/name/file.gguf, or either with @revision, found "${name}"`,
+    );
+  return { repo, revision, ...(file && { file }) };
+}
+
 /**
- * A model on the web. Relative addresses are resolved against the page.
+ * A model on the web: an address, relative ones of the page, or a name on a hub, `hf:owner/name[/file.gguf][@revision]`. ARGUMENT.
  * @param {string | URL} url
  * @param {UrlOptions} [given]
  * @returns {Source}
  */
 export function fromUrl(url, given) {
-  const { companion, manifest, mirrors = [], ...options } = checkOptions('fromUrl', given);
+  const { companion, manifest, mirrors = [], hubUrl, ...options } = checkOptions('fromUrl', given);
+  if (String(url).startsWith('hf:'))
+    return {
+      kind: 'hub',
+      ...parseHubName(String(url)),
+      ...(hubUrl && { hubUrl: resolve(hubUrl) }),
+      ...options,
+      ...extra({ companion, manifest }),
+    };
   return {
     kind: 'url',
     url: resolve(url),
@@ -64,14 +84,14 @@ export function fromFile(path, options = {}) {
   return { kind: 'file', path: typeof path === 'string' ? path : path.href, ...extra(options) };
 }
 
-/** One of several: where it lies in the folder that was chosen is lost on the way to a worker. @param {SourceLike} source @returns {Source} */
+/** A file of several, with its place in the folder that was chosen: a File loses that when it is posted to a worker. @param {SourceLike} source @returns {Source} */
 function placed(source) {
   const place = /** @type {any} */ (source)?.webkitRelativePath;
   return place ? { .../** @type {any} */ (toSource(source)), place } : toSource(source);
 }
 
 /**
- * Takes an address, a Blob or bytes for their descriptor, or a list of them for a model in several files.
+ * The source that an address, a Blob or bytes stand for, or a list of them for a model in several files. ARGUMENT.
  * @param {SourceLike} source
  * @returns {Source}
  */
@@ -83,31 +103,17 @@ export function toSource(source) {
   // A FileList is no array.
   const list = /** @type {ArrayLike<SourceLike> | undefined} */ (source);
   if (list?.length) return { kind: 'several', sources: Array.from(list, placed) };
-  throw new BqError('ARGUMENT', 'this is no source of a model', {
-    hint: 'use fromUrl, fromBlob, fromBytes or fromFile',
+  throw new BqError('ARGUMENT', 'expected a source of a model: an address, a File or another Blob, or bytes', {
+    hint: 'use fromUrl, fromBlob, fromBytes, fromFile or fromHandle',
   });
 }
 
-/** The same, read from one answer of its server: what several answers call it differs. @param {Source} source @returns {Source} */
-export const inOneAnswer = (source) =>
-  source.kind === 'several'
-    ? { ...source, sources: source.sources.map(inOneAnswer) }
-    : source.kind === 'url'
-      ? { ...source, single: true }
-      : source;
-
 /** The parts of a source that is in several files; none: it is one. @param {Source} source @returns {Promise<Source[]>} */
 async function partSources(source) {
-  if (source.kind === 'several') return source.sources;
-  const path = source.kind === 'url' ? new URL(source.url).pathname : source.kind === 'file' ? source.path : '';
-  if (!path.endsWith('.gguf') || !path.includes('-of-')) return [];
+  const path = pathOf(source);
+  if (!path.endsWith('.gguf') || !path.includes('-of-')) return filesOf(source);
   const { partsOf } = await onDemand(import('./split.js'));
-  return partsOf(path).map((part) => {
-    if (source.kind === 'file') return { ...source, path: part };
-    const at = (/** @type {string} */ address) => Object.assign(new URL(address), { pathname: part }).href;
-    // Mirrors have other folders: each its own name of the part.
-    return /** @type {Source} */ ({ ...source, url: at(/** @type {any} */ (source).url), mirrors: undefined });
-  });
+  return partsOf(path).flatMap((part) => withPath(source, () => part) ?? []);
 }
 
 /** @param {Source[]} sources @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
@@ -132,18 +138,4 @@ export async function openSource(source, signal) {
   signal?.throwIfAborted();
   const several = await partSources(source);
   return several.length ? openParts(several, signal) : openOne(source, signal);
-}
-
-/** @param {Source} source @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
-async function openOne(source, signal) {
-  signal?.throwIfAborted();
-  if (source.kind === 'url' && !(isNode && source.url.startsWith('file:')))
-    return new (await onDemand(import('./retry.js'))).RemoteSource(source);
-  if (source.kind === 'blob' || source.kind === 'handle') return (await onDemand(import('./blob.js'))).openBlob(source);
-  if (source.kind === 'bytes') return (await onDemand(import('./bytes.js'))).openBytes(source.bytes);
-  if (!isNode) throw new BqError('ARGUMENT', 'paths can be read in Node only', { hint: 'use fromUrl or fromBlob' });
-  if (source.kind === 'several') throw new BqError('ARGUMENT', 'a part of a model is no model of several files');
-  if (source.kind === 'parts') throw new BqError('ARGUMENT', 'parts are read by pages only');
-  const { openFile } = await onDemand(import('./file.js'));
-  return openFile(source.kind === 'url' ? source.url : source.path);
 }

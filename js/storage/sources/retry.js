@@ -41,6 +41,7 @@ export class RemoteSource {
   #retries;
   #delay;
   #timeout;
+  #hints;
   #at = 0;
   #http;
   /** The file's first bytes, as they were planned with. @type {Uint8Array} */
@@ -55,7 +56,8 @@ export class RemoteSource {
   onFailure = () => {};
 
   /** @param {Extract<Source, { kind: 'url' }>} source */
-  constructor({ url, mirrors = [], retries = 4, retryDelay = 500, timeout, single = false }) {
+  constructor({ url, mirrors = [], retries = 4, retryDelay = 500, timeout, single = false, hints = {} }) {
+    this.#hints = hints;
     this.#urls = [url, ...mirrors];
     this.#retries = retries;
     this.#delay = retryDelay;
@@ -170,6 +172,7 @@ export class RemoteSource {
           : error;
     if (http !== this.#http || (await this.nextMirror(signal))) return;
     final.offset ??= at;
+    final.hint = this.#hints[status] ?? final.hint;
     delete final.details.serial;
     throw final;
   }

@@ -1,9 +1,11 @@
 /** Types of sources. Nothing here runs. */
 
 /**
- * How to reach a model. Plain data that can be posted to a worker.
- * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number, single?: boolean } | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
+ * How to reach a model: plain data that can be posted to a worker. kinds.js has the methods of each kind. `hints`: by a status of the server, what to
+ * do about it.
+ * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number, single?: boolean, hints?: Record<number, string> } | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
+ *   | { kind: 'hub', repo: string, file?: string, revision: string, hubUrl?: string, retries?: number, retryDelay?: number, timeout?: number }
  *   | { kind: 'several', sources: Source[] } | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) & { companion?: Source, manifest?: Uint8Array }} Source
  */
 
@@ -35,6 +37,7 @@
  * @property {number} [retries]     tries after a failure that may pass, without a byte between them; default 4
  * @property {number} [retryDelay]  milliseconds before the first of them, twice as many before each next; default 500
  * @property {number} [timeout]     milliseconds without a byte that count as a failure; default 20,000
+ * @property {string | URL} [hubUrl]  the hub of a name `hf:owner/name`; default https://huggingface.co
  */
 
 /** @typedef {SourceOptions & UrlOnly} UrlOptions */

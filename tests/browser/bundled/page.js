@@ -5,13 +5,13 @@ import { createWorkerEngine, fromBlob } from 'bq4';
 async function run(options) {
   const engine = await createWorkerEngine({ threads: 2, cache: 'auto', ...options });
   const say = async (model) =>
-    (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).done()).ids;
-  const model = await engine.load('chat.bq4', { context: 64, onProgress() {} });
+    (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).result).tokens;
+  const model = await engine.load('chat.bq4', { contextTokens: 64, onProgress() {} });
   const ids = await say(model);
   await model.close();
   const file = fromBlob(await (await fetch('chat.bq4')).blob());
-  const { heapBytes, weightBytes } = await engine.plan(file, { context: 64 });
-  const paged = await engine.load(file, { context: 64, budget: heapBytes - Math.floor(weightBytes * 0.4) });
+  const { heapBytes, weightBytes } = await engine.plan(file, { contextTokens: 64 });
+  const paged = await engine.load(file, { contextTokens: 64, memoryBudget: heapBytes - Math.floor(weightBytes * 0.4) });
   const result = {
     ids,
     paged: await say(paged),

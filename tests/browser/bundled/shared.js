@@ -3,10 +3,10 @@ import { createSharedEngine } from 'bq4/shared';
 
 async function run(options) {
   const engine = await createSharedEngine({ threads: 2, cache: 'auto', ...options });
-  const model = await engine.load('chat.bq4', { context: 64, sessions: 2 });
+  const model = await engine.load('chat.bq4', { contextTokens: 64, sessions: 2 });
   const session = await model.createSession();
   const tell = async (prompt) => {
-    const { ids } = await session.generate(prompt, { temperature: 0, maxTokens: 8 }).done();
+    const { tokens: ids } = await session.generate(prompt, { temperature: 0, maxTokens: 8 }).result;
     const { shared, leads, threads } = engine.info;
     return { ids, shared, leads, threads };
   };

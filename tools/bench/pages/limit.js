@@ -55,14 +55,19 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
     ],
   });
   const engine = await createWorkerEngine(/** @type {any} */ ({ build: variant, threads: 1 }));
-  const model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
+  const model = await engine.load(
+    fromUrl(new URL(url, location.href)),
+    /** @type {any} */ ({ contextTokens: context, kv }),
+  );
   const session = await model.createSession();
 
   /** Decodes after a prompt that is in the cache from the second time on. @param {number[]} prompt @param {number} tokens */
   async function decode(prompt, tokens) {
-    const { ids, timings } = await session
-      .generate(prompt, { temperature: 0, maxTokens: tokens + 1, speculate: false })
-      .done();
+    const { tokens: ids, timings } = await session.generate(prompt, {
+      temperature: 0,
+      maxTokens: tokens + 1,
+      speculate: false,
+    }).result;
     return { ids, ms: timings.decodeMs / tokens };
   }
   /** One whose continuation no end token cuts. @param {number} length @param {number} tokens */

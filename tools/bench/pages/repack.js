@@ -5,7 +5,7 @@ import { tensorTable } from '../../../js/format/bq4/names.js';
 import { FLAT, ROWS, runLayout, typeNamed, weightBytes } from '../../../js/format/bq4/weight-types.js';
 import { v1Type, writeV1 } from '../../../js/format/bq4/write-v1.js';
 import { matrixOf, writeV2 } from '../../../js/format/bq4/write-v2.js';
-import { createEngine, fromBytes } from '../../../js/engine.js';
+import { createEngine, fromBytes } from '../../../js/node.js';
 
 const ROUNDS = 5;
 /** Weights and scales, 4 bytes each, that no loader refuses: an f32 near 1, or nibbles. */
@@ -88,7 +88,7 @@ export async function loadRates(config, variant) {
       ['v2', v2],
     ])) {
       const start = performance.now();
-      const model = await engine.load(source, { context: 16 });
+      const model = await engine.load(source, { contextTokens: 16 });
       if (round >= 0) times[name].push(performance.now() - start);
       await model.close();
     }

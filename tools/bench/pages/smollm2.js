@@ -30,21 +30,28 @@ function textOf(seed, words) {
 async function ours(url, cache) {
   const engine = await createWorkerEngine(/** @type {any} */ ({ threads: 1, cache: cache ? 'auto' : false }));
   // As wllama's, activations are of 8 bits.
-  const model = await engine.load(fromUrl(new URL(url, location.href)), { context: 1024, activations: 'i8' });
+  const model = await engine.load(fromUrl(new URL(url, location.href)), { contextTokens: 1024, activations: 'i8' });
   const session = await model.createSession();
   return {
     measure: async (text, tokens) => {
-      const { timings, ids } = await session
-        .generate(text, { temperature: 0, maxTokens: tokens + 1, stopTokens: [], speculate: false })
-        .done();
-      const computed = timings.promptTokens - timings.reusedTokens;
+      const {
+        timings,
+        usage,
+        tokens: ids,
+      } = await session.generate(text, {
+        temperature: 0,
+        maxTokens: tokens + 1,
+        stopTokens: [],
+        speculate: false,
+      }).result;
+      const computed = usage.promptTokens - usage.cachedTokens;
       return {
         prefill: (computed / timings.prefillMs) * 1e3,
         decode: ((ids.length - 1) / timings.decodeMs) * 1e3,
         promptTokens: computed,
       };
     },
-    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).done()),
+    first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).result),
     close: () => engine.close(),
   };
 }

@@ -13,7 +13,10 @@ export async function open({ model: url, threads, context, shape, variant, kv })
   const engineMs = performance.now() - since;
   let model;
   try {
-    model = await engine.load(fromUrl(new URL(url, location.href)), /** @type {any} */ ({ context, kv }));
+    model = await engine.load(
+      fromUrl(new URL(url, location.href)),
+      /** @type {any} */ ({ contextTokens: context, kv }),
+    );
   } catch (error) {
     if (/** @type {any} */ (error).code === 'ARGUMENT')
       throw new Error(`unsupported: ${/** @type {any} */ (error).message}`);
@@ -29,13 +32,13 @@ export async function open({ model: url, threads, context, shape, variant, kv })
     // The first token is another one each time, so nothing is reused.
     const ids = Array.from({ length: prompt }, () => 300 + step());
     const generation = session.generate(ids, { temperature: 0, maxTokens: tokens + 1, speculate: false });
-    const { timings, ids: made } = await generation.done();
-    if (timings.reusedTokens !== 0) throw new Error('the prompt was in the KV cache already');
+    const { timings, usage, tokens: made } = await generation.result;
+    if (usage.cachedTokens !== 0) throw new Error('the prompt was in the KV cache already');
     // The first token comes with the prefill; the end token of random weights ends a reply, rarely.
     return {
       prefillMs: timings.prefillMs,
       decodeMs: timings.decodeMs,
-      promptTokens: timings.promptTokens,
+      promptTokens: usage.promptTokens,
       tokens: made.length - 1,
     };
   }

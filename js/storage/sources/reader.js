@@ -2,7 +2,7 @@
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
 
-/** @import { FilePart } from '../sources/types.js' */
+/** @import { FilePart } from './types.js' */
 /** @import { Source } from '../../shared/types.js' */
 
 /**
@@ -140,13 +140,19 @@ const bytesReader = (bytes) => ({
   async close() {},
 });
 
-/** @param {Source} source  one that `canPage` (plan.js) @returns {Promise<Reader>} */
+/** Readers by the kind of the source. @type {Record<string, (source: any) => Reader | Promise<Reader>>} */
+const READERS = {
+  blob: ({ blob }) => blobReader(blob),
+  bytes: ({ bytes }) => bytesReader(bytes),
+  handle: ({ handle }) => partsReader([{ handle, offset: 0, bytes: Infinity, at: 0 }]),
+  parts: ({ parts }) => partsReader(parts),
+  file: ({ path }) => fileReader(path),
+  url: ({ url }) => fileReader(url),
+};
+
+/** ARGUMENT. @param {Source} source  a pageable one: kinds.js */
 export async function openReader(source) {
-  if (source.kind === 'blob') return blobReader(source.blob);
-  if (source.kind === 'bytes') return bytesReader(source.bytes);
-  if (source.kind === 'handle') return partsReader([{ handle: source.handle, offset: 0, bytes: Infinity, at: 0 }]);
-  if (source.kind === 'parts') return partsReader(source.parts);
-  if (source.kind === 'several')
-    throw new BqError('ARGUMENT', 'several files are read from their copy in a cache only');
-  return fileReader(source.kind === 'url' ? source.url : source.path);
+  const reader = READERS[source.kind];
+  if (!reader) throw new BqError('ARGUMENT', 'a model in several files is read from its copy in a cache only');
+  return reader(source);
 }

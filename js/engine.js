@@ -1,4 +1,0 @@
-/** `bq4/engine`: an engine in the calling thread, for Node and for workers of one's own. */
-export { createEngine } from './engine/create.js';
-export { BqError } from './shared/errors.js';
-export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/sources/index.js';

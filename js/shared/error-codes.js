@@ -1,0 +1,88 @@
+/** The codes of errors, a row for each: to add one, add its row here and in docs/API.md, "Aborts and errors". */
+
+/** What kind of thing went wrong. @typedef {'arguments' | 'network' | 'storage' | 'format' | 'memory' | 'generation' | 'environment'} ErrorGroup */
+
+/**
+ * `hint`: what to do, where an error brings none of its own; statuses of c/core/status.h do. `status`: that of an HTTP answer in OpenAI's shape
+ * where the request is at fault or may be repeated; 500 where it is missing.
+ * @typedef {{ group: ErrorGroup, hint?: string, status?: number }} ErrorRow
+ */
+
+export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
+  ARGUMENT: { group: 'arguments', hint: 'see docs/API.md', status: 400 },
+  GRAMMAR: { group: 'arguments', hint: 'see "Structured output" in docs/API.md', status: 400 },
+  NETWORK: {
+    group: 'network',
+    hint: 'check the connection, and that the server allows this page to read the file (CORS)',
+  },
+  HTTP_STATUS: { group: 'network', hint: 'check the address of the file' },
+  EXPIRED: {
+    group: 'network',
+    hint: 'get a new address for the file and load it again: what the cache has is not fetched twice',
+  },
+  CHANGED: { group: 'network', hint: 'the file is being replaced: load it again' },
+  READ: {
+    group: 'storage',
+    hint: 'the file was moved, changed or its permission withdrawn: choose it again',
+  },
+  WRITE: { group: 'storage' },
+  STORAGE: { group: 'storage', hint: 'the model works without it, but will be fetched again next time' },
+  QUOTA: {
+    group: 'storage',
+    hint: 'free some storage, delete models that are not needed, or go on without a cache',
+  },
+  IN_USE: { group: 'storage', hint: 'close the model, also in other tabs, and try again' },
+  NOT_A_MODEL: {
+    group: 'format',
+    hint: 'the address or file is no .bq4 or .gguf model: convert one with "npx bq4 convert"',
+  },
+  FORMAT: { group: 'format', hint: 'the file is malformed: fetch it again or convert it anew', status: 400 },
+  TRUNCATED: { group: 'format', hint: 'the file ends too early: fetch it again' },
+  CHECKSUM: { group: 'format' },
+  INTEGRITY: { group: 'format' },
+  UNSUPPORTED: { group: 'format', status: 400 },
+  SHAPE: { group: 'format' },
+  MISMATCH: { group: 'format', status: 400 },
+  NOMEM: {
+    group: 'memory',
+    hint: 'plan again with a smaller context, fewer sessions or a smaller model',
+    status: 503,
+  },
+  STATE: { group: 'generation', hint: 'wait for the running call to end, or abort it' },
+  CLOSED: { group: 'generation', hint: 'it was closed: create a new one', status: 503 },
+  NO_SESSION: {
+    group: 'generation',
+    hint: 'close a session, wait for a reply to end, or load the model with more sessions or forks',
+    status: 503,
+  },
+  NO_CHAT: {
+    group: 'generation',
+    hint: 'the model has no chat format: use createSession(), or pass { format: "chatml" } or another to createChat()',
+    status: 400,
+  },
+  CONTEXT_FULL: {
+    group: 'generation',
+    hint: 'start a new chat, or load the model with a larger context',
+    status: 400,
+  },
+  NO_TOKEN: { group: 'generation', status: 400 },
+  TEMPLATE: { group: 'generation', status: 400 },
+  TOOL: { group: 'generation' },
+  RESTARTED: { group: 'generation' },
+  NO_SIMD: {
+    group: 'environment',
+    hint: 'needs WebAssembly SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, Node 16.4, or newer',
+  },
+  NO_ENGINE: {
+    group: 'environment',
+    hint: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
+  },
+  NO_WORKER: {
+    group: 'environment',
+    hint: 'serve worker.js from the origin of the page, or pass { worker } (docs/API.md, "Other origins")',
+  },
+  TRAP: {
+    group: 'environment',
+    hint: 'the engine met a bug or damaged memory: close the model and load it again',
+  },
+});

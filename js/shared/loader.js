@@ -1,0 +1,26 @@
+/** `load` of the entries: an engine that is made for one model and closed with it. */
+import { checkBy, OPTIONS } from './options.js';
+
+/** @import { Engine, EngineOptions, LoadOptions, Model, SourceLike } from './types.js' */
+
+/**
+ * @template {EngineOptions} O
+ * @param {(options: any) => Promise<Engine>} createEngine
+ * @param {'createEngine' | 'createWorkerEngine'} call  its name
+ * @returns {(source: SourceLike, options?: O & LoadOptions) => Promise<Model>}
+ */
+export const loaderOf = (createEngine, call) => async (source, given) => {
+  const options = checkBy({ ...OPTIONS[call], ...OPTIONS.load }, 'load', given);
+  const pick = (/** @type {object} */ names) =>
+    Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(names, name)));
+  const engine = await createEngine(pick(OPTIONS[call]));
+  try {
+    const model = await engine.load(source, pick(OPTIONS.load));
+    const close = model.close.bind(model);
+    model.close = () => close().finally(() => engine.close());
+    return model;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+};
