@@ -37,7 +37,7 @@ static void plan_weights(const bq_model_block *block, const bq_session_options *
   plan->weight_bytes = block->weight_bytes;
   plan->token_weights = block->token_weights;
   plan->key_bias = block->key_bias;
-  _Static_assert(BQ_TYPE_COUNT <= 64, "a bit for each");
+  _Static_assert(BQ_TYPE_COUNT <= 64, "a type has one bit of a u64");
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++)
     if (block->types >> type & 1 && !k->matrix[type].matmul) plan->lacks_kernels = true;
 }

@@ -111,8 +111,8 @@ BQW(void) bqw_free(uint32_t ptr) {
 
 /* --- plan and load -------------------------------------------------------------------------- */
 
-_Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "a list of them is used in place");
-_Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_lora), "and so are these");
+_Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "the list is used in place");
+_Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_lora), "the list is used in place");
 
 /* Memory for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
  * token masks. */
@@ -533,7 +533,7 @@ BQW(double) bqw_xxh64(const uint8_t *bytes, uint32_t n, uint64_t *out) {
   return 0;
 }
 
-_Static_assert(sizeof(bq_sha256_state) == 104, "js/ keeps so many bytes per hash");
+_Static_assert(sizeof(bq_sha256_state) == 104, "js/ keeps 104 bytes per hash");
 
 BQW(void) bqw_sha256(uint8_t *state, const uint8_t *bytes, uint32_t n, uint8_t *out) {
   bq_sha256_state *s = (bq_sha256_state *)(void *)state;
