@@ -300,7 +300,9 @@ static void test_layer_sets_that_mean_nothing(void) {
                {{{12, 1}}, 96, 1, "layer set is "}, /* positions are learned */
                {{{24, 2}}, 96, 1, "layer set is "},
                {{{0, 0}}, 128, 1, "layer set is "}, /* no experts */
-               {{{54, 4}, {55, 2}}, 128, 8, "layer set is "}};
+               {{{54, 4}, {55, 2}}, 128, 8, "layer set is "},
+               {{{0, 0}}, 160, 1, "layer set is "}, /* no recurrent layers */
+               {{{59, 3}}, 160, 8, "layer set is "}};
   bq_config c;
   bq_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -325,7 +327,7 @@ static void test_layer_sets_that_mean_nothing(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = least_without(0);
-  put(&b, 160, U32, 1, 0); /* no key so far */
+  put(&b, 192, U32, 1, 0); /* no key so far */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 

@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "reference.h"
 #include "session/create.h"
+#include "session/evict.h"
 #include "session/options.h"
 #include "session/session.h"
 #include "sequences.h"
@@ -109,10 +110,11 @@ static void test_sinks_stay(void) {
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
   bq_session *s = filled_session(&t, evicting(BQ_KV_F32));
   sync_to(s, prompt, FULL);
-  for (uint32_t i = 0; i < bq_evict_parts(&s->options); i++) s->attended[i] = i ? 1u << 30 : 0;
+  for (uint32_t i = 0; i < bq_eviction_groups(&s->options); i++)
+    s->eviction.totals[i] = i ? 1u << 30 : 0;
   sync_to(s, prompt, FULL + 1);
-  CHECK_EQ(s->kv.gone, BQ_KV_BLOCK);
-  CHECK_EQ(s->kept[0], 0);
+  CHECK_EQ(s->kv.evicted, BQ_KV_BLOCK);
+  CHECK_EQ(s->eviction.kept[0], 0);
   bq_session_free(s);
   tiny_free(&t);
 }
@@ -260,7 +262,7 @@ static void test_sessions_in_one_pass(void) {
   CHECK_EQ(bq_session_sync(a, prompt, FULL + 2, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_append(b, prompt[FULL + 1], NULL), BQ_OK);
   CHECK_EQ(bq_session_run_with(b, &a, 1, 0, &err), BQ_ARGUMENT);
-  CHECK(strstr(err.detail, "where positions leave") != NULL);
+  CHECK(strstr(err.detail, "past the end of a block") != NULL);
   CHECK_EQ(bq_session_run_with(a, &b, 1, 0, NULL), BQ_ARGUMENT);
   o.evict = BQ_EVICT_OLDEST;
   bq_session *c = filled_session(&t, o);
