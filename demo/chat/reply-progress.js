@@ -4,8 +4,8 @@ import { say, showLoading, showProgress } from '../page/page.js';
 
 /** @typedef {import('../../js/shared/types.js').PrefillProgress} PrefillProgress */
 
-/** A prompt of fewer tokens is read before anybody wonders. */
-const WORTH_TELLING = 64;
+/** A prompt of fewer tokens is read too soon for a progress bar. */
+const SHORT_PROMPT = 64;
 
 /** @param {PrefillProgress} progress @param {number} ms  since it began */
 export function readingWords({ done, total }, ms) {
@@ -37,7 +37,7 @@ export class Waiting {
   reading = (progress) => {
     const now = performance.now();
     this.#begun ||= now;
-    if (progress.total < WORTH_TELLING || this.#why()) return;
+    if (progress.total < SHORT_PROMPT || this.#why()) return;
     if (!this.#told) say(`Reading ${format.count(progress.total)} tokens…`);
     this.#told = true;
     showLoading(true);

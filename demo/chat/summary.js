@@ -1,4 +1,4 @@
-/** Older turns are summed up by the model itself, where the person wants that. Loaded when it is first asked for. */
+/** Older turns are summarized by the model itself, where the person wants that. Loaded on demand. */
 import { ASKED, roomFor } from '../../js/api/chat/summary-prompt.js';
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { say } from '../page/page.js';
@@ -11,7 +11,7 @@ import { say } from '../page/page.js';
  * @property {import('../models/engine-host.js').Host} host
  * @property {() => import('./conversation.js').Current} current
  * @property {import('./view.js').Log} log
- * @property {boolean} system  the model can be told something beforehand
+ * @property {boolean} system  its chat template has a place for a system prompt
  * @property {import('./reply-progress.js').Waiting} waiting
  * @property {(next: 'ready' | 'writing') => void} enter
  * @property {() => Promise<void>} showState
@@ -83,7 +83,7 @@ export async function summarize(page, signal) {
   enter('ready');
   if (failure) showError(failure);
   else if (!done && !signal.aborted)
-    showNotice(asked ? 'The model wrote no summary.' : 'No turn is short enough for the model to sum it up.');
+    showNotice(asked ? 'The model wrote no summary.' : 'The messages are too long for a summary.');
   say(done ? 'The older turns are summarized.' : 'Nothing was summarized.');
   await showState();
   return done;

@@ -1,4 +1,4 @@
-/** For a model that doesn't say how a chat is written: the forms that many models share, to choose from with a preview. */
+/** For a model without a chat template: the templates that many models share, to choose from with a preview. */
 import { compact } from '../../js/text/templates/compact.js';
 import { FORMAT_NAMES, formatNamed } from '../../js/text/templates/known-formats.js';
 import { $ } from '../page/page.js';
@@ -18,7 +18,7 @@ const NAMES = {
   'phi-3': 'Phi-3',
   zephyr: 'Zephyr',
 };
-const NONE = 'None: it goes on with what you write';
+const NONE = 'None (continue my text)';
 const EXAMPLE = [
   { role: 'user', content: 'Hello!' },
   { role: 'assistant', content: 'Hello, how are you?' },
@@ -39,7 +39,7 @@ function preview(name) {
 }
 
 /**
- * The first form whose marks are tokens of the model: it was most likely trained with it.
+ * The first template whose marks are tokens of the model: it was most likely trained with it.
  * @param {(text: string) => Promise<number | null>} tokenId
  */
 async function likely(tokenId) {
@@ -56,7 +56,7 @@ const draw = () => {
 };
 
 /**
- * @param {string} chosen  the form that was chosen before; '': none
+ * @param {string} chosen  the template that was chosen before; '': none
  * @param {(text: string) => Promise<number | null>} tokenId
  * @param {(name: string) => void} onChoose
  */
@@ -67,7 +67,7 @@ export async function askFormat(chosen, tokenId, onChoose) {
       const option = element(
         'option',
         '',
-        formatTitle(name) + (name && name === suggested && !chosen ? ' (its marks are known to this model)' : ''),
+        formatTitle(name) + (name && name === suggested && !chosen ? ' (recommended)' : ''),
       );
       option.value = name;
       return option;

@@ -5,8 +5,8 @@ export const bytes = (bytes) =>
   bytes < 1e6
     ? `${Math.round(bytes / 1e3)} kB`
     : bytes < 1e9
-      ? `${(bytes / 1e6).toFixed(1)} MB`
-      : `${(bytes / 1e9).toFixed(2)} GB`;
+      ? `${(bytes / 1e6).toFixed(bytes < 1e8 ? 1 : 0)} MB`
+      : `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** @param {number} n */
 export const count = (n) => n.toLocaleString('en');
@@ -28,6 +28,14 @@ export function nameOf(url) {
   }
 }
 
+/** How fast a reply came, in a unit that people feel: words a second; of writing without spaces, tokens. @param {string} text @param {{ tokens: number, decodeMs: number }} timings */
+export function wordSpeed(text, timings) {
+  const perSecond = rate(timings);
+  if (perSecond === null) return '';
+  const words = text.split(/\s+/).filter(Boolean).length;
+  return words * 4 < timings.tokens ? speed(perSecond) : `${rounded((perSecond * words) / timings.tokens)} words/s`;
+}
+
 /** @param {number} ms */
 export const duration = (ms) =>
   ms < 10
@@ -39,23 +47,6 @@ export const duration = (ms) =>
 /** @param {Pick<import('../../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocab'>} model */
 export const shape = ({ arch, layers, hidden, vocab }) =>
   `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
-
-/**
- * "5.5-million-parameter", or "language" where the shape doesn't tell.
- * @param {import('../../js/shared/types.js').ModelInfo} model
- */
-export function parameters({ arch, layers, hidden, heads, kvHeads, headDim, ffn, vocab, tied }) {
-  if (arch !== 'llama') return 'language';
-  const attention = hidden * headDim * (2 * heads + 2 * kvHeads);
-  const n = vocab * hidden * (tied ? 1 : 2) + layers * (attention + 3 * hidden * ffn + 2 * hidden) + hidden;
-  return `${large(n).replace(' ', '-')}-parameter`;
-}
-
-/** "5.5 million" @param {number} n */
-export function large(n) {
-  const [value, unit] = n < 1e6 ? [n / 1e3, 'thousand'] : n < 1e9 ? [n / 1e6, 'million'] : [n / 1e9, 'billion'];
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
-}
 
 /**
  * Tokens per second of decoding. The first token comes out of the prompt's pass, so n tokens take n − 1 steps.
@@ -77,6 +68,8 @@ export function progress({ phase, loaded, total, rate, secondsLeft, failures }) 
   if (phase === 'paused') return `${amount}, paused`;
   if (failures) return `${amount}; the network failed, trying again (${failures + 1})`;
   const pace = rate > 0 ? `${bytes(rate)}/s` : '';
-  const left = secondsLeft === null || !pace ? '' : `${duration(secondsLeft * 1000)} left`;
+  // What is read from the cache has no bytes left to download, and takes its time all the same.
+  const seconds = secondsLeft || (pace && total ? (total - loaded) / rate : 0);
+  const left = !pace || seconds < 1 ? '' : `${duration(seconds * 1000)} left`;
   return [amount, pace, left].filter(Boolean).join(', ');
 }
