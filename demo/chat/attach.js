@@ -15,7 +15,7 @@ export async function attach(files) {
     }
     // A longer fence than any in the text.
     const fence = '`'.repeat(Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length)) + 1);
-    message.value += `${message.value && !message.value.endsWith('\n') ? '\n\n' : ''}${file.name}:\n${fence}\n${text.trimEnd()}\n${fence}\n`;
+    message.value = `${message.value.replace(/\n*$/, message.value && '\n\n')}${file.name}:\n${fence}\n${text.trimEnd()}\n${fence}\n`;
     say(`${file.name} is attached.`);
   }
   grow();

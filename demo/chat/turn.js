@@ -138,7 +138,6 @@ export class Turns {
 
   /** Ends the reply that is being written. @returns {Promise<void>}  its end */
   stop() {
-    this.#early = '';
     this.#replying.abort();
     return this.#underWay;
   }

@@ -63,7 +63,7 @@ export function showError(error, ...actions) {
   more.append(
     element('summary', '', 'Details'),
     element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`),
-    element('p', 'hint', detail === message ? '' : sentence(detail)),
+    element('p', '', detail === message ? '' : sentence(detail)),
   );
   text.append(more);
   card.append(text, buttons(card, actions));

@@ -231,7 +231,7 @@ test('a reload in the middle of a reply keeps what was written, marked, and it c
   const written = await page.evaluate(() => sessionStorage.getItem('written') ?? '');
   assert.equal(mine, 'Tell me a story');
   assert.ok(written.length > 8 && reply.startsWith(written), `"${reply}" after "${written}"`);
-  assert.equal(await page.locator('.end').last().textContent(), 'Interrupted');
+  assert.equal(await page.locator('.tools .end').last().textContent(), 'Interrupted');
   await sample(page, { temperature: '0' });
   await page.getByRole('button', { name: 'Continue the reply' }).click();
   await ready(page);
@@ -271,8 +271,8 @@ test('a draft belongs to its chat, and a reload keeps it', async () => {
   await page.reload();
   await ready(page);
   assert.equal(await ui(page).message.inputValue(), 'another', 'also where nothing has been sent');
-  await page.locator('#chats').click();
-  await page.locator('.chat-name').click();
+  await page.locator('.chat-name', { hasText: 'Hello!' }).click(); // in the sidebar, which is there where there is room
+  await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
   assert.equal(await ui(page).message.inputValue(), 'half a thought');
 });
 
@@ -505,9 +505,9 @@ test('a message that is too long is said so while it is typed, and is not sent',
   const notice = page.locator('#notices');
   const words = Array(600).fill('the').join(' ');
   await message.fill(words);
-  await page.locator('#fine', { hasText: 'Too long: about 610 tokens, Tiny takes 512.' }).waitFor();
+  await page.locator('#fine', { hasText: /^Too long: about 6[01]0 tokens, Tiny takes 512\.$/ }).waitFor();
   await message.press('Enter');
-  await notice.getByText('Too long: about 610 tokens, Tiny takes 512.').waitFor();
+  await notice.getByText(/^Too long: about 6[01]0 tokens, Tiny takes 512\.$/).waitFor();
   assert.equal(await alert.count(), 0, 'it is no error');
   assert.deepEqual(await texts(page), []);
   assert.equal(await message.inputValue(), words, 'what was written is not lost');
@@ -541,12 +541,12 @@ test('a reply that is cut says why, and Continue writes the rest, as if it had n
   await sample(page, { temperature: '0', repeatPenalty: '1' });
   const whole = await say(page, 'Tell me a story');
   assert.equal(await page.getByRole('button', { name: 'Continue the reply' }).count(), 0, 'it is complete');
-  assert.equal(await page.locator('.end').last().textContent(), '');
+  assert.equal(await page.locator('.tools .end').last().textContent(), '');
   await anew(page);
   await sample(page, { temperature: '0', repeatPenalty: '1', maxTokens: '20' });
   const cut = await say(page, 'Tell me a story');
   assert.ok(whole.startsWith(cut) && cut.length < whole.length, cut);
-  assert.equal(await page.locator('.end').last().textContent(), 'Stopped at the length limit');
+  assert.equal(await page.locator('.tools .end').last().textContent(), 'Stopped at the length limit');
   assert.doesNotMatch((await ui(page).status.textContent()) ?? '', /Done/);
   await page.reload();
   await ready(page);
@@ -566,7 +566,7 @@ test('a reply that was stopped, or that a full context ended, can be continued, 
   // Too hot to come to an end soon.
   await sample(page, { temperature: '2', topK: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
   await say(page, 'Tell me a story');
-  assert.equal(await page.locator('.end').last().textContent(), 'Ran out of room');
+  assert.equal(await page.locator('.tools .end').last().textContent(), 'Ran out of room');
   for (let times = 0; times < 2; times++) {
     const before = String((await texts(page)).at(-1));
     await page.getByRole('button', { name: 'Continue the reply' }).click();
