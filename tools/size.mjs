@@ -72,8 +72,8 @@ export function demoScripts() {
     total.plain += size.plain;
     total.gzip += size.gzip;
     total.brotli += size.brotli;
-    for (const [, imported] of String(text).matchAll(/^(?:import|export|\}) (?:.*from )?'\.\/([\w-]+\.js)';/gm))
-      add(imported);
+    for (const [, imported] of String(text).matchAll(/^(?:import|export|\}) (?:.*from )?'(\.{1,2}\/[\w/-]+\.js)';/gm))
+      if (!imported.startsWith('../js/') && !imported.startsWith('../../')) add(join(dirname(name), imported));
   };
   for (const name of ['theme.js', 'app.js', 'worker.js', 'thread.js', 'sw.js']) add(name);
   return total;

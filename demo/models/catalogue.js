@@ -5,7 +5,7 @@
  * without one.
  */
 
-/** Where models are found by name. The page's Content-Security-Policy allows this address. */
+/** Where models are found by name. */
 export const HUB = 'https://huggingface.co';
 
 /**
@@ -73,7 +73,7 @@ export const CATALOGUE = [
 
 /** By the name of a model's file or its address: the first that matches. @type {Recommendation[]} */
 const RECOMMENDED = [
-  { match: /gemma-?3/i, sampling: { temperature: 1, topK: 64, topP: 0.95, repeatPenalty: 1 } },
+  { match: /gemma[- ]?3/i, sampling: { temperature: 1, topK: 64, topP: 0.95, repeatPenalty: 1 } },
   { match: /qwen2\.5/i, sampling: { temperature: 0.7, topK: 20, topP: 0.8, repeatPenalty: 1.1 } },
   {
     match: /qwen3/i,

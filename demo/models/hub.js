@@ -36,16 +36,23 @@ export function named(text) {
 
 /** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
 async function asked(path, signal) {
-  /** @type {Response} */
-  let response;
-  try {
-    response = await fetch(`${HUB}/api/${path}`, { signal });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw trouble('NETWORK', 'Hugging Face could not be reached', 'check the connection and try again', error);
-  }
-  if (response.ok) return response.json();
-  const { status } = response;
+  const worker = new Worker(new URL('./hub-worker.js', import.meta.url), { type: 'module' });
+  /** @type {{ status: number, value: any }} */
+  const { status, value } = await new Promise((resolve, reject) => {
+    const failed = (/** @type {unknown} */ error) => resolve({ status: 0, value: error });
+    worker.addEventListener('message', ({ data }) => resolve(data));
+    worker.addEventListener('error', ({ message }) => failed(message));
+    signal?.addEventListener('abort', () => reject(signal.reason));
+    worker.postMessage(path);
+  }).finally(() => worker.terminate());
+  if (status === 200) return value;
+  if (!status)
+    throw trouble(
+      'NETWORK',
+      'Hugging Face could not be reached',
+      'check the connection and try again',
+      new Error(value),
+    );
   if ([401, 403, 404].includes(status))
     throw trouble('NOT_FOUND', 'there is no such public model on Hugging Face', 'check the name: it is owner/name');
   throw trouble('HTTP_STATUS', `Hugging Face answered with status ${status}`, 'try again later');

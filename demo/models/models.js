@@ -348,7 +348,7 @@ export class Models {
     $('offers').hidden = true;
     say(`Downloading ${wanted.name}. You can already send a message.`);
     const sizes = { ...(context && { context }), streaming: true };
-    const how = { format: factsOf(wanted.key).format, name: wanted.key };
+    const how = { format: factsOf(wanted.key).format, name: `${wanted.name} ${wanted.key}` };
     const progress = (/** @type {import('../../js/shared/types.js').Progress} */ of) => {
       if (this.#download === download) showArrived(of);
     };
@@ -485,7 +485,14 @@ export class Models {
             { name: wanted.name, url: wanted.kind === 'link' ? wanted.key : null, kind: wanted.kind, level },
             async () => {
               resolve(
-                await host.load(wanted.source, sizes, this.#onProgress, signal, factsOf(wanted.key).format, wanted.key),
+                await host.load(
+                  wanted.source,
+                  sizes,
+                  this.#onProgress,
+                  signal,
+                  factsOf(wanted.key).format,
+                  `${wanted.name} ${wanted.key}`,
+                ),
               );
               await host.arrived;
             },
