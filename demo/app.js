@@ -104,6 +104,7 @@ const models = new Models({
   stopReply: () => turns.stop(),
   showState,
   onModel: ({ name, key }) => {
+    current.forgetTokens();
     settings.recommended = recommendedFor(`${name} ${key}`).sampling ?? {};
     log.summarizes = (host.info?.context ?? 0) >= SUMMARY_CONTEXT;
   },

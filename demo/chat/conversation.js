@@ -161,6 +161,11 @@ export class Current {
     return save(it, this.#gone);
   }
 
+  /** Tokens of another model mean nothing to this one. */
+  forgetTokens() {
+    for (const entry of this.#it.entries) delete entry.tokens;
+  }
+
   /** What another tab has added; if it went on from here, so does this one. What it has overwritten is stored again. */
   catchUp() {
     const other = this.#behind && read(this.#it.id);

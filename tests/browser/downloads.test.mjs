@@ -111,6 +111,7 @@ test('the first screen offers better models: one click downloads, Tiny answers m
   assert.equal((await texts(page)).length, 4, 'the conversation stays');
   await sample(page, { maxTokens: '3' });
   await say(page, 'Hello');
+  assert.equal((await texts(page)).length, 6, 'it answers, though it has another vocabulary');
   await page.reload();
   await inUse(page, 'Gemma 3 270M');
   await ready(page);

@@ -248,7 +248,7 @@ await everyBrowser((name) => {
     await page.reload();
     await ready(page);
     assert.deepEqual(await versions(), ['', '']);
-    await says(page, 'body', /A new version of this page is here\./);
+    await says(page, 'body', /A new version of this page is ready\./);
     await press(page, 'Reload');
     await page.until(() => document.documentElement.dataset.version === '2');
     await ready(page);
@@ -289,9 +289,12 @@ await everyBrowser((name) => {
     await says(page, '#notices', /Too long: about 6[01]0 tokens, Tiny takes 512\./);
     assert.deepEqual(await texts(page), []);
     await set(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
-    await say(page, words(200));
-    await say(page, 'Hello!');
-    assert.equal((await texts(page)).length, 4);
+    await send(page, words(200));
+    await comesTo(async () => (await texts(page)).length, 2);
+    await ready(page);
+    await send(page, 'Hello!');
+    await comesTo(async () => (await texts(page)).length, 4);
+    await ready(page);
     await comesTo(() => textOf(page, '.divider + article .text'), 'Hello!');
     assert.equal(await textOf(page, '#notices'), '');
     await page.close();
@@ -359,7 +362,7 @@ await everyBrowser((name) => {
       await says(page, '[role=alert]', /CRASHED/);
     };
     await died({ name: 'Tiny (built in)', url: null, kind: 'bundled' });
-    assert.match(await textOf(page, '[role=alert]'), /Tiny (built in)/);
+    assert.match(await textOf(page, '[role=alert]'), /Tiny \(built in\)/);
     await press(page, 'Load with less memory');
     await ready(page);
     await says(page, '[data-stat="context"]', /of 256 tokens/);
