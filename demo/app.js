@@ -39,6 +39,8 @@ const DONE = 2000;
 /** The smallest context in which a summary is worth its room. */
 const SUMMARY_CONTEXT = 1024;
 
+/** The list of chats, once it has been shown. @type {import('./chat/chat-list.js').Chats | null} */
+let chats = null;
 /** What the page is doing. @type {'loading' | 'ready' | 'writing'} */
 let phase = 'loading';
 
@@ -139,6 +141,7 @@ function changed() {
 }
 
 async function showState() {
+  chats?.refresh();
   if (!host.hasModel) return;
   try {
     context.offer();
@@ -203,7 +206,8 @@ async function summarize() {
 /** @param {boolean} [asked]  by the person */
 async function showChats(asked) {
   const { Chats } = await import('./chat/chat-list.js');
-  new Chats({ current, open, beginAnew }).show(asked);
+  chats ??= new Chats({ current, open, beginAnew });
+  chats.show(asked);
 }
 
 function listen() {

@@ -103,6 +103,14 @@ export class Chats {
     } else focused?.focus();
   }
 
+  /** Shows what has changed, where the list is open and nothing is being done in it. */
+  refresh() {
+    if (!dialog.open || rows.querySelector('form, details[open]')) return;
+    const inside = rows.contains(document.activeElement);
+    this.draw();
+    if (inside) /** @type {HTMLElement | null} */ (rows.querySelector('[aria-current]'))?.focus();
+  }
+
   draw() {
     const wanted = search.value.trim().toLocaleLowerCase();
     const has = (/** @type {Conversation} */ one) =>

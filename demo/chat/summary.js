@@ -18,12 +18,8 @@ import { say } from '../page/page.js';
  */
 /** What is summed up: up to which message, and what the model is asked. @typedef {{ upTo: string, messages: Message[] }} Asked */
 
-/** The last turn stays word for word if it takes no more than this part of the context. */
-const LAST = 1 / 4;
-
 /**
- * As much as the model can read at once together with the question: from where it reads now, the last turn left out if
- * there are others.
+ * As many of the turns that the model no longer sees as it can read at once together with the question.
  * @param {Page} page @returns {Promise<Asked | null>}  null: not even the first turn
  */
 async function older(page) {
@@ -31,13 +27,9 @@ async function older(page) {
   const current = page.current();
   const context = host.info?.context ?? 0;
   const { path } = current;
-  const { begin } = current.reads(path);
-  const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= begin ? [i] : []));
-  const [before, last] = ends.slice(-2);
-  if (last !== undefined) {
-    const turn = path.slice(before + 1).map(({ role, content }) => ({ role, content }));
-    if ((await host.count(turn)) <= context * LAST) ends.pop();
-  }
+  const { begin, summary } = current.reads(path);
+  const start = path.findIndex(({ id }) => id === summary?.upTo) + 1;
+  const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= start && i < begin ? [i] : []));
   for (const end of ends.reverse()) {
     const messages = [
       ...current.messages(path.slice(0, end + 1), system),
