@@ -108,7 +108,10 @@ export class Chats {
     if (!dialog.open || rows.querySelector('form, details[open]')) return;
     const inside = rows.contains(document.activeElement);
     this.draw();
-    if (inside) /** @type {HTMLElement | null} */ (rows.querySelector('[aria-current]'))?.focus();
+    const row = /** @type {HTMLElement | null} */ (
+      rows.querySelector('[aria-current]') ?? rows.querySelector('button')
+    );
+    if (inside) (row ?? search).focus();
   }
 
   draw() {

@@ -12,6 +12,16 @@ const listed = (page) =>
     [...document.querySelectorAll('#chats-dialog .chat-name')].map((one) => one.firstChild?.textContent ?? ''),
   );
 
+/** Presses a button in the menu of a chat. @param {Page} page @param {string} label */
+const pressInMenu = (page, label) =>
+  page.evaluate((label) => {
+    const all = [...document.querySelectorAll('#chats-dialog .menu button')];
+    const button = /** @type {HTMLElement} */ (all.find((one) => one.getAttribute('aria-label') === label));
+    /** @type {HTMLDetailsElement} */ (button.closest('details')).open = true;
+    button.focus();
+    button.click();
+  }, label);
+
 /** @param {Page} page */
 async function showList(page) {
   // Where there is room, it stays open.
@@ -56,7 +66,7 @@ await everyBrowser((name) => {
     await page.type('#chats-dialog [type=search]', 'hELLO');
     await comesTo(() => listed(page), ['Hello!']);
 
-    await press(page, 'Rename Hello!');
+    await pressInMenu(page, 'Rename Hello!');
     await page.evaluate(() => {
       const field = /** @type {HTMLInputElement} */ (document.querySelector('#chats-dialog li input'));
       field.value = 'A greeting';
@@ -69,14 +79,14 @@ await everyBrowser((name) => {
     });
     await comesTo(() => listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
 
-    await press(page, 'Delete Tell me a joke');
+    await pressInMenu(page, 'Delete Tell me a joke');
     await comesTo(() => listed(page), ['A greeting']);
     await comesTo(() => texts(page), [], 'it was shown');
     assert.ok(await page.evaluate(() => document.querySelector('#chats-dialog')?.contains(document.activeElement)));
     await press(page, 'Undo: Deleted “Tell me a joke”.');
     await comesTo(() => listed(page), ['Tell me a joke', 'A greeting']);
     assert.equal((await texts(page)).length, 2);
-    await press(page, 'Delete A greeting');
+    await pressInMenu(page, 'Delete A greeting');
     await press(page, 'Close', '#chats-dialog');
     await page.until(() => document.querySelector('#notices button')); // the dialog says later that it is closed
     await press(page, 'Undo', '#notices');
@@ -106,7 +116,7 @@ await everyBrowser((name) => {
     });
     await showList(page);
     await press(page, 'Export all');
-    await press(page, 'Export Hello! as Markdown');
+    await pressInMenu(page, 'Export Hello! as Markdown');
     const [json, markdown] = await page.evaluate(() => Promise.all(/** @type {any} */ (globalThis).files));
     assert.equal(JSON.parse(json).conversations[0].entries.length, 3);
     assert.equal(markdown, `# Hello!\n\n## You\n\nHello!\n\n## Model\n\n${said[1].trim()}\n`);
