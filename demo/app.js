@@ -127,6 +127,7 @@ function enter(next, back) {
   newChat.disabled = phase === 'loading';
   log.able = able;
   $('intro').hidden = current.path.length > 0;
+  $('better').hidden = !current.path.length || !models.tiny;
   document.title = current.path.length ? `${titleOf(current.it)} · bq4` : TITLE;
   keepFocus(focused, back);
   if (able && wasLoading) turns.sendEarly();

@@ -95,7 +95,8 @@ export class Models {
     onArriving({ pause: () => void this.#pause(), cancel: () => void this.#cancel() });
     $('model-name').addEventListener('click', () => void this.choose());
     $('none-bundled').addEventListener('click', () => void this.openBundled());
-    for (const id of ['none-choose', 'offers-more']) $(id).addEventListener('click', () => void this.choose());
+    for (const id of ['none-choose', 'offers-more', 'better'])
+      $(id).addEventListener('click', () => void this.choose());
     for (const input of [$('file'), $('folder')])
       input.addEventListener('change', () => {
         const field = /** @type {HTMLInputElement} */ (input);
@@ -143,6 +144,11 @@ export class Models {
     return this.arriving || this.#making !== '';
   }
 
+  /** The built-in model is in use, and no other on its way. */
+  get tiny() {
+    return this.#page.host.hasModel && this.#current?.kind === 'bundled' && !this.#download;
+  }
+
   /** The name of the model in use, as short as can be. */
   get name() {
     return this.#current?.kind === 'bundled' ? TINY : (this.#current?.name ?? 'this model');
@@ -174,7 +180,7 @@ export class Models {
   /** Better models, under the headline while Tiny is in use. */
   async #offer() {
     const { host } = this.#page;
-    const small = host.hasModel && this.#current?.kind === 'bundled' && !this.#download;
+    const small = this.tiny;
     $('offers').hidden = !small;
     if (small)
       await showOffers(host, {
@@ -345,7 +351,7 @@ export class Models {
     rememberDownload({ name: wanted.name, url: wanted.key, context });
     if (plan.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
     this.#showStrip();
-    $('offers').hidden = true;
+    $('offers').hidden = $('better').hidden = true;
     say(`Downloading ${wanted.name}. You can already send a message.`);
     const sizes = { ...(context && { context }), streaming: true };
     const how = { format: factsOf(wanted.key).format, name: `${wanted.name} ${wanted.key}` };

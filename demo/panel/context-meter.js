@@ -24,7 +24,7 @@ const SMALLEST = 256;
 const SHORT_PREFIX = 200;
 
 const size = /** @type {HTMLSelectElement} */ ($('context-size'));
-const line = $('fine');
+const line = $('fine-text');
 const LINE = line.textContent ?? '';
 
 /** Tokens that a prompt may have, so that there is room for a reply. @param {number} context */

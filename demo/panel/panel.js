@@ -51,7 +51,10 @@ export class Panel {
       prefill && decode && `${prefill.threads} for prompts, ${decode.threads} for replies (fastest measured)`;
     this.set(
       'threads-reason',
-      found || (/isolated/.test(threadsReason) ? "one thread: the site doesn't allow more" : threadsReason),
+      found ||
+        (/isolated/.test(threadsReason)
+          ? "one thread: the site doesn't allow more"
+          : threadsReason.replace(/ by a measurement.*/, ' (fastest measured)')),
     );
   }
 

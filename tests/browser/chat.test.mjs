@@ -505,14 +505,14 @@ test('a message that is too long is said so while it is typed, and is not sent',
   const notice = page.locator('#notices');
   const words = Array(600).fill('the').join(' ');
   await message.fill(words);
-  await page.locator('#fine', { hasText: /^Too long: about 6[01]0 tokens, Tiny takes 512\.$/ }).waitFor();
+  await page.locator('#fine-text', { hasText: /^Too long: about 6[01]0 tokens, Tiny takes 512\.$/ }).waitFor();
   await message.press('Enter');
   await notice.getByText(/^Too long: about 6[01]0 tokens, Tiny takes 512\.$/).waitFor();
   assert.equal(await alert.count(), 0, 'it is no error');
   assert.deepEqual(await texts(page), []);
   assert.equal(await message.inputValue(), words, 'what was written is not lost');
   await message.fill('');
-  await page.locator('#fine', { hasText: 'Can make mistakes' }).waitFor();
+  await page.locator('#fine-text', { hasText: 'Can make mistakes' }).waitFor();
 });
 
 test('a conversation never runs out of words: older turns go by themselves, behind a line', async () => {
