@@ -1,7 +1,7 @@
 /** The engine, the model that the page talks to, and another that may be downloaded beside it. */
 import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../../js/index.js';
 import { recommendedFor } from './catalogue.js';
-import { integrityOf } from './offers.js';
+import { integrityOf } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/shared/types.js').Engine} Engine */
 /** @typedef {import('../../js/shared/types.js').GenerateOptions} GenerateOptions */

@@ -1,18 +1,11 @@
-/** The models that can be chosen here: the catalogue's, and those that `npm start` found on this machine. */
+/** The models that can be chosen here: the catalogue's, and those that `npm start` found on this machine. Loaded on demand. */
 import { addressOf, CATALOGUE } from './catalogue.js';
 import * as format from '../page/format.js';
-import { factsOf } from '../storage/model-history.js';
 
 /** @typedef {import('./catalogue.js').Offer} Offer */
 
 /** Lists the models in the cache folder of the machine that serves the page; elsewhere it is an empty list. */
 const LOCAL = new URL('../local.json', import.meta.url);
-
-/** What the file of an address must be, where that is known. @param {unknown} source */
-export const integrityOf = (source) =>
-  typeof source === 'string'
-    ? (CATALOGUE.find(({ url }) => url === source)?.integrity ?? factsOf(source).integrity)
-    : undefined;
 
 /** @returns {Promise<(Offer & { url: string })[]>} */
 async function local() {

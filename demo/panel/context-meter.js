@@ -94,7 +94,7 @@ export class Context {
       current.show();
     }
     for (; tokens > limit && prefix.length > SHORT_PREFIX; tokens = await host.count(messages, prefix))
-      prefix = prefix.slice(prefix.length >> 1).replace(/^\S*/, '');
+      prefix = prefix.slice(prefix.length >> 1).replace(/^\S+/, '');
     if (tokens >= context)
       throw trouble('CONTEXT_FULL', 'the message is too long', 'shorten it', undefined, { tokens, context });
     return { messages, prefix };

