@@ -63,6 +63,7 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
   await page.locator('#notices').getByText('To go on with “long.bq4”').waitFor();
   await ui(page).file.setInputFiles(long);
   await ready(page);
+  await ui(page).details.click();
   await page.locator('[data-stat="format"]', { hasText: 'Llama 3' }).waitFor();
   assert.equal(await card.isVisible(), false);
   await page.getByRole('button', { name: 'Change…' }).click();
