@@ -1,4 +1,4 @@
-/** The chat page: what happens when. Looks are in style.css, each part of the page has a module of its own. */
+/** The chat page: its parts and the order of events. Its looks are in style.css; each part of the page has a module of its own. */
 import { clearAlert, showError, showNotice, trouble } from './page/alerts.js';
 import { preferPlain } from './chat/message-body.js';
 import { Context } from './panel/context-meter.js';
@@ -9,35 +9,47 @@ import {
   $,
   chips,
   details,
+  grow,
   keepFocus,
   message,
   newChat,
   onMessage,
   plain,
+  rememberPanel,
   say,
   send,
+  showDialog,
   showLoading,
   stop,
 } from './page/page.js';
 import { Models } from './models/models.js';
 import { Panel } from './panel/panel.js';
-import { SettingsForm } from './page/settings.js';
-import { takeShared } from './share-target.js';
-import { loadLooks, saveLooks } from './storage/local-storage.js';
+import { recommendedFor } from './models/catalogue.js';
+import { Settings } from './page/settings.js';
+import { draftOf, loadLooks, saveDraft, saveLooks, titleOf } from './storage/local-storage.js';
 import { Turns } from './chat/turn.js';
 import { Log } from './chat/view.js';
 import { Waiting } from './chat/reply-progress.js';
 
 const host = new Host();
 const panel = new Panel($('details'));
+const size = /** @type {HTMLSelectElement} */ ($('text-size'));
+/** Milliseconds for which a button shows that it has done its work. */
+const DONE = 2000;
+/** The smallest context in which a summary is worth its room. */
+const SUMMARY_CONTEXT = 1024;
 
+/** The list of chats, once it has been shown. @type {import('./chat/chat-list.js').Chats | null} */
+let chats = null;
 /** What the page is doing. @type {'loading' | 'ready' | 'writing'} */
 let phase = 'loading';
 
 const log = new Log($('log'), {
-  onCopy: ({ content }) => void copy(content),
+  onCopy: ({ content }, from) => void copy(content, from),
   onRegenerate: () => turns.again(),
+  onContinue: () => turns.goOn(),
   onEdit: (entry, text) => turns.edit(entry, text),
+  onSummarize: () => void summarize().catch(showError),
   onUndoSummary: () => {
     if (phase !== 'ready') return;
     current.takeBackSummary();
@@ -48,12 +60,12 @@ const log = new Log($('log'), {
     if (phase !== 'ready') return;
     const at = current.path.indexOf(entry);
     current.step(entry, step);
-    log.focusAt(at, step < 0 ? 'Version before' : 'Next version');
+    log.focusAt(at, step < 0 ? 'Previous version' : 'Next version');
     void showState();
   },
 });
 const current = new Current(log, changed, () => phase === 'writing');
-const settings = new SettingsForm(
+const settings = new Settings(
   {
     form: /** @type {HTMLFormElement} */ ($('sampling')),
     preset: /** @type {HTMLSelectElement} */ ($('preset')),
@@ -65,10 +77,8 @@ const settings = new SettingsForm(
 const context = new Context({
   host,
   current: () => current,
-  newChat: () => void beginAnew(),
-  send: () => turns.submit(message.value),
+  name: () => models.name,
   reload: (size) => void models.reload(size),
-  summarize: () => summarize().catch((error) => (showError(error), false)),
 });
 const waiting = new Waiting(() => models.waits);
 const turns = new Turns({
@@ -82,6 +92,7 @@ const turns = new Turns({
   showState,
   waiting,
   replied: (result) => models.replied(result),
+  draftChanged: keepDraft,
   get phase() {
     return phase;
   },
@@ -91,15 +102,23 @@ const models = new Models({
   panel,
   enter: (next) => enter(next ?? phase),
   loading: () => phase === 'loading',
+  idle: () => phase === 'ready' && !current.path.length && !message.value,
   stopReply: () => turns.stop(),
   showState,
+  onModel: ({ name, key }) => {
+    current.forgetTokens();
+    settings.recommended = recommendedFor(`${name} ${key}`).sampling ?? {};
+    log.summarizes = (host.info?.contextTokens ?? 0) >= SUMMARY_CONTEXT;
+  },
+  onTexts: (files) => void attach(files),
 });
 
 /** @param {typeof phase} next @param {HTMLElement} [back]  where the keyboard goes on, if this takes its place away */
 function enter(next, back) {
+  const wasLoading = phase === 'loading';
   phase = next;
   const able = phase === 'ready' && host.hasModel;
-  showLoading(phase === 'loading' || models.underWay);
+  showLoading(phase === 'loading');
   models.shown(phase === 'ready');
   const focused = document.activeElement;
   stop.hidden = phase !== 'writing';
@@ -108,9 +127,12 @@ function enter(next, back) {
   newChat.disabled = phase === 'loading';
   log.able = able;
   $('intro').hidden = current.path.length > 0;
-  $('fine').hidden = !$('intro').hidden;
+  $('better').hidden = !current.path.length || !models.tiny;
+  document.title = current.path.length ? `${titleOf(current.it)} · bq4` : TITLE;
   keepFocus(focused, back);
+  if (able && wasLoading) turns.sendEarly();
 }
+const TITLE = document.title;
 
 /** Another conversation, or what another tab wrote of it. */
 function changed() {
@@ -120,6 +142,7 @@ function changed() {
 }
 
 async function showState() {
+  chats?.refresh();
   if (!host.hasModel) return;
   try {
     context.offer();
@@ -129,32 +152,50 @@ async function showState() {
   }
 }
 
+/** What is typed belongs to its conversation. */
+function keepDraft() {
+  saveDraft(current.it.id, message.value);
+}
+
+function showDraft() {
+  message.value = draftOf(current.it.id);
+  grow();
+}
+
 /** @param {import('./storage/local-storage.js').Conversation} [conversation]  none: a new one */
 async function open(conversation) {
   await turns.stop();
   clearAlert();
   context.clear();
   panel.noReply();
+  say('');
   current.open(conversation);
+  showDraft();
 }
 
 async function beginAnew() {
-  const before = current.path.length ? current.it : null;
   await open();
-  say('A new chat.');
-  if (before)
-    showNotice('A new chat. The one before is in the list.', [{ text: 'Undo', run: () => void open(before) }]);
+  say('New chat.');
   message.focus();
 }
 
-/** @param {string} text */
-async function copy(text) {
+/** @param {string} text @param {HTMLElement} from  the button that shows that it is done */
+async function copy(text, from) {
   try {
     await navigator.clipboard.writeText(text);
+    const before = from.textContent;
+    from.textContent = 'Copied ✓';
+    setTimeout(() => (from.textContent = before), DONE);
     say('Copied.');
   } catch (error) {
-    showError(trouble('CLIPBOARD', 'the text could not be copied', 'select it and copy it with the keyboard', error));
+    showError(trouble('CLIPBOARD', "couldn't copy", 'select the text and press Ctrl+C', error));
   }
+}
+
+/** @param {File[]} files */
+async function attach(files) {
+  const work = await import('./chat/attach.js');
+  await work.attach(files);
 }
 
 async function summarize() {
@@ -163,28 +204,49 @@ async function summarize() {
   return turns.instead((signal) => work.summarize(page, signal));
 }
 
-async function showChats() {
+/** @param {boolean} [asked]  by the person */
+async function showChats(asked) {
   const { Chats } = await import('./chat/chat-list.js');
-  new Chats({ current, open, beginAnew }).show();
+  chats ??= new Chats({ current, open, beginAnew });
+  chats.show(asked);
 }
 
 function listen() {
-  onMessage(turns.submit);
+  onMessage(turns.submit, () => phase === 'ready' && log.editLast());
+  message.addEventListener('input', keepDraft);
   stop.addEventListener('click', () => {
     void turns.stop();
     message.focus();
   });
   newChat.addEventListener('click', beginAnew);
-  $('chats').addEventListener('click', () => void showChats().catch((error) => showError(error)));
+  $('chats').addEventListener('click', () => void showChats().catch(showError));
   $('perplexity').addEventListener('toggle', () =>
     import('./panel/perplexity.js').then(({ show }) => show({ host, turns, enter }), showError),
   );
-  $('log').addEventListener('copy-code', (event) => void copy(/** @type {CustomEvent} */ (event).detail));
+  $('log').addEventListener('copy-code', (event) => {
+    const { target, detail } = /** @type {CustomEvent} */ (event);
+    void copy(detail, /** @type {HTMLElement} */ (target).querySelector('button') ?? $('log'));
+  });
+  const settingsDialog = /** @type {HTMLDialogElement} */ ($('settings'));
+  $('settings-open').addEventListener('click', () => showDialog(settingsDialog));
+  $('settings-close').addEventListener('click', () => settingsDialog.close());
+  settingsDialog.addEventListener('click', ({ target }) => target === settingsDialog && settingsDialog.close());
+  const attachment = /** @type {HTMLInputElement} */ ($('attachment'));
+  $('attach').addEventListener('click', () => attachment.click());
+  attachment.addEventListener('change', () => {
+    const files = [...(attachment.files ?? [])];
+    attachment.value = '';
+    void attach(files);
+  });
   plain.addEventListener('change', () => {
-    saveLooks({ plain: plain.checked });
+    keepLooks();
     preferPlain(plain.checked);
     log.redraw();
     current.show();
+  });
+  size.addEventListener('change', () => {
+    keepLooks();
+    document.documentElement.dataset.size = size.value;
   });
   for (const chip of chips) {
     chip.addEventListener('click', () => {
@@ -194,9 +256,10 @@ function listen() {
   }
   $('details-toggle').addEventListener('click', () => {
     details.open = !details.open;
+    if (details.wide.matches) rememberPanel('details', details.open);
   });
   addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog[open]')) return;
+    if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog:modal')) return;
     if (phase === 'writing') stop.click();
     else if (details.open && !details.wide.matches) {
       details.open = false;
@@ -204,24 +267,32 @@ function listen() {
     }
   });
   onVersion(
-    (take) => showNotice('A new version of this page is here.', [{ text: 'Reload', run: take }], true),
-    () => showNotice('The new version comes when the other tabs of this page are closed.'),
+    (take) => showNotice('A new version of this page is ready.', [{ text: 'Reload', run: take }], true),
+    () => showNotice('Close the other tabs of this page to get the new version.'),
   );
   addEventListener('pagehide', () => phase === 'writing' && current.save());
 }
 
+const keepLooks = () => saveLooks({ plain: plain.checked, size: size.value });
+
 async function begin() {
-  plain.checked = loadLooks().plain === true;
+  const looks = loadLooks();
+  plain.checked = looks.plain === true;
+  size.value = typeof looks.size === 'string' ? looks.size : '';
   preferPlain(plain.checked);
   current.show();
   settings.show(current.it);
-  details.open = details.wide.matches;
+  $('details-toggle').setAttribute('aria-expanded', String(details.open)); // theme.js has opened them, or not
+  showDraft();
   listen();
   enter('loading');
+  void current.settle().then(showDraft);
+  if (document.documentElement.hasAttribute('data-sidebar')) void showChats(false).catch(() => {});
   // On a phone this would bring up the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
   if (await isolate()) return;
-  takeShared();
+  if (location.search)
+    void import('./share-target.js').then(({ takeShared }) => takeShared(models.choose)).catch(showError);
   try {
     await host.start((info) => panel.engine(info));
   } catch (error) {

@@ -12,20 +12,18 @@ const TRIED = 'bq4.isolating';
  * @returns {Promise<string>}  what works without a network, for people
  */
 export async function keepForOffline(store, keepBundled) {
-  if (!('serviceWorker' in navigator)) return 'only until this page is closed: this browser lets it store nothing';
+  if (!('serviceWorker' in navigator)) return 'no: this browser lets the page store nothing';
   try {
     if (await active()) {
       void atRoot().catch(() => {}); // without a network, or refused
       await keepBundled();
       const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
-      return models
-        ? `yes: page, engine and ${models === 1 ? 'a model' : `${models} models`} are stored`
-        : 'only page and engine are stored, no model';
+      return models ? `yes, with ${models === 1 ? '1 model' : `${models} models`}` : 'not yet: no model stored';
     }
   } catch {
     // Refused (private mode, storage full, no secure context): the page works as long as it is open.
   }
-  return 'only until this page is closed: it could not be stored';
+  return 'no: the page could not be stored';
 }
 
 /**

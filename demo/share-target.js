@@ -1,11 +1,11 @@
-/** What another app shares with the installed page, by the address that the manifest names: words to say, or a model's link. */
+/** What another app shares with the installed page, by the address that the manifest names: a text for a message, or a model's link. Loaded on demand. */
 import { $, grow, message } from './page/page.js';
 
 /** What a link to a model looks like. */
 const MODEL = /^https?:\/\/\S+\.(gguf|bq4)(\?\S*)?$/;
 
-/** Puts it where the person decides what becomes of it: nothing is sent or downloaded by itself. */
-export function takeShared() {
+/** Puts it into a field, where the person decides about it: nothing is sent or downloaded by itself. @param {() => Promise<void>} choose  shows the models */
+export async function takeShared(choose) {
   const given = new URLSearchParams(location.search);
   const parts = ['title', 'text', 'url'].map((name) => given.get(name)?.trim() ?? '').filter(Boolean);
   if (!parts.length) return;
@@ -16,7 +16,7 @@ export function takeShared() {
     return grow();
   }
   const field = /** @type {HTMLInputElement} */ ($('link'));
-  $('model-name').click(); // the list of models, where links are checked
+  await choose();
   field.value = link;
   field.focus();
 }

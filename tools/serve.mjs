@@ -73,8 +73,8 @@ const HEADERS = {
   'Cache-Control': 'no-cache',
 };
 
-/** The script of the demo's engine. It alone may fetch from elsewhere: models, from the links that people paste. */
-const ENGINE = 'demo/worker.js';
+/** The workers of the demo that may fetch from elsewhere: models from the links that people paste, lists of models from the hub. */
+const FETCHING = ['demo/worker.js', 'demo/models/hub-worker.js'];
 const ENGINE_POLICY = {
   [POLICY]: HEADERS[POLICY].replace("connect-src 'self'", "connect-src 'self' https: http:"),
 };
@@ -221,7 +221,7 @@ async function answer(request, response, { root, folders, home, hosts, common, m
     const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}"`;
     const headers = {
       ...common,
-      ...(common === HEADERS && path === ENGINE && ENGINE_POLICY),
+      ...(common === HEADERS && FETCHING.includes(path) && ENGINE_POLICY),
       ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(place, 'utf8'))),
       ...(path === AT_ROOT && { 'Service-Worker-Allowed': '/' }),
       'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',

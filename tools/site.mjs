@@ -23,6 +23,7 @@ const ENTRIES = {
   worker: ['demo/worker.js', 'js/worker.js'],
   thread: ['demo/thread.js', 'js/thread.js'],
   'io-worker': ['js/io-worker.js'],
+  'hub-worker': ['demo/models/hub-worker.js'],
 };
 
 /** Parts on demand that every visit asks for: the engine begins with them. */

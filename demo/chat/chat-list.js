@@ -1,7 +1,9 @@
-/** The list of conversations: found, opened, renamed, deleted, taken along and brought back. Loaded when it is first opened. */
+/** The list of chats, as a sidebar or a drawer: search, open, rename, delete, export, import. Loaded on demand. */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import { asJson, asMarkdown, fileName, fromFile } from './import-export.js';
 import { button, element } from '../page/element.js';
+import { rememberPanel, say } from '../page/page.js';
+import * as format from '../page/format.js';
 import { list, onOther, remove, save, titleOf } from '../storage/local-storage.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
@@ -25,23 +27,39 @@ let deleted = null;
 
 const named = (/** @type {string} */ name) => /** @type {HTMLElement} */ (dialog.querySelector(`[name="${name}"]`));
 search.addEventListener('input', () => shown?.draw());
-named('close').addEventListener('click', () => dialog.close());
-named('new').addEventListener('click', () => {
+named('close').addEventListener('click', () => {
+  rememberPanel('sidebar', false);
   dialog.close();
+});
+named('new').addEventListener('click', () => {
+  makeWay();
   void shown?.page.beginAnew();
 });
 named('json').addEventListener('click', () => download('bq4-chats.json', 'application/json', asJson(list())));
 named('import').addEventListener('click', () => file.click());
 file.addEventListener('change', () => void shown?.bring([...(file.files ?? [])]));
-dialog.addEventListener('click', (event) => event.target === dialog && dialog.close()); // beside it
+dialog.addEventListener('click', (event) => event.target === dialog && makeWay()); // beside it
 dialog.addEventListener('close', () => {
+  document.documentElement.removeAttribute('data-sidebar');
   if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
   deleted = null;
   named('deleted').replaceChildren();
 });
 onOther(() => dialog.open && shown?.draw());
 
-const when = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+/** Days since a moment, by the calendar. @param {number} at */
+const daysSince = (at) =>
+  Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86_400_000);
+/** @param {number} at */
+const groupOf = (at) => {
+  const days = daysSince(at);
+  return days < 1 ? 'Today' : days < 2 ? 'Yesterday' : days < 8 ? 'Previous 7 days' : 'Earlier';
+};
+
+const wide = matchMedia('(min-width: 80rem)');
+
+/** In the sidebar a chat is opened beside it; a drawer makes way for it. */
+const makeWay = () => dialog.matches(':modal') && dialog.close();
 
 /** @param {string} name @param {string} type @param {string} text */
 function download(name, type, text) {
@@ -52,17 +70,48 @@ function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
+/** Whether the same messages are stored already. @param {Conversation} one */
+const isHere = (one) => {
+  const said = (/** @type {Conversation} */ { entries }) =>
+    JSON.stringify(entries.map(({ role, content }) => [role, content]));
+  const words = said(one);
+  return list().some((other) => said(other) === words);
+};
+
 export class Chats {
   /** @param {Page} page */
   constructor(page) {
     this.page = page;
   }
 
-  show() {
+  /** Opens the sidebar, or the drawer; closes it where it is open. @param {boolean} [asked]  by the person */
+  show(asked = true) {
     shown = this;
+    if (dialog.open) {
+      if (asked) named('close').click();
+      return;
+    }
     search.value = '';
     this.draw();
-    dialog.showModal();
+    if (!wide.matches) return dialog.showModal();
+    document.documentElement.setAttribute('data-sidebar', '');
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement);
+    dialog.show();
+    if (asked) {
+      rememberPanel('sidebar', true);
+      search.focus();
+    } else focused?.focus();
+  }
+
+  /** Shows what has changed, where the list is open and nothing is being done in it. */
+  refresh() {
+    if (!dialog.open || rows.querySelector('form, details[open]')) return;
+    const inside = rows.contains(document.activeElement);
+    this.draw();
+    const row = /** @type {HTMLElement | null} */ (
+      rows.querySelector('[aria-current]') ?? rows.querySelector('button')
+    );
+    if (inside) (row ?? search).focus();
   }
 
   draw() {
@@ -73,27 +122,41 @@ export class Chats {
       );
     const all = list();
     const found = wanted ? all.filter(has) : all;
-    rows.replaceChildren(...found.map((one) => this.#row(one)));
+    let group = '';
+    rows.replaceChildren(
+      ...found.flatMap((one) => {
+        const its = groupOf(one.at);
+        const head = its === group ? [] : [element('li', 'group', its)];
+        group = its;
+        return [...head, this.#row(one, wanted)];
+      }),
+    );
     none.hidden = found.length > 0;
-    none.textContent = all.length
-      ? 'None of them has these words.'
-      : 'What you say is kept here, in this browser alone.';
+    none.textContent = all.length ? 'No chats found.' : 'Your chats are stored only in this browser.';
   }
 
-  /** @param {Conversation} one */
-  #row(one) {
+  /** @param {Conversation} one @param {string} sought */
+  #row(one, sought) {
     const title = titleOf(one);
     const row = element('li', 'chat');
     const name = element('button', 'chat-name', title);
     name.type = 'button';
-    name.append(element('small', '', when.format(one.at)));
+    const found = sought && one.entries.find(({ content }) => content.toLocaleLowerCase().includes(sought))?.content;
+    if (found) {
+      const at = found.toLocaleLowerCase().indexOf(sought);
+      name.append(element('small', '', `${at > 20 ? '…' : ''}${found.slice(Math.max(0, at - 20), at + 60)}`));
+    }
     if (one.id === this.page.current.it.id) name.setAttribute('aria-current', 'true');
     name.addEventListener('click', () => {
-      dialog.close();
+      makeWay();
       void this.page.open(one);
     });
-    const tools = element('div', 'chat-tools');
-    tools.append(
+    const tools = element('details', 'chat-tools');
+    const summary = element('summary', '', '⋯');
+    summary.setAttribute('aria-label', `Rename, export or delete ${title}`);
+    const menu = element('div', 'menu');
+    tools.append(summary, menu);
+    menu.append(
       button('Rename', `Rename ${title}`, () => this.#rename(one, row)),
       button('Export', `Export ${title} as Markdown`, () =>
         download(`${fileName(title)}.md`, 'text/markdown', asMarkdown(one)),
@@ -138,10 +201,9 @@ export class Chats {
     const isOpen = one.id === this.page.current.it.id;
     remove(one.id);
     if (isOpen) void this.page.open();
-    const next = rows.querySelector('.chat:focus-within')?.nextElementSibling ?? null;
-    const at = next ? [...rows.children].indexOf(next) - 1 : 0;
+    const at = [...rows.querySelectorAll('.chat')].findIndex((row) => row.matches(':focus-within'));
     this.draw();
-    const button = rows.children[at]?.querySelector('button');
+    const button = rows.querySelectorAll('.chat')[Math.max(0, at)]?.querySelector('button');
     (button ?? search).focus();
     this.#offerUndo(one, isOpen);
   }
@@ -166,20 +228,25 @@ export class Chats {
     file.value = '';
     try {
       const all = (await Promise.all(files.map(fromFile))).flat();
-      const lost = all.filter((one) => !save(one));
+      const fresh = all.filter((one) => !isHere(one));
+      const old = all.length - fresh.length;
+      const lost = fresh.filter((one) => !save(one));
       this.draw();
       if (lost.length)
         throw trouble(
           'NOT_KEPT',
-          `${lost.length} of ${all.length} conversations could not be kept`,
-          'the storage of this browser is full or refused: delete conversations and import them again',
+          `${lost.length} of ${all.length} chats could not be saved`,
+          'the storage of this browser is full or blocked: delete chats and import them again',
         );
-      if (all.length === 1) {
-        dialog.close();
-        await this.page.open(all[0]);
+      const words = `${format.counted(fresh.length, 'chat')} imported${old ? `, ${old} already here` : ''}.`;
+      say(words);
+      named('deleted').replaceChildren(element('span', '', words));
+      if (fresh.length === 1 && !old) {
+        makeWay();
+        await this.page.open(fresh[0]);
       }
     } catch (error) {
-      dialog.close();
+      makeWay();
       showError(error);
     }
   }

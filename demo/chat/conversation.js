@@ -1,10 +1,13 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
-import { empty, onOther, opened, read, remember, save } from '../storage/local-storage.js';
+import { draftOf, empty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
 import { newestFrom, newId, pathTo, united, versions } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
+
+/** Held by the tab that writes a reply of a conversation. @param {string} id */
+export const writingLock = (id) => `bq4.writing.${id}`;
 
 export class Current {
   /** @type {Conversation} */
@@ -19,7 +22,7 @@ export class Current {
   /**
    * @param {import('./view.js').Log} log
    * @param {() => void} onChange  another conversation, or what another tab wrote
-   * @param {() => boolean} busy  a reply is being written: it is no time for that
+   * @param {() => boolean} busy  a reply is being written: changes of other tabs wait until it is complete
    */
   constructor(log, onChange, busy) {
     this.#log = log;
@@ -48,13 +51,13 @@ export class Current {
     return { summary, begin: Math.max(0, at(from), summary ? at(summary.upTo) + 1 : 0) };
   }
 
-  /** What the model reads of a branch. @param {Entry[]} path @param {boolean} told  it can be told something beforehand @returns {import('../../js/shared/types.js').Message[]} */
-  messages(path, told) {
+  /** What the model reads of a branch. @param {Entry[]} path @param {boolean} hasSystem  its chat template has a place for a system prompt @returns {import('../../js/shared/types.js').Message[]} */
+  messages(path, hasSystem) {
     const { system } = this.#it;
     const { summary, begin } = this.reads(path);
     const said = path.slice(begin).map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
     if (summary && said.length) said[0].content = withSummary(summary.text, said[0].content);
-    return told && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
+    return hasSystem && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
   }
 
   show() {
@@ -71,9 +74,35 @@ export class Current {
     remember(conversation.id);
     this.show();
     this.#onChange();
+    void this.settle();
   }
 
-  /** Shows a message behind the last one, or behind another. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
+  /**
+   * Marks replies whose tab ended while it wrote them. Of one without a word nothing stays, and its message is a draft again. A tab
+   * that is writing holds a lock.
+   * @returns {Promise<void>}
+   */
+  async settle() {
+    const it = this.#it;
+    if (!it.entries.some(({ end }) => end === 'writing')) return;
+    const { held = [] } = (await navigator.locks?.query()) ?? {};
+    if (it !== this.#it || held.some(({ name }) => name === writingLock(it.id))) return;
+    const cut = it.entries.filter(({ end }) => end === 'writing');
+    const blank = cut.filter(({ content, reasoning }) => !content && !reasoning);
+    for (const entry of cut) entry.end = 'interrupted';
+    for (const entry of blank) {
+      const asked = it.entries.find(({ id }) => id === entry.parent);
+      const alone = asked && versions(it.entries, entry).length === 1;
+      const leaf = alone ? asked.parent : entry.parent;
+      if (alone && it.leaf === entry.id && !draftOf(it.id)) saveDraft(it.id, asked.content);
+      this.takeBack(alone ? [entry, asked] : [entry], it.leaf === entry.id ? leaf : it.leaf);
+    }
+    this.show();
+    this.save();
+    this.#onChange();
+  }
+
+  /** Shows a message after the last one, or after another. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
   add(role, content, parent = this.#it.leaf) {
     const entry = { id: newId(), parent, role, content, note: '' };
     this.#it.entries.push(entry);
@@ -130,6 +159,11 @@ export class Current {
     if (!it.entries.length && !it.title && !it.system) return true;
     it.at = Date.now();
     return save(it, this.#gone);
+  }
+
+  /** Tokens of another model mean nothing to this one. */
+  forgetTokens() {
+    for (const entry of this.#it.entries) delete entry.tokens;
   }
 
   /** What another tab has added; if it went on from here, so does this one. What it has overwritten is stored again. */

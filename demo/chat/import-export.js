@@ -1,4 +1,4 @@
-/** Conversations as files: JSON holds all of them with every branch, Markdown what is shown of one. Both are read again. */
+/** Conversations as files: JSON holds all of them with every branch, Markdown the branch that is shown of one. Both can be imported. */
 import { trouble } from '../page/alerts.js';
 import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
 import { newId, pathTo } from './tree.js';
@@ -87,4 +87,4 @@ function ofMarkdown(text) {
 
 /** @param {string} name */
 const unknown = (name) =>
-  trouble('NO_CHATS', `${name} holds no conversation`, 'choose a file that was exported here, JSON or Markdown');
+  trouble('NO_CHATS', `“${name}” isn't an exported chat`, 'choose a JSON or Markdown file that was exported here');

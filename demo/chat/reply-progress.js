@@ -4,8 +4,8 @@ import { say, showLoading, showProgress } from '../page/page.js';
 
 /** @typedef {import('../../js/shared/types.js').PrefillProgress} PrefillProgress */
 
-/** A prompt of fewer tokens is read before anybody wonders. */
-const WORTH_TELLING = 64;
+/** A prompt of fewer tokens is read too soon for a progress bar. */
+const SHORT_PROMPT = 64;
 
 /** @param {PrefillProgress} progress */
 export function readingWords({ loaded, total, etaMs }) {
@@ -33,7 +33,7 @@ export class Waiting {
 
   /** @param {PrefillProgress} progress */
   reading = (progress) => {
-    if (progress.total < WORTH_TELLING || this.#why()) return;
+    if (progress.total < SHORT_PROMPT || this.#why()) return;
     if (!this.#told) say(`Reading ${format.count(progress.total)} tokens…`);
     this.#told = true;
     showLoading(true);

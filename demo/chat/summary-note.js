@@ -1,4 +1,4 @@
-/** What older turns were summed up to, where it stands in a conversation: marked as the model's, and taken back. */
+/** A summary of older turns, where it stands in a conversation: marked as the model's, with a button that takes it back. */
 import { button, element } from '../page/element.js';
 
 /** @typedef {import('../storage/local-storage.js').Summary} Summary */
@@ -13,13 +13,13 @@ export class SummaryNote {
     this.#undo = button('Undo', 'Undo the summary', onUndo);
     this.root.setAttribute('aria-label', 'Summary');
     this.root.append(
-      element('p', 'hint', 'The model’s summary of what stands above: it reads this instead'),
+      element('p', 'hint', 'The model now sees this summary instead of the messages above'),
       this.#text,
       this.#undo,
     );
   }
 
-  /** @param {string} text @param {boolean} writing  it is not in use yet */
+  /** @param {string} text @param {boolean} writing  it is not complete yet */
   show(text, writing) {
     this.#text.textContent = text;
     this.#undo.hidden = writing;

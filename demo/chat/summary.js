@@ -1,4 +1,4 @@
-/** Older turns are summed up by the model itself, where the person wants that. Loaded when it is first asked for. */
+/** Older turns are summarized by the model itself, where the person wants that. Loaded on demand. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { say } from '../page/page.js';
 import { SUMMARY_QUESTION, summaryTokens } from './summary-prompt.js';
@@ -11,19 +11,15 @@ import { SUMMARY_QUESTION, summaryTokens } from './summary-prompt.js';
  * @property {import('../models/engine-host.js').Host} host
  * @property {() => import('./conversation.js').Current} current
  * @property {import('./view.js').Log} log
- * @property {boolean} system  the model can be told something beforehand
+ * @property {boolean} system  its chat template has a place for a system prompt
  * @property {import('./reply-progress.js').Waiting} waiting
  * @property {(next: 'ready' | 'writing') => void} enter
  * @property {() => Promise<void>} showState
  */
 /** What is summed up: up to which message, and what the model is asked. @typedef {{ upTo: string, messages: Message[] }} Asked */
 
-/** The last turn stays word for word if it takes no more than this part of the context. */
-const LAST = 1 / 4;
-
 /**
- * As much as the model can read at once together with the question: from where it reads now, the last turn left out if
- * there are others.
+ * As many of the turns that the model no longer sees as it can read at once together with the question.
  * @param {Page} page @returns {Promise<Asked | null>}  null: not even the first turn
  */
 async function older(page) {
@@ -31,13 +27,9 @@ async function older(page) {
   const current = page.current();
   const context = host.info?.contextTokens ?? 0;
   const { path } = current;
-  const { begin } = current.reads(path);
-  const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= begin ? [i] : []));
-  const [before, last] = ends.slice(-2);
-  if (last !== undefined) {
-    const turn = path.slice(before + 1).map(({ role, content }) => ({ role, content }));
-    if ((await host.count(turn)) <= context * LAST) ends.pop();
-  }
+  const { begin, summary } = current.reads(path);
+  const start = path.findIndex(({ id }) => id === summary?.upTo) + 1;
+  const ends = path.flatMap(({ role }, i) => (role === 'assistant' && i >= start && i < begin ? [i] : []));
   for (const end of ends.reverse()) {
     const messages = [
       ...current.messages(path.slice(0, end + 1), system),
@@ -83,7 +75,7 @@ export async function summarize(page, signal) {
   enter('ready');
   if (failure) showError(failure);
   else if (!done && !signal.aborted)
-    showNotice(asked ? 'The model wrote no summary.' : 'No turn is short enough for the model to sum it up.');
+    showNotice(asked ? 'The model wrote no summary.' : 'The messages are too long for a summary.');
   say(done ? 'The older turns are summarized.' : 'Nothing was summarized.');
   await showState();
   return done;

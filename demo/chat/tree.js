@@ -4,12 +4,18 @@
  */
 
 /**
+ * Why a reply is not complete: it is being written; it met the length limit; the context was full; the person stopped it; its tab
+ * ended meanwhile.
+ * @typedef {'writing' | 'length' | 'context' | 'stopped' | 'interrupted'} End
+ */
+/**
  * @typedef {object} Entry  a message
  * @property {string} id
  * @property {string | null} parent  the message before; null: it is the first
  * @property {'user' | 'assistant'} role
  * @property {string} content
- * @property {string} note       how it came about, for people
+ * @property {string} note       its figures, for people
+ * @property {End} [end]         why a reply can be continued; absent: it is complete
  * @property {string} [reasoning]  what the model thought first
  * @property {number[]} [tokens]  as they were generated; not stored
  */
@@ -46,13 +52,16 @@ export function newestFrom(entries, id) {
   }
 }
 
-/** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later. @param {Entry[]} mine @param {Entry[]} theirs */
+/** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} mine @param {Entry[]} theirs */
 export function united(mine, theirs) {
   const others = new Map(theirs.map((entry) => [entry.id, entry]));
   const later = (/** @type {Entry} */ entry) => {
     const other = others.get(entry.id);
     others.delete(entry.id);
-    return other && other.content.length > entry.content.length ? other : entry;
+    const longer = (other?.content.length ?? 0) - entry.content.length;
+    return other && (longer > 0 || (longer === 0 && entry.end === 'writing' && other.end !== 'writing'))
+      ? other
+      : entry;
   };
   return [...mine.map(later), ...others.values()];
 }

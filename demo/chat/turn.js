@@ -1,5 +1,6 @@
-/** A turn: what is said, the reply as it comes, its end, or the conversation as it was before. */
+/** A turn: a message, the reply while it is written, and its end; or the conversation as it was before, where no word came. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
+import { writingLock } from './conversation.js';
 import * as format from '../page/format.js';
 import { countOn, details, grow, message, say, stop } from '../page/page.js';
 import { Speaker } from './screen-reader.js';
@@ -7,19 +8,18 @@ import { Speaker } from './screen-reader.js';
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../../js/shared/types.js').Result} Result */
 
-/** @param {any} failure */
-const failureWords = ({ code }) =>
-  code === 'CONTEXT_FULL' ? 'Not sent: it is too long for the model.' : 'That failed.';
-
 /** A reload in the middle of a reply loses no more than this many milliseconds of it. */
 const SAVE_EVERY = 300;
+
+/** Why a reply can be continued, by the reason that the engine gives for its end. @type {Partial<Record<Result['finishReason'], Entry['end']>>} */
+const ENDS = { length: 'length', context: 'context', deadline: 'stopped', abort: 'stopped' };
 
 /**
  * What a turn needs of the page.
  * @typedef {object} Page
  * @property {import('../models/engine-host.js').Host} host
  * @property {import('../panel/panel.js').Panel} panel
- * @property {import('../page/settings.js').SettingsForm} settings
+ * @property {import('../page/settings.js').Settings} settings
  * @property {import('./view.js').Log} log
  * @property {import('./conversation.js').Current} current
  * @property {import('../panel/context-meter.js').Context} context
@@ -29,13 +29,15 @@ const SAVE_EVERY = 300;
  * @property {() => Promise<void>} showState
  * @property {import('./reply-progress.js').Waiting} waiting
  * @property {(result: import('../../js/shared/types.js').Result) => void} replied
+ * @property {() => void} draftChanged  the text in the field is another
  */
 
 /**
- * What a turn began with, should it come to nothing.
+ * The conversation before a turn, to return to if no word comes.
  * @typedef {object} Before
  * @property {string | null} leaf
  * @property {Entry[]} added
+ * @property {Entry} [continued]  the reply that is continued
  * @property {string} [unsent]  goes back into the field
  * @property {HTMLElement} [back]  had the keyboard, and has it again at the end unless the person went elsewhere
  */
@@ -43,9 +45,11 @@ const SAVE_EVERY = 300;
 export class Turns {
   #page;
   #speaker = new Speaker();
-  /** Ends the reply under way, and its end. */
+  /** Ends the reply that is being written. */
   #replying = new AbortController();
   #underWay = Promise.resolve();
+  /** A message that was sent while no model could read it: sent once one can. */
+  #early = '';
 
   /** @param {Page} page */
   constructor(page) {
@@ -58,16 +62,31 @@ export class Turns {
 
   /** @param {string} text */
   submit = (text) => {
-    if (!this.#able || !text.trim()) return;
+    if (!text.trim()) return;
+    if (!this.#able) {
+      if (this.#page.phase === 'loading') {
+        this.#early = text;
+        say('The message is sent as soon as the model is ready.');
+      }
+      return;
+    }
     const { current } = this.#page;
     const { leaf } = current.it;
     message.value = '';
     grow();
+    this.#page.draftChanged();
     if (!details.wide.matches) details.open = false;
     this.#answer({ leaf, added: [current.add('user', text)], unsent: text });
   };
 
-  /** Another version of what was said, and its reply. @param {Entry} entry @param {string} text */
+  /** A model is ready: a message that was sent before goes now, unless the person has changed it. */
+  sendEarly() {
+    const text = this.#early;
+    this.#early = '';
+    if (text && text === message.value) this.submit(text);
+  }
+
+  /** Another version of a message, and its reply. @param {Entry} entry @param {string} text */
   edit = (entry, text) => {
     if (!this.#able) return;
     const { current } = this.#page;
@@ -88,12 +107,24 @@ export class Turns {
     if (back) stop.focus();
   };
 
+  /** The last reply is continued where it was cut. */
+  goOn = () => {
+    const { current } = this.#page;
+    const { leaf } = current.it;
+    const last = current.path.at(-1);
+    if (!this.#able || last?.role !== 'assistant' || !last.end) return;
+    this.#answer({ leaf, added: [], continued: last });
+    stop.focus();
+  };
+
   /** @param {Before} before */
   #answer(before) {
-    this.#underWay = this.#reply(before);
+    const done = this.#reply(before);
+    navigator.locks?.request(writingLock(this.#page.current.it.id), () => done).catch(() => {});
+    this.#underWay = done;
   }
 
-  /** The model does something else, which can be stopped as a reply can. @param {(signal: AbortSignal) => Promise<boolean>} work  @returns {Promise<boolean>}  what it gives; false: not now */
+  /** The model does something else, which can be stopped as a reply can. @param {(signal: AbortSignal) => Promise<boolean>} work  @returns {Promise<boolean>}  its result; false: not now */
   async instead(work) {
     if (!this.#able) return false;
     this.#replying = new AbortController();
@@ -105,7 +136,7 @@ export class Turns {
     return done;
   }
 
-  /** Ends the reply under way. @returns {Promise<void>}  its end */
+  /** Ends the reply that is being written. @returns {Promise<void>}  its end */
   stop() {
     this.#replying.abort();
     return this.#underWay;
@@ -116,32 +147,38 @@ export class Turns {
     const { host, panel, settings, log, current, context, enter, showState, waiting } = this.#page;
     clearAlert();
     panel.noReply();
-    const { path } = current;
-    before.added.push(current.add('assistant', ''));
+    const { continued } = before;
+    const path = continued ? current.path.slice(0, -1) : current.path;
+    if (!continued) before.added.push(current.add('assistant', ''));
     const shown = /** @type {import('./view.js').Message} */ (log.last);
+    const wasEnd = shown.entry.end;
+    shown.entry.end = 'writing';
     this.#replying = new AbortController();
     enter('writing');
     waiting.begin();
     shown.writing = true;
     const { signal } = this.#replying;
-    const { seed, ...sampling } = settings.values;
+    const { seed, maxTokens, ...sampling } = settings.values;
     /** @type {unknown} */
     let failure = null;
     /** @type {Result | null} */
     let result = null;
     try {
-      const messages = await context.fit(path);
-      await panel.parts.ready(host).catch(() => {});
+      const { messages, prefix } = await context.fit(path, continued?.content ?? '');
+      const parts = await panel.parts();
+      await parts?.ready(host).catch(() => {});
       signal.throwIfAborted();
       // A short random seed can be typed again.
       const generation = host.reply(messages, {
         ...sampling,
+        ...(prefix && { prefix }),
+        ...(maxTokens !== null && { maxTokens }),
         seed: seed ?? Math.floor(Math.random() * 1e6),
         onProgress: waiting.reading,
         signal,
       });
       try {
-        await this.#write(generation, shown);
+        await this.#write(generation, shown, parts);
       } finally {
         result = await generation.result;
       }
@@ -153,31 +190,36 @@ export class Turns {
     countOn();
     log.follow();
     this.#speaker.end();
-    // What was written before a model broke is no less worth than what was written before Stop.
+    // What was written before a model broke is as good as what was written before Stop.
     const came =
       (result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort')) || shown.entry.content !== '';
-    if (result && came) this.#finish(result, shown);
+    shown.end =
+      came && result && (result.tokens.length || !continued) ? ENDS[result.finishReason] : (wasEnd ?? 'stopped');
+    if (result && came) this.#finish(result, shown, Boolean(continued));
     else if (!came) this.#undo(before);
+    current.show();
     enter('ready', before.back);
     if (came && !current.save())
-      showNotice('This conversation is not stored: the browser has no room for it, or refuses it.');
+      showNotice('This chat could not be saved: the storage of this browser is full or blocked.');
     current.catchUp();
     if (failure) this.#showFailure(failure);
-    if (!result || !came) say(failure ? failureWords(failure) : 'Stopped.');
-    await panel.parts.end(host).catch(() => {}); // a model that broke has said so already
+    if (!result || !came) say(failure ? 'No reply.' : 'Stopped.');
+    await panel.endParts(host);
     await showState();
-    if (result && result.finishReason !== 'context') context.warn();
   }
 
-  /** @param {AsyncIterable<{ text: string, reasoning?: string }>} generation @param {import('./view.js').Message} shown */
-  async #write(generation, shown) {
+  /**
+   * @param {AsyncIterable<{ text: string, reasoning?: string }>} generation @param {import('./view.js').Message} shown
+   * @param {import('../panel/stage-times.js').Parts | null} parts
+   */
+  async #write(generation, shown, parts) {
     const { host, panel, log, current, waiting } = this.#page;
     let tokens = 0;
     let first = 0;
     let saved = 0;
     for await (const part of generation) {
       const now = performance.now();
-      if (!tokens) [first] = [now, waiting.end(), say('Writing…'), panel.parts.begin(host).catch(() => {})];
+      if (!tokens) [first] = [now, waiting.end(), say('Writing…'), parts?.begin(host).catch(() => {})];
       shown.append(part);
       this.#speaker.hear(part.text);
       log.follow();
@@ -187,44 +229,33 @@ export class Turns {
     }
   }
 
-  /** @param {Result} result @param {import('./view.js').Message} shown */
-  #finish(result, shown) {
+  /** @param {Result} result @param {import('./view.js').Message} shown @param {boolean} continued */
+  #finish(result, shown, continued) {
     const tokens = result.tokens.length;
-    const ends = {
-      stop: '',
-      length: 'cut at the longest reply',
-      context: 'cut: the context is full',
-      deadline: 'stopped',
-      abort: 'stopped',
-    };
-    const facts = [
-      format.counted(tokens, 'token'),
-      format.speed(format.rate(result)),
-      `seed ${result.seed}`,
-      ends[result.finishReason],
-    ];
-    shown.note = facts.filter(Boolean).join(' · ');
-    // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
-    if (typeof result.stop !== 'string' && !result.reasoning)
+    shown.note = format.wordSpeed(result);
+    // Its own tokens, without the one that ended it. Where a text was cut off, continued, or reasoning left out, they are not the text's.
+    if (typeof result.stop !== 'string' && !result.reasoning && !continued)
       shown.entry.tokens = result.stop === null ? result.tokens : result.tokens.slice(0, -1);
+    else delete shown.entry.tokens;
     this.#page.panel.reply(tokens, result);
     this.#page.replied(result);
-    if (result.finishReason === 'context') this.#page.context.full();
-    if (result.finishReason === 'abort') say(`Stopped after ${format.counted(tokens, 'token')}.`);
-    else say(`Done: ${facts.slice(0, 2).filter(Boolean).join(', ')}.`);
+    const what = { stop: 'Done', length: 'Cut at the length limit', context: 'Cut: the context is full' };
+    const end = what[/** @type {keyof typeof what} */ (result.finishReason)];
+    say(`${end ?? 'Stopped'}${end === 'Done' ? ':' : ' after'} ${format.counted(tokens, 'token')}.`);
   }
 
-  /** The conversation as it was before a turn that came to nothing. @param {Before} before */
+  /** The conversation as it was before a turn of which no word came. @param {Before} before */
   #undo({ leaf, added, unsent = '' }) {
     this.#page.current.takeBack(added, leaf);
     if (unsent && !message.value) message.value = unsent;
     grow();
+    this.#page.draftChanged();
   }
 
   /** @param {unknown} error */
   #showFailure(error) {
-    const { code, details: told } = /** @type {any} */ (error) ?? {};
-    if (code === 'CONTEXT_FULL') void this.#page.context.tooLong(told);
+    const { code, details: more } = /** @type {any} */ (error) ?? {};
+    if (code === 'CONTEXT_FULL') this.#page.context.tooLong(more);
     else if (code === 'TRAP' || code === 'NO_WORKER')
       showError(error, { text: 'Reload the page', run: () => location.reload() });
     else showError(error);

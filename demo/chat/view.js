@@ -9,27 +9,40 @@ import { SummaryNote } from './summary-note.js';
 /**
  * What can be done with a message.
  * @typedef {object} Actions
- * @property {(entry: Entry) => void} onCopy
+ * @property {(entry: Entry, from: HTMLElement) => void} onCopy
  * @property {() => void} onRegenerate
+ * @property {() => void} onContinue
  * @property {(entry: Entry, text: string) => void} onEdit
- * @property {(entry: Entry, step: number) => void} onVersion  shows the one that stands so many places on
+ * @property {(entry: Entry, step: number) => void} onVersion  shows the version that is so many places further
+ * @property {() => void} onSummarize
  * @property {() => void} onUndoSummary
  */
 
 /** How close to its end, in pixels, the log must be scrolled to follow what is written. */
 const NEAR_END = 80;
+/** Characters of a message of the person that is folded. */
+const LONG = 2000;
+
+/** Why a reply is not complete. @type {Partial<Record<NonNullable<Entry['end']>, string>>} */
+const ENDS = {
+  length: 'Stopped at the length limit',
+  context: 'Ran out of room',
+  stopped: 'Stopped',
+  interrupted: 'Interrupted',
+};
 
 /** One message. */
 export class Message {
   #log;
   #actions;
   #body = new Body();
+  #end = element('span', 'end');
   #note;
   #versions = element('span', 'versions');
 
   /** @param {HTMLElement} log @param {Entry} entry @param {Actions} actions */
   constructor(log, entry, actions) {
-    const mine = entry.role === 'user';
+    const fromUser = entry.role === 'user';
     this.#log = log;
     this.#actions = actions;
     this.entry = entry;
@@ -37,12 +50,26 @@ export class Message {
     this.root.tabIndex = -1;
     this.tools = element('div', 'tools');
     this.#note = element('span', 'note', entry.note);
-    this.tools.append(button('Copy', mine ? 'Copy your message' : 'Copy the reply', () => actions.onCopy(entry)));
-    if (mine) this.tools.append(button('Edit', 'Edit your message', () => this.#edit()));
-    this.tools.append(this.#versions, this.#note);
-    this.root.append(element('h2', 'hidden-text', mine ? 'You' : 'Model'), this.#body.root, this.tools);
-    this.#body.plain = mine;
+    const copy = button('Copy', fromUser ? 'Copy your message' : 'Copy the reply', () => actions.onCopy(entry, copy));
+    this.tools.append(copy);
+    if (fromUser) this.tools.append(button('Edit', 'Edit your message', () => this.edit()));
+    this.tools.append(this.#versions, this.#end, this.#note);
+    this.root.append(element('h2', 'hidden-text', fromUser ? 'You' : 'Model'), this.#body.root, this.tools);
+    this.#body.plain = fromUser;
     this.#body.show(entry.content, entry.reasoning);
+    this.#end.textContent = ENDS[entry.end ?? 'writing'] ?? '';
+    if (fromUser && entry.content.length > LONG) this.#fold();
+  }
+
+  /** A long message shows its beginning, until the person wants all of it. */
+  #fold() {
+    const { root } = this.#body;
+    root.classList.add('folded');
+    const more = button('Show all', 'Show all of your message', () => {
+      const folded = root.classList.toggle('folded');
+      more.textContent = folded ? 'Show all' : 'Show less';
+    });
+    this.tools.prepend(more);
   }
 
   /** @param {{ text: string, reasoning?: string }} part */
@@ -65,6 +92,13 @@ export class Message {
     this.#note.textContent = note;
   }
 
+  /** Why it is not complete; undefined: it is. @param {Entry['end']} end */
+  set end(end) {
+    if (end) this.entry.end = end;
+    else delete this.entry.end;
+    this.#end.textContent = ENDS[end ?? 'writing'] ?? '';
+  }
+
   /** Which of its versions it is. @param {number} at @param {number} of */
   place(at, of) {
     if (of < 2) return this.#versions.replaceChildren();
@@ -74,24 +108,24 @@ export class Message {
       return made;
     };
     this.#versions.replaceChildren(
-      step('‹', 'Version before', -1),
+      step('‹', 'Previous version', -1),
       element('span', '', `${at + 1} of ${of}`),
       step('›', 'Next version', 1),
     );
   }
 
-  /** A field in the place of what is said; sent, it is another version of it. */
-  #edit() {
+  /** A field in the place of the message; sent, it is another version of it. */
+  edit() {
     const form = element('form', 'edit');
     const field = element('textarea');
     field.value = this.entry.content;
-    field.setAttribute('aria-label', 'Your message, anew');
+    field.setAttribute('aria-label', 'Edit your message');
     const end = () => {
       form.replaceWith(this.#body.root);
       this.root.classList.remove('editing');
       /** @type {HTMLElement | null} */ (this.tools.querySelector('[aria-label^="Edit"]'))?.focus();
     };
-    const send = button('Send', 'Send it anew', () => {
+    const send = button('Send', 'Send the edited message', () => {
       const text = field.value;
       end();
       if (text.trim()) this.#actions.onEdit(this.entry, text);
@@ -103,7 +137,8 @@ export class Message {
       event.preventDefault();
       event.stopPropagation();
     });
-    form.append(field, send, button('Cancel', 'Cancel', end));
+    send.className = 'filled';
+    form.append(field, button('Cancel', 'Cancel', end), send);
     this.#body.root.replaceWith(form);
     this.root.classList.add('editing');
     field.style.height = `${field.scrollHeight + 2}px`;
@@ -117,33 +152,53 @@ export class Log {
   #root;
   #actions;
   #again;
+  #more;
   #note;
+  #divider = element('div', 'divider');
+  #summarize;
   /** The log stays at its end unless the person scrolled away from it. */
   #following = true;
   /** Where it was scrolled to last. */
   #top = 0;
   #scrolling = false;
+  #latest = /** @type {HTMLElement} */ (document.getElementById('latest'));
 
   /** @param {HTMLElement} root @param {Actions} actions */
   constructor(root, actions) {
     this.#root = root;
     this.#actions = actions;
     this.#again = button('Regenerate', 'Regenerate the reply', actions.onRegenerate);
+    this.#more = button('Continue', 'Continue the reply', actions.onContinue);
+    this.#more.className = 'continue';
     this.#note = new SummaryNote(actions.onUndoSummary);
+    this.#summarize = button('Summarize them', 'Summarize the messages above for the model', actions.onSummarize);
+    this.#divider.append(element('p', '', 'The model no longer sees the messages above.'), this.#summarize);
     new ResizeObserver(() => this.follow()).observe(root);
     root.addEventListener('scroll', () => {
-      // It is told late, when more may have been written: only who goes back leaves the end.
+      // The event comes late, when more may have been written: only scrolling back leaves the end.
       if (root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END) this.#following = true;
       else if (root.scrollTop < this.#top) this.#following = false;
       this.#top = root.scrollTop;
+      this.#latest.hidden = this.#following;
     });
+    this.#latest.addEventListener('click', () => {
+      this.#following = true;
+      this.#latest.hidden = true;
+      this.follow();
+      root.focus();
+    });
+  }
+
+  /** Whether the model can write summaries. @param {boolean} can */
+  set summarizes(can) {
+    this.#summarize.hidden = !can;
   }
 
   /**
    * Shows these messages; what was shown before and is among them stays as it is.
    * @param {Entry[]} entries @param {(entry: Entry) => Entry[]} versionsOf
-   * @param {string | null} [from]  the first one that the model reads, if not all
-   * @param {import('../storage/local-storage.js').Summary | null} [summary]  read in place of what stands above it
+   * @param {string | null} [from]  the first message that the model is given, if not all
+   * @param {import('../storage/local-storage.js').Summary | null} [summary]  given in place of the messages above it
    */
   show(entries, versionsOf, from = null, summary = null) {
     const same = entries.findIndex((entry, i) => this.#messages[i]?.entry !== entry);
@@ -158,27 +213,43 @@ export class Log {
     for (const message of this.#messages) {
       const all = versionsOf(message.entry);
       message.place(all.indexOf(message.entry), all.length);
-      message.root.classList.toggle('first-read', message.entry.id === from && message !== this.#messages[0]);
+      message.end = message.entry.end;
     }
-    const last = this.last;
-    if (last?.entry.role === 'assistant') last.tools.firstElementChild?.after(this.#again);
-    else this.#again.remove();
+    const first = this.#messages.find(({ entry }) => entry.id === from)?.root;
+    if (first && first !== this.#messages[0].root) first.before(this.#divider);
+    else this.#divider.remove();
+    const { last } = this;
+    const reply = last?.entry.role === 'assistant' ? last : undefined;
+    // An element that is moved loses the keyboard.
+    if (!reply) this.#again.remove();
+    else if (this.#again.parentElement !== reply.tools) reply.tools.firstElementChild?.after(this.#again);
+    if (reply?.entry.end && reply.entry.end !== 'writing') this.#again.after(this.#more);
+    else this.#more.remove();
     if (summary) this.summed(summary.upTo, summary.text, false);
     else this.#note.root.remove();
+    this.#latest.hidden = this.#following;
     this.follow();
   }
 
-  /** What the messages up to this one are summed up to. @param {string} upTo @param {string} text @param {boolean} [writing] */
+  /** The summary of the messages up to this one. @param {string} upTo @param {string} text @param {boolean} [writing] */
   summed(upTo, text, writing = true) {
     const { root } = this.#note;
     const above = this.#messages.find(({ entry }) => entry.id === upTo)?.root;
     if (above && above.nextElementSibling !== root) above.after(root);
+    if (root.nextElementSibling === this.#divider) this.#divider.remove();
     this.#note.show(text, writing);
     if (writing) root.scrollIntoView({ block: 'nearest' });
   }
 
   get last() {
     return this.#messages.at(-1);
+  }
+
+  /** Opens the editor of the last message of the person. @returns {boolean}  whether there is one */
+  editLast() {
+    const message = this.#messages.findLast(({ entry }) => entry.role === 'user');
+    message?.edit();
+    return message !== undefined;
   }
 
   /** The keyboard goes on in what stands at this place now. @param {number} at @param {string} label  of a button that it may have */
@@ -208,7 +279,7 @@ export class Log {
 
   /** Whether replies can be asked for. @param {boolean} can */
   set able(can) {
-    this.#again.disabled = !can;
+    this.#again.disabled = this.#more.disabled = this.#summarize.disabled = !can;
     for (const edit of this.#root.querySelectorAll('.tools [aria-label^="Edit"], .versions button'))
       edit.toggleAttribute('data-idle', !can);
   }

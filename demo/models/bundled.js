@@ -1,11 +1,14 @@
 /** The model that comes with the page. The engine's store keeps it, so that a visit without a network has it too. */
 
+/** Its name on the page, where its own file says another. */
+export const TINY = 'Tiny';
+
 /** @typedef {import('./picker.js').Shelf} Shelf */
 
 /** Its file id follows the address: a new model is another address, and not what is stored. A test compares them. */
 export const BUNDLED = new URL('../../models/chat.bq4?a6cbdf66', import.meta.url).href;
 
-/** So often, and so many milliseconds apart, is looked whether all of it has been stored. */
+/** How often, and how many milliseconds apart, the store is asked whether all of it is there. */
 const [LOOKS, APART] = [40, 250];
 
 /**

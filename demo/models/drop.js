@@ -1,13 +1,23 @@
-/** Files and folders dropped anywhere on the page. */
+/** Files and folders dropped anywhere on the page: models, and texts for the message. */
 
 /** @typedef {import('../storage/model-history.js').Placed} Placed */
 
+/** Names of files that hold text, by their ends. */
+export const TEXT =
+  /\.(txt|md|markdown|csv|tsv|json|xml|html?|css|js|mjs|ts|py|c|h|cpp|java|rs|go|rb|sh|ya?ml|toml|ini|log|tex|srt|sql)$/i;
+
+/**
+ * @typedef {object} Drops
+ * @property {(files: File[]) => void} onTexts
+ * @property {(file: File, handle?: FileSystemHandle) => void} onFile  with a handle where browsers give one
+ * @property {(files: Placed[] | FileSystemEntry[], handle?: FileSystemHandle) => void} onSeveral  files, or a folder among what was dropped; of a single folder with a handle
+ */
+
 /**
  * @param {HTMLElement} sign  shown while a file is held over the page
- * @param {(file: File, handle?: FileSystemHandle) => void} onFile  with a handle where browsers give one
- * @param {(files: Placed[] | FileSystemEntry[], handle?: FileSystemHandle) => void} onSeveral  files, or a folder among what was dropped; of a single folder with a handle
+ * @param {Drops} drops
  */
-export function onDrop(sign, onFile, onSeveral) {
+export function onDrop(sign, { onTexts, onFile, onSeveral }) {
   /** @param {DragEvent} event */
   const hasFile = (event) => event.dataTransfer?.types.includes('Files') ?? false;
   addEventListener('dragover', (event) => {
@@ -29,6 +39,7 @@ export function onDrop(sign, onFile, onSeveral) {
     const asked = items.length === 1 && /** @type {any} */ (items[0]).getAsFileSystemHandle?.();
     /** @type {FileSystemHandle | undefined} */
     const handle = (await Promise.resolve(asked).catch(() => null)) || undefined;
+    if (files.length && files.every(({ name }) => TEXT.test(name))) return onTexts(files);
     if (entries.some(({ isDirectory }) => isDirectory)) return onSeveral(entries, handle);
     if (files.length > 1) return onSeveral(files.map((file) => ({ file, place: file.name })));
     if (files[0]) onFile(files[0], handle);

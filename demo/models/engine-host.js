@@ -1,6 +1,7 @@
-/** The engine and the one model that the page talks to. */
+/** The engine, the model that the page talks to, and another that may be downloaded beside it. */
 import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../../js/index.js';
-import { integrityOf } from './offers.js';
+import { recommendedFor } from './catalogue.js';
+import { integrityOf } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/shared/types.js').Engine} Engine */
 /** @typedef {import('../../js/shared/types.js').GenerateOptions} GenerateOptions */
@@ -13,6 +14,8 @@ import { integrityOf } from './offers.js';
 /** @typedef {import('../storage/model-history.js').Given} Given */
 /** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'streaming'>} Sizes */
 
+/** A model that is loaded, or being downloaded, beside the one in use. @typedef {{ model: Model, source: Given, format: string, variables?: Record<string, unknown> }} Prepared */
+
 /** What the engine takes. @param {Given} source */
 const opened = (source) =>
   typeof source === 'string'
@@ -21,7 +24,7 @@ const opened = (source) =>
       ? fromBlob(source)
       : source.map(({ file, place }) => ({ ...fromBlob(file), place }));
 
-/** For models that know no turns: they go on with what is written. */
+/** For base models: they continue the text. */
 const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
 
 export class Host {
@@ -29,8 +32,10 @@ export class Host {
   #engine = null;
   /** @type {Model | null} */
   #model = null;
-  /** How its turns are wrapped. @type {PromptOptions} */
+  /** How its prompts are made. @type {PromptOptions} */
   #prompts = {};
+  /** For its chat template. @type {Record<string, unknown> | undefined} */
+  #variables;
   /** Where the model is from. @type {Given} */
   #source = '';
   /** Of the model, once it was asked for. @type {number | null | undefined} */
@@ -38,8 +43,8 @@ export class Host {
   /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
   #paused = false;
 
-  /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} told  now, and when it has learned more */
-  async start(told) {
+  /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} onInfo  called now, and when the engine has learned more */
+  async start(onInfo) {
     // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
     const worker = () => new Worker(new URL('../worker.js', import.meta.url), { type: 'module' });
     this.#engine = await createWorkerEngine({
@@ -47,7 +52,7 @@ export class Host {
       threadUrl: new URL('../thread.js', import.meta.url),
       cache: 'auto',
     });
-    const tell = () => told(this.#started().info);
+    const tell = () => onInfo(this.#started().info);
     this.#engine.events.addEventListener('threads', tell);
     tell();
   }
@@ -89,25 +94,42 @@ export class Host {
    * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
-   * @param {string} [format]  how a chat is written, where the model doesn't say
+   * @param {string} [format]  the chat template, where the model has none
+   * @param {string} [name]  by which it is recommended how to use the model
    */
-  async load(source, sizes, onProgress, signal, format = '') {
+  async load(source, sizes, onProgress, signal, format = '', name) {
     this.#paused = false;
     if (this.#model && tight((await this.plan(source, sizes, signal)).heapBytes, this.#model.info.heapBytes))
       await this.drop();
+    const prepared = await this.prepare(source, sizes, onProgress, signal, { format, name });
+    if (this.#paused) await prepared.model.pauseDownload();
+    return this.use(prepared);
+  }
+
+  /**
+   * Loads a model beside the one in use, which stays. `model.loaded` settles when its weights are there.
+   * @param {Given} source @param {Sizes} sizes @param {OnProgress} onProgress @param {AbortSignal} signal
+   * @param {{ format?: string, name?: string }} [how]  `name`: by which it is recommended how to use it
+   * @returns {Promise<Prepared>}
+   */
+  async prepare(source, sizes, onProgress, signal, { format = '', name = String(source) } = {}) {
     const model = await this.#started().load(opened(source), {
       ...sizes,
       integrity: integrityOf(source),
       onProgress,
       signal,
     });
-    if (this.#paused) await model.pauseDownload();
     if (signal.aborted) {
       await model.close();
       signal.throwIfAborted();
     }
+    return { model, source, format, variables: recommendedFor(name).variables };
+  }
+
+  /** A model that was prepared takes the place of the one in use, which is closed. @param {Prepared} prepared */
+  async use({ model, source, format, variables }) {
     const before = this.#model;
-    [this.#model, this.#source, this.#limit] = [model, source, undefined];
+    [this.#model, this.#source, this.#limit, this.#variables] = [model, source, undefined, variables];
     this.format = format;
     await before?.close();
     return model.info;
@@ -131,14 +153,14 @@ export class Host {
     await model?.close();
   }
 
-  /** The next message of a conversation. @param {Message[]} messages @param {GenerateOptions} options */
+  /** The next message of a conversation; `prefix`: what it begins with. @param {Message[]} messages @param {GenerateOptions & { prefix?: string }} options */
   reply(messages, options) {
     return this.model.generate(messages, { ...this.#prompts, ...options });
   }
 
-  /** Tokens of the prompt that a conversation makes. @param {Message[]} messages */
-  count(messages) {
-    return this.model.countTokens(messages, this.#prompts);
+  /** Tokens of the prompt that a conversation makes. @param {Message[]} messages @param {string} [prefix]  what the reply begins with */
+  count(messages, prefix) {
+    return this.model.countTokens(messages, { ...this.#prompts, ...(prefix && { prefix }) });
   }
 
   /** @type {import('../panel/stage-times.js').Trace} */
@@ -165,8 +187,9 @@ export class Host {
 
   /** How a chat is written, where the model doesn't say; '': not at all. @param {string} name */
   set format(name) {
-    const { chatFormat: chat, chatTemplate: template } = this.info ?? {};
-    this.#prompts = chat || template ? {} : { chatFormat: name || NO_TURNS };
+    const { chatFormat, chatTemplate } = this.info ?? {};
+    this.#prompts = chatFormat || chatTemplate ? {} : { chatFormat: name || NO_TURNS };
+    if (this.#variables && chatTemplate) this.#prompts.templateVariables = this.#variables;
   }
 
   /** @param {string} text */

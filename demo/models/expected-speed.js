@@ -1,9 +1,12 @@
-/** What speed a person may expect of a model: what it did here, else the estimate by what others did of theirs, else a bound. */
+/** How fast a model may be here: as it was when it was last used, else an estimate from the speeds of other models, else an upper bound. */
 import * as format from '../page/format.js';
 
-/** @typedef {{ rate?: number, estimate?: number, at?: number }} Facts  tokens per second that came, that were estimated; when */
+/** @typedef {{ rate?: number, estimate?: number, at?: number }} Facts  tokens per second as measured, as estimated; when */
 
-/** How much of what was estimated came, of the models that were used last; null: of none. @param {(Facts | null)[]} known */
+/** Words that a token is, in English. */
+const WORDS = 0.75;
+
+/** The mean share of their estimates that the models used last have reached; null: none was used. @param {(Facts | null)[]} known */
 export function paceOf(known) {
   const shares = known
     .filter((f) => Number(f?.rate) > 0 && Number(f?.estimate) > 0)
@@ -14,14 +17,17 @@ export function paceOf(known) {
   return shares.length ? shares.reduce((sum, share) => sum + share, 0) / shares.length : null;
 }
 
+/** "about 60 words/s" @param {number} tokensPerSecond */
+export const words = (tokensPerSecond) => `${format.rounded(tokensPerSecond * WORDS)} words/s`;
+
 /**
  * @param {number | null} estimate  tokens per second that the kernels alone would make
  * @param {number | null} before  when it was used last
  * @param {number | null} pace  share of their estimates that other models reached
  */
 export function expectedSpeed(estimate, before, pace) {
-  if (before) return `${format.speed(before)} when it was last used here`;
+  if (before) return `${format.speed(before)} (about ${words(before)}) when you last used it here`;
   if (!estimate) return '';
-  if (pace) return `about ${format.speed(estimate * pace)}, by how fast models were here before`;
-  return `at most ${format.speed(estimate)} on this machine`;
+  if (pace) return `about ${format.speed(estimate * pace)} (${words(estimate * pace)}), judging by models you used`;
+  return `up to ${format.speed(estimate)} (about ${words(estimate)})`;
 }

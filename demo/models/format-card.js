@@ -1,4 +1,4 @@
-/** For a model that doesn't say how a chat is written: the forms that many models share, to choose from with a preview. */
+/** For a model without a chat template: the templates that many models share, to choose from with a preview. */
 import { listSupported } from '../../js/index.js';
 import { $ } from '../page/page.js';
 import { element } from '../page/element.js';
@@ -17,7 +17,7 @@ const NAMES = {
   'phi-3': 'Phi-3',
   zephyr: 'Zephyr',
 };
-const NONE = 'None: it goes on with what you write';
+const NONE = 'None (continue my text)';
 /** What a model reads of a conversation without a format. */
 const PLAIN = 'Hello!Hello, how are you?Fine.';
 
@@ -43,7 +43,7 @@ async function likely(formats, tokenId) {
 }
 
 /**
- * @param {string} chosen  the form that was chosen before; '': none
+ * @param {string} chosen  the template that was chosen before; '': none
  * @param {(text: string) => Promise<number | null>} tokenId
  * @param {(name: string) => void} onChoose
  */
@@ -59,7 +59,7 @@ export async function askFormat(chosen, tokenId, onChoose) {
       const option = element(
         'option',
         '',
-        formatTitle(name) + (name && name === suggested && !chosen ? ' (its marks are known to this model)' : ''),
+        formatTitle(name) + (name && name === suggested && !chosen ? ' (recommended)' : ''),
       );
       option.value = name;
       return option;

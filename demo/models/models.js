@@ -1,17 +1,26 @@
-/** The model in use: chosen, planned, agreed to, loaded, on its way. What is said to it is not here. */
-import { clearAlert, helped, showError } from '../page/alerts.js';
-import { onArriving, showArriving } from './download-strip.js';
-import { BUNDLED, keepBundled } from './bundled.js';
-import { comeBack } from './startup-model.js';
-import { marked } from './crash-guard.js';
+/** The model in use: chosen, planned, agreed to, loaded; another that is downloaded meanwhile. The conversation is not here. */
+import { clearAlert, showError, showNotice } from '../page/alerts.js';
+import { onArriving, showArrived, showArriving } from './download-strip.js';
+import { BUNDLED, keepBundled, TINY } from './bundled.js';
+import { crashed, marked } from './crash-guard.js';
 import { onDrop } from './drop.js';
 import * as format from '../page/format.js';
 import { keepForOffline } from '../offline.js';
-import { $, say, showProgress } from '../page/page.js';
-import { Picker } from './picker.js';
-import { agreed, needsConsent } from './plan-dialog.js';
-import { factsOf, fromFile, rememberFacts, rememberHandle, rememberModel } from '../storage/model-history.js';
-import { showModel, showName, showNone, titleOf } from './model-header.js';
+import { showOffers } from './offer-cards.js';
+import { $, message, say, showProgress } from '../page/page.js';
+import {
+  factsOf,
+  fromFile,
+  fromLink,
+  lastDownload,
+  lastModel,
+  rememberDownload,
+  rememberFacts,
+  rememberHandle,
+  rememberModel,
+} from '../storage/model-history.js';
+import { showModel, showName, showNone } from './model-header.js';
+import { addressOf } from './catalogue.js';
 
 /** @typedef {import('../../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../../js/shared/types.js').Plan} Plan */
@@ -23,81 +32,167 @@ import { showModel, showName, showNone, titleOf } from './model-header.js';
  * @property {import('../panel/panel.js').Panel} panel
  * @property {(phase?: 'loading' | 'ready') => void} enter  none: as it is
  * @property {() => boolean} loading
+ * @property {() => boolean} idle  nothing has been written or typed, so that another model may take over by itself
  * @property {() => Promise<void>} stopReply
  * @property {() => Promise<void>} showState
+ * @property {(wanted: Wanted) => void} onModel  another model is in use
+ * @property {(files: File[]) => void} onTexts  text files were dropped
  */
-/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean }} How  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now */
+/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean }} How  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now; `quiet`: nobody asked for it just now, so a failure is no error */
+/**
+ * A download while another model is in use.
+ * @typedef {object} Download
+ * @property {Wanted} wanted
+ * @property {AbortController} controller
+ * @property {boolean} paused
+ * @property {import('./engine-host.js').Prepared | null} prepared
+ */
 
 /** A reply of fewer tokens says little of a model's speed. */
 const ENOUGH = 16;
+/** Bytes to download, or to read from a file, from which on the person is asked first. */
+const ASK_ABOVE = 20e6;
 
 /** @type {Wanted} */
-const bundled = { kind: 'bundled', name: 'Bundled model', source: BUNDLED, key: 'bundled' };
+const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, key: 'bundled' };
+
+/** An error of a load in words for people, if they can be had. @param {unknown} error @param {Wanted} wanted */
+const helped = (error, wanted) =>
+  import('./load-errors.js').then(
+    ({ helped }) => helped(error, wanted),
+    () => error,
+  );
+
+/** @param {Plan} plan @param {Wanted} wanted */
+const needsConsent = ({ fits, fileBytes, cached }, { kind }) =>
+  fits === 'no' || fileBytes - (kind === 'file' ? 0 : cached.bytes) > ASK_ABOVE;
 
 export class Models {
   #page;
-  /** Ends the loading under way: what is chosen last wins. */
+  /** Ends the loading: what is chosen last wins. */
   #opening = new AbortController();
-  /** Ends a look at what something takes. */
+  /** Ends the planning of a model. */
   #looking = new AbortController();
-  /** Nothing can be loaded before. */
+  /** The engine has started. */
   #started = false;
   #paused = false;
   /** The model in use, or the one that is being loaded. @type {Wanted | null} */
   #current = null;
   /** The one that is in use while another is being loaded. @type {Wanted | null} */
   #before = null;
-  /** Its weights are on their way while it is in use already. */
+  /** It is in use already while its weights are being read. */
   arriving = false;
-  /** What is being made of a folder; '': nothing. */
+  /** The folder that is being converted; '': none. */
   #making = '';
+  /** @type {Download | null} */
+  #download = null;
+  /** @type {Promise<import('./picker.js').Picker> | null} */
+  #picker = null;
 
   /** @param {Page} page */
   constructor(page) {
     this.#page = page;
-    /** What can be chosen. */
-    this.picker = new Picker({
-      bundled,
-      current: () => (page.host.hasModel && this.#current?.key) || '',
-      shelf: () => page.host.store,
-      onUse: (wanted, how) => void this.want(wanted, how),
-      onFiles: (files, how) => void this.given(files, how),
-      onFolder: (folder, how) => void this.given(folder, how, folder),
-      onError: (error) => showError(error),
-      onChange: () => void this.#tellOffline(),
-    });
     onArriving({ pause: () => void this.#pause(), cancel: () => void this.#cancel() });
+    $('model-name').addEventListener('click', () => void this.choose());
     $('none-bundled').addEventListener('click', () => void this.openBundled());
-    $('none-choose').addEventListener('click', () => this.picker.open());
-    onDrop(
-      $('drop'),
-      (file, handle) => void this.want(fromFile(file, handle)),
-      (files, handle) => void this.given(files, {}, handle),
-    );
+    for (const id of ['none-choose', 'offers-more', 'better'])
+      $(id).addEventListener('click', () => void this.choose());
+    for (const input of [$('file'), $('folder')])
+      input.addEventListener('change', () => {
+        const field = /** @type {HTMLInputElement} */ (input);
+        const files = [...(field.files ?? [])];
+        field.value = '';
+        void this.picker().then((picker) => picker.take(files));
+      });
+    onDrop($('drop'), {
+      onTexts: page.onTexts,
+      onFile: (file, handle) => void this.want(fromFile(file, handle)),
+      onSeveral: (files, handle) => void this.given(files, {}, handle),
+    });
   }
+
+  /** What can be chosen; its code comes when it is first needed. */
+  picker() {
+    return (this.#picker ??= import('./picker.js').then(({ Picker }) => {
+      const { host } = this.#page;
+      return new Picker({
+        bundled,
+        current: () => (host.hasModel && this.#current?.key) || '',
+        file: () => (this.#current?.kind === 'file' && host.hasModel ? this.#current : null),
+        shelf: () => host.store,
+        onUse: (wanted, how) => void this.want(wanted, how),
+        onOffer: (offer) => void this.wantOffer(offer),
+        onFiles: (files, how) => void this.given(files, how),
+        onFolder: (folder, how) => void this.given(folder, how, folder),
+        onError: (error) => showError(error),
+        onChange: () => void this.#tellOffline(),
+      });
+    }));
+  }
+
+  /** Shows all models. */
+  choose = async () => {
+    try {
+      (await this.picker()).open();
+    } catch (error) {
+      showError(error);
+    }
+  };
 
   /** Something is on its way, whether there is a model or not. */
   get underWay() {
     return this.arriving || this.#making !== '';
   }
 
-  /** The first model of a visit, and what is there besides: once the engine has started. */
+  /** The built-in model is in use, and no other on its way. */
+  get tiny() {
+    return this.#page.host.hasModel && this.#current?.kind === 'bundled' && !this.#download;
+  }
+
+  /** The name of the model in use, as short as can be. */
+  get name() {
+    return this.#current?.kind === 'bundled' ? TINY : (this.#current?.name ?? 'this model');
+  }
+
+  /** The first model of a visit, and a download that was not complete at the last: once the engine has started. */
   async begin() {
     this.#started = true;
-    this.#page.panel.set('offline', 'Storing the page and the model…');
-    await comeBack(this, this.#page);
-    if (!this.#current) this.#page.enter('ready'); // nothing of it could be begun
-    await this.picker.show();
-    await this.#tellOffline();
-    await this.picker.show();
+    const { panel, enter, host } = this.#page;
+    panel.set('offline', 'Saving the page and the model…');
+    const [attempt, last] = [await crashed(), lastModel()];
+    if (attempt || (last && last.kind !== 'bundled')) {
+      const { comeBack } = await import('./startup-model.js');
+      await comeBack(this, this.#page, attempt);
+    } else await this.openBundled({ context: last?.context });
+    if (!this.#current) enter('ready'); // none could be loaded
+    if (host.hasModel && lastDownload())
+      await import('./startup-model.js').then(({ goOnDownloading }) => goOnDownloading(this, this.#page));
+    await this.#refresh();
+  }
+
+  /** Shows what is stored now. */
+  async #refresh() {
+    void this.#tellOffline();
+    if (this.#picker) await (await this.#picker).show();
+    await this.#offer();
+  }
+
+  /** Better models, under the headline while Tiny is in use. */
+  async #offer() {
+    const { host } = this.#page;
+    const small = this.tiny;
+    $('offers').hidden = !small;
+    if (small)
+      await showOffers(host, {
+        onUse: (wanted) => void this.want(wanted),
+        onOffer: (offer) => void this.wantOffer(offer),
+      });
   }
 
   /** Why a reply can't begin yet, for people; '': it can. */
   get waits() {
     if (!this.arriving) return '';
-    return this.#paused
-      ? 'The reply waits: the download is paused. Resume it, or stop the reply.'
-      : 'The reply waits until enough of the model is here…';
+    return this.#paused ? 'Download paused.' : 'Replying as soon as enough of the model is loaded…';
   }
 
   /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Result} result */
@@ -124,6 +219,28 @@ export class Models {
     if (this.#current) await this.want(this.#current, { context, agreed: true });
   }
 
+  /** A model of the catalogue: its file's size and SHA-256 are asked of the hub, where they are not known. @param {import('./catalogue.js').Offer} offer */
+  async wantOffer(offer) {
+    clearAlert();
+    say(`Looking for ${offer.name}…`);
+    try {
+      let url = addressOf(offer);
+      const known = offer.integrity || offer.here || factsOf(url).integrity;
+      if (offer.repo && !known) {
+        const { bestOf, filesOf } = await import('./hub.js');
+        const files = await filesOf({ repo: offer.repo, revision: 'main', file: '' });
+        const file = files.find(({ path }) => path === offer.file) ?? bestOf(files, Infinity);
+        if (file) {
+          url = file.url;
+          if (file.integrity) rememberFacts(url, { integrity: file.integrity });
+        }
+      }
+      await this.want(fromLink(url, offer.name), { agreed: true });
+    } catch (error) {
+      showError(error, { text: 'Try again', run: () => void this.wantOffer(offer) });
+    }
+  }
+
   /** Several files, or folders. @param {import('./files.js').Several} files @param {How} [how] @param {FileSystemHandle} [handle]  of the one folder that these are in */
   async given(files, how, handle) {
     try {
@@ -134,7 +251,7 @@ export class Models {
     }
   }
 
-  /** The file that a folder becomes; else what it is. @param {Wanted} wanted @param {AbortSignal} signal @returns {Promise<Wanted>} */
+  /** The file that a folder becomes; else the model as it is. @param {Wanted} wanted @param {AbortSignal} signal @returns {Promise<Wanted>} */
   async #made(wanted, signal) {
     if (wanted.folder === undefined || wanted.source instanceof Blob) return wanted;
     const { host, enter } = this.#page;
@@ -142,27 +259,43 @@ export class Models {
     this.#making = name;
     say(`Converting ${name}…`);
     enter();
-    showArriving(name, false, true);
+    this.#showStrip();
     try {
       const { converted } = await host.plan(wanted.source, {}, signal, (progress) => {
-        if (this.#making === name) this.#onProgress(progress);
+        if (this.#making === name) showArrived(progress);
       });
       return { ...wanted, source: converted ?? wanted.source };
     } finally {
-      // Another one may be on its way by now.
+      // Another folder may be converted by now.
       if (this.#making === name) {
         this.#making = '';
-        showArriving(this.arriving ? (this.#current?.name ?? '') : '', this.#paused);
+        this.#showStrip();
         enter();
       }
     }
   }
 
+  /** What the card above the message field shows. */
+  #showStrip() {
+    if (this.#making) return showArriving(`Converting ${this.#making}`, false, true);
+    if (this.#download) {
+      const { wanted, paused } = this.#download;
+      return showArriving(`${paused ? 'Paused' : 'Downloading'}: ${wanted.name}`, paused);
+    }
+    const reading = (this.#page.loading() || this.arriving) && this.#current && this.#current.kind !== 'bundled';
+    showArriving(reading ? `Loading ${this.#current?.name}` : '', this.#paused);
+  }
+
+  /** What the person hears where no other model was loaded. */
+  #stays() {
+    return this.#page.host.hasModel ? `Still using ${this.name}.` : 'No model is loaded.';
+  }
+
   /**
-   * Shows what a model takes and loads it, when it is small, there already or agreed to.
+   * Shows what a model takes and loads it, when it is small, stored already or agreed to.
    * @param {Wanted} asked @param {How} [how]
    */
-  async want(asked, { context = 0, level = 0, agreed: before = false } = {}) {
+  async want(asked, { context = 0, level = 0, agreed: before = false, quiet = false } = {}) {
     const { host } = this.#page;
     let wanted = asked;
     this.#looking.abort();
@@ -176,71 +309,169 @@ export class Models {
       const plan = await host.plan(wanted.source, least ? { contextTokens: least } : {}, signal);
       if (signal.aborted) return;
       if ((level > 0 || needsConsent(plan, wanted)) && !(before && plan.fits !== 'no')) {
-        say('This is what it takes. Nothing large has been loaded yet.');
-        if (!(await agreed(plan, wanted, signal)))
-          return (
-            signal.aborted ||
-            say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.')
-          );
+        const { agreed } = await import('./plan-dialog.js');
+        if (!(await agreed(plan, wanted, signal))) return signal.aborted || say(`Cancelled. ${this.#stays()}`);
       }
-      await this.#fetch(wanted, { context: least, level }, plan);
+      const beside = wanted.kind === 'link' && !plan.cached.complete && host.hasModel && !this.arriving;
+      if (beside) await this.#fetchBeside(wanted, { context: least, level }, plan);
+      else await this.#fetch(wanted, { context: least, level }, plan);
     } catch (error) {
       if (signal.aborted) return;
-      say(host.hasModel ? 'Nothing was loaded; the model before is still in use.' : 'No model is loaded.');
-      showError(helped(error, wanted.kind, wanted.source), {
-        text: 'Try again',
-        run: () => void this.want(wanted, { context, level, agreed: before }),
-      });
+      say(`${wanted.name} was not loaded. ${this.#stays()}`);
+      if (quiet) return this.offerDownload(wanted, { context });
+      const again = { text: 'Try again', run: () => void this.want(wanted, { context, level, agreed: before }) };
+      showError(await helped(error, wanted), ...(wanted.kind === 'file' ? [] : [again]));
     }
   }
 
-  /** Loads a model, which can be talked to while its weights come. @param {Wanted} wanted @param {How} how @param {Plan | null} plan */
+  /** A download that can go on, where nobody asked for it just now. @param {Wanted} wanted @param {How} how */
+  async offerDownload(wanted, how) {
+    const { store } = this.#page.host;
+    const stored = (await store?.list().catch(() => []))?.find(({ url }) => url === wanted.key);
+    const words = stored
+      ? `${wanted.name}: ${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded.`
+      : `${wanted.name} is not stored in this browser any more.`;
+    const verb = stored ? 'Resume' : 'Download';
+    const dismissed = () => rememberDownload(null);
+    showNotice(
+      words,
+      [{ text: verb, run: () => void this.want(wanted, { ...how, agreed: Boolean(stored) }) }],
+      true,
+      dismissed,
+    );
+  }
+
+  /** Downloads a model while the one in use answers. @param {Wanted} wanted @param {How} how @param {Plan} plan */
+  async #fetchBeside(wanted, { context = 0, level = 0 }, plan) {
+    const { host, idle, showState } = this.#page;
+    await this.#dropDownload();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const download = (this.#download = /** @type {Download} */ ({ wanted, controller, paused: false, prepared: null }));
+    rememberDownload({ name: wanted.name, url: wanted.key, context });
+    if (plan.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
+    this.#showStrip();
+    $('offers').hidden = $('better').hidden = true;
+    say(`Downloading ${wanted.name}. You can already send a message.`);
+    const sizes = { ...(context && { context }), streaming: true };
+    const how = { format: factsOf(wanted.key).format, name: `${wanted.name} ${wanted.key}` };
+    const progress = (/** @type {import('../../js/shared/types.js').Progress} */ of) => {
+      if (this.#download === download) showArrived(of);
+    };
+    try {
+      // Memory is taken as weights come: the mark stays until they are there.
+      await marked({ name: wanted.name, url: wanted.key, kind: 'link', level }, async () => {
+        download.prepared = await host.prepare(wanted.source, sizes, progress, signal, how);
+        if (download.paused) await download.prepared.model.pauseDownload();
+        await download.prepared.model.loaded;
+      });
+      if (signal.aborted) return;
+      this.#download = null;
+      rememberDownload(null);
+      this.#showStrip();
+      say('Download complete.');
+      const ready = /** @type {import('./engine-host.js').Prepared} */ (download.prepared);
+      if (idle()) await this.#switch(wanted, ready, context);
+      else
+        showNotice(
+          `${wanted.name} is ready.`,
+          [{ text: 'Switch', run: () => void this.#switch(wanted, ready, context) }],
+          true,
+          () => void ready.model.close(),
+        );
+    } catch (error) {
+      if (signal.aborted) return;
+      await download.prepared?.model.close().catch(() => {});
+      this.#download = null;
+      this.#showStrip();
+      const wrong = /** @type {any} */ (error)?.code === 'INTEGRITY';
+      if (wrong) rememberDownload(null);
+      say(wrong ? `${wanted.name} was not loaded.` : 'The download stopped. What was downloaded is kept.');
+      const again = () => void this.want(wanted, { context, level, agreed: true });
+      showError(await helped(error, wanted), { text: wrong ? 'Try again' : 'Resume', run: again });
+    }
+    await this.#refresh();
+    if (host.hasModel) await showState();
+  }
+
+  /** A model that was downloaded takes over. @param {Wanted} wanted @param {import('./engine-host.js').Prepared} ready @param {number} context */
+  async #switch(wanted, ready, context) {
+    const { host, enter, stopReply, showState } = this.#page;
+    this.#opening.abort();
+    this.#opening = new AbortController();
+    await stopReply();
+    const info = await host.use(ready);
+    [this.arriving, this.#current] = [false, wanted];
+    rememberModel(wanted, context);
+    this.#inUse(info, wanted);
+    enter('ready');
+    this.#showStrip();
+    say(`Now using ${wanted.name}.`);
+    message.focus();
+    await this.#refresh();
+    await showState();
+  }
+
+  /** Shows the model in use. @param {ModelInfo} info @param {Wanted} wanted */
+  #inUse(info, wanted) {
+    showModel(info, wanted, this.#page, this.#opening.signal);
+    message.placeholder = `Message ${this.name}…`;
+    this.#page.onModel(wanted);
+  }
+
+  /** Ends the download; what came of it stays stored. */
+  async #dropDownload() {
+    const { controller, prepared } = this.#download ?? {};
+    this.#download = null;
+    controller?.abort();
+    await prepared?.model.close().catch(() => {});
+  }
+
+  /** Loads a model, which can be talked to while its weights come. @param {Wanted} wanted @param {How} how @param {Plan | null} plan @returns {Promise<void>} */
   async #fetch(wanted, how, plan) {
     const { host, stopReply } = this.#page;
     const retry = { text: 'Try again', run: () => void this.want(wanted, { ...how, agreed: true }) };
-    const verb = plan && wanted.kind === 'link' && !plan.cached.complete ? 'Downloading' : 'Loading';
-    if (!(await this.#open(wanted, how, verb, retry))) return;
+    if (!(await this.#open(wanted, how, retry))) return;
     const { signal } = this.#opening;
     if (plan?.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
     try {
       await host.arrived;
       if (signal.aborted) return;
-      if (this.arriving) say(verb === 'Downloading' ? 'Ready: all of the model is here.' : 'Ready.');
+      if (this.arriving) say('Ready.');
     } catch (error) {
       if (signal.aborted) return;
       await stopReply();
       await host.drop();
-      const stays = wanted.kind === 'link' && /** @type {any} */ (error)?.code !== 'INTEGRITY';
-      say(stays ? 'The model did not arrive. What came of it is stored.' : 'The model could not be loaded.');
-      showError(helped(error, wanted.kind, wanted.source), retry);
+      say(`${wanted.name} was not loaded.`);
+      showError(await helped(error, wanted), retry);
+      if (wanted.kind !== 'bundled') return this.#fetch(bundled, {}, null);
     }
     await this.#settle();
   }
 
-  /** Nothing is on its way any more. */
+  /** Nothing is being loaded any more. */
   async #settle() {
     const { host, enter, loading, showState } = this.#page;
     this.arriving = false;
-    showArriving('');
     enter(loading() ? 'ready' : undefined);
+    this.#showStrip();
     // WebKitGTK may never say that the service worker is there, where a reload came amid its installation.
-    void this.#tellOffline();
-    await this.picker.show();
+    await this.#refresh();
     if (host.hasModel) await showState();
   }
 
   /**
    * Loads a model in place of the one in use, which goes on when that fails.
-   * @param {Wanted} wanted @param {How} how @param {string} verb @param {{ text: string, run: () => void }} retry
+   * @param {Wanted} wanted @param {How} how @param {{ text: string, run: () => void }} retry
    * @returns {Promise<boolean>}  whether it can be used now
    */
-  async #open(wanted, { context = 0, level = 0 }, verb, retry) {
+  async #open(wanted, { context = 0, level = 0 }, retry) {
     const { host, enter, stopReply, showState } = this.#page;
     this.#opening.abort();
     const { signal } = (this.#opening = new AbortController());
     const streaming = wanted.kind !== 'bundled';
     await stopReply();
-    // A model whose weights come no more is none.
+    // A model whose weights are not all there can't be used once their reading ends.
     if (this.arriving) await host.drop();
     if (!host.hasModel) this.#before = null;
     else if (!this.#page.loading()) this.#before = this.#current;
@@ -248,8 +479,8 @@ export class Models {
     if (wanted.handle) rememberHandle(wanted.handle);
     enter('loading');
     showName(wanted.name);
-    showArriving(streaming ? wanted.name : '');
-    say(`${verb} ${wanted.name}…`);
+    this.#showStrip();
+    say(`Loading ${wanted.kind === 'bundled' ? 'the built-in model' : wanted.name}…`);
     try {
       const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
       const sizes = { ...(tokens && { contextTokens: tokens }), streaming };
@@ -259,7 +490,16 @@ export class Models {
           marked(
             { name: wanted.name, url: wanted.kind === 'link' ? wanted.key : null, kind: wanted.kind, level },
             async () => {
-              resolve(await host.load(wanted.source, sizes, this.#onProgress, signal, factsOf(wanted.key).format));
+              resolve(
+                await host.load(
+                  wanted.source,
+                  sizes,
+                  this.#onProgress,
+                  signal,
+                  factsOf(wanted.key).format,
+                  `${wanted.name} ${wanted.key}`,
+                ),
+              );
               await host.arrived;
             },
           ).catch(reject);
@@ -267,53 +507,62 @@ export class Models {
       );
       this.arriving = streaming;
       rememberModel(wanted, tokens);
-      showModel(info, wanted, this.#page, signal);
-      say(
-        streaming
-          ? `${verb} ${wanted.name}: you can write already, the reply begins when enough of it is here.`
-          : 'Ready.',
-      );
+      this.#inUse(info, wanted);
+      say(streaming ? `Loading ${wanted.name}. You can already send a message.` : 'Ready.');
       enter('ready');
+      this.#showStrip();
       await showState();
       return true;
     } catch (error) {
       if (signal.aborted) return false;
       this.#back();
       enter('ready');
-      say(
-        host.hasModel ? `${wanted.name} was not loaded; the model before it is still in use.` : 'No model is loaded.',
-      );
-      showError(helped(error, wanted.kind, wanted.source), ...(wanted.kind === 'file' ? [] : [retry]));
+      say(`${wanted.name} was not loaded. ${this.#stays()}`);
+      showError(await helped(error, wanted), ...(wanted.kind === 'file' ? [] : [retry]));
       return false;
     }
   }
 
-  /** What was being loaded came to nothing: the model before it, if it is still there, is in use. */
+  /** What was being loaded was not: the model before it, if it is still there, is in use. */
   #back() {
-    const { host } = this.#page;
-    this.#current = host.hasModel ? this.#before : null;
-    showArriving('');
-    showName(this.#current ? titleOf(this.#current, host.info?.name) : '');
+    this.#current = this.#page.host.hasModel ? this.#before : null;
+    this.#showStrip();
+    showName(this.#current?.name ?? '');
   }
 
   /** @type {import('./engine-host.js').OnProgress} */
   #onProgress = (progress) => {
-    showProgress(progress.loaded, progress.total, format.progress(progress));
+    if (this.#current?.kind === 'bundled') showProgress(progress.loaded, progress.total, format.progress(progress));
+    else if (!this.#download) showArrived(progress);
   };
 
   async #pause() {
+    const download = this.#download;
+    if (download) {
+      download.paused = !download.paused;
+      this.#showStrip();
+      say(download.paused ? 'Download paused.' : 'Download resumed.');
+      return download.paused ? download.prepared?.model.pauseDownload() : download.prepared?.model.resumeDownload();
+    }
     this.#paused = !this.#paused;
-    showArriving(this.#current?.name ?? '', this.#paused);
-    say(this.#paused ? 'Paused: a reply waits until it is resumed.' : this.waits || 'Resumed.');
+    this.#showStrip();
+    say(this.#paused ? 'Paused.' : this.waits || 'Resumed.');
     await this.#page.host.pause(this.#paused);
   }
 
-  /** Ends a download; what came stays stored. The model before is in use again, or else the bundled one. */
+  /** Ends a download or a load; what was downloaded stays stored. Of a load the model before is in use again, or else the built-in one. */
   async #cancel() {
     const { host, stopReply } = this.#page;
     if (this.#making) {
       this.#looking.abort();
-      return say(host.hasModel ? 'Cancelled; the model before is still in use.' : 'Cancelled. No model is loaded.');
+      return say(`Cancelled. ${this.#stays()}`);
+    }
+    if (this.#download) {
+      await this.#dropDownload();
+      rememberDownload(null);
+      this.#showStrip();
+      say('Cancelled. You can resume later.');
+      return this.#refresh();
     }
     this.#opening.abort();
     if (this.arriving) {
@@ -322,7 +571,7 @@ export class Models {
     }
     this.arriving = false;
     this.#back();
-    say('Cancelled. What came of it is stored.');
+    say('Cancelled. You can resume later.');
     if (!host.hasModel) await this.openBundled();
     await this.#settle();
   }

@@ -1,12 +1,13 @@
-/** All models in one place: the bundled one, those on offer, what is stored, a file or an address of one's own. */
+/** All models in one place: on this device, recommended ones, a file of one's own, one from Hugging Face or a link. Loaded on demand. */
 import * as format from '../page/format.js';
+import { words } from './expected-speed.js';
 import { offers } from './offers.js';
 import { $, showDialog } from '../page/page.js';
-import { fromFile, fromLink } from '../storage/model-history.js';
+import { factsOf, fromFile, fromLink } from '../storage/model-history.js';
 import { button, element } from '../page/element.js';
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
-/** @typedef {import('./offers.js').Offer} Offer */
+/** @typedef {import('./catalogue.js').Offer} Offer */
 /** @typedef {import('../storage/model-history.js').Placed} Placed */
 /** @typedef {import('../storage/model-history.js').Wanted} Wanted */
 /** @typedef {{ level?: number }} How  as of Models */
@@ -18,15 +19,7 @@ import { button, element } from '../page/element.js';
  * @property {(key: string) => Promise<unknown>} delete
  * @property {(key: string, on: boolean) => Promise<unknown>} pin
  */
-/** A row: what is offered, what of it is stored, or both. @typedef {{ wanted: Wanted, bytes: number, license?: string, here?: boolean, stored?: Listed }} Row */
-
-const KINDS = {
-  opfs: 'its private files',
-  cache: 'its cache storage',
-  indexeddb: 'its database',
-  memory: 'memory, until the page is closed',
-  file: 'a folder',
-};
+/** A model that is offered, what of it is stored, or both. @typedef {{ wanted: Wanted, bytes: number, offer?: Offer, stored?: Listed }} Row */
 
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
 const search = /** @type {HTMLInputElement} */ ($('models-search'));
@@ -37,12 +30,14 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
  * @typedef {object} Actions
  * @property {Wanted} bundled
  * @property {() => string} current  key of the model in use; '': none
+ * @property {() => Wanted | null} file  the file of the person's own that is in use
  * @property {() => Shelf | null} shelf
  * @property {(wanted: Wanted, how?: How) => void} onUse
+ * @property {(offer: Offer) => void} onOffer
  * @property {(files: Placed[], how?: How) => void} onFiles  several, or a folder's
  * @property {(folder: FileSystemHandle, how?: How) => void} onFolder
  * @property {(error: unknown) => void} onError
- * @property {() => void} onChange  something was deleted or pinned
+ * @property {() => void} onChange  something was deleted or kept
  */
 
 export class Picker {
@@ -51,34 +46,43 @@ export class Picker {
   #rows = [];
   /** How to load the file that is being chosen. @type {How} */
   #how = {};
+  /** Ends a search on the hub. */
+  #finding = new AbortController();
+  /** The row whose deletion is to be confirmed. */
+  #doomed = '';
 
   /** @param {Actions} actions */
   constructor(actions) {
     this.#actions = actions;
-    $('model-name').addEventListener('click', () => this.open());
     $('models-close').addEventListener('click', () => dialog.close());
+    dialog.addEventListener('click', (event) => event.target === dialog && dialog.close()); // beside it
     search.addEventListener('input', () => this.#draw());
     $('open').addEventListener('click', () => void this.chooseFile());
     $('open-folder').addEventListener('click', () => void this.chooseFolder());
-    for (const input of [fileInput, folderInput]) {
-      input.addEventListener('change', () => {
-        const files = [...(input.files ?? [])];
-        input.value = '';
-        this.#take(files);
-      });
-    }
     $('from-link').addEventListener('submit', (event) => {
       event.preventDefault();
-      const url = format.fileAddress(field.value.trim());
-      if (url) this.#use(fromLink(url, format.nameOf(url)));
+      void this.#find(field.value.trim());
     });
   }
 
   open() {
-    search.value = '';
+    search.value = this.#doomed = '';
+    $('hub').hidden = true;
     this.#draw();
     showDialog(dialog);
     void this.show();
+  }
+
+  /** An address of a file is used; a name on the hub, or words, are looked up there. @param {string} text */
+  async #find(text) {
+    if (!text) return;
+    const { named } = await import('./hub.js');
+    const repo = named(text);
+    if (/^https?:\/\//.test(text) && !repo) return this.#use(fromLink(text, format.nameOf(text)));
+    this.#finding.abort();
+    const { signal } = (this.#finding = new AbortController());
+    const { showFound } = await import('./hub-list.js');
+    await showFound($('hub'), repo ?? text, signal, (wanted) => this.#use(wanted));
   }
 
   /** A folder in Hugging Face's layout. */
@@ -101,13 +105,14 @@ export class Picker {
   }
 
   /** @param {File[]} files @param {FileSystemFileHandle} [handle]  of a single one */
-  #take(files, handle) {
+  take(files, handle) {
     if (!files.length) return;
     dialog.close();
-    if (files.length === 1 && !files[0].webkitRelativePath)
-      return this.#actions.onUse(fromFile(files[0], handle), this.#how);
+    const how = this.#how;
+    this.#how = {};
+    if (files.length === 1 && !files[0].webkitRelativePath) return this.#actions.onUse(fromFile(files[0], handle), how);
     const placed = files.map((file) => ({ file, place: file.webkitRelativePath || file.name }));
-    this.#actions.onFiles(placed, this.#how);
+    this.#actions.onFiles(placed, how);
   }
 
   /** A file of one's own, or all parts of one. */
@@ -119,7 +124,7 @@ export class Picker {
     });
     if (!handles) return handles === undefined && fileInput.click();
     const read = handles.map((/** @type {FileSystemFileHandle} */ one) => one.getFile());
-    await Promise.all(read).then((files) => this.#take(files, handles[0]), this.#actions.onError);
+    await Promise.all(read).then((files) => this.take(files, handles[0]), this.#actions.onError);
   }
 
   /** @param {Wanted} wanted @param {How} [how] */
@@ -128,22 +133,25 @@ export class Picker {
     this.#actions.onUse(wanted, how);
   }
 
-  /** Looks again at what is stored. */
+  /** Reads again what is stored. */
   async show() {
-    const { bundled, shelf, onError } = this.#actions;
+    const { bundled, shelf, onError, file } = this.#actions;
     try {
       const store = shelf();
       const [list, room] = store ? await Promise.all([store.list(), store.usage()]) : [[], null];
       /** @param {string} url */
       const stored = (url) => list.find((file) => file.url === url);
-      const offered = (await offers()).map(({ name, url, ...rest }) => ({
-        ...rest,
-        wanted: fromLink(url, name),
-        stored: stored(url),
+      const offered = (await offers()).map((offer) => ({
+        wanted: fromLink(offer.url, offer.name),
+        bytes: offer.bytes,
+        offer,
+        stored: stored(offer.url),
       }));
       const kept = stored(String(bundled.source));
+      const mine = file();
       const shown = [bundled.source, ...offered.map(({ wanted }) => wanted.source)];
       this.#rows = [
+        ...(mine ? [{ wanted: mine, bytes: mine.source instanceof Blob ? mine.source.size : (mine.folder ?? 0) }] : []),
         { wanted: bundled, bytes: kept?.fileBytes ?? 0, stored: kept },
         ...offered,
         ...list
@@ -158,22 +166,31 @@ export class Picker {
     }
   }
 
-  /** @param {string} backend @param {{ cachedBytes: number, usage: number, quota: number, persisted: boolean }} room */
-  #note(backend, { cachedBytes, usage, quota, persisted }) {
-    const where = KINDS[/** @type {keyof typeof KINDS} */ (backend)] ?? backend;
-    const more = quota > usage ? `, room for ${format.bytes(quota - usage)} more` : '';
-    return `${format.bytes(cachedBytes)} of models in this browser${more}; kept in ${where}${persisted ? ', for good' : ''}.`;
+  /** @param {string} backend @param {{ cachedBytes: number, usage: number, quota: number }} room */
+  #note(backend, { cachedBytes, usage, quota }) {
+    const more = quota > usage ? ` ${format.bytes(quota - usage)} free.` : '';
+    const kept = backend === 'memory' ? " This browser won't keep them after you close the page." : '';
+    return `Models use ${format.bytes(cachedBytes)}.${more}${kept}`;
   }
 
   #draw() {
-    const words = search.value.trim().toLowerCase();
-    const shown = this.#rows.filter(({ wanted }) => `${wanted.name} ${wanted.key}`.toLowerCase().includes(words));
-    $('stored').replaceChildren(...shown.map((row) => this.#row(row)));
-    $('models-none').hidden = shown.length > 0 || !words;
+    const sought = search.value.trim().toLowerCase();
+    const shown = this.#rows.filter(({ wanted }) => `${wanted.name} ${wanted.key}`.toLowerCase().includes(sought));
+    const here = (/** @type {Row} */ { wanted, stored }) => Boolean(stored) || wanted.kind !== 'link';
+    const group = (/** @type {string} */ title, /** @type {Row[]} */ rows) =>
+      rows.length ? [element('li', 'group', title), ...rows.map((row) => this.#row(row))] : [];
+    $('stored').replaceChildren(
+      ...group('On this device', shown.filter(here)),
+      ...group(
+        'Recommended',
+        shown.filter((row) => !here(row)),
+      ),
+    );
+    $('models-none').hidden = shown.length > 0 || !sought;
   }
 
   /** @param {Row} row */
-  #row({ wanted, bytes, license, here, stored }) {
+  #row({ wanted, bytes, offer, stored }) {
     const { name, key } = wanted;
     const used = this.#actions.current() === key;
     const made = element('li', 'stored');
@@ -181,47 +198,70 @@ export class Picker {
     if (stored) made.dataset.url = stored.url;
     const part = stored && !stored.complete;
     const size = part
-      ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} stored`
+      ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded`
       : bytes
         ? format.bytes(bytes)
         : '';
-    const facts = [size, license, here && 'on this machine', stored?.complete && 'stored', used && 'in use'];
+    const { rate } = factsOf(key);
+    const facts = [
+      size,
+      offer?.license,
+      rate && `about ${words(rate)}`,
+      wanted.kind === 'file' && 'Your file',
+      offer?.here && 'On this computer',
+      stored?.complete && wanted.kind !== 'bundled' && 'Downloaded',
+    ];
     const text = element('p', 'stored-name', name);
-    text.append(element('small', '', facts.filter(Boolean).join(' · ')));
-    const [verb, label] = part
-      ? ['Resume', `Resume the download of ${name}`]
-      : stored?.complete || wanted.kind === 'bundled'
-        ? ['Use', `Use ${name}`]
-        : ['Check', `Check what ${name} takes`];
-    const use = button(verb, label, () => this.#use(wanted));
+    if (offer?.use) text.append(element('small', '', offer.use));
+    text.append(element('small', 'facts-line', facts.filter(Boolean).join(' · ')));
+    const [verb, label] = used
+      ? ['✓ In use', `${name} is in use`]
+      : part
+        ? ['Resume', `Resume the download of ${name}`]
+        : stored?.complete || wanted.kind !== 'link' || offer?.here
+          ? ['Use', `Use ${name}`]
+          : ['Download…', `Download ${name}`];
+    const use = button(verb, label, () => {
+      if (!offer?.repo || stored) return this.#use(wanted);
+      dialog.close();
+      this.#actions.onOffer(offer);
+    });
     use.disabled = used;
-    use.classList.remove('quiet');
+    use.className = used ? '' : verb === 'Download…' ? 'offered' : 'filled';
     const buttons = element('div', 'row');
-    if (stored) buttons.append(this.#pin(stored, name), this.#delete(stored, name));
+    if (stored) buttons.append(this.#keep(stored, name), this.#delete(stored, name));
     buttons.append(use);
     made.append(text, buttons);
     return made;
   }
 
   /** @param {Listed} file @param {string} name */
-  #pin({ key, pinned }, name) {
-    const made = button(
-      pinned ? 'Pinned' : 'Pin',
-      `${pinned ? 'Pinned' : 'Pin'}: ${name} stays when storage is short`,
-      () => {
-        // What the person wants kept, the browser shall not delete by itself either. Some ask; nobody waits for the answer.
-        if (!pinned) navigator.storage?.persist?.().catch(() => {});
-        return this.#change((shelf) => shelf.pin(key, !pinned));
-      },
-    );
+  #keep({ key, pinned }, name) {
+    const made = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'}: ${name}`, () => {
+      // The browser shall not delete by itself what the person wants to keep. Some ask; nothing waits for the answer.
+      if (!pinned) navigator.storage?.persist?.().catch(() => {});
+      return this.#change((shelf) => shelf.pin(key, !pinned));
+    });
+    made.title = "Won't be deleted when space is short";
     made.setAttribute('aria-pressed', String(pinned));
     return made;
   }
 
-  /** @param {Listed} file @param {string} name */
-  #delete({ key }, name) {
-    const made = button('Delete', `Delete ${name} from this browser`, () => this.#change((shelf) => shelf.delete(key)));
+  /** A second press confirms it: a large download is lost. @param {Listed} file @param {string} name */
+  #delete({ key, fileBytes }, name) {
+    const sure = this.#doomed === key;
+    const made = button(
+      sure ? `Delete ${format.bytes(fileBytes)}?` : 'Delete',
+      sure ? `Really delete ${name} from this browser` : `Delete ${name} from this browser`,
+      () => {
+        this.#doomed = sure ? '' : key;
+        if (sure) return this.#change((shelf) => shelf.delete(key));
+        this.#draw();
+        /** @type {HTMLElement | null} */ (dialog.querySelector('.sure'))?.focus();
+      },
+    );
     made.classList.add('danger');
+    made.classList.toggle('sure', sure);
     return made;
   }
 

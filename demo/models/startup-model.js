@@ -1,73 +1,72 @@
-/** What a visit begins with: the model that was used last, or less of it after it ended a tab, or the bundled one. */
-import { showError, trouble } from '../page/alerts.js';
-import { crashed } from './crash-guard.js';
+/** What a visit begins with where that isn't the built-in model alone: the model that was used last, less of it after it ended a tab, a download that goes on. Loaded on demand. */
+import { showError, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
-import { say } from '../page/page.js';
-import { fromFile, fromLink, lastHandle, lastModel } from '../storage/model-history.js';
+import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownload } from '../storage/model-history.js';
 
 /** @typedef {import('./models.js').Models} Models */
 /** @typedef {import('./models.js').Page} Page */
 
-/** @param {Models} models @param {Page} page */
-export async function comeBack(models, page) {
-  const attempt = await crashed();
+/** Ends with a model that answers. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt | null} attempt  a load that ended its tab */
+export async function comeBack(models, page, attempt) {
   if (attempt) return afterCrash(models, page, attempt);
-  const last = lastModel();
-  if (!last || last.kind === 'bundled') return models.openBundled({ context: last?.context });
+  const last = /** @type {import('../storage/model-history.js').Last} */ (lastModel());
   const { context } = last;
   if (last.kind === 'file') return fileAgain(models, page, last);
   const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === last.key);
   const wanted = fromLink(last.key, last.name);
-  if (stored?.complete) return models.want(wanted, { context, agreed: true });
-  page.enter('ready');
-  say('No model is loaded.');
-  const part = stored
-    ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} are stored`
-    : 'nothing of it is stored';
-  showError(
-    trouble('NOT_STORED', `${last.name} was in use: ${part}`, 'go on with its download, or choose another model'),
-    { text: 'Resume', run: () => void models.want(wanted, { context }) },
-  );
+  if (stored?.complete) {
+    await models.want(wanted, { context, agreed: true });
+    if (page.host.hasModel) return;
+  }
+  await models.openBundled();
+  if (!stored?.complete && !lastDownload()) await models.offerDownload(wanted, { context });
 }
 
-/** A file of one's own: by its handle, where there is one and it may be read, else the person opens it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */
+/** A download that was not complete when the page was closed goes on by itself, unless that may cost money. @param {Models} models @param {Page} page */
+export async function goOnDownloading(models, page) {
+  const download = lastDownload();
+  if (!download) return;
+  const { name, url, context } = download;
+  const wanted = fromLink(url, name);
+  const stored = (await page.host.store?.list().catch(() => []))?.find((file) => file.url === url);
+  if (stored?.complete) {
+    rememberDownload(null);
+    return showNotice(
+      `${name} is ready.`,
+      [{ text: 'Switch', run: () => void models.want(wanted, { context, agreed: true }) }],
+      true,
+    );
+  }
+  const { saveData } = /** @type {any} */ (navigator).connection ?? {};
+  if (!stored || saveData || !navigator.onLine) return models.offerDownload(wanted, { context });
+  void models.want(wanted, { context, agreed: true, quiet: true });
+}
+
+/** A file of the person's own: by its handle, where there is one and it may be read, else the person opens it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */
 async function fileAgain(models, page, last) {
   const handle = /** @type {any} */ (await lastHandle());
   const open = async () => {
     try {
       await byHandle(models, handle, { context: last.context, agreed: true });
-    } catch (error) {
-      page.enter('ready');
-      showError(
-        trouble(
-          'READ',
-          `${last.name} can not be read any more`,
-          'open the file where it is now, or choose another model',
-          error,
-        ),
-        choose,
-      );
+      if (!page.host.hasModel) await models.openBundled();
+    } catch {
+      await models.openBundled();
+      ask(`“${last.name}” can't be read any more. Open the file where it is now.`, choose);
     }
   };
-  const choose = {
-    text: `Open ${last.name}…`,
-    run: () => void (last.folder ? models.picker.chooseFolder() : models.picker.chooseFile()),
+  const ask = (/** @type {string} */ words, /** @type {() => void} */ run) =>
+    showNotice(words, [{ text: 'Open…', run }], true);
+  const choose = async () => {
+    const picker = await models.picker();
+    await (last.folder ? picker.chooseFolder() : picker.chooseFile());
   };
   if (handle && (await handle.queryPermission?.({ mode: 'read' }).catch(() => '')) === 'granted') return open();
-  page.enter('ready');
-  say('No model is loaded.');
-  const again = {
-    text: `Open ${last.name} again`,
-    run: async () =>
-      (await handle.requestPermission?.({ mode: 'read' })) === 'granted' ? open() : fileAgain(models, page, last),
-  };
-  const why = handle
-    ? 'allow the page to read it again, or choose another model'
-    : 'open it again (a page may not do that by itself), or choose another model';
-  showError(
-    trouble('FILE_NEEDED', `${last.name} (${format.bytes(last.bytes)}) was in use`, why),
-    handle ? again : choose,
-  );
+  await models.openBundled();
+  ask(`To go on with “${last.name}” (${format.bytes(last.bytes)}), open the file again.`, async () => {
+    if (!handle) return choose();
+    if ((await handle.requestPermission?.({ mode: 'read' })) === 'granted') await open();
+    else await choose();
+  });
 }
 
 /** A file, or a folder, that may be read. READ. @param {Models} models @param {any} handle @param {import('./models.js').How} how */
@@ -78,20 +77,25 @@ async function byHandle(models, handle, how) {
 }
 
 /** Not the same again, but less. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt} attempt */
-function afterCrash(models, page, { name, url, kind, level }) {
-  page.enter('ready');
-  say('The page ended while it loaded a model.');
+async function afterCrash(models, page, { name, url, kind, level }) {
+  rememberDownload(null);
   const less = async () => {
     if (kind === 'link') return models.want(fromLink(String(url), name), { level: level + 1 });
     if (kind === 'bundled') return models.openBundled({ level: level + 1 });
     const handle = /** @type {any} */ (await lastHandle());
     if (handle && (await handle.requestPermission?.({ mode: 'read' }).catch(() => '')) === 'granted')
       return byHandle(models, handle, { level: level + 1 });
-    await (lastModel()?.folder ? models.picker.chooseFolder(level + 1) : models.picker.chooseFile(level + 1));
+    const picker = await models.picker();
+    await (lastModel()?.folder ? picker.chooseFolder(level + 1) : picker.chooseFile(level + 1));
   };
-  const hint = 'load it with a smaller context, or choose another model';
+  if (kind === 'bundled') page.enter('ready');
+  else await models.openBundled();
   showError(
-    trouble('CRASHED', `the tab ended while it loaded ${name}: most likely there was not enough memory`, hint),
+    trouble(
+      'CRASHED',
+      `the tab crashed while loading ${name}, probably for lack of memory`,
+      'load it with a smaller context, or choose another model',
+    ),
     { text: 'Load with less memory', run: () => void less() },
   );
 }

@@ -1,4 +1,4 @@
-/** What people are told: errors with what happened, what to do and the code to search for; and mere news. */
+/** Messages to people: errors with what happened, what to do and, folded, the details to search for; and notices. */
 import { button, element } from './element.js';
 
 /** @typedef {{ text: string, run: () => void }} Action */
@@ -24,8 +24,8 @@ export function clearAlert() {
   clearNotice();
 }
 
-/** @param {Element} card @param {Action[]} actions */
-function buttons(card, actions) {
+/** @param {Element} card @param {Action[]} actions @param {() => void} [onDismiss] */
+function buttons(card, actions, onDismiss) {
   const made = element('div', 'alert-buttons');
   for (const { text, run } of actions) {
     made.append(
@@ -35,7 +35,12 @@ function buttons(card, actions) {
       }),
     );
   }
-  made.append(button('Dismiss', 'Dismiss this message', () => clear([card])));
+  made.append(
+    button('Dismiss', 'Dismiss this message', () => {
+      clear([card]);
+      onDismiss?.();
+    }),
+  );
   return made;
 }
 
@@ -45,25 +50,30 @@ function buttons(card, actions) {
  * @param {...Action} actions  what may help
  */
 export function showError(error, ...actions) {
-  const { name, code, message, hint, offset } = /** @type {any} */ (
+  const { name, code, message, hint, offset, cause } = /** @type {any} */ (
     error instanceof Error ? error : new Error(String(error))
   );
+  const detail = cause?.message ?? message;
   const card = element('div', 'alert');
   card.setAttribute('role', 'alert');
   const text = element('div', 'alert-text');
   text.append(element('p', 'what', sentence(message)));
   if (hint) text.append(element('p', 'hint', sentence(hint)));
-  text.append(
+  const more = element('details', 'more');
+  more.append(
+    element('summary', '', 'Details'),
     element('code', 'code', `${code ?? name}${offset === null || offset === undefined ? '' : ` at byte ${offset}`}`),
+    element('p', '', detail === message ? '' : sentence(detail)),
   );
+  text.append(more);
   card.append(text, buttons(card, actions));
   alerts.replaceChildren(card);
 }
 
-/** What is no error: spoken politely, and gone with the next turn, unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] */
-export function showNotice(text, actions = [], stays = false) {
+/** A notice is no error: spoken politely, and gone with the next turn, unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
+export function showNotice(text, actions = [], stays = false, onDismiss) {
   const card = element('div', stays ? 'alert notice stays' : 'alert notice');
-  card.append(element('p', 'alert-text', text), buttons(card, actions));
+  card.append(element('p', 'alert-text', text), buttons(card, actions, onDismiss));
   clear(stays ? notices.querySelectorAll('.stays') : passing());
   notices.append(card);
 }
@@ -72,15 +82,6 @@ export function showNotice(text, actions = [], stays = false) {
 const sentence = (text) =>
   `${/^[a-z]+[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
-/** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] */
-export const trouble = (code, message, hint, cause) => Object.assign(new Error(message, { cause }), { code, hint });
-
-/** An error of a load with what helps here. @param {unknown} error @param {'bundled' | 'link' | 'file'} kind @param {unknown} source */
-export function helped(error, kind, source) {
-  const { code, details, message } = /** @type {any} */ (error);
-  if (kind !== 'link' || code !== 'NETWORK' || !details?.unreached || !navigator.onLine) return error;
-  const elsewhere = new URL(String(source), location.href).origin !== location.origin;
-  const why =
-    'check the address; if it is right, its site may not let other pages read its files (CORS): download the file there and open it here';
-  return elsewhere ? trouble(code, message, why, error) : error;
-}
+/** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] @param {object} [details] */
+export const trouble = (code, message, hint, cause, details) =>
+  Object.assign(new Error(message, { cause }), { code, hint, details });

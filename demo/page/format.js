@@ -5,8 +5,8 @@ export const bytes = (bytes) =>
   bytes < 1e6
     ? `${Math.round(bytes / 1e3)} kB`
     : bytes < 1e9
-      ? `${(bytes / 1e6).toFixed(1)} MB`
-      : `${(bytes / 1e9).toFixed(2)} GB`;
+      ? `${(bytes / 1e6).toFixed(bytes < 1e8 ? 1 : 0)} MB`
+      : `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** @param {number} n */
 export const count = (n) => n.toLocaleString('en');
@@ -28,6 +28,15 @@ export function nameOf(url) {
   }
 }
 
+/** How fast a reply came, in a unit that people feel: words a second; of writing without spaces, tokens. @param {import('../../js/shared/types.js').Result} result */
+export function wordSpeed(result) {
+  const perSecond = rate(result);
+  if (perSecond === null) return '';
+  const tokens = result.usage.completionTokens;
+  const words = result.text.split(/\s+/).filter(Boolean).length;
+  return words * 4 < tokens ? speed(perSecond) : `${rounded((perSecond * words) / tokens)} words/s`;
+}
+
 /** @param {number} ms */
 export const duration = (ms) =>
   ms < 10
@@ -39,23 +48,6 @@ export const duration = (ms) =>
 /** @param {Pick<import('../../js/shared/types.js').Plan, 'arch' | 'layers' | 'hidden' | 'vocabSize'>} model */
 export const shape = ({ arch, layers, hidden, vocabSize: vocab }) =>
   `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
-
-/**
- * "5.5-million-parameter", or "language" where the shape doesn't tell.
- * @param {import('../../js/shared/types.js').ModelInfo} model
- */
-export function parameters({ arch, layers, hidden, heads, kvHeads, headDim, ffn, vocabSize: vocab, tied }) {
-  if (arch !== 'llama') return 'language';
-  const attention = hidden * headDim * (2 * heads + 2 * kvHeads);
-  const n = vocab * hidden * (tied ? 1 : 2) + layers * (attention + 3 * hidden * ffn + 2 * hidden) + hidden;
-  return `${large(n).replace(' ', '-')}-parameter`;
-}
-
-/** "5.5 million" @param {number} n */
-export function large(n) {
-  const [value, unit] = n < 1e6 ? [n / 1e3, 'thousand'] : n < 1e9 ? [n / 1e6, 'million'] : [n / 1e9, 'billion'];
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
-}
 
 /**
  * Tokens per second of decoding. The first token comes out of the prompt's pass, so n tokens take n − 1 steps.
@@ -78,7 +70,9 @@ export function progress({ phase, loaded, total, bytesPerSecond, etaMs, retries 
   if (phase === 'convert') return `${amount} converted`;
   if (phase === 'paused') return `${amount}, paused`;
   if (retries) return `${amount}; the network failed, trying again (${retries + 1})`;
-  const speed = bytesPerSecond ? `${bytes(bytesPerSecond)}/s` : '';
-  const left = etaMs === null || !speed ? '' : `${duration(etaMs)} left`;
-  return [amount, speed, left].filter(Boolean).join(', ');
+  const pace = bytesPerSecond ? `${bytes(bytesPerSecond)}/s` : '';
+  // What is read from the cache has no bytes left to download, and takes its time all the same.
+  const ms = etaMs || (bytesPerSecond && total ? ((total - loaded) * 1000) / bytesPerSecond : 0);
+  const left = !pace || ms < 1000 ? '' : `${duration(ms)} left`;
+  return [amount, pace, left].filter(Boolean).join(', ');
 }

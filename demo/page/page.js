@@ -38,8 +38,8 @@ export function grow() {
   message.style.height = `${message.scrollHeight}px`;
 }
 
-/** @param {(text: string) => void} submit  called for Enter and the button; Shift+Enter starts a line */
-export function onMessage(submit) {
+/** @param {(text: string) => void} submit  called for Enter and the button; Shift+Enter starts a line @param {() => boolean} editLast  for the arrow upwards in an empty field */
+export function onMessage(submit, editLast) {
   $('composer').addEventListener('submit', (event) => {
     event.preventDefault();
     submit(message.value);
@@ -47,6 +47,7 @@ export function onMessage(submit) {
   });
   message.addEventListener('input', grow);
   message.addEventListener('keydown', (event) => {
+    if (event.key === 'ArrowUp' && !message.value && editLast()) event.preventDefault();
     // Enter that ends the input of a character (IME) is not meant for us.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -77,18 +78,27 @@ export function showDialog(dialog) {
   );
 }
 
+/** What stands beside the conversation, remembered. theme.js shows it again before the first paint. @param {'details' | 'sidebar'} name @param {boolean} open */
+export function rememberPanel(name, open) {
+  try {
+    const { panels } = JSON.parse(localStorage.getItem('bq4.panels') ?? '{}');
+    localStorage.setItem('bq4.panels', JSON.stringify({ panels: { ...panels, [name]: open } }));
+  } catch {
+    // Then nothing is remembered.
+  }
+}
+
 /** At the side where there is room for it; else it takes the conversation's place. */
 export const details = {
   wide: matchMedia('(min-width: 64rem)'),
 
   get open() {
-    return !$('details').hidden;
+    return document.documentElement.hasAttribute('data-details');
   },
 
   set open(open) {
-    $('details').hidden = !open;
+    document.documentElement.toggleAttribute('data-details', open);
     $('details-toggle').setAttribute('aria-expanded', String(open));
-    document.body.classList.toggle('with-details', open);
   },
 };
 

@@ -1,43 +1,43 @@
-/** The settings of a conversation: what the model is told beforehand, and how it chooses words. Used from the next reply on. */
+/** The settings of a conversation: its system prompt, and how the model chooses words. They hold from the next reply on. */
 import { element } from './element.js';
 import { loadSettings, saveSettings } from '../storage/local-storage.js';
 
-/** Careful enough for a small model: it repeats itself and wanders off with more freedom. */
-export const DEFAULTS = {
+/** Careful enough for a small model, which repeats itself and wanders off with more freedom. What a model's card says goes first: models/catalogue.js. */
+const DEFAULTS = {
   temperature: 0.6,
   topK: 40,
   topP: 0.9,
   minP: 0,
   repeatPenalty: 1.1,
-  maxTokens: 256,
+  maxTokens: /** @type {number | null} */ (null),
   seed: /** @type {number | null} */ (null),
 };
 
-/** @typedef {typeof DEFAULTS} Settings */
+/** `maxTokens` null: until the reply ends by itself or the context is full; `seed` null: random. @typedef {typeof DEFAULTS} Values */
 /** @typedef {{ system: string, sampling: Record<string, unknown> | null }} Chosen */
 
-/** @type {{ name: string, system?: string, sampling: Partial<Settings> }[]} */
+/** @type {{ name: string, system?: string, sampling: Partial<Values> }[]} */
 const PRESETS = [
-  { name: 'As usual', system: '', sampling: {} },
-  { name: 'Exact: always the likeliest word', sampling: { temperature: 0, repeatPenalty: 1 } },
-  { name: 'Lively', sampling: { temperature: 1, topP: 0.95, minP: 0.05 } },
-  {
-    name: 'Brief answers',
-    system: 'Answer in one or two short sentences.',
-    sampling: { temperature: 0.4, maxTokens: 128 },
-  },
+  { name: 'Default', system: '', sampling: {} },
+  { name: 'Precise (same answer every time)', sampling: { temperature: 0, repeatPenalty: 1 } },
+  { name: 'Creative', sampling: { temperature: 1, topP: 0.95, minP: 0.05 } },
+  { name: 'Brief answers', system: 'Answer in one or two short sentences.', sampling: { temperature: 0.4 } },
   {
     name: 'Patient teacher',
     system: 'You are a patient teacher. Explain step by step, in simple words, with an example.',
-    sampling: { temperature: 0.5, maxTokens: 512 },
+    sampling: { temperature: 0.5 },
   },
 ];
 
-export class SettingsForm {
+export class Settings {
   #form;
   #preset;
   #system;
   #onChange;
+  /** Of the model in use. @type {Values} */
+  #defaults = DEFAULTS;
+  /** What the person chose. @type {Record<string, unknown>} */
+  #chosen = {};
 
   /**
    * @param {{ form: HTMLFormElement, preset: HTMLSelectElement, system: HTMLTextAreaElement, reset: HTMLElement }} parts
@@ -50,19 +50,23 @@ export class SettingsForm {
     this.#onChange = onChange;
     preset.append(
       ...['', ...PRESETS.map(({ name }) => name)].map((name) => {
-        const option = element('option', '', name || 'Own choice');
+        const option = element('option', '', name || 'Custom');
         option.value = name;
         return option;
       }),
     );
-    form.addEventListener('input', () => this.#changed());
-    // A number out of bounds becomes what is really used as soon as the person goes on.
-    form.addEventListener('change', () => this.#fill(this.values));
+    form.addEventListener('input', ({ target }) => {
+      const { name } = /** @type {HTMLInputElement} */ (target);
+      this.#chosen = { ...this.#chosen, [name]: this.#read()[/** @type {keyof Values} */ (name)] };
+      this.#changed();
+    });
+    // A number out of bounds becomes the one that is really used when the field is left.
+    form.addEventListener('change', () => this.#fill());
     form.addEventListener('submit', (event) => event.preventDefault());
     system.addEventListener('input', () => this.#changed());
     preset.addEventListener('change', () => {
-      const one = PRESETS.find(({ name }) => name === preset.value);
-      if (one) this.#use(one.sampling, one.system);
+      const preset = PRESETS.find(({ name }) => name === this.#preset.value);
+      if (preset) this.#use(preset.sampling, preset.system);
     });
     reset.addEventListener('click', () => this.#use({}));
   }
@@ -70,15 +74,26 @@ export class SettingsForm {
   /** Those of a conversation. @param {Chosen} chosen */
   show({ system, sampling }) {
     this.#system.value = system;
-    this.#fill({ ...DEFAULTS, ...(sampling ?? loadSettings()) });
-    this.#name();
+    this.#chosen = sampling ?? loadSettings();
+    this.#fill();
   }
 
-  /** @returns {Settings}  every number within the bounds of its field */
+  /** What the model's card recommends. @param {Partial<Values>} sampling */
+  set recommended(sampling) {
+    this.#defaults = { ...DEFAULTS, ...sampling };
+    this.#fill();
+  }
+
+  /** @returns {Values}  each number within the bounds of its field */
   get values() {
-    const values = { ...DEFAULTS };
+    return this.#read();
+  }
+
+  /** @returns {Values} */
+  #read() {
+    const values = { ...this.#defaults };
     for (const field of this.#fields()) {
-      const name = /** @type {keyof Settings} */ (field.name);
+      const name = /** @type {keyof Values} */ (field.name);
       const number = field.value.trim() === '' ? NaN : Number(field.value);
       if (!Number.isFinite(number)) continue;
       const within = Math.min(Math.max(number, Number(field.min)), Number(field.max));
@@ -87,39 +102,41 @@ export class SettingsForm {
     return values;
   }
 
-  /** @param {Partial<Settings>} sampling @param {string} [system] */
+  /** @param {Partial<Values>} sampling @param {string} [system] */
   #use(sampling, system) {
     if (system !== undefined) this.#system.value = system;
-    this.#fill({ ...DEFAULTS, ...sampling });
+    this.#chosen = { ...sampling };
+    this.#fill();
     this.#changed();
   }
 
   #changed() {
     this.#labels();
     this.#name();
-    saveSettings(this.values);
-    this.#onChange({ system: this.#system.value, sampling: this.values });
+    saveSettings(this.#chosen);
+    this.#onChange({ system: this.#system.value, sampling: this.#chosen });
   }
 
-  /** Says which preset this is. */
+  /** Shows which preset this is. */
   #name() {
-    const now = { ...this.values, seed: null };
-    const same = (/** @type {Partial<Settings>} */ sampling) =>
-      JSON.stringify({ ...DEFAULTS, ...sampling }) === JSON.stringify(now);
-    const one = PRESETS.find(({ system = '', sampling }) => same(sampling) && system === this.#system.value);
-    this.#preset.value = one?.name ?? '';
+    const now = JSON.stringify({ ...this.#read(), seed: null });
+    const same = (/** @type {Partial<Values>} */ sampling) =>
+      JSON.stringify({ ...this.#defaults, ...sampling }) === now;
+    const preset = PRESETS.find(({ system = '', sampling }) => same(sampling) && system === this.#system.value);
+    this.#preset.value = preset?.name ?? '';
   }
 
-  /** @param {Record<string, unknown>} values */
-  #fill(values) {
+  #fill() {
+    const values = /** @type {Record<string, unknown>} */ ({ ...this.#defaults, ...this.#chosen });
     for (const field of this.#fields()) {
       const value = values[field.name];
       field.value = typeof value === 'number' ? String(value) : '';
     }
     this.#labels();
+    this.#name();
   }
 
-  /** What a slider stands at. */
+  /** The number that a slider stands at. */
   #labels() {
     for (const field of this.#fields()) {
       const value = field.closest('label')?.querySelector('.value');

@@ -1,7 +1,7 @@
-/** How full the model's context is: shown as it fills, said before it is full, and what can be done then. */
-import { clearNotice, showNotice } from '../page/alerts.js';
+/** The model's context: what of a conversation it is given, what is too long for it, how large it is. */
+import { clearNotice, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
-import { $, message } from '../page/page.js';
+import { $, message, showDialog } from '../page/page.js';
 import { element } from '../page/element.js';
 
 /** @typedef {import('../../js/shared/types.js').Message} Message */
@@ -10,31 +10,30 @@ import { element } from '../page/element.js';
  * @typedef {object} Page
  * @property {import('../models/engine-host.js').Host} host
  * @property {() => import('../chat/conversation.js').Current} current
- * @property {() => void} newChat
- * @property {() => void} send    what is in the field, once more
+ * @property {() => string} name  of the model
  * @property {(context: number) => void} reload  the model with another context
- * @property {() => Promise<boolean>} summarize   older turns, by the model
  */
 
-/** From this part on the bar is shown, and from this part on it warns. */
-const [SEEN, WARNS] = [0.5, 0.8];
-/** The part of the context that a reply should find free where older turns may go. */
-const FREE = 0.25;
-/** Milliseconds without a key before what is typed is counted. */
+/** Tokens that a reply should find free, where the context is large enough for as many. */
+const REPLY_TOKENS = 1024;
+/** Milliseconds without a key before the text in the field is counted. */
 const PAUSE = 250;
 /** The smallest context that is offered. */
 const SMALLEST = 256;
+/** The shortest beginning of a reply that is still cut. */
+const SHORT_PREFIX = 200;
 
 const size = /** @type {HTMLSelectElement} */ ($('context-size'));
-const bar = /** @type {HTMLMeterElement} */ ($('fill-bar'));
+const line = $('fine-text');
+const LINE = line.textContent ?? '';
+
+/** Tokens that a prompt may have, so that there is room for a reply. @param {number} context */
+const limitOf = (context) => context - Math.max(Math.min(REPLY_TOKENS, context >> 1), context >> 2);
 
 export class Context {
   #page;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
-  #tokens = 0;
-  /** The conversation of which it was said that it is nearly full. */
-  #warned = '';
 
   /** @param {Page} page */
   constructor(page) {
@@ -51,6 +50,7 @@ export class Context {
     const { info } = this.#page.host;
     if (!info) return;
     $('system-note').hidden = this.system;
+    /** @type {HTMLTextAreaElement} */ ($('system')).disabled = !this.system;
     const { contextTokens: context, trainedContext, heapBytes, kvBytesPer1000, sessions } = info;
     const sizes = new Set([context, trainedContext]);
     for (let one = SMALLEST; one < trainedContext; one *= 2) sizes.add(one);
@@ -69,27 +69,38 @@ export class Context {
   }
 
   /**
-   * What the model is to read: without older turns where the conversation no longer fits and the person has agreed.
-   * @param {Entry[]} path  that ends with what was said last
+   * What the model is given for a reply: the newest turns that leave room for one. Where older turns go, half of the context
+   * becomes free, so that the KV cache of what stays serves several turns. CONTEXT_FULL: the last message alone is too long.
+   * @param {Entry[]} path  ends with the message to reply to
+   * @param {string} prefix  the beginning of the reply, where that is continued; of a long one only the end is given
    */
-  async fit(path) {
+  async fit(path, prefix) {
     const { host } = this.#page;
     const current = this.#page.current();
     const { info } = host;
     let messages = current.messages(path, this.system);
-    if (!info || !current.it.forget) return messages;
-    const most = info.contextTokens * (1 - FREE);
+    if (!info) return { messages, prefix };
+    const { contextTokens: context } = info;
+    const limit = limitOf(context);
     const turns = path.filter(({ role }) => role === 'user').map(({ id }) => id);
     let at = turns.indexOf(current.it.from ?? '') + 1 || 1;
-    for (; at < turns.length && (await host.count(messages)) > most; at++) {
-      current.it.from = turns[at];
-      messages = current.messages(path, this.system);
+    let tokens = await host.count(messages, prefix);
+    if (tokens > limit) {
+      for (; at < turns.length && tokens > context >> 1; at++) {
+        current.it.from = turns[at];
+        messages = current.messages(path, this.system);
+        tokens = await host.count(messages, prefix);
+      }
+      current.show();
     }
-    current.show();
-    return messages;
+    for (; tokens > limit && prefix.length > SHORT_PREFIX; tokens = await host.count(messages, prefix))
+      prefix = prefix.slice(prefix.length >> 1).replace(/^\S+/, '');
+    if (tokens >= context)
+      throw trouble('CONTEXT_FULL', 'the message is too long', 'shorten it', undefined, { tokens, context });
+    return { messages, prefix };
   }
 
-  /** Whether the model's format has a place for what it is told beforehand. */
+  /** Whether the model's chat template has a place for a system prompt. */
   get system() {
     const { info } = this.#page.host;
     return Boolean(info && (info.chatFormat ? info.chatFormat.roles.system : info.chatTemplate));
@@ -99,120 +110,55 @@ export class Context {
   async state() {
     const { host } = this.#page;
     const current = this.#page.current();
-    const { path } = current;
     const context = host.info?.contextTokens ?? 0;
-    const messages = current.messages(path, this.system);
+    const messages = current.messages(current.path, this.system);
     const tokens = messages.length ? await host.count(messages) : 0;
-    this.#tokens = tokens;
-    this.#show(tokens, context);
     return { tokens: Math.min(tokens, context), context };
   }
 
-  /** @param {number} tokens @param {number} context */
-  #show(tokens, context) {
-    const part = context ? tokens / context : 0;
-    $('fill').hidden = part < SEEN;
-    bar.value = Math.min(1, part);
-    bar.className = part < WARNS ? '' : 'warns';
-    $('fill-text').textContent =
-      part < WARNS ? '' : `${Math.min(100, Math.round(100 * part))} % of the context is used`;
-  }
-
-  /** With what is being typed. */
+  /** A message that is too long is said so before it is sent. */
   async #typed() {
     const { host } = this.#page;
     const { info } = host;
-    const text = message.value;
-    if (!info || !text.trim()) return;
-    const current = this.#page.current();
-    const messages = [...current.messages(current.path, this.system), { role: 'user', content: text }];
-    const tokens = await host.count(messages).catch(() => 0);
-    if (message.value === text) this.#show(Math.max(tokens, this.#tokens), info.contextTokens);
+    const { value } = message;
+    const tokens = info && value.length > info.contextTokens ? await this.#alone(value) : 0;
+    if (message.value !== value) return;
+    const long = info && tokens >= info.contextTokens;
+    line.textContent = long ? this.#words(tokens, info.contextTokens) : LINE;
+    line.classList.toggle('warns', Boolean(long));
   }
 
-  /** After a reply: what can be done before it is full, said once. */
-  warn() {
-    const { id, forget } = this.#page.current().it;
-    const { contextTokens: context } = this.#page.host.info ?? { contextTokens: 0 };
-    const near = this.#tokens >= WARNS * context;
-    if (near && !forget && this.#warned !== id)
-      showNotice(
-        `${Math.round((100 * this.#tokens) / context)} % of the context of ${format.count(context)} tokens is used.`,
-        this.#ways(() => message.focus()),
-      );
-    this.#warned = near ? id : '';
+  /** Tokens of a message without the conversation before it. @param {string} content */
+  #alone(content) {
+    const system = this.#page.current().messages([], this.system);
+    return this.#page.host.count([...system, { role: 'user', content }]).catch(() => Math.ceil(content.length / 4));
   }
 
-  /** The reply was cut. */
-  full() {
-    const { contextTokens: context } = this.#page.host.info ?? { contextTokens: 0 };
-    showNotice(
-      `The conversation has filled the context of ${format.count(context)} tokens: the reply is cut.`,
-      this.#ways(() => message.focus()),
-    );
-  }
+  /** @param {number} tokens @param {number} context */
+  #words = (tokens, context) =>
+    `Too long: about ${format.count(Number(tokens.toPrecision(2)))} tokens, ${this.#page.name()} takes ${format.count(context)}.`;
 
-  /** What was said does not fit. @param {{ tokens?: number, context?: number, characters?: number }} told */
-  async tooLong({ tokens, context = 0 }) {
-    const { host } = this.#page;
-    const current = this.#page.current();
-    const alone = await host
-      .count(current.messages([], this.system).concat({ role: 'user', content: message.value }))
-      .catch(() => Infinity);
-    if (alone >= context) {
-      const by = Number.isFinite(alone) && tokens ? Math.ceil(100 * (1 - context / (alone + 1))) : 0;
-      const much = by ? ` Shorten it by ${by} % or more` : ' Shorten it';
-      return showNotice(
-        `This message is too long${Number.isFinite(alone) ? `: ${format.count(alone)} tokens, and the model reads ${format.count(context)}` : ''}.${much}${this.#larger ? ', or choose a larger context' : ''}.`,
-        this.#larger ? [this.#choose] : [],
-      );
-    }
-    showNotice(
-      `The conversation no longer fits: with this message it has ${format.count(tokens ?? 0)} tokens, and the model reads ${format.count(context)}.`,
-      this.#ways(this.#page.send),
-    );
-  }
-
-  /** Whether the model could have one. */
-  get #larger() {
+  /** The message does not fit. @param {{ tokens?: number, context?: number }} details */
+  tooLong({ tokens, context }) {
     const { info } = this.#page.host;
-    return Boolean(info && info.trainedContext > info.contextTokens);
+    const most = context ?? info?.contextTokens ?? 0;
+    const larger = {
+      text: 'Larger context…',
+      run: () => {
+        showDialog(/** @type {HTMLDialogElement} */ ($('settings')));
+        size.focus();
+      },
+    };
+    showNotice(
+      tokens ? this.#words(tokens, most) : 'Too long for this model.',
+      info && info.trainedContext > info.contextTokens ? [larger] : [],
+    );
   }
 
-  #choose = {
-    text: 'Larger context…',
-    run: () => {
-      if ($('details').hidden) $('details-toggle').click();
-      size.scrollIntoView({ block: 'center' });
-      size.focus();
-    },
-  };
-
-  /** @param {() => void} then */
-  #ways(then) {
-    return [
-      {
-        text: 'Leave out the oldest turns',
-        run: () => {
-          this.#page.current().change({ forget: true });
-          then();
-        },
-      },
-      {
-        text: 'Summarize older turns',
-        run: async () => {
-          if (await this.#page.summarize()) then();
-          else this.#warned = '';
-        },
-      },
-      ...(this.#larger ? [this.#choose] : []),
-      { text: 'New chat', run: this.#page.newChat },
-    ];
-  }
-
-  /** Nothing of it holds any more. */
+  /** Another conversation is shown. */
   clear() {
     clearNotice();
-    $('fill').hidden = true;
+    line.textContent = LINE;
+    line.classList.remove('warns');
   }
 }

@@ -1,6 +1,5 @@
 /** The numbers beside the conversation. Each comes from the engine or was measured here; none is made up. */
 import * as format from '../page/format.js';
-import { Parts } from './stage-times.js';
 
 /** @typedef {import('../../js/shared/types.js').EngineInfo} EngineInfo */
 /** @typedef {import('../../js/shared/types.js').MemoryInfo} MemoryInfo */
@@ -8,17 +7,33 @@ import { Parts } from './stage-times.js';
 /** @typedef {import('../../js/shared/types.js').ChatStats} ChatStats */
 /** @typedef {import('../../js/shared/types.js').Result} Result */
 
+/** @typedef {import('./stage-times.js').Parts} Parts */
+
 const BUILDS = { relaxed: 'relaxed SIMD', relaxed16: 'relaxed SIMD', simd128: 'SIMD128' };
 
 export class Panel {
   #root;
   #meter;
+  /** @type {Parts | null} */
+  #parts = null;
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.#root = root;
     this.#meter = /** @type {HTMLMeterElement} */ (root.querySelector('meter'));
-    this.parts = new Parts(/** @type {HTMLDetailsElement} */ (root.querySelector('#parts')));
+  }
+
+  /** The time per token by its parts, where a person looks at it. @returns {Promise<Parts | null>} */
+  async parts() {
+    const root = /** @type {HTMLDetailsElement} */ (this.#root.querySelector('#parts'));
+    if (!root.open || !root.checkVisibility()) return null;
+    const { Parts } = await import('./stage-times.js');
+    return (this.#parts ??= new Parts(root));
+  }
+
+  /** A reply has ended. @param {import('./stage-times.js').Traced} traced */
+  async endParts(traced) {
+    await this.#parts?.end(traced).catch(() => {}); // a model that broke has said so already
   }
 
   /** @param {string} name @param {string} text */
@@ -30,10 +45,17 @@ export class Panel {
   /** @param {EngineInfo} info */
   engine({ build, reason, threads, threadsReason, learned: { prefill, decode } }) {
     this.set('build', BUILDS[build]);
-    this.set('reason', reason);
+    this.set('reason', /fastest/.test(reason) ? 'fastest of the builds tried here' : reason);
     this.set('threads', format.count(threads));
-    const found = prefill && decode && `${prefill.threads} for prompts, ${decode.threads} for replies`;
-    this.set('threads-reason', found || threadsReason);
+    const found =
+      prefill && decode && `${prefill.threads} for prompts, ${decode.threads} for replies (fastest measured)`;
+    this.set(
+      'threads-reason',
+      found ||
+        (/isolated/.test(threadsReason)
+          ? "one thread: the site doesn't allow more"
+          : threadsReason.replace(/ by a measurement.+/, ' (fastest measured)')),
+    );
   }
 
   /** @param {ModelInfo} info @param {string} name @param {'bundled' | 'link' | 'file'} kind */
@@ -41,8 +63,8 @@ export class Panel {
     this.set('name', name);
     this.set('size', format.bytes(info.fileBytes));
     this.set('shape', format.shape(info));
-    this.set('license', info.license || 'not stated');
-    const known = info.authenticated ? 'by its SHA-256' : 'not known: nothing says which file it should be';
+    this.set('license', info.license || 'not given in the file');
+    const known = info.authenticated ? 'checksum matches' : 'no checksum published';
     this.set('authenticity', kind === 'link' ? known : '');
     const row = /** @type {HTMLElement | null} */ (
       this.#root.querySelector('[data-stat="authenticity"]')?.parentElement
@@ -66,12 +88,14 @@ export class Panel {
 
   /** @param {number} tokens  that were shown: after a stop the engine may have been some ahead @param {Result} result */
   reply(tokens, result) {
+    const { timings, usage, seed } = result;
     this.writing(tokens, format.rate(result));
-    this.set('ttft', tokens ? format.duration(result.timings.firstTokenMs) : '');
-    this.set('reused', `${format.count(result.usage.cachedTokens)} of ${format.count(result.usage.promptTokens)}`);
+    this.set('ttft', tokens ? format.duration(timings.firstTokenMs) : '');
+    this.set('reused', `${format.count(usage.cachedTokens)} of ${format.count(usage.promptTokens)}`);
+    this.set('seed', String(seed));
   }
 
   noReply() {
-    for (const name of ['tokens', 'speed', 'ttft', 'reused']) this.set(name, '');
+    for (const name of ['tokens', 'speed', 'ttft', 'reused', 'seed']) this.set(name, '');
   }
 }

@@ -39,7 +39,7 @@ async function tokensOf(model, text) {
     throw trouble(
       'CONTEXT_FULL',
       `the text has ${format.count(ids.length)} tokens, and ${format.count(context)} fit`,
-      'shorten it, or choose a larger context above',
+      'shorten it, or choose a larger context in Settings',
     );
   if (ids.length < 2) throw trouble('ARGUMENT', 'the text has no token to predict', 'type a longer one');
   return ids;
@@ -88,11 +88,11 @@ export function show({ host, turns, enter }) {
       );
       tell([
         ['Perplexity', perplexity.toFixed(4)],
-        ['Likeliest was right', `${(100 * first).toFixed(1)} %`],
+        ['Top guess correct', `${(100 * first).toFixed(1)} %`],
         ['Tokens predicted', format.count(total)],
       ]);
       const { contextTokens: context, kv, activations } = model.info;
-      hint.textContent = `What bq4 perplexity finds, too, with context ${context}, kv ${kv} and activations ${activations}.`;
+      hint.textContent = `Same result as "bq4 perplexity" with context ${context}, kv ${kv} and activations ${activations}.`;
       say(`Measured: perplexity ${perplexity.toFixed(2)}.`);
     } catch (error) {
       if (!signal.aborted) showError(error);

@@ -1,4 +1,4 @@
-/** Where a token's time goes, by the engine's own trace. It runs only while a person looks: the clock costs a little. */
+/** The time per token by its parts, from the engine's own trace. It runs only while a person looks: the clock costs a little. Loaded on demand. */
 import * as format from '../page/format.js';
 import { element } from '../page/element.js';
 
@@ -9,7 +9,7 @@ import { element } from '../page/element.js';
 /** For people, in the order of a token's way; whether it is products of matrices. @type {[string, string[], boolean?][]} */
 const PARTS = [
   ['Layer matrices', ['qkv', 'o', 'mlpIn', 'down'], true],
-  ['Word matrix', ['head'], true],
+  ['Output layer', ['head'], true],
   ['Attention', ['attend']],
   ['Norms, rotation', ['embed', 'norm', 'kv', 'activate']],
   ['Sampling', ['sample']],
@@ -104,6 +104,6 @@ export class Parts {
       /** @type {HTMLElement} */ (part).hidden = false;
     const note = this.#root.querySelector('.hint');
     if (note)
-      note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the thread that leads. The limit is what the kernels alone did for a moment at the start; what was faster than that counts as 100 %.`;
+      note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the main thread. The peak is what the kernels alone did in a moment at the start; anything faster counts as 100 %.`;
   }
 }

@@ -9,7 +9,7 @@ const ROWS = 8;
 const PIXELS = 12;
 
 /** Shown squares: two per byte. */
-export const GLIMPSED = COLUMNS * ROWS;
+const GLIMPSED = COLUMNS * ROWS;
 
 /** In localStorage, by address: what a visit without a network shows. */
 const KEY = 'bq4.glimpse';

@@ -16,15 +16,17 @@ import { newId, pathTo, united } from '../chat/tree.js';
  * @property {string | null} leaf  the last message of the branch that is shown
  * @property {string | null} from  the model reads from this message on; null: all
  * @property {Summary[]} summaries  the last one that ends on the branch shown is read in place of what it sums up
- * @property {boolean} forget     the model may be given less than all of it where it no longer fits
- * @property {string} system     what the model is told beforehand
- * @property {Record<string, unknown> | null} sampling  null: as set last
+ * @property {string} system     the system prompt
+ * @property {Record<string, unknown> | null} sampling  settings that were chosen for it; null: as set last
  */
 
 const VERSION = 2;
 const CHAT = 'bq4.chat.';
 const SETTINGS = 'bq4.settings';
 const LOOKS = 'bq4.looks';
+/** Begins the keys of messages that were typed and not sent. */
+const DRAFT = 'bq4.draft.';
+const ENDS = ['writing', 'length', 'context', 'stopped', 'interrupted'];
 /** In sessionStorage: the conversation of this tab. */
 const OPEN = 'bq4.open';
 
@@ -66,6 +68,7 @@ function entryOf(m) {
     content: m.content,
     note: text(m.note),
     ...(text(m.reasoning) && { reasoning: m.reasoning }),
+    ...(ENDS.includes(m.end) && { end: m.end }),
   };
 }
 
@@ -78,7 +81,6 @@ export const empty = () => ({
   leaf: null,
   from: null,
   summaries: [],
-  forget: false,
   system: '',
   sampling: null,
 });
@@ -99,7 +101,6 @@ export function conversationOf(value) {
     ...(text(value.id) && { id: value.id }),
     title: text(value.title),
     system: text(value.system),
-    forget: value.forget === true,
     entries,
     leaf,
     sampling,
@@ -144,6 +145,13 @@ export function save(conversation, gone = new Set()) {
 /** @param {string} id */
 export const remove = (id) => allowed(() => localStorage.removeItem(CHAT + id), undefined);
 
+/** What was typed in a conversation and not sent. @param {string} id */
+export const draftOf = (id) => allowed(() => localStorage.getItem(DRAFT + id), null) ?? '';
+
+/** @param {string} id @param {string} text  '': nothing */
+export const saveDraft = (id, text) =>
+  allowed(() => (text ? localStorage.setItem(DRAFT + id, text) : localStorage.removeItem(DRAFT + id)), undefined);
+
 /** Calls when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */
 export const onOther = (onChange) =>
   addEventListener('storage', ({ key }) => {
@@ -153,7 +161,7 @@ export const onOther = (onChange) =>
 /** The conversation of this tab, else the last one. @returns {Conversation} */
 export function opened() {
   const id = allowed(() => sessionStorage.getItem(OPEN), null);
-  return (id === null ? list()[0] : read(id)) ?? empty();
+  return (id === null ? list()[0] : read(id)) ?? { ...empty(), ...(id !== null && { id }) };
 }
 
 /** @param {string} id  of what this tab shows, after a reload too */
@@ -178,8 +186,8 @@ export function loadSettings() {
 /** @param {object} values */
 export const saveSettings = (values) => write(SETTINGS, { values });
 
-/** How messages are shown. @returns {{ plain?: unknown }} */
+/** How messages are shown. @returns {{ plain?: unknown, size?: unknown }} */
 export const loadLooks = () => parsed(allowed(() => localStorage.getItem(LOOKS), null)) ?? {};
 
-/** @param {{ plain: boolean }} looks */
+/** @param {{ plain: boolean, size: string }} looks */
 export const saveLooks = (looks) => write(LOOKS, looks);

@@ -2,11 +2,13 @@
  * What a page remembers of models: which was used last, how each is talked to, how fast it was. In localStorage, but for
  * the handle of a file, which only IndexedDB can hold. What lies there may be anything: what isn't understood is absent.
  */
+import { CATALOGUE } from '../models/catalogue.js';
 import { paceOf } from '../models/expected-speed.js';
 
-const [LAST, KNOWN, DATABASE, HANDLES] = ['bq4.model', 'bq4.models', 'bq4-demo', 'handles'];
+const [LAST, KNOWN, DOWNLOAD] = ['bq4.model', 'bq4.models', 'bq4.download'];
+const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
 /** Models of which something is remembered. */
-const MOST = 40;
+const MAX_MODELS = 40;
 
 /** A file among others. @typedef {{ file: File, place: string }} Placed  `place`: its folders and name, as far as the browser tells */
 /** A file, the address of one, or the files that a model is in. @typedef {Blob | string | Placed[]} Given */
@@ -33,7 +35,7 @@ const MOST = 40;
  * @property {boolean} folder  a folder, not a file
  */
 
-/** How a model is talked to, and how fast it was. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number }} Facts */
+/** How a model is talked to, and how fast it was. `integrity`: what its file must be. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number, integrity?: string }} Facts */
 
 /** @param {string} url @param {string} name @returns {Wanted} */
 export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
@@ -94,18 +96,34 @@ export function rememberModel({ kind, name, key, source, handle, folder }, conte
   rememberHandle(handle ?? null);
 }
 
+/** A download that was not complete when the page was last closed. @returns {{ name: string, url: string, context: number } | null} */
+export function lastDownload() {
+  const { name, url, context } = read(DOWNLOAD) ?? {};
+  const right = typeof name === 'string' && typeof url === 'string' && Number.isInteger(context);
+  return right ? { name, url, context } : null;
+}
+
+/** @param {{ name: string, url: string, context: number } | null} download  null: none */
+export const rememberDownload = (download) => write(DOWNLOAD, download ?? {});
+
 /** @param {string} key @returns {Facts} */
 export function factsOf(key) {
   const facts = read(KNOWN)?.[key];
   return facts && typeof facts === 'object' ? facts : {};
 }
 
+/** What the file of an address must be, where that is known. @param {unknown} source */
+export const integrityOf = (source) =>
+  typeof source === 'string'
+    ? (CATALOGUE.find(({ url }) => url === source)?.integrity ?? factsOf(source).integrity)
+    : undefined;
+
 /** @param {string} key @param {Facts} facts  that are new */
 export function rememberFacts(key, facts) {
   const known = read(KNOWN) ?? {};
   const mine = { ...factsOf(key), ...facts };
   delete known[key];
-  const others = Object.entries(known).slice(1 - MOST);
+  const others = Object.entries(known).slice(1 - MAX_MODELS);
   write(KNOWN, { ...Object.fromEntries(others), [key]: mine });
 }
 

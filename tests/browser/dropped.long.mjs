@@ -43,8 +43,8 @@ async function dropTiny(page) {
 /** In the page: functions that make files and drop them, and what the line beside the progress has said. */
 function helpers() {
   const said = /** @type {string[]} */ ([]);
-  new MutationObserver(() => said.push(document.querySelector('#amount')?.textContent ?? '')).observe(
-    /** @type {Node} */ (document.querySelector('#amount')),
+  new MutationObserver(() => said.push(document.querySelector('#arriving-amount')?.textContent ?? '')).observe(
+    /** @type {Node} */ (document.querySelector('#arriving-amount')),
     { childList: true, characterData: true, subtree: true },
   );
   const decoded = (/** @type {string} */ base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -134,7 +134,7 @@ await everyBrowser((browser) => {
     await page.evaluate(async (names) => {
       const { drop, tiny } = /** @type {any} */ (globalThis);
       // With the first word of how much is converted.
-      const amount = /** @type {Node} */ (document.querySelector('#amount'));
+      const amount = /** @type {Node} */ (document.querySelector('#arriving-amount'));
       new MutationObserver((_, observer) => {
         if (!/converted$/.test(amount.textContent ?? '')) return;
         observer.disconnect();
@@ -144,9 +144,7 @@ await everyBrowser((browser) => {
       }).observe(amount, { childList: true, characterData: true, subtree: true });
       drop(await tiny(names));
     }, TINY);
-    await page.until(
-      () => document.querySelector('#status')?.textContent === 'Cancelled; the model before is still in use.',
-    );
+    await page.until(() => document.querySelector('#status')?.textContent === 'Cancelled. Still using Tiny.');
     await page.until(() => !document.querySelector('#arriving')?.checkVisibility());
     await ready(page);
     assert.deepEqual(await page.evaluate(() => ({ ...document.body.dataset })), {
@@ -256,10 +254,11 @@ test('a folder that may be read comes back by itself after a reload, with its co
     (await navigator.storage.getDirectory()).removeEntry('my-folder', { recursive: true }),
   );
   await page.reload();
-  const alert = page.getByRole('alert');
-  await alert.waitFor();
-  assert.match((await alert.textContent()) ?? '', /^my-folder can not be read any more/);
-  await page.getByRole('button', { name: 'Use the bundled model' }).click();
+  await page
+    .locator('#notices')
+    .getByText(/^“my-folder” can't be read any more/)
+    .waitFor();
+  assert.equal(await page.locator('#model-name').textContent(), 'Tiny (built in)');
   await siteReady(page);
   assert.deepEqual(page.trouble, []);
   await page.context().close();

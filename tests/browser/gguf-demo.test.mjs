@@ -9,7 +9,7 @@ import { ISOLATED, REAL } from './host.mjs';
 const ready = (page) =>
   page.until(() => {
     const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
-    return send && !send.disabled && !send.hidden && document.querySelector('progress')?.hidden;
+    return send && !send.disabled && !send.hidden && !document.querySelector('#arriving')?.checkVisibility();
   });
 
 await chromiumFirst((name) => {
@@ -35,7 +35,7 @@ await chromiumFirst((name) => {
       await page.until(() => /** @type {HTMLDialogElement | null} */ (document.querySelector('#plan'))?.open);
       assert.match(
         await page.evaluate(() => document.querySelector('#plan')?.textContent ?? ''),
-        /98\.4 MB, read from your file.*\d+\.\d MB with a context of 4,096 tokens/s,
+        /98\.4 MB, read from your file.*\d+ MB with a context of 4,096 tokens/s,
       );
       await page.click('#plan-start');
       await page.until(() => /SmolLM2/i.test(document.querySelector('#model-name')?.textContent ?? ''));

@@ -43,7 +43,7 @@ async function check(page, url) {
   await page.evaluate((url) => {
     /** @type {HTMLInputElement} */ (document.querySelector('#link')).value = url;
   }, url);
-  await press(page, 'Check', '#from-link');
+  await press(page, 'Find', '#from-link');
 }
 
 /** What a row of the plan says. @param {Page} page @param {string} name @returns {Promise<string>} */
@@ -60,7 +60,7 @@ const listen = (page) =>
   page.evaluate(() => {
     const said = /** @type {any} */ (globalThis).said ?? /** @type {any} */ (globalThis.said = []);
     said.length = 0;
-    for (const id of ['amount', 'status']) {
+    for (const id of ['amount', 'arriving-amount', 'status']) {
       const place = /** @type {Node} */ (document.getElementById(id));
       new MutationObserver(() => said.push(place.textContent)).observe(place, { childList: true });
     }
@@ -126,18 +126,18 @@ await everyBrowser((name) => {
     await check(page, address);
     await seen(page, '#plan-start');
     const [memory, fits, shape, size] = await Promise.all(
-      ['Memory', 'Fits', 'Shape', 'Size'].map((row) => planned(page, row)),
+      ['Memory', 'Fits', 'Architecture', 'Size'].map((row) => planned(page, row)),
     );
     assert.match(memory, /^\d+\.\d MB with a context of 256 tokens \([\d.]+ .?B per 1,000\)$/);
     assert.match(size, /^26\.\d MB to download$/);
-    await press(page, 'Download and use', '#plan');
+    await press(page, 'Download', '#plan');
     await called(page, 'large.bq4');
     await whole(page);
     const byLink = await stat(page, 'memory');
     assert.ok(byLink.startsWith(memory.split(' with')[0]), `${byLink}, planned: ${memory}`);
     await page.click('#model-name');
-    await press(page, 'Use Bundled model', '#stored');
-    await called(page, 'bq4 chat');
+    await press(page, 'Use Tiny (built in)', '#stored');
+    await called(page, 'Tiny (built in)');
     await whole(page);
 
     await page.evaluate(async (address) => {
@@ -150,10 +150,10 @@ await everyBrowser((name) => {
     }, address);
     await seen(page, '#plan-start');
     assert.deepEqual(
-      [await planned(page, 'Memory'), await planned(page, 'Fits'), await planned(page, 'Shape')],
+      [await planned(page, 'Memory'), await planned(page, 'Fits'), await planned(page, 'Architecture')],
       [memory, fits, shape],
     );
-    assert.match(await planned(page, 'Size'), /^26\.\d MB, read from your file; nothing is downloaded$/);
+    assert.match(await planned(page, 'Size'), /^26\.\d MB, read from your file; no download$/);
     await press(page, 'Load and use', '#plan');
     await called(page, 'large.bq4');
     await whole(page);
@@ -165,9 +165,9 @@ await everyBrowser((name) => {
     const page = await demo();
     await check(page, here.models.at('/Some.gguf'));
     await seen(page, '#plan-start');
-    assert.match(await planned(page, 'Shape'), /^llama, 6 layers/);
+    assert.match(await planned(page, 'Architecture'), /^llama, 6 layers/);
     assert.match(await planned(page, 'Size'), /to download$/);
-    await press(page, 'Download and use', '#plan');
+    await press(page, 'Download', '#plan');
     await called(page, 'Some.gguf');
     await whole(page);
     assert.match(await say(page, 'hello'), /\S/);
@@ -200,7 +200,7 @@ await everyBrowser((name) => {
     await check(page, models.at('/elsewhere.bq4'));
     await seen(page, '#plan-start');
     await listen(page);
-    await press(page, 'Download and use', '#plan');
+    await press(page, 'Download', '#plan');
     await called(page, 'elsewhere.bq4');
     await whole(page);
     assert.match((await heard(page)).join('\n'), /^[\d.]+ .B of 26\.\d MB; the network failed, trying again \(2\)$/m);
@@ -234,7 +234,7 @@ await everyBrowser((name) => {
     assert.deepEqual(await figures(), ['', '', '', '']);
     assert.match(await stat(page, 'threads'), /^\d+$/);
     assert.match(await stat(page, 'threads-reason'), /\w/);
-    assert.doesNotMatch(await textOf(page, 'body'), /\b1\d\d(\.\d)? % of limit/);
+    assert.doesNotMatch(await textOf(page, 'body'), /\b1\d\d(\.\d)? % of peak/);
     await page.close();
   });
 
@@ -246,18 +246,18 @@ await everyBrowser((name) => {
       await page.evaluate((text) => localStorage.setItem('bq4.models', text), JSON.stringify(known));
       await check(page, address);
       await seen(page, '#plan-start');
-      const text = await planned(page, 'Speed');
+      const text = await planned(page, 'Speed here');
       await press(page, 'Cancel', '#plan');
       return text;
     };
     const number = (/** @type {string} */ text) => Number(/([\d.,]+) tokens/.exec(text)?.[1].replaceAll(',', ''));
     const bound = await told({});
-    assert.match(bound, /^at most [\d,.]+ tokens\/s on this machine$/);
+    assert.match(bound, /^up to [\d,.]+ tokens\/s \(about [\d,.]+ words\/s\)$/);
     const by = await told({ other: { rate: 30, estimate: 100, at: 1 } });
-    assert.match(by, /^about [\d,.]+ tokens\/s, by how fast models were here before$/);
+    assert.match(by, /^about [\d,.]+ tokens\/s \([\d,.]+ words\/s\), judging by models you used$/);
     const share = number(by) / number(bound);
     assert.ok(Math.abs(share - 0.3) < 0.02, `${by}, ${bound}`);
-    assert.equal(await told({ [address]: { rate: 42 } }), '42 tokens/s when it was last used here');
+    assert.equal(await told({ [address]: { rate: 42 } }), '42 tokens/s (about 32 words/s) when you last used it here');
     await page.close();
   });
 
@@ -265,27 +265,29 @@ await everyBrowser((name) => {
     const page = await demo();
     const offline = (/** @type {string} */ words) =>
       page.until((words) => document.querySelector('[data-stat=offline]')?.textContent === words, words);
-    await offline('yes: page, engine and a model are stored');
+    await offline('yes, with 1 model');
     await check(page, here.models.at('/Small.bq4'));
     await called(page, 'Small.bq4');
     await whole(page);
-    await offline('yes: page, engine and 2 models are stored');
+    await offline('yes, with 2 models');
     /** @type {string[]} */
     const pages = [await textOf(page, 'body')];
-    assert.match(await stat(page, 'authenticity'), /^not known: nothing says which file it should be$/);
+    assert.match(await stat(page, 'authenticity'), /^no checksum published$/);
     await page.click('#model-name');
     await page.until(() => document.querySelectorAll('#stored li').length > 2);
     const labels = () =>
       page.evaluate(() => [...document.querySelectorAll('#models button')].map((one) => one.textContent?.trim()));
     assert.deepEqual([...new Set(await labels())].sort(), [
-      'Check',
       'Close',
       'Delete',
+      'Download…',
+      'Find',
+      'Keep',
+      'Kept',
       'Open a .gguf or .bq4 file…',
       'Open a folder…',
-      'Pin',
-      'Pinned',
       'Use',
+      '✓ In use',
     ]);
     const colour = (/** @type {string} */ label) =>
       page.evaluate(
@@ -301,12 +303,14 @@ await everyBrowser((name) => {
     const names = await page.evaluate(() =>
       [...document.querySelectorAll('#stored .stored-name')].map((one) => one.firstChild?.textContent),
     );
-    for (const one of ['Bundled model', 'large', 'SmolLM2-135M-Instruct', 'Small.bq4'])
+    for (const one of ['Tiny (built in)', 'large', 'SmolLM2 135M', 'Small.bq4'])
       assert.ok(names.includes(one), `${one} in ${names}`);
     await press(page, 'Delete Small.bq4 from this browser', '#stored');
-    await offline('yes: page, engine and a model are stored');
-    await press(page, 'Delete Bundled model from this browser', '#stored');
-    await offline('only page and engine are stored, no model');
+    await press(page, 'Really delete Small.bq4 from this browser', '#stored');
+    await offline('yes, with 1 model');
+    await press(page, 'Delete Tiny (built in) from this browser', '#stored');
+    await press(page, 'Really delete Tiny (built in) from this browser', '#stored');
+    await offline('not yet: no model stored');
     pages.push(await textOf(page, 'body'));
     await press(page, 'Close', '#models');
 

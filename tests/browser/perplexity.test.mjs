@@ -46,6 +46,7 @@ test('the demo measures a text as the command does; what is too long, or comes a
   page.context().on('request', (request) => request.serviceWorker() || asked.push(new URL(request.url()).pathname));
   await openDemo(page, here.site.url);
   assert.ok(!asked.some((path) => path.endsWith('/perplexity.js')));
+  await ui(page).details.click();
   const part = page.locator('#perplexity');
   await part.locator('summary').click();
   const text = part.getByRole('textbox', { name: 'Text' });
@@ -70,7 +71,7 @@ test('the demo measures a text as the command does; what is too long, or comes a
   const found = await figures();
   assert.ok(Math.abs(Number(found.Perplexity) / perplexity - 1) < 1e-5, `${found.Perplexity}, not ${perplexity}`);
   assert.equal(found['Tokens predicted'], String(predicted));
-  assert.equal(found['Likeliest was right'], `${(100 * (await shareWritten(TEXT))).toFixed(1)} %`);
+  assert.equal(found['Top guess correct'], `${(100 * (await shareWritten(TEXT))).toFixed(1)} %`);
 
   await text.fill('Tom had a red ball. '.repeat(100));
   await button.click();

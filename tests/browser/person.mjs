@@ -20,7 +20,7 @@ export const texts = (page) =>
 export async function drawn(page) {
   await page.evaluate(async () => {
     const own = /** @type {HTMLScriptElement} */ (document.querySelector('script[type=module][src]'));
-    await import(new URL('markdown.js', own.src).href);
+    await import(new URL('chat/markdown.js', own.src).href);
     await new Promise((resolve) => setTimeout(resolve));
   });
   return texts(page);

@@ -78,14 +78,14 @@ export async function anew(page) {
   await page.evaluate(() => {
     const press = (/** @type {string} */ selector) =>
       /** @type {HTMLElement} */ (document.querySelector(selector)).click();
+    for (const dialog of document.querySelectorAll('dialog[open]')) /** @type {HTMLDialogElement} */ (dialog).close();
     press('#reset');
     press('#new-chat');
-    if (document.querySelector('#details')?.checkVisibility() !== matchMedia('(min-width: 64rem)').matches)
-      press('#details-toggle');
+    if (document.querySelector('#details')?.checkVisibility()) press('#details-toggle');
   });
-  await page.locator('[role=status]', { hasText: 'A new chat.' }).waitFor();
+  await page.locator('[role=status]', { hasText: 'New chat.' }).waitFor();
   await page.evaluate(() => {
-    for (const key of Object.keys(localStorage)) if (key.startsWith('bq4.chat.')) localStorage.removeItem(key);
+    for (const key of Object.keys(localStorage)) if (/^bq4\.(chat|draft)\./.test(key)) localStorage.removeItem(key);
     for (const one of document.querySelectorAll('[aria-label="Dismiss this message"]'))
       /** @type {HTMLElement} */ (one).click();
   });
@@ -98,7 +98,7 @@ export const ui = (page) => ({
   stop: page.getByRole('button', { name: 'Stop', exact: true }),
   newChat: page.getByRole('button', { name: 'New chat' }).first(),
   regenerate: page.getByRole('button', { name: 'Regenerate' }),
-  details: page.getByRole('button', { name: 'Details' }),
+  details: page.locator('#details-toggle'),
   log: page.getByRole('log'),
   messages: page.getByRole('log').getByRole('article'),
   status: page.getByRole('status'),
@@ -122,11 +122,17 @@ export async function say(page, text) {
 export const stat = async (page, name) => (await page.locator(`[data-stat="${name}"]`).textContent()) ?? '';
 
 /** Waits until the page says that it works without a network. @param {Page} page */
-export const kept = (page) => page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor();
+export const kept = (page) => page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor({ state: 'attached' });
 
 /** @param {Page} page @param {Record<string, string>} values */
 export async function sample(page, values) {
-  for (const [name, value] of Object.entries(values)) await page.locator(`#sampling [name="${name}"]`).fill(value);
+  await page.evaluate((values) => {
+    for (const [name, value] of Object.entries(values)) {
+      const field = /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"]`));
+      field.value = value;
+      for (const type of ['input', 'change']) field.dispatchEvent(new Event(type, { bubbles: true }));
+    }
+  }, values);
 }
 
 /** @type {Record<string, string>} */

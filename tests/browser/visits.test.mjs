@@ -34,7 +34,7 @@ test('of the site: few responses before the first word, no more bytes than it ta
   assert.match(await say(page, 'Hello!'), /\w/);
   const scripts = all.filter(({ path }) => path.endsWith('.js')).map(({ path }) => path.replace('demo/', ''));
   // The page; the engine, and what it guesses with, which comes while the prompt is computed; each of its threads.
-  const own = ['app.js', 'theme.js', 'worker.js', 'worker-guesses.js', 'thread.js'];
+  const own = ['app.js', 'theme.js', 'worker.js', 'worker-more.js', 'worker-prompt-lookup.js', 'thread.js'];
   assert.deepEqual([...new Set(scripts)].sort(), own.sort());
   assert.ok(all.length <= 20, all.map(({ path }) => path).join(' '));
   const size = (/** @type {RegExp} */ of) =>

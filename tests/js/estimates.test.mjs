@@ -79,8 +79,8 @@ test('a person is told what came of it before, else what came of others, else a 
   ];
   near(Number(paceOf(known)), 0.5, 'of the last three');
   assert.equal(paceOf([{ rate: 5 }, null]), null);
-  assert.match(expectedSpeed(200, 90, 0.5), /^90 tokens\/s when it was last used here$/);
-  assert.match(expectedSpeed(200, null, 0.5), /^about 100 tokens\/s/);
-  assert.match(expectedSpeed(200, null, null), /^at most 200 tokens\/s/);
+  assert.match(expectedSpeed(200, 90, 0.5), /^90 tokens\/s \(about 68 words\/s\) when you last used it here$/);
+  assert.match(expectedSpeed(200, null, 0.5), /^about 100 tokens\/s \(75 words\/s\), judging by models you used/);
+  assert.match(expectedSpeed(200, null, null), /^up to 200 tokens\/s \(about 150 words\/s\)/);
   assert.equal(expectedSpeed(null, null, 0.5), '');
 });

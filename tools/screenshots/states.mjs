@@ -61,7 +61,7 @@ async function story(page) {
 async function check(page, url) {
   await page.click('#model-name');
   await page.type('#link', url);
-  await press(page, 'Check', '#models');
+  await press(page, 'Find', '#models');
 }
 
 /** @param {Page} page @param {Kit} kit @param {number} bytesPerSecond */
@@ -69,7 +69,7 @@ async function download(page, kit, bytesPerSecond) {
   await check(page, kit.link());
   await seen(page, '#plan-start');
   kit.link({ bytesPerSecond });
-  await press(page, 'Download and use', '#plan');
+  await press(page, 'Download', '#plan');
   await status(page, 'you can write already');
   await seen(page, '#format'); // it comes a moment later
   await page.until(() => document.querySelector('#amount')?.textContent?.includes('left')); // a longer line than at first
