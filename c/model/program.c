@@ -58,7 +58,8 @@ static bq_layer_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
 static bq_layer_step qkv(const bq_config *c, bq_module norm) {
   return (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
                    .n = 3, .module = {BQ_Q, BQ_K, BQ_V},
-                   .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K, BQ_BUFFER_V}};
+                   .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K,
+                           BQ_BUFFER_V}};
 }
 
 static bq_layer_step store(const bq_config *c) {

@@ -3,11 +3,11 @@
  * recurrent_layers.h draws. A *snapshot* is the states of all such layers after one number of
  * positions.
  *
- * A state can't be truncated as a KV cache can: the state after 700 positions does not follow from the one
- * after 900. So a session keeps snapshots after whole blocks of BQ_KV_BLOCK positions, the newest of
- * them as far as there is room, one after all positions that are computed, and one where the last
- * batch began (one token back while decoding). To go back is to go to the nearest snapshot before and
- * to compute the rest again. Chunks therefore end at multiples of BQ_KV_BLOCK (batch.c).
+ * A state can't be truncated as a KV cache can: the state after 700 positions does not follow from
+ * the one after 900. So a session keeps snapshots after whole blocks of BQ_KV_BLOCK positions, the
+ * newest of them as far as there is room, one after all positions that are computed, and one where
+ * the last batch began (one token back while decoding). To go back is to go to the nearest snapshot
+ * before and to compute the rest again. Chunks therefore end at multiples of BQ_KV_BLOCK (batch.c).
  *
  * Memory is the session's own; a fork copies it. Without such layers everything here is empty, and
  * every number of positions counts as held. */
@@ -31,7 +31,7 @@ enum { BQ_SNAPSHOT_LAST, BQ_SNAPSHOT_BEFORE, BQ_SNAPSHOTS_RECENT };
 typedef struct bq_recurrence {
   size_t floats;       /* of a snapshot; 0: no layer has a state */
   size_t layer_floats; /* of one layer in it */
-  float *next;         /* [floats]: the batch under way, each layer after the rows it has computed */
+  float *next;         /* [floats]: of the open batch, each layer after the rows it has computed */
   bq_snapshot *held;   /* [n_held]: after all computed positions, where the last batch began, then
                         * after whole blocks in no order */
   uint32_t n_held;
@@ -49,7 +49,8 @@ float *bq_recurrence_find(const bq_recurrence *r, uint32_t n);
 /* Discards snapshots after more than n positions. */
 void bq_recurrence_truncate(bq_recurrence *r, uint32_t n);
 
-/* A forward batch begins at, or ends with, so many positions. The snapshot at its beginning is held. */
+/* A forward batch begins at, or ends with, so many positions. The snapshot at its beginning is
+ * held. */
 void bq_recurrence_open(bq_recurrence *r, uint32_t start);
 void bq_recurrence_close(bq_recurrence *r, uint32_t end);
 

@@ -2,8 +2,8 @@
  * one order, so bits do not depend on how rows are cut into passes or work into shares.
  *
  *   state of a short convolution   f32 [taps - 1][hidden], its last inputs, oldest first
- *   state of a gated delta net     f32 [taps - 1][channels], the last inputs of its convolution, then
- *                                  [value_heads][key_dim][value_dim]
+ *   state of a gated delta net     f32 [taps - 1][channels], the last inputs of its convolution,
+ *                                  then [value_heads][key_dim][value_dim]
  *
  * All are zeros before the first position. */
 #ifndef BQ_RECURRENT_LAYERS_H

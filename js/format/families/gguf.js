@@ -114,7 +114,7 @@ function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', ge
 }
 
 /** RMS norms, rotary positions, a gated MLP. @param {GgufFacts} facts @param {string} [activation] @param {any} [kvHeads]  default: of the metadata */
-export function ggufRms(facts, activation = 'silu', kvHeads = undefined) {
+export function ggufRms(facts, activation = 'silu', kvHeads) {
   const sizes = sizesOf(facts, kvHeads);
   return {
     ...sizes,
