@@ -3,9 +3,12 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 
-/** Gzipped bytes of all JavaScript of a page, and of what its own thread loads. */
-export const SCRIPT_LIMIT = 57_100;
-export const THREAD_LIMIT = 10_800;
+/**
+ * Gzipped bytes of all JavaScript of a page, and of what its own thread loads: with `load`, error groups and hints, sources on the
+ * hub and the conversion of Standard JSON Schemas. The thread's include the page itself in tests/browser/readme.test.mjs.
+ */
+export const SCRIPT_LIMIT = 57_900;
+export const THREAD_LIMIT = 11_700;
 
 /** Gzipped bytes of an adapter. */
 export const ADAPTER_LIMIT = 4_800;

@@ -42,7 +42,7 @@ export const PUBLIC = [
   'js',
   'build/wasm',
   'models',
-  'heads',
+  'classifiers',
   'node_modules/@huggingface/jinja/dist',
   'node_modules/marked/lib',
   ...REACT,

@@ -41,10 +41,10 @@ const USUAL = [
 ];
 
 /** Grammars, and what tells the engine of files that are no v2 files: not for every visit. */
-const RARE = /js[\\/](text[\\/](grammar|tokenizers)|convert|format[\\/](?!bq4[\\/](read-v1|companion\.js)))[\\/]/;
+const RARE = /js[\\/](text[\\/](grammar|tokenizers)|convert|quantize|format)[\\/]/;
 
 /** Besides scripts. */
-const COPIED = ['build/wasm', 'heads', 'models/chat.bq4'];
+const COPIED = ['build/wasm', 'classifiers', 'models/chat.bq4'];
 
 /** @type {import('rolldown').Plugin} */
 const addresses = {

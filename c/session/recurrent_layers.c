@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/fmath.h"
+#include "session/delta_update.h"
 
 uint64_t bq_delta_channels(const bq_config *c) {
   return 2 * (uint64_t)c->delta_key_heads * c->delta_key_dim +
@@ -67,24 +68,6 @@ static void normalize(float *x, size_t n, float factor) {
   for (size_t i = 0; i < n; i++) x[i] *= scale;
 }
 
-/* One row of one value head: S moves on, out = S^T q. delta: [value_dim]. */
-static void update(const bq_config *c, float *s, float decay, float beta, const float *q,
-                   const float *k, const float *v, float *delta, float *out) {
-  const size_t rows = c->delta_key_dim, cols = c->delta_value_dim;
-  for (size_t j = 0; j < cols; j++) delta[j] = out[j] = 0;
-  for (size_t i = 0; i < rows; i++)
-    for (size_t j = 0; j < cols; j++) {
-      s[i * cols + j] *= decay;
-      delta[j] += s[i * cols + j] * k[i];
-    }
-  for (size_t j = 0; j < cols; j++) delta[j] = (v[j] - delta[j]) * beta;
-  for (size_t i = 0; i < rows; i++)
-    for (size_t j = 0; j < cols; j++) {
-      s[i * cols + j] += k[i] * delta[j];
-      out[j] += s[i * cols + j] * q[i];
-    }
-}
-
 /* out = norm(out) * silu(z) */
 static void gate(const bq_config *c, const float *norm, const float *z, float *out) {
   const size_t n = c->delta_value_dim;
@@ -131,8 +114,8 @@ void bq_delta_head(const bq_config *c, const bq_delta *d, uint32_t key_head) {
       const size_t h = value_head(c, key_head, j), row = t * heads + h;
       float *out = d->out + row * value;
       convolve_row(c, d, in, 2 * keys + h * value, value, v);
-      update(c, states + h * key * value, bq_expf(d->decay[h] * softplus(d->a[row] + d->dt[h])),
-             sigmoid(d->b[row]), q, k, v, delta, out);
+      const float decay = bq_expf(d->decay[h] * softplus(d->a[row] + d->dt[h]));
+      bq_delta_update(c, states + h * key * value, decay, sigmoid(d->b[row]), q, k, v, delta, out);
       gate(c, d->norm, d->z + row * value, out);
     }
   }

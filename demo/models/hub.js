@@ -89,6 +89,12 @@ export function bestOf(files, most) {
   return fitting.at(-1);
 }
 
+/** The file of a model in the catalogue, or the best of its repository where that name is gone; undefined: there is no .gguf file. @param {import('./catalogue.js').Offer} offer @returns {Promise<HubFile | undefined>} */
+export async function fileOf({ repo = '', file }) {
+  const files = await filesOf({ repo, revision: 'main', file: '' });
+  return files.find(({ path }) => path === file) ?? bestOf(files, Infinity);
+}
+
 /** Repositories with .gguf files, by words. @param {string} words @param {AbortSignal} [signal] @returns {Promise<string[]>} */
 export async function search(words, signal) {
   const list = await asked(`models?filter=gguf&limit=12&search=${encodeURIComponent(words)}`, signal);

@@ -225,15 +225,11 @@ export class Models {
     say(`Looking for ${offer.name}…`);
     try {
       let url = addressOf(offer);
-      const known = offer.integrity || offer.here || factsOf(url).integrity;
-      if (offer.repo && !known) {
-        const { bestOf, filesOf } = await import('./hub.js');
-        const files = await filesOf({ repo: offer.repo, revision: 'main', file: '' });
-        const file = files.find(({ path }) => path === offer.file) ?? bestOf(files, Infinity);
-        if (file) {
-          url = file.url;
-          if (file.integrity) rememberFacts(url, { integrity: file.integrity });
-        }
+      if (offer.repo && !(offer.integrity || offer.here || factsOf(url).integrity)) {
+        const { fileOf } = await import('./hub.js');
+        const file = await fileOf(offer);
+        url = file?.url ?? url;
+        if (file?.integrity) rememberFacts(url, { integrity: file.integrity });
       }
       await this.want(fromLink(url, offer.name), { agreed: true });
     } catch (error) {
@@ -318,27 +314,10 @@ export class Models {
     } catch (error) {
       if (signal.aborted) return;
       say(`${wanted.name} was not loaded. ${this.#stays()}`);
-      if (quiet) return this.offerDownload(wanted, { context });
+      if (quiet) return (await import('./startup-model.js')).offerDownload(this, this.#page, wanted, { context });
       const again = { text: 'Try again', run: () => void this.want(wanted, { context, level, agreed: before }) };
       showError(await helped(error, wanted), ...(wanted.kind === 'file' ? [] : [again]));
     }
-  }
-
-  /** A download that can go on, where nobody asked for it just now. @param {Wanted} wanted @param {How} how */
-  async offerDownload(wanted, how) {
-    const { store } = this.#page.host;
-    const stored = (await store?.list().catch(() => []))?.find(({ url }) => url === wanted.key);
-    const words = stored
-      ? `${wanted.name}: ${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded.`
-      : `${wanted.name} is not stored in this browser any more.`;
-    const verb = stored ? 'Resume' : 'Download';
-    const dismissed = () => rememberDownload(null);
-    showNotice(
-      words,
-      [{ text: verb, run: () => void this.want(wanted, { ...how, agreed: Boolean(stored) }) }],
-      true,
-      dismissed,
-    );
   }
 
   /** Downloads a model while the one in use answers. @param {Wanted} wanted @param {How} how @param {Plan} plan */
@@ -353,7 +332,7 @@ export class Models {
     this.#showStrip();
     $('offers').hidden = $('better').hidden = true;
     say(`Downloading ${wanted.name}. You can already send a message.`);
-    const sizes = { ...(context && { context }), streaming: true };
+    const sizes = { ...(context && { contextTokens: context }), streaming: true };
     const how = { format: factsOf(wanted.key).format, name: `${wanted.name} ${wanted.key}` };
     const progress = (/** @type {import('../../js/shared/types.js').Progress} */ of) => {
       if (this.#download === download) showArrived(of);

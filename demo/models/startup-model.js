@@ -19,7 +19,7 @@ export async function comeBack(models, page, attempt) {
     if (page.host.hasModel) return;
   }
   await models.openBundled();
-  if (!stored?.complete && !lastDownload()) await models.offerDownload(wanted, { context });
+  if (!stored?.complete && !lastDownload()) await offerDownload(models, page, wanted, { context });
 }
 
 /** A download that was not complete when the page was closed goes on by itself, unless that may cost money. @param {Models} models @param {Page} page */
@@ -38,8 +38,18 @@ export async function goOnDownloading(models, page) {
     );
   }
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
-  if (!stored || saveData || !navigator.onLine) return models.offerDownload(wanted, { context });
+  if (!stored || saveData || !navigator.onLine) return offerDownload(models, page, wanted, { context });
   void models.want(wanted, { context, agreed: true, quiet: true });
+}
+
+/** A download that can be resumed, offered in a notice. @param {Models} models @param {Page} page @param {import('./models.js').Wanted} wanted @param {import('./models.js').How} how */
+export async function offerDownload(models, page, wanted, how) {
+  const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === wanted.key);
+  const words = stored
+    ? `${wanted.name}: ${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded.`
+    : `${wanted.name} is not stored in this browser any more.`;
+  const run = () => void models.want(wanted, { ...how, agreed: Boolean(stored) });
+  showNotice(words, [{ text: stored ? 'Resume' : 'Download', run }], true, () => rememberDownload(null));
 }
 
 /** A file of the person's own: by its handle, where there is one and it may be read, else the person opens it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */

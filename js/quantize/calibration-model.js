@@ -162,10 +162,10 @@ export async function releaseOnError(wasm, make) {
 
 /** Options of a session that computes all tokens of a window in one pass. @param {number} context */
 const sessionOptions = (context) => ({
-  context,
+  contextTokens: context,
   kv: /** @type {'f32'} */ ('f32'),
-  drafts: DRAFTS,
-  window: context,
+  draftTokens: DRAFTS,
+  prefillWindow: context,
 });
 
 /** Creates a session. @param {Wasm} wasm @param {number} model @param {number} context */

@@ -200,10 +200,14 @@ function distance(a, b) {
   return row[b.length];
 }
 
-/** @param {string} name @param {string[]} names @returns {string} the nearest, however it is written */
+/** @param {string} name @param {string[]} names @returns {string} the nearest, or the one that begins or ends most like it; case and punctuation do not count */
 export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
-  const far = (/** @type {string} */ known) => distance(plain(name), plain(known));
+  const given = plain(name);
+  const far = (/** @type {string} */ known) => {
+    const [whole, size] = [plain(known), given.length];
+    return Math.min(distance(given, whole), ...[whole.slice(0, size), whole.slice(-size)].map((part) => 1 + distance(given, part)));
+  };
   return names.reduce((best, known) => (far(known) < far(best) ? known : best));
 }
 
@@ -216,9 +220,9 @@ function shown(value) {
   }
 }
 
-/** What was given instead of what should have been. @param {string} name @param {unknown} value @param {string} wanted */
+/** ARGUMENT: a value of the wrong kind. @param {string} name @param {unknown} value @param {string} wanted */
 export const wrong = (name, value, wanted) =>
-  new BqError('ARGUMENT', `${name} is ${shown(value)}, not ${wanted}`, { details: { param: name } });
+  new BqError('ARGUMENT', `${name}: expected ${wanted}, found ${shown(value)}`, { details: { param: name } });
 
 /**
  * The options that were given, without those that are undefined. ARGUMENT, with the name as `details.param`.
@@ -234,8 +238,8 @@ export function checkBy(known, what, given) {
   for (const [name, value] of entries) {
     const names = Object.keys(known);
     if (!Object.hasOwn(known, name))
-      throw new BqError('ARGUMENT', `${what} knows no "${name}": did you mean "${nearest(name, names)}"?`, {
-        hint: `it knows ${names.join(', ')}`,
+      throw new BqError('ARGUMENT', `${what}: unknown option "${name}"; did you mean "${nearest(name, names)}"?`, {
+        hint: `${what} takes ${names.join(', ')}`,
         details: { param: name },
       });
     const wanted = known[name](value);

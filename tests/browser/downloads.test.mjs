@@ -164,10 +164,10 @@ test('a download that the hub ends is one card with Resume; cancelled, a reload 
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
-test('a model that was in use and is stored no more: Tiny answers, one neutral card offers the download', async () => {
+test('a model that was in use and is stored no more: Tiny answers, one neutral card offers the download, with its context', async () => {
   const page = await demo();
   await page.evaluate((key) => {
-    const last = { kind: 'link', name: 'Gemma 3 270M', key, bytes: 0, context: 0 };
+    const last = { kind: 'link', name: 'Gemma 3 270M', key, bytes: 0, context: 128 };
     localStorage.setItem('bq4.model', JSON.stringify(last));
   }, hub.at(FILE));
   await page.reload();
@@ -176,6 +176,11 @@ test('a model that was in use and is stored no more: Tiny answers, one neutral c
   const notice = page.locator('#notices', { hasText: 'Gemma 3 270M is not stored in this browser any more.' });
   await notice.getByRole('button', { name: 'Download' }).waitFor();
   assert.match(await say(page, 'Hello!'), /\w/);
+  await notice.getByRole('button', { name: 'Download' }).click();
+  await page.locator('#plan-start').click();
+  await page.locator('#notices').getByRole('button', { name: 'Switch' }).click();
+  await inUse(page, 'Gemma 3 270M');
+  await page.locator('[data-stat="context"]', { hasText: 'of 128 tokens' }).waitFor({ state: 'attached' });
 });
 
 test('Hugging Face by name: the files of a repository, the best marked; its checksum is checked', async () => {

@@ -144,7 +144,7 @@ await chromiumFirst((name) => {
       const second = await page.evaluate(visit, { url, budgeted: true });
       assert.deepEqual(server.asked(), []);
       for (const { ids, residency, paging, total, budget } of [first, second]) {
-        assert.deepEqual(ids, whole.tokens);
+        assert.deepEqual(ids, whole.ids);
         assert.equal(residency, 'paged');
         assert.ok(paging.streamedBytes > 0);
         assert.ok(total + paging.besideBytes <= budget, `${total} + ${paging.besideBytes} of ${budget}`);

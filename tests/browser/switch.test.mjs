@@ -31,7 +31,7 @@ await chromiumFirst((name) => {
           page.evaluate(async (url) => {
             const { own } = /** @type {any} */ (globalThis);
             const { signal } = new AbortController();
-            return (await own.load(url, { kv: 'f32' }, () => {}, signal)).context;
+            return (await own.load(url, { kv: 'f32' }, () => {}, signal)).contextTokens;
           }, address);
         const inUse = () => page.evaluate(() => /** @type {any} */ (globalThis).own.info?.contextTokens ?? null);
         await page.evaluate(async (memory) => {

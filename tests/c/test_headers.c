@@ -58,6 +58,7 @@
 #include "session/cache.h"
 #include "session/clusters.h"
 #include "session/create.h"
+#include "session/delta_update.h"
 #include "session/embed.h"
 #include "session/evict.h"
 #include "session/experts.h"

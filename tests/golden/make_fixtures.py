@@ -543,8 +543,8 @@ RECURRENT = {
              SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}, {"conv.conv.weight": (3.0, 0)},
              {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "convolutions": zeroed("conv.conv.weight"),
               "order of taps": shifted_taps, "oldest tap": first_taps_zeroed, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}}),
-    # Two value heads for each key head; a quarter of a head is rotated.
-    "qwen35": ("Qwen3_5", torch.float16, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+    # Two value heads for each key head; a quarter of a head is rotated. f32: the converter of GGUF takes exp(A_log) in the type of the file.
+    "qwen35": ("Qwen3_5", torch.float32, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
                                                   intermediate_size=48, max_position_embeddings=64, tie_word_embeddings=True, linear_num_key_heads=2,
                                                   linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=16, linear_conv_kernel_dim=4,
                                                   rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]},

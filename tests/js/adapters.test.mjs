@@ -368,7 +368,7 @@ const REFUSED = [
     'FORMAT',
     /no finite number/,
   ],
-  ['nothing', (_, t) => t.clear(), 'FORMAT', /holds no adapter/],
+  ['nothing', (_, t) => t.clear(), 'FORMAT', /is not an adapter: it has no LoRA matrices/],
 ];
 
 /** @param {Map<string, any>} tensors @param {string} from @param {string} to */
@@ -390,7 +390,7 @@ test('what does not fit is refused by name, and leaves all room', async () => {
   await assert.rejects(model.loadAdapter(gguf('phi3')), { code: 'SHAPE', message: /architecture "phi3"/ });
   await assert.rejects(model.loadAdapter(fromFile(join(GOLDEN, 'gguf/llama-gqa.gguf'))), {
     code: 'FORMAT',
-    message: /no adapter/,
+    message: /not an adapter/,
   });
   const one = changed(() => {});
   await assert.rejects(model.loadAdapter({ ...one, companion: undefined }), { code: 'ARGUMENT' });

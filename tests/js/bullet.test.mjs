@@ -245,7 +245,7 @@ test('refused when written, and nothing left behind', async () => {
     [withWeight('wte.weight', 5e5), {}, 'FORMAT', /"wte\.weight", weight 3 is 500000/],
     [input, { tokenizer: long }, 'SHAPE', /token 1 has 65536 bytes/],
     [input, { tokenizer: bert }, 'UNSUPPORTED', /WordPiece/],
-    [input, { tokenizer: many }, 'SHAPE', /12 tokens, the model 11/],
+    [input, { tokenizer: many }, 'SHAPE', /12 tokens; the model has 11/],
     [input, { name: 'x'.repeat(1 << 20) }, 'ARGUMENT', /JSON/],
     ...['quant', 'embed'].map((name) => [input, { [name]: 'bq4' }, 'ARGUMENT', new RegExp(`--${name}`)]),
     [input, { v1: true }, 'ARGUMENT', /--v1/],

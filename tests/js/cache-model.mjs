@@ -43,8 +43,8 @@ export async function makeVersions() {
 
 /** @param {any} model */
 async function said(model) {
-  const { ids } = await model.generate('the quick', { temperature: 0, maxTokens: 4 });
-  return ids.join();
+  const { tokens } = await model.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
+  return tokens.join();
 }
 
 /** What a server may do wrong: `healed` are those after which a load goes well. @param {(n: number) => number} next @param {number} size */

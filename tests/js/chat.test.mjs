@@ -222,9 +222,9 @@ for (const [name, create] of /** @type {const} */ ([
             chat.send(any(said)).result,
             (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message),
           );
-        await refused(undefined, /content is undefined, not a text/);
-        await refused([{ type: 'image_url', image_url: {} }], /"image_url".*, not { type: 'text', text }/);
-        await refused([{ role: 'user', contents: 'x' }], /message knows no "contents": did you mean "content"/);
+        await refused(undefined, /content: expected a text or a list of text parts, found undefined/);
+        await refused([{ type: 'image_url', image_url: {} }], /expected { type: 'text', text }, found .*"image_url"/);
+        await refused([{ role: 'user', contents: 'x' }], /message: unknown option "contents"; did you mean "content"/);
         await refused([{ role: 'bot', content: 'x' }], /no role "bot"/);
         assert.equal(chat.messages.length, length);
         assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), { name: 'TypeError' });

@@ -48,7 +48,7 @@ for (const [build, threads] of /** @type {const} */ ([
       const last = model.info.layers - 1;
       const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { contextTokens: 120, quality });
       // Itself, itself without a layer, and one that has read nothing but the last token.
-      const drafts = [model, await load({ skip: [last - 1] }), await load({ exit: 1 })];
+      const drafts = [model, await load({ skipLayers: [last - 1] }), await load({ exitLayer: 1 })];
       const accepted = drafts.map(() => 0);
       const some = Object.entries(OPTIONS).filter((_, i) => build === 'relaxed' || i % 3 === 0);
       for (const [name, options] of some)
@@ -96,14 +96,14 @@ describe('what is computed', () => {
   async function ran(speculate, options) {
     await session.generate([1], { maxTokens: 0 }).result; // nothing of the prompt is there
     const before = (await session.stats()).slices;
-    const { ids: made, timings } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
-    return { made, timings, slices: (await session.stats()).slices - before };
+    const { tokens: made, usage } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
+    return { made, usage, slices: (await session.stats()).slices - before };
   }
 
   test('one of the same weights is right whenever it is sure; the large one takes a step less for each token that came', async () => {
     const small = await counting();
     const [plain, fast] = [await ran(false), await ran({ model: small, tokens: 4 })];
-    const { draftedTokens: drafted, acceptedTokens: came } = fast.timings;
+    const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
     assert.deepEqual(fast.made, plain.made);
     assert.ok(came === drafted && came > 15, `${came} of ${drafted}`);
     assert.equal(fast.slices, plain.slices - came * (large.info.layers + 1));
@@ -123,7 +123,7 @@ describe('what is computed', () => {
   test('one of other weights is seldom right, and never asked for what can not come', async () => {
     const small = await counting(await tinyModel({ config: WIDE, seed: 2 }));
     const [plain, fast] = [await ran(false), await ran({ model: small })];
-    const { draftedTokens: drafted, acceptedTokens: came } = fast.timings;
+    const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
     assert.deepEqual(fast.made, plain.made);
     assert.ok(drafted > 15 && came < drafted / 5, `${came} of ${drafted}`);
     // Two tokens at most, and of a token that is the last none is behind it.
@@ -139,7 +139,7 @@ describe('what is computed', () => {
     const small = await counting(await tinyModel({ config: { hidden: 16, heads: 2, kv_heads: 2, ffn: 16 } }));
     const [plain, fast] = [await ran(false), await ran({ model: small })];
     assert.deepEqual(fast.made, plain.made);
-    const { draftedTokens: drafted, acceptedTokens: came } = fast.timings;
+    const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
     assert.ok(drafted < GREEDY.maxTokens / 4, `${drafted}`);
     assert.equal(fast.slices, plain.slices - came * (large.info.layers + 1));
     await small.close();
@@ -244,7 +244,8 @@ describe('refused', () => {
     assert.equal((await session.generate('x', { maxTokens: 3 }).result).tokens.length, 3, 'it goes on');
     await session.close();
     await assert.rejects(model.generate('x', { speculate }).result, error);
-    await assert.rejects(model.completions.create({ prompt: 'x', speculate }), error);
+    const ofRequest = 'details' in error ? { ...error, details: { param: 'bq4.speculate' } } : error;
+    await assert.rejects(model.completions.create({ prompt: 'x', bq4: { speculate } }), ofRequest);
   }
 
   /** One that is like the model, but for its tokenizer. @param {(tokens: any) => void} change */
@@ -257,21 +258,21 @@ describe('refused', () => {
   test('another vocabulary: its sizes, the bytes of a token, what is special; nothing else', async () => {
     const more = await engine.load(fromBytes(await tinyModel({ config: { ...WIDE, vocab: 272 } })));
     const hint = /same family/;
-    await refuses(more, { code: 'MISMATCH', hint, message: /another one: vocab 272, the model's 271$/ });
+    await refuses(more, { code: 'MISMATCH', hint, message: /differs: vocabSize: expected 271, found 272$/ });
     const none = await engine.load(fromBytes(await tinyModel({ config: WIDE, tokens: null })));
-    await refuses(none, { code: 'MISMATCH', message: /tokens 0, the model's 271$/ });
+    await refuses(none, { code: 'MISMATCH', message: /tokenizerSize: expected 271, found 0$/ });
     const bytes = await other(({ tokens }) => ([tokens[70], tokens[71]] = [tokens[71], tokens[70]]));
-    await refuses(bytes, { code: 'MISMATCH', message: /token 70 is "B", the model's is "A"$/ });
+    await refuses(bytes, { code: 'MISMATCH', message: /token 70: expected "A", found "B"$/ });
     const special = await other(({ tokens }) => (tokens[3].kind = 0));
     await refuses(special, {
       code: 'MISMATCH',
-      message: /token 3 is "<\|end\|>", the model's is the special "<\|end\|>"$/,
+      message: /token 3: expected the special "<\|end\|>", found "<\|end\|>"$/,
     });
     const longer = await other(({ tokens, merges }) => {
       merges.pop();
       tokens[270].bytes = new TextEncoder().encode('est');
     });
-    await refuses(longer, { code: 'MISMATCH', message: /token 270 is "est", the model's is "es"$/ });
+    await refuses(longer, { code: 'MISMATCH', message: /token 270: expected "es", found "est"$/ });
     // What ends a text, what a text begins with, and how words are cut are the large model's.
     const like = await other((all) =>
       Object.assign(all, { flags: 0, eog: [0], eos: 3, merges: all.merges.slice(0, -1) }),

@@ -590,25 +590,25 @@ export function engineSuite(name, create) {
         const any = (options) => /** @type {any} */ (options);
         await refused(
           session.generate(PROMPT, any({ max_tokens: 2 })).result,
-          /generate knows no "max_tokens".*"maxTokens"/,
+          /generate: unknown option "max_tokens"; did you mean "maxTokens"\?/,
         );
         await refused(session.generate(PROMPT, any({ top_k: 2 })).result, /"topK"/);
-        await refused(session.generate(PROMPT, { topP: 5 }).result, /topP is 5, not a number from 0 to 1/);
-        await refused(session.generate(PROMPT, { seed: 0.5 }).result, /seed is 0\.5, not a whole number/);
+        await refused(session.generate(PROMPT, { topP: 5 }).result, /topP: expected a number from 0 to 1, found 5/);
+        await refused(session.generate(PROMPT, { seed: 0.5 }).result, /seed: expected a whole number from 0 to \d+, found 0\.5/);
         await refused(
           session.generate(PROMPT, any({ stop: [7] })).result,
-          /stop is \[7\], not a text or a list of texts/,
+          /stop: expected a text or a list of texts, found \[7\]/,
         );
-        await refused(session.generate(PROMPT, any('fast')).result, /last argument of generate is "fast"/);
+        await refused(session.generate(PROMPT, any('fast')).result, /last argument of generate: expected an object of options, found "fast"/);
         await refused(session.generate(any(undefined)).result, /list of tokens/);
-        await refused(model.tokenize(any(undefined)), /not a text/);
+        await refused(model.tokenize(any(undefined)), /expected a text/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
-        await refused(model.createSession(any({ contxt: 5 })), /"context"/);
+        await refused(model.createSession(any({ contxt: 5 })), /"contextTokens"/);
         await refused(model.createChat(any({ message: [] })), /"messages"/);
-        await refused(load(any({ contextSize: 5 })), /load knows no "contextSize".*"contextTokens"/);
-        await refused(load(any({ streaming: 'yes' })), /streaming is "yes", not true or false/);
-        await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan knows no "kvCache"/);
-        await refused(create(any({ thread: 1 })), /"thread": did you mean "threads"/);
+        await refused(load(any({ contextSize: 5 })), /load: unknown option "contextSize"; did you mean "contextTokens"/);
+        await refused(load(any({ streaming: 'yes' })), /streaming: expected true or false, found "yes"/);
+        await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan: unknown option "kvCache"/);
+        await refused(create(any({ thread: 1 })), /"thread"; did you mean "threads"/);
         assert.equal(
           (await session.generate(PROMPT, { maxTokens: 2, topK: undefined }).result).tokens.length,
           2,

@@ -216,26 +216,26 @@ describe('in a session', () => {
   }
 
   test('guesses where batches are cheap, and not where they are dear, as `auto` has it, which is the default', async () => {
-    const timings = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
+    const usageOf = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
       said(
         steps,
         async () => {
           const model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
-          const { timings } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate }).result;
+          const { usage } = await model.generate(LIST, { temperature: 0, maxTokens: 150, speculate }).result;
           await model.close();
-          return timings;
+          return usage;
         },
         ms,
       );
     const counts = (/** @type {any} */ { draftedTokens, acceptedTokens }) => [draftedTokens, acceptedTokens];
-    const cheap = await timings(CHEAP, 'auto');
+    const cheap = await usageOf(CHEAP, 'auto');
     assert.ok(cheap.acceptedTokens > 10, JSON.stringify(cheap));
     assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
-    assert.deepEqual(await timings(CHEAP, undefined).then(counts), counts(cheap));
-    const dear = await timings(DEAR, 'auto');
+    assert.deepEqual(await usageOf(CHEAP, undefined).then(counts), counts(cheap));
+    const dear = await usageOf(DEAR, 'auto');
     // Where a step takes less than looking for guesses would be worth.
-    assert.equal((await timings(CHEAP, 'auto', 0.2)).draftedTokens, 0);
-    const always = await timings(DEAR, true);
+    assert.equal((await usageOf(CHEAP, 'auto', 0.2)).draftedTokens, 0);
+    const always = await usageOf(DEAR, true);
     assert.ok(3 * dear.draftedTokens < always.draftedTokens, `${dear.draftedTokens} of ${always.draftedTokens}`);
   });
 
@@ -256,7 +256,7 @@ describe('in a session', () => {
       while (!(await beside.next()).done);
       while (!(await reader.next()).done);
       assert.ok((await drafted())[0] > 20, `${await drafted()}`);
-      assert.deepEqual([one.result.tokens, other.result.tokens], [whole.tokens, whole.tokens.slice(0, 40)]);
+      assert.deepEqual([(await one.result).tokens, (await other.result).tokens], [whole.tokens, whole.tokens.slice(0, 40)]);
       await model.close();
     }));
 });

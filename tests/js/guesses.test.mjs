@@ -108,8 +108,8 @@ describe('a session', () => {
     }).result;
     assert.deepEqual(lookUp([...distinct, ids[0]]), { length: 0, next: -1 });
     assert.deepEqual([usage.draftedTokens, usage.acceptedTokens, await counts()], [0, 0, zero]);
-    const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } }).result).timings;
-    const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } }).result).timings;
+    const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } }).result).usage;
+    const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } }).result).usage;
     assert.ok(one.acceptedTokens > 0);
     assert.deepEqual(await counts(), {
       draftedTokens: one.draftedTokens + two.draftedTokens,
@@ -246,7 +246,7 @@ for (const [name, create] of /** @type {const} */ ([
     assert.deepEqual(b.choices, a.choices);
     assert.ok(b.usage.completion_tokens_details.accepted_prediction_tokens > 0);
     for (const speculate of ['yes', 3, { tokens: 0 }, { tokens: 32 }, { token: 3 }, [], {}]) {
-      await assert.rejects(() => ask(speculate), { code: 'ARGUMENT', message: /speculate is / });
+      await assert.rejects(() => ask(speculate), { code: 'ARGUMENT', message: /speculate: expected / });
       await assert.rejects(() => model.generate('x', /** @type {any} */ ({ speculate })).result, {
         code: 'ARGUMENT',
         details: { param: 'speculate' },

@@ -151,7 +151,7 @@ export async function compare(engine, oracle, steps) {
     const stop = how === 'leave' || how === 'abort' ? 1 + (given[1] % maxTokens) : Infinity;
     const controller = new AbortController();
     const options = { temperature: 0, maxTokens, ...more, ...(how === 'abort' && { signal: controller.signal }) };
-    const run = one.session.generate(prompt, options);
+    const run = prompt ? one.session.generate(prompt, options) : one.session.continue(options);
     /** @type {any[]} */
     const parts = [];
     const beside = how === 'both' ? run.result : null;
@@ -175,17 +175,13 @@ export async function compare(engine, oracle, steps) {
       'parts',
     );
     assert.equal(thrown, how === 'abort' && !whole ? 'AbortError' : null, 'what is thrown');
+    const result = await run.result;
     assert.deepEqual(
-      [
-        (await run.result).tokens,
-        (await run.result).text,
-        (await run.result).finishReason,
-        (await run.result).usage.completionTokens,
-      ],
+      [result.tokens, result.text, result.finishReason, result.usage.completionTokens],
       [wanted.ids.slice(0, read), wanted.texts.slice(0, read).join(''), reason, read],
       'result',
     );
-    if (beside) assert.equal(await beside, await run.result, 'the result beside the loop');
+    if (beside) assert.equal(await beside, result, 'the result beside the loop');
     one.tokens = [...timeline, ...wanted.ids.slice(0, read)];
   };
 
@@ -273,7 +269,8 @@ export async function compare(engine, oracle, steps) {
     async busy(one, given) {
       const { prompt, timeline } = promptOf(one.tokens, given);
       const { ids } = await oracle.after(timeline, 12);
-      const run = one.session.generate(prompt, { temperature: 0, maxTokens: 12 });
+      const options = { temperature: 0, maxTokens: 12 };
+      const run = prompt ? one.session.generate(prompt, options) : one.session.continue(options);
       let count = 0;
       for await (const part of run) {
         assert.equal(part.token, ids[count++]);

@@ -26,8 +26,8 @@ async function all(stream, rest) {
 
 test('usage: a prompt counts once, choices each; a prediction was accepted or rejected', () => {
   const result = (/** @type {number} */ ids, /** @type {number} */ drafted, /** @type {number} */ accepted) => ({
-    ids: Array(ids).fill(1),
-    timings: { promptTokens: 10, reusedTokens: 4, draftedTokens: drafted, acceptedTokens: accepted },
+    tokens: Array(ids).fill(1),
+    usage: { promptTokens: 10, completionTokens: ids, cachedTokens: 4, draftedTokens: drafted, acceptedTokens: accepted },
   });
   assert.deepEqual(usageOf(/** @type {any} */ ([[result(5, 6, 2)], [result(3, 4, 3)]])), {
     prompt_tokens: 10,
@@ -222,7 +222,7 @@ for (const [name, create] of /** @type {const} */ ([
         penalties.choices[0].message.content,
         (await chat({ max_tokens: 30 })).choices[0].message.content,
       );
-      await assert.rejects(chat({ logit_bias: { [CONFIG.vocab]: 1 } }), { code: 'ARGUMENT', message: /no token/ });
+      await assert.rejects(chat({ logit_bias: { [CONFIG.vocab]: 1 } }), { code: 'ARGUMENT', message: /expected a token from 0 to/ });
     });
 
     test('response_format', async () => {
@@ -253,7 +253,7 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ tempature: 1 }, 'tempature', /did you mean "temperature"/);
       await refused({ maxTokens: 1 }, 'maxTokens', /did you mean "max_tokens"/);
       await refused({ functions: [] }, 'functions', /does not support "functions"/);
-      await refused({ temperature: 3 }, 'temperature', /temperature is 3, not a number from 0 to 2/);
+      await refused({ temperature: 3 }, 'temperature', /temperature: expected a number from 0 to 2, found 3/);
       await refused({ logit_bias: { 5: 200 } }, 'logit_bias', /-100 to 100/);
       await refused({ top_logprobs: 2 }, 'top_logprobs', /logprobs: true/);
       await refused({ n: 0 }, 'n', /n is 0/);
@@ -266,7 +266,7 @@ for (const [name, create] of /** @type {const} */ ([
         'response_format.schma',
         /did you mean "schema"/,
       );
-      await refused({ response_format: { type: 'xml' } }, 'response_format.type', /not one of text, json_object/);
+      await refused({ response_format: { type: 'xml' } }, 'response_format.type', /expected one of text, json_object/);
       await refused({ response_format: { type: 'json_schema' } }, 'response_format.json_schema', /no schema/);
       const named = { name: 'x', schema: {}, strickt: true };
       const format = { type: 'json_schema', json_schema: named };
@@ -274,23 +274,23 @@ for (const [name, create] of /** @type {const} */ ([
       await refused(
         { response_format: { type: 'regex', pattern: 'a', schema: {} } },
         'response_format.schema',
-        /knows no/,
+        /unknown option/,
       );
       const tool = (/** @type {object} */ more, /** @type {object} */ inside = {}) => ({
         tools: [{ type: 'function', ...more, function: { name: 'f', ...inside } }],
       });
-      await refused(tool({ cache: 1 }), 'tools[0].cache', /knows no "cache"/);
+      await refused(tool({ cache: 1 }), 'tools[0].cache', /unknown option "cache"/);
       await refused(tool({}, { parameter: {} }), 'tools[0].function.parameter', /did you mean "parameters"/);
       await refused(tool({}, { parameters: [] }), 'tools[0].function.parameters', /JSON Schema/);
       await refused({ tools: Array(129).fill(tool({}).tools[0]) }, 'tools', /at most 128/);
       await refused({ tools: [tool({}).tools[0], tool({}).tools[0]] }, 'tools', /two tools/);
       const choice = { type: 'function', function: { name: 'f', strict: true } };
-      await refused({ ...tool({}), tool_choice: choice }, 'tool_choice.function.strict', /knows no "strict"/);
+      await refused({ ...tool({}), tool_choice: choice }, 'tool_choice.function.strict', /unknown option "strict"/);
       const called = { id: '1', type: 'function', function: { name: 'f', arguments: '{}', result: 1 } };
       const said = [...messages, { role: 'assistant', tool_calls: [called] }];
-      await refused({ messages: said }, 'messages.tool_calls[0].function.result', /knows no "result"/);
+      await refused({ messages: said }, 'messages.tool_calls[0].function.result', /unknown option "result"/);
       await refused({ messages: [{ role: 'assistant', tool_calls: [{}] }] }, 'messages', /no function.name/);
-      await refused({ prompt: 1 }, 'prompt', /knows no/);
+      await refused({ prompt: 1 }, 'prompt', /unknown option/);
       await assert.rejects(chat({ messages: [] }), { code: 'ARGUMENT' });
       await assert.rejects(chat({ messages: [{ role: 'robot', content: 'x' }] }), {
         code: 'ARGUMENT',

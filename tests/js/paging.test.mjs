@@ -77,7 +77,7 @@ function suite(name, create, sourceOf) {
       const adapterBytes = 200_000;
       for (const part of [0.8, 0.9]) {
         const budget = budgetOf(part);
-        const { heapBytes, paging, residency } = await engine.plan(source, { ...OPTIONS, budget, adapterBytes });
+        const { heapBytes, paging, residency } = await engine.plan(source, { ...OPTIONS, memoryBudget: budget, adapterBytes });
         assert.equal(residency, 'paged');
         assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
       }

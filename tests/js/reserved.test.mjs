@@ -90,7 +90,7 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
   assert.deepEqual(await logitsOf(path), await logitsOf(plain));
   assert.match(
     spawnSync(process.execPath, [BQ4, 'inspect', path], { encoding: 'utf8' }).stdout,
-    /steps of activations\n {2}h\.0\.attn\.q +0\.0123\n/,
+    /activation steps\n {2}h\.0\.attn\.q +0\.0123\n/,
   );
 
   const engine = await createEngine({ build: 'relaxed', threads: 1 });

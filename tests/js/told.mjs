@@ -1,9 +1,9 @@
-/** What is told of a generation. */
+/** The parts and the result of a generation, to compare generations that are computed in different ways. */
 
-/** All of it but how it was computed. @param {any} generation */
+/** `said`: all but how it was computed; `usage` and `timings` beside it. @param {any} generation */
 export async function told(generation) {
   const parts = [];
   for await (const part of generation) parts.push(part);
-  const { timings, ...result } = await generation.result;
-  return { said: { parts, result }, timings };
+  const { timings, usage, ...result } = await generation.result;
+  return { said: { parts, result }, usage, timings };
 }

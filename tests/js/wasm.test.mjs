@@ -149,14 +149,14 @@ test('a mask and biases at the border', async () => {
     assert.equal(sample({}), argmax(logits));
     wasm.u32(mask, Math.ceil(logits.length / 32)).fill(0)[2] = 1 << 5;
     assert.equal(sample({ mask }), 69);
-    wasm.write('bqw_logit_bias', bias, { token: 7, bias: 1e9 });
+    wasm.write('bqw_logit_bias', bias, { id: 7, bias: 1e9 });
     assert.equal(sample({ bias, n_bias: 1 }), 7);
-    wasm.write('bqw_logit_bias', bias, { token: 69, bias: -Infinity });
+    wasm.write('bqw_logit_bias', bias, { id: 69, bias: -Infinity });
     assert.throws(
       () => sample({ mask, bias, n_bias: 1 }),
       (/** @type {any} */ e) => e.code === 'NO_TOKEN' && /none of 271/.test(e.message) && e.hint !== '',
     );
-    wasm.write('bqw_logit_bias', bias, { token: 271, bias: 0 });
+    wasm.write('bqw_logit_bias', bias, { id: 271, bias: 0 });
     assert.throws(() => sample({ bias, n_bias: 1 }), { code: 'ARGUMENT' });
   });
   close();

@@ -534,7 +534,7 @@ def expected_tensors(c):
         if i in c["conv_layers"] and c["delta_value_heads"]:
             values = c["delta_value_heads"] * c["delta_value_dim"]
             channels = 2 * c["delta_key_heads"] * c["delta_key_dim"] + values
-            linear(f"h.{i}.delta.qkv", channels, hidden)
+            linear(f"h.{i}.delta.in", channels, hidden)
             linear(f"h.{i}.delta.z", values, hidden)
             linear(f"h.{i}.delta.a", c["delta_value_heads"], hidden)
             linear(f"h.{i}.delta.b", c["delta_value_heads"], hidden)

@@ -3,6 +3,7 @@
 // the reference (tests/js/api-doc.test.mjs) compares them with docs/reference. As a command it prints them, type by type.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { ERRORS } from '../../js/shared/error-codes.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
@@ -25,13 +26,7 @@ export function publicTypes() {
   return types;
 }
 
-/** The codes of the union ErrorCode. @returns {string[]} */
-export function errorCodes() {
-  const [, list] = /@typedef \{([^}]*)\} ErrorCode/.exec(MODULES.map(read).join('\n')) ?? [];
-  return [...String(list).matchAll(/'(\w+)'/g)].map(([, code]) => code);
-}
-
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const [name, properties] of publicTypes()) console.log(`${name}: ${properties.join(', ')}`);
-  console.log(`ErrorCode: ${errorCodes().join(', ')}`);
+  console.log(`ErrorCode: ${Object.keys(ERRORS).join(', ')}`);
 }

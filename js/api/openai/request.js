@@ -33,7 +33,7 @@ const MOST_STOPS = 128;
 const any = () => '';
 /** An object that `engine.load` or `loadAdapter` made. One that JSON can write was made by nobody here, whatever id it names. @param {any} v */
 const isLoaded = (v) => !text(v?.info?.id) && typeof v.close === 'function';
-const loaded = kind('an adapter that was loaded', isLoaded);
+const loaded = kind('a loaded adapter', isLoaded);
 const biases = kind(
   'an object of numbers from -100 to 100 by token',
   (v) =>
@@ -92,7 +92,7 @@ const SAMPLING = {
 const EXTENSIONS = {
   adapter: loaded,
   // An engine knows its models by ids, which a request must not name.
-  speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'with a model that was loaded'),
+  speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'an object with a loaded model'),
   contextPolicy: oneOf('error', 'shift', 'summarize'),
 };
 

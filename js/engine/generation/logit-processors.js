@@ -52,7 +52,7 @@ export class Picking {
     for (const { token: id, bias } of options.logitBias ?? []) {
       if (!(Number.isInteger(id) && id >= 0 && bias < Infinity))
         throw wrong('a bias', { id, bias }, 'a token and a number');
-      if (id >= vocab) throw wrong('a bias', { id, bias }, `for a token: ${id} is no token, the last is ${vocab - 1}`);
+      if (id >= vocab) throw wrong('a bias', { id, bias }, `a token from 0 to ${vocab - 1} and a number`);
       this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
     }
   }

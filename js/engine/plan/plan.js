@@ -73,7 +73,7 @@ export function sessionRecord({
 }) {
   for (const [name, value] of Object.entries({ contextTokens: context, prefillWindow: window, prefillBatch: batch }))
     if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 2 ** 32))
-      throw new BqError('ARGUMENT', `${name} is ${value}, not a positive integer`);
+      throw new BqError('ARGUMENT', `${name}: expected a positive integer, found ${value}`);
   return {
     context,
     window,

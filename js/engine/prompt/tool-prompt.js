@@ -117,7 +117,7 @@ export async function calling(model, messages, { chatFormat: format, tools = [],
     throw wrong(
       'the name of a tool',
       strange.function.name,
-      'one without quotes, backslashes, < >, control characters',
+      'a name without quotes, backslashes, < >, control characters',
     );
   const given = callable.length ? tools : [];
   const has = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);

@@ -24,7 +24,7 @@ const agreed = new WeakMap();
 
 /** @param {string} message */
 const differs = (message) =>
-  new BqError('MISMATCH', `the draft model's vocabulary is another one: ${message}`, {
+  new BqError('MISMATCH', `the draft model's vocabulary differs: ${message}`, {
     hint: 'take a smaller model of the same family, with the same tokenizer',
   });
 
@@ -35,7 +35,7 @@ function agree(model, draft) {
   if (model === draft || known.has(draft)) return;
   for (const size of /** @type {const} */ (['vocabSize', 'tokenizerSize']))
     if (draft.info[size] !== model.info[size])
-      throw differs(`${size} ${draft.info[size]}, the model's ${model.info[size]}`);
+      throw differs(`${size}: expected ${model.info[size]}, found ${draft.info[size]}`);
   const [own, its] = [model, draft].map((one) => {
     const bytes = vocabulary(one.bytes('TOKN'));
     return (/** @type {number} */ id) => ({ bytes: bytes(id), special: (one.flags(id) & SPECIAL) !== 0 });
@@ -43,7 +43,7 @@ function agree(model, draft) {
   for (let id = 0; id < model.info.tokenizerSize; id++) {
     const [a, b] = [own(id), its(id)];
     const same = a.bytes.length === b.bytes.length && a.bytes.every((byte, i) => byte === b.bytes[i]);
-    if (!same || a.special !== b.special) throw differs(`token ${id} is ${shown(b)}, the model's is ${shown(a)}`);
+    if (!same || a.special !== b.special) throw differs(`token ${id}: expected ${shown(a)}, found ${shown(b)}`);
   }
   known.add(draft);
 }

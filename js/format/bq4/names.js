@@ -60,7 +60,7 @@ export function tensorTable(config) {
     if (recurrent.has(n) && c.delta_value_heads) {
       const values = c.delta_value_heads * c.delta_value_dim;
       const channels = 2 * c.delta_key_heads * c.delta_key_dim + values;
-      linear(`h.${n}.delta.qkv`, channels, c.hidden);
+      linear(`h.${n}.delta.in`, channels, c.hidden);
       linear(`h.${n}.delta.z`, values, c.hidden);
       linear(`h.${n}.delta.a`, c.delta_value_heads, c.hidden);
       linear(`h.${n}.delta.b`, c.delta_value_heads, c.hidden);

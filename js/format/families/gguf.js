@@ -98,8 +98,9 @@ function headsOf(count) {
 /** The sizes that most architectures name alike. @param {GgufFacts} facts @param {any} [kvHeads]  default: of the metadata */
 function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', get('attention.head_count'))) {
   const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];
+  const [blocks, drafting] = [get('block_count'), get('nextn_predict_layers', 0)];
   return {
-    layers: get('block_count') - get('nextn_predict_layers', 0),
+    layers: drafting ? blocks - drafting : blocks,
     hidden,
     heads,
     kv_heads: headsOf(kvHeads),

@@ -39,7 +39,7 @@ export const qwen35 = {
     ...LLAMA_MODULES,
     'self_attn.q_norm': 'attn.q_norm',
     'self_attn.k_norm': 'attn.k_norm',
-    'linear_attn.in_proj_qkv': 'delta.qkv',
+    'linear_attn.in_proj_qkv': 'delta.in',
     'linear_attn.in_proj_z': 'delta.z',
     'linear_attn.in_proj_a': 'delta.a',
     'linear_attn.in_proj_b': 'delta.b',
@@ -85,7 +85,7 @@ export const qwen35 = {
         ...GGUF_MODULES,
         ...GGUF_HEAD_NORMS,
         // What other files call a fused tensor is a delta net's own here.
-        attn_qkv: 'delta.qkv',
+        attn_qkv: 'delta.in',
         attn_gate: 'delta.z',
         post_attention_norm: 'ln2',
         ssm_alpha: 'delta.a',

@@ -50,7 +50,7 @@ function hashes(compiled) {
 export async function openCache(option, compiled) {
   if (typeof option === 'object' && 'open' in option) return option;
   if (typeof option !== 'object' && typeof option !== 'string')
-    throw new BqError('ARGUMENT', `cache is ${option}, not 'auto', a path, options or a store`);
+    throw new BqError('ARGUMENT', `cache: expected 'auto', a path, options or a store, found ${option}`);
   return (await onDemand(import('../cache/index.js'))).toStore(option, hashes(compiled));
 }
 
