@@ -5,7 +5,7 @@ import { hex } from '../../shared/hex.js';
 /** @import { GenerateOptions, LoadOptions, Model, Quality, Result, Session } from '../../shared/types.js' */
 
 /** Of this package: other versions may compute other bits. */
-export const ENGINE = '0.1.0';
+export const ENGINE = '1.0.0-rc.1';
 const VERSION = 1;
 /** Reasons that lie outside: what was computed until then is compared. */
 const CUT = ['abort', 'deadline'];
