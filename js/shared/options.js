@@ -205,8 +205,10 @@ export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const given = plain(name);
   const far = (/** @type {string} */ known) => {
-    const [whole, size] = [plain(known), given.length];
-    return Math.min(distance(given, whole), ...[whole.slice(0, size), whole.slice(-size)].map((part) => 1 + distance(given, part)));
+    const whole = plain(known);
+    const more = 0.4 * Math.abs(whole.length - given.length);
+    const [start, end] = [whole.slice(0, given.length), whole.slice(-given.length)];
+    return Math.min(distance(given, whole), distance(given, start) + more, distance(given, end) + more);
   };
   return names.reduce((best, known) => (far(known) < far(best) ? known : best));
 }

@@ -263,7 +263,7 @@ test('refused when written, and nothing left behind', async () => {
     [join(ROOT, 'bin/bq4.js'), 'convert', gguf, join(fresh(), 'out.bullet')],
     { encoding: 'utf8' },
   );
-  assert.match(`${status} ${stderr}`, /^1 bq4: UNSUPPORTED: a GGUF file/);
+  assert.match(`${status} ${stderr}`, /^1 bq4: UNSUPPORTED: GGUF files can be converted to \.bq4 only/);
 });
 
 /** A small file, and where its parts lie. */

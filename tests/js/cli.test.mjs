@@ -54,7 +54,7 @@ test('--help, of each command too, and --version; docs/reference/cli.md lists ea
     names.filter((name) => !new RegExp(`^npx bq4 ${name} `, 'm').test(listed)),
     [],
   );
-  assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+\n$/);
+  assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+(-[\w.]+)?\n$/);
 });
 
 test('wrong usage: exit code 2 and what is wrong', () => {

@@ -256,7 +256,10 @@ describe('in a session', () => {
       while (!(await beside.next()).done);
       while (!(await reader.next()).done);
       assert.ok((await drafted())[0] > 20, `${await drafted()}`);
-      assert.deepEqual([(await one.result).tokens, (await other.result).tokens], [whole.tokens, whole.tokens.slice(0, 40)]);
+      assert.deepEqual(
+        [(await one.result).tokens, (await other.result).tokens],
+        [whole.tokens, whole.tokens.slice(0, 40)],
+      );
       await model.close();
     }));
 });

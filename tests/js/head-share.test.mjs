@@ -111,7 +111,7 @@ test('what cannot be is refused, with what to do', async () => {
   for (const wrong of [{ lmHeadFraction: 0 }, { lmHeadFraction: 'some' }, { head: 0.5 }, { constructor: 1 }, 0.5])
     await assert.rejects(engine.load(source, { quality: /** @type {any} */ (wrong) }), {
       code: 'ARGUMENT',
-      message: /quality is .*\{ skipLayers, exitLayer, lmHeadFraction \}/,
+      message: /quality: expected \{ skipLayers, exitLayer, lmHeadFraction \}/,
     });
   await assert.rejects(engine.load(source, { quality: { lmHeadFraction: 1 } }), {
     code: 'ARGUMENT',

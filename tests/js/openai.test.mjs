@@ -27,7 +27,13 @@ async function all(stream, rest) {
 test('usage: a prompt counts once, choices each; a prediction was accepted or rejected', () => {
   const result = (/** @type {number} */ ids, /** @type {number} */ drafted, /** @type {number} */ accepted) => ({
     tokens: Array(ids).fill(1),
-    usage: { promptTokens: 10, completionTokens: ids, cachedTokens: 4, draftedTokens: drafted, acceptedTokens: accepted },
+    usage: {
+      promptTokens: 10,
+      completionTokens: ids,
+      cachedTokens: 4,
+      draftedTokens: drafted,
+      acceptedTokens: accepted,
+    },
   });
   assert.deepEqual(usageOf(/** @type {any} */ ([[result(5, 6, 2)], [result(3, 4, 3)]])), {
     prompt_tokens: 10,
@@ -222,7 +228,10 @@ for (const [name, create] of /** @type {const} */ ([
         penalties.choices[0].message.content,
         (await chat({ max_tokens: 30 })).choices[0].message.content,
       );
-      await assert.rejects(chat({ logit_bias: { [CONFIG.vocab]: 1 } }), { code: 'ARGUMENT', message: /expected a token from 0 to/ });
+      await assert.rejects(chat({ logit_bias: { [CONFIG.vocab]: 1 } }), {
+        code: 'ARGUMENT',
+        message: /expected a token from 0 to/,
+      });
     });
 
     test('response_format', async () => {
@@ -256,7 +265,7 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ temperature: 3 }, 'temperature', /temperature: expected a number from 0 to 2, found 3/);
       await refused({ logit_bias: { 5: 200 } }, 'logit_bias', /-100 to 100/);
       await refused({ top_logprobs: 2 }, 'top_logprobs', /logprobs: true/);
-      await refused({ n: 0 }, 'n', /n is 0/);
+      await refused({ n: 0 }, 'n', /n: expected a whole number from 1 to 128, found 0/);
       await refused({ messages: undefined }, 'messages', /no messages/);
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);

@@ -43,7 +43,7 @@ function suite(name, create, sourceOf) {
     const budgetOf = (/** @type {number} */ part) => whole.heapBytes - Math.ceil(whole.weightBytes * (1 - part));
 
     before(async () => {
-      engine = await create();
+      engine = await create({ cache: false });
       source = await sourceOf(await tinyModel(SHAPE));
       whole = await engine.plan(source, OPTIONS);
       const model = await engine.load(source, OPTIONS);
@@ -77,7 +77,11 @@ function suite(name, create, sourceOf) {
       const adapterBytes = 200_000;
       for (const part of [0.8, 0.9]) {
         const budget = budgetOf(part);
-        const { heapBytes, paging, residency } = await engine.plan(source, { ...OPTIONS, memoryBudget: budget, adapterBytes });
+        const { heapBytes, paging, residency } = await engine.plan(source, {
+          ...OPTIONS,
+          memoryBudget: budget,
+          adapterBytes,
+        });
         assert.equal(residency, 'paged');
         assert.ok(heapBytes + paging.besideBytes <= budget, `${heapBytes} + ${paging.besideBytes} of ${budget}`);
       }

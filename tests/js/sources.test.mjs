@@ -263,9 +263,12 @@ test('options of a source that are not known are refused with the nearest that i
   const any = (/** @type {object} */ options) => /** @type {any} */ (options);
   assert.throws(
     () => fromUrl('https://example.org/a', any({ retry: 3 })),
-    /fromUrl knows no "retry": did you mean "retries"/,
+    /fromUrl: unknown option "retry"; did you mean "retries"/,
   );
-  assert.throws(() => fromUrl('https://example.org/a', { timeout: -1 }), /timeout is -1/);
+  assert.throws(
+    () => fromUrl('https://example.org/a', { timeout: -1 }),
+    /timeout: expected a number of milliseconds, found -1/,
+  );
   assert.throws(() => fromBytes(new Uint8Array(), any({ compagnon: '' })), /"companion"/);
 });
 

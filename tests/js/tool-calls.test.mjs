@@ -401,7 +401,7 @@ test('calls that are names and values: required names without a schema, texts th
         tools: [{ type: 'function', function: { name: 'f', parameters: given } }],
         toolChoice: 'auto',
       }).result,
-      { code: 'ARGUMENT', message: /a tool is/ },
+      { code: 'ARGUMENT', message: /a tool: expected/ },
     );
   await engine.close();
 });
