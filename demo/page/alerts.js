@@ -80,7 +80,7 @@ export function showNotice(text, actions = [], stays = false, onDismiss) {
 
 /** A name that begins it keeps its case. @param {string} text */
 const sentence = (text) =>
-  `${/^[a-z]+[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
+  `${/^[a-z]+(?!:\/)[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] @param {object} [details] */
 export const trouble = (code, message, hint, cause, details) =>

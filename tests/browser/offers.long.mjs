@@ -211,7 +211,7 @@ await everyBrowser((name) => {
           await page.until(() => /INTEGRITY at byte 0/.test(document.querySelector('#alerts')?.textContent ?? ''));
           assert.match(
             await textOf(page, '#alerts'),
-            /The SHA-256 of http:.*, \d+ bytes, is sha256-.*This is not the file that was asked for/s,
+            /http:.* \(\d+ bytes\) has the hash sha256-.*; expected sha256-.*This is not the requested file/s,
           );
           assert.equal(await textOf(page, '#status'), `${NAME} was not loaded.`);
           await comesTo(() => kept(page), before);

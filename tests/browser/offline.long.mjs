@@ -218,7 +218,9 @@ test('what is stored is what a visit needs, now or later', async () => {
   assert.deepEqual(
     stored.filter(
       (path) =>
-        !/^(demo|js|classifiers|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/marked\/lib)\//.test(path),
+        !/^(demo|js|classifiers|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/marked\/lib)\//.test(
+          path,
+        ),
     ),
     [],
   );
