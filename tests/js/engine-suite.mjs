@@ -594,18 +594,27 @@ export function engineSuite(name, create) {
         );
         await refused(session.generate(PROMPT, any({ top_k: 2 })).result, /"topK"/);
         await refused(session.generate(PROMPT, { topP: 5 }).result, /topP: expected a number from 0 to 1, found 5/);
-        await refused(session.generate(PROMPT, { seed: 0.5 }).result, /seed: expected a whole number from 0 to \d+, found 0\.5/);
+        await refused(
+          session.generate(PROMPT, { seed: 0.5 }).result,
+          /seed: expected a whole number from 0 to \d+, found 0\.5/,
+        );
         await refused(
           session.generate(PROMPT, any({ stop: [7] })).result,
           /stop: expected a text or a list of texts, found \[7\]/,
         );
-        await refused(session.generate(PROMPT, any('fast')).result, /last argument of generate: expected an object of options, found "fast"/);
+        await refused(
+          session.generate(PROMPT, any('fast')).result,
+          /last argument of generate: expected an object of options, found "fast"/,
+        );
         await refused(session.generate(any(undefined)).result, /list of tokens/);
         await refused(model.tokenize(any(undefined)), /expected a text/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
         await refused(model.createSession(any({ contxt: 5 })), /"contextTokens"/);
         await refused(model.createChat(any({ message: [] })), /"messages"/);
-        await refused(load(any({ contextSize: 5 })), /load: unknown option "contextSize"; did you mean "contextTokens"/);
+        await refused(
+          load(any({ contextSize: 5 })),
+          /load: unknown option "contextSize"; did you mean "contextTokens"/,
+        );
         await refused(load(any({ streaming: 'yes' })), /streaming: expected true or false, found "yes"/);
         await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan: unknown option "kvCache"/);
         await refused(create(any({ thread: 1 })), /"thread"; did you mean "threads"/);

@@ -58,7 +58,11 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
     const engine = await create();
     t.after(() => engine.close());
     const model = await engine.load(fromBytes(await tinyModel({ config: { context: 4096 } })));
-    const options = { temperature: 0, maxTokens: Infinity, logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })) };
+    const options = {
+      temperature: 0,
+      maxTokens: Infinity,
+      logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })),
+    };
     for (const past of [0, new Date(0)]) {
       const {
         tokens: ids,

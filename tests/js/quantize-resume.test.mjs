@@ -137,7 +137,10 @@ test('a journal that was cut short holds what comes after, too; one of other lin
 test('too little memory costs nothing of what is there; files that a kill left are gone in the end', () => {
   const { folder, whole, out } = killed();
   writeFileSync(`${out}.part.floats.part`, 'x');
-  assert.throws(() => run(out, { ...options, budget: 1e6 }), /calibration needs \d+ bytes of memory; the budget is \d+/);
+  assert.throws(
+    () => run(out, { ...options, budget: 1e6 }),
+    /calibration needs \d+ bytes of memory; the budget is \d+/,
+  );
   assert.deepEqual(names(folder), ['out.bq4.part', 'out.bq4.part.journal', 'whole.bq4']);
   assert.ok(run(out, options).kept);
   assert.ok(readFileSync(out).equals(whole));
