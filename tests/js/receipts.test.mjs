@@ -228,7 +228,7 @@ test('bq4 run --receipt, bq4 replay', () => {
   assert.deepEqual(JSON.parse(run.stdout).tokens, JSON.parse(readFileSync(file, 'utf8')).tokens);
   const again = bq4('replay', file, BUNDLED, '--build', 'simd128', '--threads', '1');
   assert.deepEqual([again.status, again.stderr], [0, '']);
-  assert.match(again.stdout, /^equal: 12 tokens, by bq4 [\d.]+, simd128, 1 thread\n$/);
+  assert.match(again.stdout, /^equal: 12 tokens, by bq4 [\w.-]+, simd128, 1 thread\n$/);
   const other = join(folder, 'other.bq4');
   writeFileSync(other, tiny);
   const said = join(folder, 'said.json');
