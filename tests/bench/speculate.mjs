@@ -85,7 +85,7 @@ const skip = values['draft-skip']?.split(',').map(Number);
 const more = /** @type {any} */ ({
   contextTokens: 2048,
   activations: values.activations,
-  ...(skip && { quality: { skip } }),
+  ...(skip && { quality: { skipLayers: skip } }),
 });
 const small = values.draft ? await engine.load(fromFile(values.draft), more) : null;
 

@@ -55,18 +55,26 @@ export async function comesTo(look, wanted, why) {
   assert.deepEqual(await look(), wanted, why);
 }
 
-/** Presses a button by its label, as a keyboard does: it need not be in view. @param {Page} page @param {string} label @param {string} [within] */
-export const press = (page, label, within = 'body') =>
-  page.evaluate(
+/**
+ * Presses a button by its label once it is shown, as a keyboard does: it need not be in view.
+ * @param {Page} page @param {string} label @param {string} [within]
+ */
+export async function press(page, label, within = 'body') {
+  const isShown = (/** @type {string[]} */ [label, within]) =>
+    [...document.querySelectorAll(`${within} button`)].some(
+      (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
+    );
+  await page.until(isShown, [label, within]);
+  await page.evaluate(
     ([label, within]) => {
-      const all = [...document.querySelectorAll(`${within} button`)].filter(
+      const buttons = [...document.querySelectorAll(`${within} button`)].filter(
         (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
       );
-      if (!all.length) throw new Error(`no button "${label}"`);
-      /** @type {HTMLElement} */ (all.at(-1)).click();
+      /** @type {HTMLElement | undefined} */ (buttons.at(-1))?.click();
     },
     [label, within],
   );
+}
 
 /** @param {Page} page @param {Record<string, string>} values */
 export const set = (page, values) =>

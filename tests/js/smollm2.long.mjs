@@ -28,7 +28,7 @@ test('SmolLM2: after a conversation of many times the cache it still answers', {
 test('SmolLM2, guessed by itself and by itself without layers', { skip }, async () => {
   const engine = await createEngine();
   const load = (/** @type {object} */ options) => engine.load(fromFile(file), { contextTokens: 512, ...options });
-  const [model, less] = [await load({ sessions: 2 }), await load({ quality: { skip: [14, 18] } })];
+  const [model, less] = [await load({ sessions: 2 }), await load({ quality: { skipLayers: [14, 18] } })];
   const story = 'Once upon a time, there was a little girl who lived in a';
   for (const temperature of [0, 0.7]) {
     const options = { temperature, seed: 3, maxTokens: 40 };
