@@ -113,7 +113,7 @@ await everyBrowser((browser) => {
       const { drop, tiny } = /** @type {any} */ (globalThis);
       drop(await tiny(['config.json', 'tokenizer.json']));
     });
-    await page.until(() => document.querySelector('[role=alert] code'));
+    await page.until(() => document.querySelector('[role=alert] details'));
     assert.match(
       await page.evaluate(() => document.querySelector('[role=alert]')?.textContent ?? ''),
       /no model among these files.*\.safetensors.*NOT_A_MODEL/s,
@@ -170,10 +170,10 @@ await everyBrowser((browser) => {
     await ready(page);
     assert.match(await answer(page), /^[1-9]/);
     await page.reload();
-    await page.until(() => document.querySelector('[role=alert] button'));
+    await page.until(() => document.querySelector('#notices button'));
     assert.match(
-      await page.evaluate(() => document.querySelector('[role=alert]')?.textContent ?? ''),
-      /tiny-folder \(\d+ kB\) was in use.*Open tiny-folder….*/s,
+      await page.evaluate(() => document.querySelector('#notices')?.textContent ?? ''),
+      /To go on with “tiny-folder” \(\d+ kB\), open the file again\..*Open…/s,
     );
     assert.deepEqual(await page.trouble(), []);
     await page.close();
@@ -214,7 +214,7 @@ await everyBrowser((browser) => {
       const { drop, parts } = /** @type {any} */ (globalThis);
       drop([...parts(all), new File(['x'], 'other.bq4')]);
     }, PARTS);
-    await page.until(() => document.querySelector('[role=alert] code'));
+    await page.until(() => document.querySelector('[role=alert] details'));
     assert.match(
       await page.evaluate(() => document.querySelector('[role=alert]')?.textContent ?? ''),
       /these are 2 models: some\.gguf, other\.bq4.*one of them at a time/is,

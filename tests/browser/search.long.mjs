@@ -36,7 +36,7 @@ test(
     await page.goto(
       String(
         await page
-          .getByRole('link', { name: 'Search by meaning', includeHidden: true })
+          .getByRole('link', { name: 'Search your own texts by meaning', includeHidden: true })
           .evaluate((link) => /** @type {HTMLAnchorElement} */ (link).href),
       ),
     );

@@ -70,20 +70,16 @@ async function download(page, kit, bytesPerSecond) {
   await seen(page, '#plan-start');
   kit.link({ bytesPerSecond });
   await press(page, 'Download', '#plan');
-  await status(page, 'you can write already');
+  await status(page, 'You can already send a message');
   await seen(page, '#format'); // it comes a moment later
-  await page.until(() => document.querySelector('#amount')?.textContent?.includes('left')); // a longer line than at first
+  await page.until(() => document.querySelector('#arriving-amount')?.textContent?.includes('left')); // a longer line than at first
 }
 
 /** Whatever a browser shows in Details, without a scroll of its own. @param {Page} page @param {string} selector */
 async function details(page, selector) {
   await page.evaluate((selector) => {
     const panel = /** @type {HTMLElement} */ (document.querySelector('#details'));
-    if (panel.hidden) /** @type {HTMLElement} */ (document.querySelector('#details-toggle')).click();
-    // What is below them is to be at the same place, by parts of a pixel, whatever a machine has to say.
-    if (selector === '#sampling-title')
-      for (const said of panel.querySelectorAll('[data-stat=reason], [data-stat=threads-reason]'))
-        said.textContent = '–';
+    if (!panel.checkVisibility()) /** @type {HTMLElement} */ (document.querySelector('#details-toggle')).click();
     document.querySelector(selector)?.scrollIntoView({ block: 'start' });
   }, selector);
 }
@@ -117,8 +113,8 @@ export const STATES = [
       await set(page, { seed: '4', maxTokens: '16' });
       await press(page, 'New chat', '.bar');
       await say(page, 'Tell me a story');
-      await page.click('#chats');
-      await seen(page, '#chats-dialog .chat-name'); // its code comes when it is first asked for
+      // Beside the conversation, as there are chats and there is room.
+      await page.until(() => document.querySelectorAll('#chats-dialog .chat-name').length === 2);
     },
   },
   { name: 'models', size: DESK, main: true, make: (page) => page.click('#model-name') },
@@ -190,7 +186,7 @@ export const STATES = [
       await seen(page, '#notices > *');
     },
   },
-  { name: 'settings', size: DESK, main: true, make: (page) => details(page, '#sampling-title') },
+  { name: 'settings', size: DESK, main: true, make: (page) => page.click('#settings-open') },
   {
     name: 'phone-details',
     size: PHONE,

@@ -27,7 +27,8 @@ const PARTS = `.bar, .bar > *, main, .lead, .chips, .log, .message .text, .dock,
   dialog[open] .filled, .card, [role=alert], #notices > *`;
 const CHANGING = `[data-stat=speed], [data-stat=ttft], [data-stat=memory], [data-stat=build], [data-stat=reason],
   [data-stat=threads], [data-stat=threads-reason], [data-stat=offline], .message .note, #status, #amount, #stored-note,
-  #stored small, #plan-facts, #context-size, .parts, .parts-bar, #chats-dialog small, progress, #link`;
+  #stored small, #plan-facts, #context-size, .parts, .parts-bar, #chats-dialog small, progress, #link,
+  #offer-cards, #arriving-amount`;
 
 /** Nothing moves, nothing blinks, and fonts are there. @param {Page} page */
 const still = (page) =>
