@@ -60,6 +60,7 @@ async function story(page) {
 /** @param {Page} page @param {string} url */
 async function check(page, url) {
   await page.click('#model-name');
+  await seen(page, '#stored li'); // its code comes when it is first asked for
   await page.type('#link', url);
   await press(page, 'Find', '#models');
 }
@@ -71,7 +72,6 @@ async function download(page, kit, bytesPerSecond) {
   kit.link({ bytesPerSecond });
   await press(page, 'Download', '#plan');
   await status(page, 'You can already send a message');
-  await seen(page, '#format'); // it comes a moment later
   await page.until(() => document.querySelector('#arriving-amount')?.textContent?.includes('left')); // a longer line than at first
 }
 
@@ -151,7 +151,7 @@ export const STATES = [
       await download(page, kit, 0.3e6);
       await page.type('#message', 'Hello!');
       await page.click('#send');
-      await status(page, 'The reply waits');
+      await status(page, 'Replying as soon as');
     },
   },
   {

@@ -28,7 +28,7 @@ const PARTS = `.bar, .bar > *, main, .lead, .chips, .log, .message .text, .dock,
 const CHANGING = `[data-stat=speed], [data-stat=ttft], [data-stat=memory], [data-stat=build], [data-stat=reason],
   [data-stat=threads], [data-stat=threads-reason], [data-stat=offline], .message .note, #status, #amount, #stored-note,
   #stored small, #plan-facts, #context-size, .parts, .parts-bar, #chats-dialog small, progress, #link,
-  #offer-cards, #arriving-amount`;
+  #offer-cards .hint + .hint, #arriving-amount`;
 
 /** Nothing moves, nothing blinks, and fonts are there. @param {Page} page */
 const still = (page) =>
@@ -130,6 +130,11 @@ export async function walk(name, states, onLook) {
           await ready(page);
         }
         await page.until(() => document.querySelector('[data-stat=offline]')?.textContent !== '');
+        await page.evaluate(async () => {
+          // How fast the offers are here is written a moment later, where it can be told.
+          const told = () => document.querySelector('#offer-cards')?.textContent?.includes(' here');
+          for (let tries = 0; tries < 60 && !told(); tries++) await new Promise((resolve) => setTimeout(resolve, 50));
+        });
         await state.make(page, kit);
         await still(page);
         await onLook(state, { picture: await page.picture(), ...(await measure(page)) });
