@@ -117,7 +117,15 @@ export const STATES = [
       await page.until(() => document.querySelectorAll('#chats-dialog .chat-name').length === 2);
     },
   },
-  { name: 'models', size: DESK, main: true, make: (page) => page.click('#model-name') },
+  {
+    name: 'models',
+    size: DESK,
+    main: true,
+    async make(page) {
+      await page.click('#model-name');
+      await page.until(() => document.querySelectorAll('#stored li button').length > 5);
+    },
+  },
   {
     name: 'plan',
     size: DESK,
