@@ -328,7 +328,7 @@ bq_status bq_session_run_with(bq_session *session, bq_session *const *others, si
  * every matrix, receives the activations and returns its rows. A run of a session with
  * options.spread stops with WANT_DATA before such a matmul. The host then gets the parts, has each
  * computed (bq_spread_multiply), puts the rows at `y`, calls bq_session_spread_done and runs again.
- * The bits are the same whoever computes which part. */
+ * The bits do not depend on which host computes which part. */
 typedef struct bq_spread_rows {
   const uint8_t *weights; /* this part of a matrix; the same address and size each time */
   size_t bytes;

@@ -54,8 +54,8 @@ void bq_recurrence_truncate(bq_recurrence *r, uint32_t n);
 void bq_recurrence_open(bq_recurrence *r, uint32_t start);
 void bq_recurrence_close(bq_recurrence *r, uint32_t end);
 
-/* What is saved beside the snapshot after `computed` positions: the one after whole blocks that
- * computing the last of them again goes back to; 0: there is none. */
+/* The snapshot that is saved beside the one after `computed` positions: the one at a block
+ * boundary from which the last position can be computed again; 0 without such a snapshot. */
 uint32_t bq_recurrence_saved_block(const bq_recurrence *r, uint32_t computed);
 /* Makes room for these two, in an empty session. */
 void bq_recurrence_fill(bq_recurrence *r, uint32_t block, uint32_t computed);

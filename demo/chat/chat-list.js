@@ -72,10 +72,10 @@ function download(name, type, text) {
 
 /** Whether the same messages are stored already. @param {Conversation} one */
 const isHere = (one) => {
-  const said = (/** @type {Conversation} */ { entries }) =>
+  const messagesOf = (/** @type {Conversation} */ { entries }) =>
     JSON.stringify(entries.map(({ role, content }) => [role, content]));
-  const words = said(one);
-  return list().some((other) => said(other) === words);
+  const messages = messagesOf(one);
+  return list().some((other) => messagesOf(other) === messages);
 };
 
 export class Chats {

@@ -9,8 +9,8 @@ const SHORT_PROMPT = 64;
 
 /** @param {PrefillProgress} progress */
 export function readingWords({ loaded, total, etaMs }) {
-  const left = !etaMs ? '' : format.duration(Math.max(1000, etaMs));
-  return [`${format.count(loaded)} of ${format.count(total)} tokens read`, left && `about ${left} left`]
+  const remaining = etaMs ? format.duration(Math.max(1000, etaMs)) : '';
+  return [`${format.count(loaded)} of ${format.count(total)} tokens read`, remaining && `about ${remaining} left`]
     .filter(Boolean)
     .join(', ');
 }

@@ -65,15 +65,15 @@ export async function showFound(place, sought, signal, onUse) {
 
 /** @param {string} name @param {string} facts @param {[text: string, label: string, run: () => void][]} actions @param {boolean} [best] */
 function row(name, facts, actions, best = false) {
-  const made = element('li', best ? 'stored best' : 'stored');
+  const item = element('li', best ? 'stored best' : 'stored');
   const text = element('p', 'stored-name', name);
   if (facts) text.append(element('small', 'facts-line', facts));
   const buttons = element('div', 'row');
   for (const [text, label, run] of actions) {
-    const one = button(text, label, run);
-    one.className = best ? 'filled' : '';
-    buttons.append(one);
+    const action = button(text, label, run);
+    action.className = best ? 'filled' : '';
+    buttons.append(action);
   }
-  made.append(text, buttons);
-  return made;
+  item.append(text, buttons);
+  return item;
 }

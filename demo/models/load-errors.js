@@ -13,18 +13,21 @@ const KINDS = [
 /** An error of a load in words for people, with what helps; the engine's own words are its cause. @param {unknown} error @param {import('../storage/model-history.js').Wanted} wanted */
 export function helped(error, { kind, name, source }) {
   const { code, details } = /** @type {any} */ (error);
-  const said = (/** @type {string} */ message, hint = '') =>
+  const loadError = (/** @type {string} */ message, hint = '') =>
     Object.assign(trouble(code, message, hint, error, details), { offset: /** @type {any} */ (error).offset });
   if (code === 'NOT_A_MODEL') {
     const what = KINDS.find(([names]) => names.test(name))?.[1];
-    return said(`“${name}” isn't a model${what ? `: it looks like ${what}` : ''}`, 'models are .gguf or .bq4 files');
+    return loadError(
+      `“${name}” isn't a model${what ? `: it looks like ${what}` : ''}`,
+      'models are .gguf or .bq4 files',
+    );
   }
-  if (code === 'TRUNCATED') return said(`“${name}” is incomplete`, 'download it again');
+  if (code === 'TRUNCATED') return loadError(`“${name}” is incomplete`, 'download it again');
   if (code === 'NETWORK') {
     const elsewhere = kind === 'link' && new URL(String(source), location.href).origin !== location.origin;
-    if (!navigator.onLine) return said(`there is no network to download “${name}”`, 'what was downloaded is kept');
+    if (!navigator.onLine) return loadError(`there is no network to download “${name}”`, 'what was downloaded is kept');
     if (elsewhere && details?.unreached)
-      return said(
+      return loadError(
         `“${name}” could not be reached`,
         'check the address; if it is right, its site may not let other pages read its files (CORS): download the file there and open it here',
       );

@@ -11,7 +11,7 @@ export function showName(name) {
   $('model-name').textContent = name || 'Choose a model';
 }
 
-/** There is none: nothing that was shown of one before. */
+/** No model is in use: hides the name and picture of the one before. */
 export function showNone() {
   showName('');
   $('glimpse').hidden = true;

@@ -398,7 +398,7 @@ export class Models {
     this.#page.onModel(wanted);
   }
 
-  /** Ends the download; what came of it stays stored. */
+  /** Ends the download; the bytes that have arrived stay stored. */
   async #dropDownload() {
     const { controller, prepared } = this.#download ?? {};
     this.#download = null;

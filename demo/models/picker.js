@@ -148,10 +148,12 @@ export class Picker {
         stored: stored(offer.url),
       }));
       const kept = stored(String(bundled.source));
-      const mine = file();
+      const ownFile = file();
       const shown = [bundled.source, ...offered.map(({ wanted }) => wanted.source)];
       this.#rows = [
-        ...(mine ? [{ wanted: mine, bytes: mine.source instanceof Blob ? mine.source.size : (mine.folder ?? 0) }] : []),
+        ...(ownFile
+          ? [{ wanted: ownFile, bytes: ownFile.source instanceof Blob ? ownFile.source.size : (ownFile.folder ?? 0) }]
+          : []),
         { wanted: bundled, bytes: kept?.fileBytes ?? 0, stored: kept },
         ...offered,
         ...list
@@ -193,9 +195,9 @@ export class Picker {
   #row({ wanted, bytes, offer, stored }) {
     const { name, key } = wanted;
     const used = this.#actions.current() === key;
-    const made = element('li', 'stored');
-    made.dataset.key = key;
-    if (stored) made.dataset.url = stored.url;
+    const item = element('li', 'stored');
+    item.dataset.key = key;
+    if (stored) item.dataset.url = stored.url;
     const part = stored && !stored.complete;
     const size = part
       ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded`
@@ -231,26 +233,26 @@ export class Picker {
     const buttons = element('div', 'row');
     if (stored) buttons.append(this.#keep(stored, name), this.#delete(stored, name));
     buttons.append(use);
-    made.append(text, buttons);
-    return made;
+    item.append(text, buttons);
+    return item;
   }
 
   /** @param {Listed} file @param {string} name */
   #keep({ key, pinned }, name) {
-    const made = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'}: ${name}`, () => {
+    const toggle = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'}: ${name}`, () => {
       // The browser shall not delete by itself what the person wants to keep. Some ask; nothing waits for the answer.
       if (!pinned) navigator.storage?.persist?.().catch(() => {});
       return this.#change((shelf) => shelf.pin(key, !pinned));
     });
-    made.title = "Won't be deleted when space is short";
-    made.setAttribute('aria-pressed', String(pinned));
-    return made;
+    toggle.title = "Won't be deleted when space is short";
+    toggle.setAttribute('aria-pressed', String(pinned));
+    return toggle;
   }
 
   /** A second press confirms it: a large download is lost. @param {Listed} file @param {string} name */
   #delete({ key, fileBytes }, name) {
     const sure = this.#doomed === key;
-    const made = button(
+    const deleteButton = button(
       sure ? `Delete ${format.bytes(fileBytes)}?` : 'Delete',
       sure ? `Really delete ${name} from this browser` : `Delete ${name} from this browser`,
       () => {
@@ -260,9 +262,9 @@ export class Picker {
         /** @type {HTMLElement | null} */ (dialog.querySelector('.sure'))?.focus();
       },
     );
-    made.classList.add('danger');
-    made.classList.toggle('sure', sure);
-    return made;
+    deleteButton.classList.add('danger');
+    deleteButton.classList.toggle('sure', sure);
+    return deleteButton;
   }
 
   /** @param {(shelf: Shelf) => Promise<unknown>} work */

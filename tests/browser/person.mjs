@@ -60,20 +60,15 @@ export async function comesTo(look, wanted, why) {
  * @param {Page} page @param {string} label @param {string} [within]
  */
 export async function press(page, label, within = 'body') {
-  const isShown = (/** @type {string[]} */ [label, within]) =>
-    [...document.querySelectorAll(`${within} button`)].some(
+  const find = (/** @type {[string, string, boolean]} */ [label, within, click]) => {
+    const button = [...document.querySelectorAll(`${within} button`)].findLast(
       (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
     );
-  await page.until(isShown, [label, within]);
-  await page.evaluate(
-    ([label, within]) => {
-      const buttons = [...document.querySelectorAll(`${within} button`)].filter(
-        (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
-      );
-      /** @type {HTMLElement | undefined} */ (buttons.at(-1))?.click();
-    },
-    [label, within],
-  );
+    if (click) /** @type {HTMLElement | undefined} */ (button)?.click();
+    return Boolean(button);
+  };
+  await page.until(find, [label, within, false]);
+  await page.evaluate(find, [label, within, true]);
 }
 
 /** @param {Page} page @param {Record<string, string>} values */
