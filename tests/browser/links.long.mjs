@@ -1,4 +1,4 @@
-// A model from a link in the demo: its plan, what is kept of it, and links that fail.
+// A model from a link in the demo: its plan, what is kept of it, links that fail, and a tab that died while it loaded one.
 // Downloads beside a conversation, paused, cancelled and resumed, are in downloads.test.mjs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ const inUse = (page, name) => page.locator('#model-name', { hasText: name }).wai
 /** Bytes of the model that were sent. */
 const sent = () => here.models.asked().reduce((sum, request) => sum + request.sent, 0);
 
-test('the plan comes first, then the download; it is kept and used again', async () => {
+test('the plan comes first, then the download; it is kept, used again and deleted', async () => {
   const page = await here.demo();
   await look(page, here.models.at('/large.bq4'));
   const plan = page.locator('#plan');
@@ -58,6 +58,26 @@ test('the plan comes first, then the download; it is kept and used again', async
   await page.locator('body[data-asked]').waitFor();
   await page.locator('#models-search').fill('large.bq4');
   assert.equal(await page.locator('#stored li:visible', { hasText: 'large.bq4' }).count(), 1);
+  await page.locator('#models-search').fill('');
+  await page.getByRole('button', { name: 'Use Tiny (built in)' }).click();
+  await inUse(page, 'Tiny');
+  await ready(page);
+  await ui(page).models.click();
+  await page.getByRole('button', { name: 'Use large.bq4' }).click();
+  await inUse(page, 'large.bq4');
+  await ready(page);
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
+  assert.equal(here.models.asked().length, before);
+  await page
+    .locator('[data-stat="authenticity"]', { hasText: /^no checksum published/ })
+    .waitFor({ state: 'attached' });
+  await ui(page).models.click();
+  await page.getByRole('button', { name: 'Delete large.bq4' }).click();
+  await page.getByRole('button', { name: 'Really delete large.bq4' }).click();
+  await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor({ state: 'detached' });
+  await page.waitForFunction(() => document.activeElement?.id === 'models-search');
+  await page.locator('#models-close').click();
+  assert.match(await say(page, 'Hello again'), /./s);
 });
 
 test('a link to nothing, a page, a server that breaks: said, and the bundled model goes on', async () => {
@@ -70,5 +90,43 @@ test('a link to nothing, a page, a server that breaks: said, and the bundled mod
   await look(page, here.models.at('/large.bq4'));
   await ui(page).alert.getByText("isn't a model").waitFor();
   assert.match((await ui(page).alert.textContent()) ?? '', /NOT_A_MODEL/);
+  assert.match(await say(page, 'Hello!'), /\w/);
+});
+
+test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
+  const gone = await here.demo();
+  here.models.faults = [{ bytesPerSecond: 1.5e6 }];
+  await look(gone, here.models.at('/large.bq4'));
+  await gone.getByRole('button', { name: 'Download', exact: true }).click();
+  await gone.waitForFunction(() => /^1\d\.\d MB/.test(document.querySelector('#arriving-amount')?.textContent ?? ''));
+  const page = await gone.context().newPage();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const died = gone.waitForEvent('crash');
+  gone
+    .context()
+    .newCDPSession(gone)
+    .then((devtools) => devtools.send('Page.crash'))
+    .catch(() => {});
+  await died;
+  await page.goto(here.site.url);
+  await ui(page).alert.waitFor();
+  assert.match((await ui(page).alert.textContent()) ?? '', /large\.bq4.*CRASHED/s);
+  await ready(page);
+  assert.equal(await ui(page).models.textContent(), 'Tiny (built in)');
+  assert.ok(!(await page.locator('#arriving').isVisible()), 'the download does not go on by itself');
+  here.models.faults = [];
+  await page.getByRole('button', { name: 'Load with less memory' }).click();
+  await page.getByRole('button', { name: 'Download', exact: true }).waitFor();
+  assert.match((await page.locator('#plan').textContent()) ?? '', /context of 128 tokens/);
+  assert.ok(
+    await page.locator('#plan').evaluate((plan) => plan.getBoundingClientRect().bottom <= innerHeight),
+    'it is seen on a phone',
+  );
+  await page.getByRole('button', { name: 'Cancel' }).click();
+
+  // That is offered once.
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.getByRole('alert').count(), 0);
   assert.match(await say(page, 'Hello!'), /\w/);
 });
