@@ -119,7 +119,10 @@ await everyBrowser((browser) => {
       drop(await tiny(['model.safetensors', 'tokenizer.json']));
     });
     await page.until(() => document.querySelector('[role=alert] details'));
-    assert.match(await page.evaluate(() => document.querySelector('[role=alert]')?.textContent ?? ''), /config\.json/);
+    assert.match(
+      await page.evaluate(() => document.querySelector('[role=alert]')?.textContent ?? ''),
+      /no model among these files.*\.safetensors.*NOT_A_MODEL/s,
+    );
     await ready(page);
     assert.equal(await name(page), before);
     await dropTiny(page);

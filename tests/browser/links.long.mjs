@@ -29,7 +29,8 @@ test('the plan comes first, then the download; it is kept, used again and delete
   const plan = page.locator('#plan');
   await page.getByRole('button', { name: 'Download', exact: true }).waitFor();
   const text = (await plan.textContent()) ?? '';
-  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000/, /yes/]) assert.match(text, part);
+  for (const part of [/CC0-1\.0/, /llama, 10 layers/, /\d+\.\d MB/, /per 1,000/, /yes/, /up to [\d,]+ tokens\/s/])
+    assert.match(text, part);
   assert.ok(sent() < 2e6, `${sent()} bytes for a plan`);
 
   await page.getByRole('button', { name: 'Download', exact: true }).click();
