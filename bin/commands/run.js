@@ -24,7 +24,7 @@ async function runPrompt([file, positional], options) {
   if (prompt === undefined || (options.prompt !== undefined && positional !== undefined))
     throw new Usage('run needs one prompt: after FILE, or as --prompt TEXT');
   if (options.receipt !== undefined && options.adapter !== undefined)
-    throw new Usage('--receipt and --adapter exclude each other: there are no receipts of what an adapter changed');
+    throw new Usage('--receipt and --adapter exclude each other: receipts do not support adapters');
   const chosen = await generateOptions(options, 256);
   const { engine, model } = await load(file, options);
   Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));

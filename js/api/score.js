@@ -1,4 +1,4 @@
-/** `model.score` and `model.rerank`, made of `generate` and `embed`. Loaded when first called. */
+/** `model.score` and `model.rerank`, which call `generate` and `embed`. Loaded on demand. */
 import { BqError } from '../shared/errors.js';
 import { checkOptions, texts as textList, wrong } from '../shared/options.js';
 
@@ -22,7 +22,7 @@ export async function score(model, text, options) {
 }
 
 /**
- * Documents by the cosine of their vectors and the query's, the most relevant first. UNSUPPORTED: the model generates text.
+ * Sorts documents by the cosine similarity of their vectors and the query's, the most relevant first. UNSUPPORTED: the model generates text.
  * @param {Model} model @param {string} query @param {string[]} documents @param {RerankOptions} [options] @returns {Promise<Ranked[]>}
  */
 export async function rerank(model, query, documents, options) {
@@ -35,11 +35,11 @@ export async function rerank(model, query, documents, options) {
     });
   if (!documents.length) return [];
   const { vectors } = await model.embed([query, ...documents], { ...handlers, normalize: true });
-  const [wanted, ...others] = vectors;
-  return others
+  const [queryVector, ...documentVectors] = vectors;
+  return documentVectors
     .map((vector, index) => ({
       index,
-      score: vector.reduce((sum, x, i) => sum + x * wanted[i], 0),
+      score: vector.reduce((sum, x, i) => sum + x * queryVector[i], 0),
       document: documents[index],
     }))
     .sort((a, b) => b.score - a.score || a.index - b.index);

@@ -1,5 +1,5 @@
 /** An engine in the calling thread. */
-import { conversing } from '../api/openai/model-mixin.js';
+import { addModelMethods } from '../api/openai/model-mixin.js';
 import { loaderOf } from '../shared/loader.js';
 import { isNode } from '../shared/node.js';
 import { checkOptions } from '../shared/options.js';
@@ -22,7 +22,7 @@ export async function createEngine(options) {
     throw error;
   });
   const { load } = engine;
-  engine.load = async (...given) => conversing(await load(...given));
+  engine.load = async (...given) => addModelMethods(await load(...given));
   return engine;
 }
 

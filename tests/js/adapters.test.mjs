@@ -221,7 +221,7 @@ for (const far of [false, true])
     });
     const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
     const adapter = await model.loadAdapter(peft('llama-gqa'));
-    const refused = { code: 'UNSUPPORTED', message: 'there are no receipts of what an adapter changed' };
+    const refused = { code: 'UNSUPPORTED', message: 'receipts do not support adapters' };
     const options = { maxTokens: 4, temperature: 0 };
     const plain = await model.createSession();
     const changed = { ...options, adapter };
@@ -249,7 +249,7 @@ test('bq4 run: --receipt and --adapter are refused together, before anything is 
       { encoding: 'utf8' },
     );
     assert.deepEqual([status, stdout, existsSync(out)], [2, '', false], stderr);
-    assert.match(stderr, /no receipts of what an adapter changed/);
+    assert.match(stderr, /receipts do not support adapters/);
   }
 });
 

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createProviderRegistry, embed, embedMany, generateText, jsonSchema, Output, streamText, tool } from 'ai';
 import { createProvider, embeddingModel, languageModel } from '../../js/api/adapters/ai-sdk.js';
-import { pieces, whole } from '../../js/api/adapters/translate.js';
+import { pieces, collectReply } from '../../js/api/adapters/translate.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
 import { speaking } from './speaking.mjs';
@@ -176,7 +176,7 @@ test('what fails is the error of the model; what is not done is said', async () 
       ...fixed,
       messages: [{ role: 'user', content: [{ type: 'image', image: new Uint8Array([137, 80, 78, 71]) }] }],
     }),
-    /can't be read/,
+    /expected a part of type "text"/,
   );
   const { warnings } = await generateText({ model, prompt, ...fixed, reasoning: 'high' });
   assert.deepEqual(
@@ -244,7 +244,7 @@ test('pieces of several calls at once are put together by their index', async ()
       },
     ],
   ]);
-  const { text, calls } = await whole(pieces(said, { messages: [] }));
+  const { text, calls } = await collectReply(pieces(said, { messages: [] }));
   assert.deepEqual(
     [text, calls],
     [
@@ -283,7 +283,7 @@ test('a reply with calls ended because of them, whatever the server says', async
     [call, 'length', 'length'],
     [{ content: 'a' }, 'stop', 'stop'],
   ]))
-    assert.equal((await whole(pieces(streaming([chunkOf(delta), chunkOf({}, said)]), {}))).reason, reason, said);
+    assert.equal((await collectReply(pieces(streaming([chunkOf(delta), chunkOf({}, said)]), {}))).reason, reason, said);
 });
 
 test('tokens of the prompt that were kept are told apart from new ones', async () => {

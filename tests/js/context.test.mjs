@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';
-import { ASKED, roomFor, withSummary } from '../../js/api/chat/summary-prompt.js';
+import { SUMMARY_REQUEST, summaryTokens, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { counted } from './counted.mjs';
@@ -159,7 +159,7 @@ async function sumsUp(model, messages, options) {
   } = await model.generate(messages, { ...options, contextPolicy: 'summarize' }).result;
   const summary = String(shifted?.summary);
   assert.ok(shifted && summary.length > 0 && shifted.messages > 0, JSON.stringify(shifted));
-  assert.ok((await model.tokenize(summary)).length <= roomFor(context) + 2, summary);
+  assert.ok((await model.tokenize(summary)).length <= summaryTokens(context) + 2, summary);
   assert.ok(usage.promptTokens < context);
   const head = messages.slice(
     0,
@@ -241,7 +241,7 @@ test('a summary is made once: the same turns later cost no second one', async (t
     return { shifted, left: read().samples - samples - ids.length };
   };
   const first = await samples(talk(24));
-  assert.ok(first.left > 0 && first.left <= roomFor(1024), `${first.left}`);
+  assert.ok(first.left > 0 && first.left <= summaryTokens(1024), `${first.left}`);
   const second = await samples([
     ...talk(24),
     { role: 'assistant', content: 'Yes.' },
@@ -272,5 +272,5 @@ for (const [name, path, context] of /** @type {const} */ ([
     const { summary, gone } = await sumsUp(model, messages, { temperature: 0, maxTokens: 12 });
     assert.ok(gone.length >= 2);
     t.diagnostic(summary);
-    assert.notEqual(summary, ASKED);
+    assert.notEqual(summary, SUMMARY_REQUEST);
   });

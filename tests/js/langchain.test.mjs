@@ -149,7 +149,7 @@ test('an abort ends it; what fails is the error of the model', async () => {
   await assert.rejects(stubborn.invoke('word '.repeat(1000)), { code: 'CONTEXT_FULL' });
   await assert.rejects(
     stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]),
-    /can't be read/,
+    /expected a part of type "text"/,
   );
 });
 
@@ -200,6 +200,6 @@ test('structured output of a reply that was cut: null with includeRaw, else FORM
   await assert.rejects(chat.withStructuredOutput(schema).invoke('x'), {
     name: 'BqError',
     code: 'FORMAT',
-    message: /ended with the reason "length"/,
+    message: /finish reason "length"/,
   });
 });

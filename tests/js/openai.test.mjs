@@ -467,7 +467,7 @@ for (const [name, create] of /** @type {const} */ ([
 
 test('an encoder writes no text: it says what it does instead', async () => {
   const encoder = /** @type {any} */ ({ info: { generates: false, sessions: 1 } });
-  const wrong = { code: 'UNSUPPORTED', message: /is an encoder: it writes no text/, hint: /embeddings/ };
+  const wrong = { code: 'UNSUPPORTED', message: /is an embedding model; it cannot generate text/, hint: /embeddings/ };
   await assert.rejects(calls.chat(encoder, { messages }), wrong);
   await assert.rejects(calls.completions(encoder, { prompt: 'x' }), wrong);
 });

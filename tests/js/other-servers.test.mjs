@@ -1,7 +1,7 @@
 // Servers that call themselves compatible with OpenAI's interface and aren't quite: what connect() makes of their answers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pieces, whole } from '../../js/api/adapters/translate.js';
+import { pieces, collectReply } from '../../js/api/adapters/translate.js';
 import { connect } from '../../js/connect.js';
 
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Hi' }];
@@ -23,7 +23,7 @@ const chunk = (delta, finish_reason = null) => ({ choices: [{ index: 0, delta, f
 const calling = (...calls) => chunk({ tool_calls: calls });
 
 /** The reply as adapters have it. @param {string} body @param {string} [type] */
-const replyOf = (body, type) => whole(pieces(answering(body, type), { messages }));
+const replyOf = (body, type) => collectReply(pieces(answering(body, type), { messages }));
 
 const F = { id: 'a', function: { name: 'f', arguments: '{"q":1}' } };
 const G = { id: 'b', function: { name: 'g', arguments: '{"q":2}' } };

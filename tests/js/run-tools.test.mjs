@@ -159,7 +159,7 @@ test('a tool that nobody has, as a server may ask for it: the model is told whic
     return /** @type {any} */ ({ choices: [replies[bodies.length - 1]] });
   };
   const run = await runTools(create, { messages: asked, tools: weather(() => 1) });
-  assert.equal(bodies[1].messages[2].content, 'Error: there is no tool "frob", only weather');
+  assert.equal(bodies[1].messages[2].content, 'Error: unknown tool "frob", expected one of weather');
   assert.equal(run.content, 'Well.');
 });
 

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Thinking } from '../../js/api/chat/reasoning.js';
+import { ReasoningParser } from '../../js/api/chat/reasoning.js';
 import { derive } from '../../js/text/templates/derive.js';
 import { compile, prepare } from '../../js/text/templates/jinja.js';
 import { COSTLY, largeValues, repeated } from './templates-suite.mjs';
@@ -228,17 +228,17 @@ test('the compact form of a template is found by rendering; where there is none,
     assert.equal(derive(template, { bos: '<s>', eos: '</s>' }), null, template);
 });
 
-/** @param {Thinking | null} thinking @param {string[]} texts */
+/** @param {ReasoningParser | null} thinking @param {string[]} texts */
 async function thought(thinking, texts) {
   const told = { text: '', reasoning: '' };
   const run = (async function* () {
     for (const [id, text] of texts.entries()) yield { token: id, text };
   })();
-  for await (const { text, reasoning = '' } of /** @type {Thinking} */ (thinking).parts(run)) {
+  for await (const { text, reasoning = '' } of /** @type {ReasoningParser} */ (thinking).parts(run)) {
     told.text += text;
     told.reasoning += reasoning;
   }
-  const { text, reasoning } = /** @type {Thinking} */ (thinking).result(/** @type {any} */ ({}), Infinity);
+  const { text, reasoning } = /** @type {ReasoningParser} */ (thinking).result(/** @type {any} */ ({}), Infinity);
   assert.deepEqual({ text, reasoning }, told);
   return [told.reasoning, told.text];
 }
@@ -248,13 +248,17 @@ test('reasoning comes apart from the reply, however the marks lie across tokens'
   const wanted = ['Two < three, </thin or so.\n', 'The <think> answer.'];
   for (let n = 1; n < all.length; n++) {
     const texts = Array.from({ length: Math.ceil(all.length / n) }, (_, i) => all.slice(i * n, (i + 1) * n));
-    assert.deepEqual(await thought(Thinking.of(undefined, 'x <think> y', 'assistant\n'), texts), wanted, String(n));
+    assert.deepEqual(
+      await thought(ReasoningParser.forPrompt(undefined, 'x <think> y', 'assistant\n'), texts),
+      wanted,
+      String(n),
+    );
   }
-  const of = (prompt) => Thinking.of(undefined, '<think>', prompt);
+  const of = (prompt) => ReasoningParser.forPrompt(undefined, '<think>', prompt);
   assert.deepEqual(await thought(of('<think>\n'), ['hm', '</think>', ' yes']), ['hm', 'yes']);
   assert.deepEqual(await thought(of('<think>\n\n</think>\n\n'), ['yes']), ['', 'yes']);
   assert.deepEqual(await thought(of(''), [' plain ', '<think>']), ['', ' plain <think>']);
   assert.deepEqual(await thought(of(''), ['<thi']), ['', '<thi']);
   assert.deepEqual(await thought(of(''), ['<think>never', ' ends</']), ['never ends</', '']);
-  assert.equal(Thinking.of(undefined, 'no marks', ''), null);
+  assert.equal(ReasoningParser.forPrompt(undefined, 'no marks', ''), null);
 });

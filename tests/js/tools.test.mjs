@@ -135,7 +135,7 @@ for (const [name, create] of /** @type {const} */ ([
       const unknown = { ...tool_choice, allowed_tools: { mode: allowed_tools.mode, tools: [TOOLS[0]] } };
       await assert.rejects(models.hermes.chat.completions.create({ messages, tools, tool_choice: unknown }), {
         code: 'ARGUMENT',
-        message: /not in tools/,
+        message: /expected names of `tools`/,
       });
     });
 

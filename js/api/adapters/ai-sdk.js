@@ -1,9 +1,9 @@
 /** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
 import { BqError } from '../../shared/errors.js';
 import { timeout } from '../../shared/timeouts.js';
-import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, whole } from './translate.js';
+import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
 
-/** Of the package that callers have, as it takes and gives them. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
+/** Types of the `ai` package that the caller has installed. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
 /** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */
 /** @typedef {ReturnType<typeof import('ai').wrapProvider>} ProviderV4 */
 /** @typedef {Parameters<LanguageModelV4['doGenerate']>[0]} CallOptions */
@@ -13,7 +13,7 @@ import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, whole } fr
 
 /** Texts of one call to `doEmbed`. */
 const BATCH = 256;
-/** What AI SDK calls a reason. */
+/** Finish reasons by the names of AI SDK. */
 const REASONS = /** @type {const} */ ({
   stop: 'stop',
   length: 'length',
@@ -21,14 +21,14 @@ const REASONS = /** @type {const} */ ({
   content_filter: 'content-filter',
 });
 
-/** What a tool has said. @param {any} output @returns {string} */
+/** The output of a tool, as text. @param {any} output @returns {string} */
 function outputOf({ type, value, reason }) {
   if (type === 'text' || type === 'error-text') return value;
   if (type === 'execution-denied') return reason ?? 'denied';
   return type === 'content' ? textOf(value) : JSON.stringify(value);
 }
 
-/** One message of theirs is one of ours, but for results of tools, which are one each. @param {any} message @returns {object[]} */
+/** Converts a message of AI SDK. A message with results of tools becomes one message for each result. @param {any} message @returns {object[]} */
 function messagesOf({ role, content }) {
   if (role === 'tool')
     return content
@@ -39,8 +39,8 @@ function messagesOf({ role, content }) {
         content: outputOf(output),
       }));
   if (role !== 'assistant') return [{ role, content: textOf(content) }];
-  const of = (/** @type {string} */ type) => content.filter((/** @type {any} */ part) => part.type === type);
-  const calls = of('tool-call').map((/** @type {any} */ { toolCallId: id, toolName: name, input }) =>
+  const partsOfType = (/** @type {string} */ type) => content.filter((/** @type {any} */ part) => part.type === type);
+  const calls = partsOfType('tool-call').map((/** @type {any} */ { toolCallId: id, toolName: name, input }) =>
     callOf({ id, name, input: JSON.stringify(input) }),
   );
   const text = textOf(
@@ -49,16 +49,20 @@ function messagesOf({ role, content }) {
   return [{ role, content: text, ...(calls.length && { tool_calls: calls }) }];
 }
 
-/** A request, and what of it is not done. @param {any} options */
+/** The body of a request, and warnings about settings that bq4 ignores. @param {any} options */
 function requestOf(options) {
   const { prompt, responseFormat: format, tools = [], toolChoice: choice, reasoning } = options;
   /** @type {({ type: 'unsupported', feature: string, details?: string })[]} */
   const warnings = [];
   if (reasoning && reasoning !== 'provider-default') warnings.push({ type: 'unsupported', feature: 'reasoning' });
-  const own = tools.filter(
+  const functionTools = tools.filter(
     (/** @type {any} */ { type, name }) =>
       type === 'function' ||
-      void warnings.push({ type: 'unsupported', feature: `tool ${name}`, details: 'only functions of your own' }),
+      void warnings.push({
+        type: 'unsupported',
+        feature: `tool ${name}`,
+        details: 'expected a function that the page runs itself',
+      }),
   );
   const body = {
     messages: prompt.flatMap(messagesOf),
@@ -76,11 +80,13 @@ function requestOf(options) {
         : format.schema
           ? formatOf(format.schema, format.name)
           : { type: 'json_object' },
-    tools: own.length
-      ? own.map((/** @type {any} */ { name, description, inputSchema }) => toolOf(name, description, inputSchema))
+    tools: functionTools.length
+      ? functionTools.map((/** @type {any} */ { name, description, inputSchema }) =>
+          toolOf(name, description, inputSchema),
+        )
       : undefined,
     tool_choice:
-      !own.length || !choice
+      !functionTools.length || !choice
         ? undefined
         : choice.type === 'tool'
           ? { type: 'function', function: { name: choice.toolName } }
@@ -117,24 +123,24 @@ const contentOf = ({ text, reasoning, calls }) => [
 /** @param {import('./translate.js').ToolCall} call @returns {Call} */
 const toolCall = ({ id, name, input }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input });
 
-/** Pieces as parts of theirs: texts, reasonings and inputs have a beginning and an end. @param {AsyncIterable<Piece>} from @returns {AsyncGenerator<object, void>} */
-async function* partsOf(from) {
-  /** What is open. @type {{ kind: string, id: string } | null} */
+/** Converts pieces to stream parts of AI SDK, where each text, reasoning and tool input has a start and an end. @param {AsyncIterable<Piece>} pieceStream @returns {AsyncGenerator<object, void>} */
+async function* partsOf(pieceStream) {
+  /** The text, reasoning or tool input that has started and not ended. @type {{ kind: string, id: string } | null} */
   let open = null;
   let count = 0;
-  /** @param {string} kind @param {string} delta @param {string} [own]  its id @param {object} [more] */
-  function* say(kind, delta, own, more) {
-    if (open?.kind !== kind || (own && open.id !== own)) {
+  /** @param {string} kind @param {string} delta @param {string} [givenId]  its id @param {object} [fields] */
+  function* emitDelta(kind, delta, givenId, fields) {
+    if (open?.kind !== kind || (givenId && open.id !== givenId)) {
       if (open) yield { type: `${open.kind}-end`, id: open.id };
-      open = { kind, id: own ?? String(count++) };
-      yield { type: `${kind}-start`, id: open.id, ...more };
+      open = { kind, id: givenId ?? String(count++) };
+      yield { type: `${kind}-start`, id: open.id, ...fields };
     }
     if (delta) yield { type: `${kind}-delta`, id: open.id, delta };
   }
-  for await (const piece of from) {
-    if ('text' in piece) yield* say('text', piece.text);
-    else if ('reasoning' in piece) yield* say('reasoning', piece.reasoning);
-    else if ('calls' in piece) yield* say('tool-input', piece.input, piece.calls, { toolName: piece.name });
+  for await (const piece of pieceStream) {
+    if ('text' in piece) yield* emitDelta('text', piece.text);
+    else if ('reasoning' in piece) yield* emitDelta('reasoning', piece.reasoning);
+    else if ('calls' in piece) yield* emitDelta('tool-input', piece.input, piece.calls, { toolName: piece.name });
     else {
       if (open) yield { type: `${/** @type {any} */ (open).kind}-end`, id: /** @type {any} */ (open).id };
       open = null;
@@ -145,28 +151,28 @@ async function* partsOf(from) {
   }
 }
 
-/** What fails before the first piece fails the call, not its stream. @param {AsyncGenerator<Piece, void>} from @returns {Promise<AsyncGenerator<Piece, void>>} */
-async function begun(from) {
-  const first = await from.next();
+/** Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. @param {AsyncGenerator<Piece, void>} pieceStream @returns {Promise<AsyncGenerator<Piece, void>>} */
+async function startEagerly(pieceStream) {
+  const first = await pieceStream.next();
   return (
     /** @returns {AsyncGenerator<Piece, void>} */ async function* () {
       try {
         if (first.done) return;
         yield /** @type {Piece} */ (first.value);
-        yield* from;
+        yield* pieceStream;
       } finally {
-        await from.return();
+        await pieceStream.return();
       }
     }
   )();
 }
 
-/** A stream that has a session. `looks`: since it was last asked for something. @typedef {{ looks: number, end: () => void }} Open */
-/** By model. @type {WeakMap<object, Set<Open>>} */
+/** A stream that occupies a session. `looks` counts checks since its reader last asked for a part. @typedef {{ looks: number, end: () => void }} Open */
+/** The open streams of each model. @type {WeakMap<object, Set<Open>>} */
 const streams = new WeakMap();
 
 /**
- * Does a call. AI SDK does not say that the reader of a stream has left: where streams have all sessions, those that are not read on
+ * Runs a call. AI SDK does not report that the reader of a stream has left. Where streams occupy all sessions, streams that nobody reads
  * while this call waits are ended.
  * @template T @param {AnyModel} model @param {() => Promise<T>} call @returns {Promise<T>}
  */
@@ -175,7 +181,7 @@ async function inTurn(model, call) {
   if (!open?.size) return call();
   const { sessions = Infinity } = /** @type {any} */ (model).info ?? {};
   const timer = setInterval(() => {
-    for (const one of [...open]) if (open.size >= sessions && ++one.looks > 2) one.end();
+    for (const entry of [...open]) if (open.size >= sessions && ++entry.looks > 2) entry.end();
   }, timeout('streamLook'));
   try {
     return await call();
@@ -184,41 +190,41 @@ async function inTurn(model, call) {
   }
 }
 
-/** @param {AnyModel} model @param {AsyncGenerator<object, void>} parts @param {object[]} head  what comes first */
+/** @param {AnyModel} model @param {AsyncGenerator<object, void>} parts @param {object[]} head  parts that come first */
 function streamOf(model, parts, head) {
   const open = streams.get(model) ?? new Set();
   streams.set(model, open);
   /** @type {ReadableStreamDefaultController<any>} */
   let sink;
   const leave = async () => {
-    open.delete(one);
+    open.delete(entry);
     await parts.return();
   };
   /** @type {Open} */
-  const one = {
+  const entry = {
     looks: 0,
     end() {
-      sink.error(new BqError('STATE', 'the stream was not read on, and another call needed its session'));
+      sink.error(new BqError('STATE', 'the stream was not read for a while, and another call needed its session'));
       void leave();
     },
   };
-  open.add(one);
+  open.add(entry);
   return new ReadableStream({
     start: (controller) => void (sink = controller),
     async pull() {
       const next = head.shift();
       if (next) return sink.enqueue(next);
-      one.looks = -Infinity;
+      entry.looks = -Infinity;
       try {
         const { done, value } = await parts.next();
         if (done) sink.close();
         else sink.enqueue(value);
-        if (done) open.delete(one);
+        if (done) open.delete(entry);
       } catch (error) {
-        open.delete(one);
+        open.delete(entry);
         throw error;
       } finally {
-        one.looks = 0;
+        entry.looks = 0;
       }
     },
     cancel: leave,
@@ -227,7 +233,7 @@ function streamOf(model, parts, head) {
 
 /**
  * A LanguageModelV4.
- * @param {AnyModel} model  loaded here, or of `connect()`
+ * @param {AnyModel} model  a local model, or one from `connect()`
  * @param {{ modelId?: string }} [options]
  * @returns {LanguageModelV4}
  */
@@ -239,7 +245,7 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
     supportedUrls: {},
     async doGenerate(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const reply = await inTurn(model, () => whole(pieces(model, body, options.abortSignal)));
+      const reply = await inTurn(model, () => collectReply(pieces(model, body, options.abortSignal)));
       return {
         content: contentOf(reply),
         finishReason: reasonOf(reply.reason),
@@ -251,7 +257,7 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
     },
     async doStream(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const parts = partsOf(await inTurn(model, () => begun(pieces(model, body, options.abortSignal))));
+      const parts = partsOf(await inTurn(model, () => startEagerly(pieces(model, body, options.abortSignal))));
       const head = [
         { type: 'stream-start', warnings },
         { type: 'response-metadata', modelId },
@@ -279,7 +285,7 @@ export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
 });
 
 /**
- * A ProviderV4 of some models by name, for `createProviderRegistry` and the like.
+ * A ProviderV4 that gives models by name, for example to `createProviderRegistry`.
  * @param {Record<string, AnyModel>} models
  * @returns {ProviderV4}
  */

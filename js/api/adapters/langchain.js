@@ -7,7 +7,7 @@ import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchai
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
 import { BqError } from '../../shared/errors.js';
-import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './translate.js';
+import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } from './translate.js';
 
 /** @import { BaseMessage } from '@langchain/core/messages' */
 /** @import { BindToolsInput } from '@langchain/core/language_models/chat_models' */
@@ -15,8 +15,8 @@ import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, whole } from './tr
 /** @import { AnyModel, ToolCall, Usage } from './translate.js' */
 
 const ROLES = { human: 'user', ai: 'assistant' };
-/** Options of a call, or of all, that go into the request as they are. */
-const PASSED = [
+/** Fields of a request that are copied from the options of a call, or from the defaults of the model. */
+const REQUEST_FIELDS = [
   'temperature',
   'top_p',
   'top_k',
@@ -30,42 +30,42 @@ const PASSED = [
   'response_format',
 ];
 
-/** As LangChain's own models call it: `maxTokens`. @param {string} name */
+/** The name that LangChain's own models use, such as `maxTokens`. @param {string} name */
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 /** @param {Record<string, any>} options @param {string} name */
 const optionOf = (options, name) => options[name] ?? options[camel(name)];
 
-/** The JSON of a reply. FORMAT: it was cut. @param {any} message */
+/** Parses a reply as JSON. FORMAT: it is not complete JSON. @param {any} message */
 function jsonOf(message) {
   const text = textOf(message.content);
   try {
     return JSON.parse(text);
   } catch (cause) {
     const { finish_reason: reason } = message.response_metadata ?? {};
-    throw new BqError('FORMAT', `the reply is not the JSON that was asked for: it ended with the reason "${reason}"`, {
+    throw new BqError('FORMAT', `expected a reply in JSON, found text that ends early (finish reason "${reason}")`, {
       cause,
-      hint: 'allow more tokens (max_tokens), or pass { includeRaw: true } to get what came',
+      hint: 'allow more tokens (max_tokens), or pass { includeRaw: true } to get the reply as it is',
     });
   }
 }
 
 /** @param {BaseMessage} message */
 function messageOf(message) {
-  const { content, ...more } = /** @type {any} */ (message);
+  const { content, ...fields } = /** @type {any} */ (message);
   const kind = message.getType();
-  // A ChatMessage says its role itself, in LangChain's words or in OpenAI's.
-  const named = kind === 'generic' ? more.role : kind;
-  const role = ROLES[/** @type {keyof typeof ROLES} */ (named)] ?? named;
+  // A ChatMessage has a role of its own, by a name of LangChain or of OpenAI.
+  const messageType = kind === 'generic' ? fields.role : kind;
+  const role = ROLES[/** @type {keyof typeof ROLES} */ (messageType)] ?? messageType;
   const calls =
-    more.tool_calls?.map((/** @type {any} */ { id, name, args }) =>
+    fields.tool_calls?.map((/** @type {any} */ { id, name, args }) =>
       callOf({ id, name, input: JSON.stringify(args) }),
     ) ?? [];
   return {
     role,
     content: textOf(content),
     ...(calls.length && { tool_calls: calls }),
-    ...(role === 'tool' && { tool_call_id: more.tool_call_id }),
+    ...(role === 'tool' && { tool_call_id: fields.tool_call_id }),
   };
 }
 
@@ -89,9 +89,9 @@ const usageFor = (usage) =>
 
 /** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
 /** @import { ChatCompletionRequest } from '../../shared/types.js' */
-/** What goes into a request as it is. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format'>} Passed */
+/** Options that are copied into the request. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format'>} Passed */
 /** @typedef {BaseChatModelCallOptions & Passed & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions */
-/** `model`: loaded here, or of `connect()`; and options of every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
+/** `model`: a local model, or one from `connect()`. The other fields are defaults for every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
 
 /** @extends {BaseChatModel<ChatBq4CallOptions>} */
 export class ChatBq4 extends BaseChatModel {
@@ -110,21 +110,22 @@ export class ChatBq4 extends BaseChatModel {
     return 'bq4';
   }
 
-  /** @override @param {Partial<ChatBq4CallOptions>} [given] @returns {Record<string, unknown>} */
-  invocationParams(given) {
-    const options = /** @type {Record<string, any>} */ (given ?? {});
+  /** @override @param {Partial<ChatBq4CallOptions>} [callOptions] @returns {Record<string, unknown>} */
+  invocationParams(callOptions) {
+    const options = /** @type {Record<string, any>} */ (callOptions ?? {});
     const chosen = Object.fromEntries(
-      PASSED.map((name) => [name, optionOf(options, name) ?? optionOf(this.#defaults, name)]).filter(
+      REQUEST_FIELDS.map((name) => [name, optionOf(options, name) ?? optionOf(this.#defaults, name)]).filter(
         ([, value]) => value !== undefined,
       ),
     );
     const { tools, tool_choice: choice } = options;
-    const named = choice && !['auto', 'none', 'required', 'any'].includes(choice) && typeof choice === 'string';
+    const isToolName = choice && !['auto', 'none', 'required', 'any'].includes(choice) && typeof choice === 'string';
     return {
       ...chosen,
       ...(tools?.length && {
         tools,
-        tool_choice: choice === 'any' ? 'required' : named ? { type: 'function', function: { name: choice } } : choice,
+        tool_choice:
+          choice === 'any' ? 'required' : isToolName ? { type: 'function', function: { name: choice } } : choice,
       }),
     };
   }
@@ -146,22 +147,22 @@ export class ChatBq4 extends BaseChatModel {
   /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] */
   async _generate(messages, options, manager) {
     const parts = this.#pieces(messages, options);
-    const told = (async function* () {
+    const reportedPieces = (async function* () {
       for await (const piece of parts) {
         if ('text' in piece) await manager?.handleLLMNewToken(piece.text);
         yield piece;
       }
     })();
-    const { text, reasoning, calls, reason, usage } = await whole(told);
-    const made = calls.map((call) => ({ call, good: callFor(call) }));
+    const { text, reasoning, calls, reason, usage } = await collectReply(reportedPieces);
+    const parsedCalls = calls.map((call) => ({ call, toolCall: callFor(call) }));
     const message = new AIMessage({
       content: text,
       usage_metadata: usageFor(usage),
       response_metadata: { finish_reason: reason },
       additional_kwargs: reasoning ? { reasoning_content: reasoning } : {},
-      tool_calls: made.flatMap(({ good }) => good ?? []),
-      invalid_tool_calls: made.flatMap(({ call: { id, name, input }, good }) =>
-        good ? [] : { id, name, args: input, error: 'no JSON', type: /** @type {const} */ ('invalid_tool_call') },
+      tool_calls: parsedCalls.flatMap(({ toolCall }) => toolCall ?? []),
+      invalid_tool_calls: parsedCalls.flatMap(({ call: { id, name, input }, toolCall }) =>
+        toolCall ? [] : { id, name, args: input, error: 'no JSON', type: /** @type {const} */ ('invalid_tool_call') },
       ),
     });
     return {
@@ -180,7 +181,7 @@ export class ChatBq4 extends BaseChatModel {
         generationInfo: info,
       });
     /** Ids of calls that have begun. @type {string[]} */
-    const begun = [];
+    const callIds = [];
     for await (const piece of this.#pieces(messages, options)) {
       if ('text' in piece) {
         yield chunk({ content: piece.text });
@@ -188,10 +189,10 @@ export class ChatBq4 extends BaseChatModel {
       } else if ('reasoning' in piece) yield chunk({ additional_kwargs: { reasoning_content: piece.reasoning } });
       else if ('calls' in piece) {
         const { calls: id, name, input: args } = piece;
-        const first = !begun.includes(id);
-        if (first) begun.push(id);
+        const first = !callIds.includes(id);
+        if (first) callIds.push(id);
         yield chunk({
-          tool_call_chunks: [{ type: 'tool_call_chunk', index: begun.indexOf(id), args, ...(first && { id, name }) }],
+          tool_call_chunks: [{ type: 'tool_call_chunk', index: callIds.indexOf(id), args, ...(first && { id, name }) }],
         });
       } else if ('reason' in piece)
         yield chunk(
@@ -207,16 +208,16 @@ export class ChatBq4 extends BaseChatModel {
   }
 
   /**
-   * Replies that keep to a schema, by a grammar rather than a call.
+   * Replies that fit a schema. A grammar constrains them; no tool call is involved.
    * @override @param {any} schema  JSON Schema, zod or another standard schema @param {any} [options] @returns {any}
    */
   withStructuredOutput(schema, { name, includeRaw = false } = {}) {
     const format = formatOf(toJsonSchema(schema), name);
-    const held = this.withConfig({ response_format: format });
+    const constrained = this.withConfig({ response_format: format });
     const parse = RunnableLambda.from(jsonOf);
-    if (!includeRaw) return RunnableSequence.from([held, parse]);
+    if (!includeRaw) return RunnableSequence.from([constrained, parse]);
     return RunnableSequence.from([
-      { raw: held },
+      { raw: constrained },
       RunnablePassthrough.assign({
         parsed: RunnableLambda.from((/** @type {any} */ { raw }) => {
           try {

@@ -3,13 +3,13 @@
  * (webmachinelearning.github.io/prompt-api, June 2026).
  */
 import { coreOf, failure, PARAMS, promptOf, supports } from './prompt-input.js';
-import { active, handlers, make, Session, told, until } from './prompt-session.js';
+import { active, handlers, make, Session, toDomException, rejectOnAbort } from './prompt-session.js';
 
 /** @import { Message, Model, Progress } from '../../shared/types.js' */
 /** @import { Core, CoreOptions, PromptInput } from './prompt-input.js' */
 /** @typedef {CoreOptions & { initialPrompts?: Exclude<PromptInput, string>, signal?: AbortSignal, monitor?: (monitor: CreateMonitor) => void }} CreateOptions */
 /**
- * The class that a page knows as `LanguageModel`: `create` makes its sessions, `new` doesn't.
+ * The class that a page sees as `LanguageModel`. Sessions come from `create`; `new` throws.
  * @typedef {object} LanguageModelClass
  * @property {(options?: CreateOptions) => Promise<Session>} create
  * @property {(options?: CoreOptions) => Promise<Availability>} availability
@@ -21,29 +21,29 @@ import { active, handlers, make, Session, told, until } from './prompt-session.j
 
 /** Milliseconds between two events of progress. */
 const EVERY_MS = 50;
-/** What `monitor` is given. */
+/** The argument of the `monitor` callback. */
 export class CreateMonitor extends EventTarget {}
 handlers(CreateMonitor.prototype, ['downloadprogress']);
 
 /** @param {EventTarget} monitor @param {number} loaded */
-function tell(monitor, loaded) {
+function dispatchProgress(monitor, loaded) {
   const init = { loaded, total: 1, lengthComputable: true };
   const Own = globalThis.ProgressEvent; // Node has none
   monitor.dispatchEvent(Own ? new Own('downloadprogress', init) : Object.assign(new Event('downloadprogress'), init));
 }
 
 /**
- * The class `LanguageModel` over a model, or over what loads one when it is first asked for.
- * @param {Given} given
+ * The class `LanguageModel` over a model, or over a function that loads the model for the first session.
+ * @param {Given} modelOrLoader
  * @param {{ cached?: () => boolean | Promise<boolean>, languages?: string[] }} [about]  whether the model's file is on this machine; the
  *   languages that it speaks, default: any
  * @returns {LanguageModelClass}
  */
-export function promptApi(given, { cached = () => false, languages } = {}) {
+export function promptApi(modelOrLoader, { cached = () => false, languages } = {}) {
   /** The model, or its loading. @type {Promise<Model> | null} */
-  let loading = typeof given === 'function' ? null : Promise.resolve(given);
+  let loading = typeof modelOrLoader === 'function' ? null : Promise.resolve(modelOrLoader);
   let ready = loading !== null;
-  /** Who hears of the loading. @type {Set<(part: number) => void>} */
+  /** Callbacks that receive the loaded share, from 0 to 1. @type {Set<(part: number) => void>} */
   const listeners = new Set();
 
   /** @returns {Promise<Availability>} */
@@ -51,11 +51,11 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
 
   function load() {
     let last = 0;
-    loading ??= /** @type {Exclude<Given, Model>} */ (given)({
+    loading ??= /** @type {Exclude<Given, Model>} */ (modelOrLoader)({
       onProgress({ phase, loaded, total }) {
         if (phase === 'plan' || !total || performance.now() - last < EVERY_MS || loaded === total) return;
         last = performance.now();
-        for (const hear of listeners) hear(Math.floor((loaded / total) * 65_536) / 65_536);
+        for (const notify of listeners) notify(Math.floor((loaded / total) * 65_536) / 65_536);
       },
     }).then(
       (model) => {
@@ -63,8 +63,8 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
         return model;
       },
       (error) => {
-        loading = null; // the next one tries again
-        throw told(error, error.code === 'NOMEM' ? 'OperationError' : 'NetworkError');
+        loading = null; // the next session tries again
+        throw toDomException(error, error.code === 'NOMEM' ? 'OperationError' : 'NetworkError');
       },
     );
     return loading;
@@ -91,27 +91,27 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
         : { messages: [], prefix: '' };
       if (prefix) messages.push({ role: 'assistant', content: prefix });
       signal?.throwIfAborted();
-      let hear = (/** @type {number} */ _) => {};
+      let notify = (/** @type {number} */ _) => {};
       if (monitor !== undefined) {
         const target = new CreateMonitor();
         monitor(target);
         let last = -1;
-        hear = (part) => {
+        notify = (part) => {
           if (part <= last || signal?.aborted) return;
           last = part;
-          tell(target, part);
+          dispatchProgress(target, part);
         };
       }
-      return until(LanguageModel.#made(core, messages, hear, signal), signal);
+      return rejectOnAbort(LanguageModel.#createSession(core, messages, notify, signal), signal);
     }
 
-    /** @param {Core} core @param {Message[]} messages @param {(part: number) => void} hear @param {AbortSignal} [signal] */
-    static async #made(core, messages, hear, signal) {
-      if (!supports(core, languages)) throw failure('NotSupportedError', 'only text, in the languages of the model');
-      hear(0);
-      listeners.add(hear);
-      const model = await load().finally(() => listeners.delete(hear));
-      hear(1);
+    /** @param {Core} core @param {Message[]} messages @param {(part: number) => void} notify @param {AbortSignal} [signal] */
+    static async #createSession(core, messages, notify, signal) {
+      if (!supports(core, languages)) throw failure('NotSupportedError', 'expected text in a language of the model');
+      notify(0);
+      listeners.add(notify);
+      const model = await load().finally(() => listeners.delete(notify));
+      notify(1);
       return make(LanguageModel, model, core, messages, signal);
     }
   }
@@ -119,16 +119,16 @@ export function promptApi(given, { cached = () => false, languages } = {}) {
 }
 
 /**
- * Gives the page a `LanguageModel` where its browser has none, or in place of its own. Says which one there is then. A browser may have the
- * class and no model for it: `replace` is for pages that have asked its `availability()`.
- * @param {Given} given @param {Parameters<typeof promptApi>[1] & { replace?: boolean }} [about]
+ * Defines `LanguageModel` on the page where the browser has none, or with `replace` always. Returns the class in use. A browser may have the
+ * class and no model for it: pages call its `availability()` first, then pass `replace`.
+ * @param {Given} modelOrLoader @param {Parameters<typeof promptApi>[1] & { replace?: boolean }} [about]
  * @returns {LanguageModelClass}
  */
-export function polyfill(given, { replace = false, ...about } = {}) {
+export function polyfill(modelOrLoader, { replace = false, ...options } = {}) {
   const page = /** @type {any} */ (globalThis);
   if (replace || !page.LanguageModel) {
-    const value = promptApi(given, about);
-    // The browser's own may have no setter.
+    const value = promptApi(modelOrLoader, options);
+    // The property of the browser may have no setter.
     Object.defineProperty(page, 'LanguageModel', { value, writable: true, configurable: true });
   }
   return page.LanguageModel;

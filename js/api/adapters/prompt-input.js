@@ -1,9 +1,9 @@
 /**
- * What callers of the Prompt API give, checked as its specification and Web IDL have it: TypeError and RangeError, else DOMExceptions by name.
+ * Checks arguments of the Prompt API as its specification and Web IDL demand: TypeError, RangeError, or a DOMException by name.
  */
 
 /** @import { Message } from '../../shared/types.js' */
-/** A message as the page gives it. @typedef {{ role: 'system' | 'user' | 'assistant', content: string | { type: 'text', value: string }[], prefix?: boolean }} Given */
+/** A message in the form of the Prompt API. @typedef {{ role: 'system' | 'user' | 'assistant', content: string | { type: 'text', value: string }[], prefix?: boolean }} Given */
 /** @typedef {string | Given[]} PromptInput */
 /** @typedef {{ responseConstraint?: object | RegExp, omitResponseConstraintInput?: boolean, signal?: AbortSignal }} PromptOptions */
 /** @typedef {'most-predictable' | 'predictable' | 'balanced' | 'creative' | 'most-creative' | 'default'} SamplingMode */
@@ -13,7 +13,7 @@
 
 const ROLES = ['system', 'user', 'assistant'];
 const TYPES = ['text', 'image', 'audio', 'tool-call', 'tool-response'];
-/** What a session samples with. Modes other than these two are between. @type {Record<string, { temperature: number, topK: number }>} */
+/** Sampling options of each mode. @type {Record<string, { temperature: number, topK: number }>} */
 const MODES = {
   'most-predictable': { temperature: 0, topK: 1 },
   predictable: { temperature: 0.4, topK: 20 },
@@ -24,7 +24,7 @@ const MODES = {
 export const DEFAULT = 'balanced';
 export const PARAMS = Object.freeze({ defaultTopK: 40, maxTopK: 128, defaultTemperature: 0.7, maxTemperature: 2 });
 
-/** A page that is gone has none. */
+/** Kept here, because a page that was closed has no DOMException. */
 const Exception = DOMException;
 
 /** @param {string} name @param {string} message @param {unknown} [cause] */
@@ -38,16 +38,16 @@ export function quotaError(requested, quota) {
   return Own ? new Own(message, numbers) : Object.assign(failure('QuotaExceededError', message), numbers);
 }
 
-/** A list as Web IDL takes it. @param {any} value @param {string} what @returns {any[]} */
-function listOf(value, what) {
+/** A list as Web IDL takes it. @param {any} value @param {string} label @returns {any[]} */
+function listOf(value, label) {
   if (typeof value?.[Symbol.iterator] !== 'function' || typeof value === 'string')
-    throw new TypeError(`${what} must be a list`);
+    throw new TypeError(`${label} must be a list`);
   return [...value];
 }
 
-/** @param {string} value @param {string[]} values @param {string} what */
-function oneOf(value, values, what) {
-  if (!values.includes(`${value}`)) throw new TypeError(`${what} is "${value}", not one of ${values.join(', ')}`);
+/** @param {string} value @param {string[]} values @param {string} label */
+function oneOf(value, values, label) {
+  if (!values.includes(`${value}`)) throw new TypeError(`${label} is "${value}", not one of ${values.join(', ')}`);
 }
 
 /** @param {any} value @param {string} name */
@@ -70,23 +70,23 @@ function textOf(content) {
 }
 
 /**
- * "Validate and canonicalize a prompt": messages whose content is one text. Where the last is the beginning of the reply it is the `prefix`.
- * @param {any} input @param {boolean} begun  whether the session has messages
+ * "Validate and canonicalize a prompt": messages whose content is one text. If the last message begins the reply, it becomes the `prefix`.
+ * @param {any} input @param {boolean} hasHistory  whether the session has messages
  * @returns {{ messages: Message[], prefix: string }}
  */
-export function promptOf(input, begun) {
+export function promptOf(input, hasHistory) {
   /** @type {Given[]} */
-  const given =
+  const messagesGiven =
     typeof input === 'object' && input !== null ? listOf(input, 'a prompt') : [{ role: 'user', content: `${input}` }];
-  if (!given.length) given.push({ role: 'user', content: '' });
+  if (!messagesGiven.length) messagesGiven.push({ role: 'user', content: '' });
   let prefix = '';
   /** @type {Message[]} */
   const messages = [];
-  given.forEach(({ role, content, prefix: open }, i) => {
+  messagesGiven.forEach(({ role, content, prefix: open }, i) => {
     oneOf(role, ROLES, 'role');
-    if (open && (role !== 'assistant' || i < given.length - 1))
+    if (open && (role !== 'assistant' || i < messagesGiven.length - 1))
       throw failure('SyntaxError', 'only a last assistant message can be a prefix');
-    if (role === 'system' && (begun || i > 0)) throw new TypeError('a system message must come first');
+    if (role === 'system' && (hasHistory || i > 0)) throw new TypeError('a system message must come first');
     const text = textOf(content);
     if (open) prefix = text;
     else messages.push({ role, content: text });
@@ -95,7 +95,7 @@ export function promptOf(input, begun) {
 }
 
 /**
- * Messages as any template takes them: those of one role that follow each other (`append`, then `prompt`) are one.
+ * Joins successive messages of the same role (`append`, then `prompt`), because many templates accept only alternating roles.
  * @param {Message[]} messages @returns {Message[]}
  */
 export function turnsOf(messages) {
@@ -109,16 +109,16 @@ export function turnsOf(messages) {
   return turns;
 }
 
-/** Expected inputs or outputs with canonical languages. RangeError, TypeError. @param {any} given @returns {Expected[]} */
-const expectedOf = (given) =>
-  (given === undefined ? [] : listOf(given, 'what is expected')).map(({ type, languages }) => {
+/** Expected inputs or outputs with canonical languages. RangeError, TypeError. @param {any} list @returns {Expected[]} */
+const expectedOf = (list) =>
+  (list === undefined ? [] : listOf(list, 'what is expected')).map(({ type, languages }) => {
     oneOf(type, TYPES, 'type');
     return { type, languages: languages && Intl.getCanonicalLocales(listOf(languages, 'languages')) };
   });
 
-/** @param {any} given @returns {{ name: string, description: string, inputSchema: object, execute: (input: any) => any }[]} */
-const toolsOf = (given) =>
-  (given === undefined ? [] : listOf(given, 'tools')).map(({ name, description, inputSchema, execute }) => {
+/** @param {any} list @returns {{ name: string, description: string, inputSchema: object, execute: (input: any) => any }[]} */
+const toolsOf = (list) =>
+  (list === undefined ? [] : listOf(list, 'tools')).map(({ name, description, inputSchema, execute }) => {
     needs(name, 'name');
     needs(description, 'description');
     if (Object(inputSchema) !== inputSchema) throw new TypeError('inputSchema must be an object');
@@ -126,14 +126,14 @@ const toolsOf = (given) =>
     return { name: `${name}`, description: `${description}`, inputSchema, execute };
   });
 
-/** A number in range; what is too large is the most. @param {any} value @param {number} least @param {number} most @param {string} name */
-function within(value, least, most, name) {
+/** A number of at least `minimum`; larger numbers than `maximum` become `maximum`. RangeError. @param {any} value @param {number} minimum @param {number} maximum @param {string} name */
+function clampNumber(value, minimum, maximum, name) {
   const number = Number(value);
-  if (!(number >= least)) throw new RangeError(`${name} must be at least ${least}`);
-  return Math.min(number, most);
+  if (!(number >= minimum)) throw new RangeError(`${name} must be at least ${minimum}`);
+  return Math.min(number, maximum);
 }
 
-/** How a session samples. @param {any} options @returns {{ samplingMode: string, temperature: number, topK: number }} */
+/** Sampling options of a session. @param {any} options @returns {{ samplingMode: string, temperature: number, topK: number }} */
 function samplingOf({ topK, temperature, samplingMode }) {
   const raw = topK !== undefined || temperature !== undefined;
   if (samplingMode !== undefined && samplingMode !== 'default') {
@@ -143,8 +143,8 @@ function samplingOf({ topK, temperature, samplingMode }) {
   }
   return {
     samplingMode: DEFAULT,
-    topK: Math.floor(within(topK ?? PARAMS.defaultTopK, 1, PARAMS.maxTopK, 'topK')),
-    temperature: within(temperature ?? PARAMS.defaultTemperature, 0, PARAMS.maxTemperature, 'temperature'),
+    topK: Math.floor(clampNumber(topK ?? PARAMS.defaultTopK, 1, PARAMS.maxTopK, 'topK')),
+    temperature: clampNumber(temperature ?? PARAMS.defaultTemperature, 0, PARAMS.maxTemperature, 'temperature'),
   };
 }
 
@@ -167,25 +167,29 @@ export function coreOf(options = {}) {
 /** @typedef {ReturnType<typeof coreOf>} Core */
 
 /**
- * Whether a text model does what is expected of it.
+ * Whether a text model supports the expected inputs and outputs.
  * @param {Core} core @param {string[]} [languages]  of the model, where they are known
  */
 export function supports({ inputs, outputs, tools }, languages) {
-  const known = languages?.map((tag) => new Intl.Locale(tag).language);
-  const speaks = (/** @type {string} */ tag) => !known || known.includes(new Intl.Locale(tag).language);
-  const does = (/** @type {string} */ also) => (/** @type {Expected} */ one) =>
-    (one.type === 'text' || (one.type === also && tools.length > 0)) && (one.languages ?? []).every(speaks);
-  return inputs.every(does('tool-response')) && outputs.every(does('tool-call'));
+  const languagesKnown = languages?.map((tag) => new Intl.Locale(tag).language);
+  const speaks = (/** @type {string} */ tag) =>
+    !languagesKnown || languagesKnown.includes(new Intl.Locale(tag).language);
+  const supportsType = (/** @type {string} */ toolType) => (/** @type {Expected} */ expected) =>
+    (expected.type === 'text' || (expected.type === toolType && tools.length > 0)) &&
+    (expected.languages ?? []).every(speaks);
+  return inputs.every(supportsType('tool-response')) && outputs.every(supportsType('tool-call'));
 }
 
-/** What holds the reply: a `responseFormat`. TypeError. @param {any} [options] @returns {any} */
-export function constraintOf({ responseConstraint: wanted, omitResponseConstraintInput: omit } = {}) {
-  if (wanted === undefined) {
+/** The `responseFormat` of a reply with a constraint. TypeError. @param {any} [options] @returns {any} */
+export function constraintOf({ responseConstraint: constraint, omitResponseConstraintInput: omit } = {}) {
+  if (constraint === undefined) {
     if (omit) throw new TypeError('omitResponseConstraintInput needs a responseConstraint');
     return undefined;
   }
-  if (wanted === null) return undefined;
-  if (typeof wanted !== 'object' || Array.isArray(wanted))
+  if (constraint === null) return undefined;
+  if (typeof constraint !== 'object' || Array.isArray(constraint))
     throw new TypeError('responseConstraint must be a JSON Schema or a RegExp');
-  return wanted instanceof RegExp ? { type: 'regex', pattern: wanted } : { type: 'json_schema', schema: wanted };
+  return constraint instanceof RegExp
+    ? { type: 'regex', pattern: constraint }
+    : { type: 'json_schema', schema: constraint };
 }

@@ -1,16 +1,16 @@
-/** A session of the Prompt API: prompts one after the other, over one conversation that stays within the context. */
+/** A session of the Prompt API: it answers one prompt after another, in one conversation that is kept within the context. */
 import { constraintOf, failure, promptOf, quotaError, turnsOf } from './prompt-input.js';
 
 /** @import { Message, Model } from '../../shared/types.js' */
 /** @import { Core, PromptInput, PromptOptions } from './prompt-input.js' */
 
-/** A session that holds these messages. QuotaExceededError, OperationError. @type {(Own: any, model: Model, core: Core, initial: Message[], signal?: AbortSignal) => Promise<Session>} */
+/** Creates a session with these initial messages. QuotaExceededError, OperationError. @type {(Own: any, model: Model, core: Core, initial: Message[], signal?: AbortSignal) => Promise<Session>} */
 export let make;
 
-/** What the constructor is called with: pages can't. */
+/** The key that the constructor demands, so that pages can't call it. */
 const SECRET = {};
 
-/** An attribute `onNAME`. @param {any} target @param {string[]} names */
+/** Defines the event handler attributes `onNAME`. @param {any} target @param {string[]} names */
 export function handlers(target, names) {
   for (const name of names) {
     /** @type {WeakMap<object, any>} */
@@ -30,15 +30,15 @@ export function handlers(target, names) {
   }
 }
 
-/** An error of ours as the DOM has it; aborts are told as they are. @param {any} error @param {string} otherwise  name of the exception */
-export function told(error, otherwise) {
+/** Converts a BqError to a DOMException; other errors, such as aborts, stay as they are. @param {any} error @param {string} fallbackName  name of the exception */
+export function toDomException(error, fallbackName) {
   if (error?.name !== 'BqError') return error;
   const { code, details, message } = error;
   if (code === 'CONTEXT_FULL') return quotaError(details.tokens, details.context);
-  return failure(code === 'GRAMMAR' ? 'SyntaxError' : otherwise, message, error);
+  return failure(code === 'GRAMMAR' ? 'SyntaxError' : fallbackName, message, error);
 }
 
-/** Aborts with any of these. @param {(AbortSignal | undefined)[]} signals */
+/** A controller that aborts when any of these signals does. @param {(AbortSignal | undefined)[]} signals */
 function anyOf(signals) {
   const controller = new AbortController();
   for (const signal of signals) {
@@ -50,7 +50,7 @@ function anyOf(signals) {
 }
 
 /** Rejects as soon as the signal aborts. @template T @param {Promise<T>} work @param {AbortSignal | undefined} signal @returns {Promise<T>} */
-export const until = (work, signal) =>
+export const rejectOnAbort = (work, signal) =>
   new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason);
     if (signal?.aborted) abort();
@@ -61,9 +61,9 @@ export const until = (work, signal) =>
 /** The page; none in Node and in workers. */
 const page = globalThis.document;
 
-/** InvalidStateError where the page is gone. */
+/** Throws InvalidStateError if the page was closed. */
 export function active() {
-  if (page && !page.defaultView) throw failure('InvalidStateError', 'the page is gone');
+  if (page && !page.defaultView) throw failure('InvalidStateError', 'the page was closed');
 }
 
 export class Session extends EventTarget {
@@ -71,26 +71,28 @@ export class Session extends EventTarget {
   #model;
   /** @type {Core} */
   #core;
-  /** Never left out. @type {Message[]} */
+  /** Messages that are never removed to make room. @type {Message[]} */
   #initial;
-  /** A prompt and its reply, or what was appended, each. @type {Message[][]} */
+  /** Each entry is a prompt with its reply, or messages that were appended. @type {Message[][]} */
   #exchanges = [];
   #usage = 0;
-  #life = new AbortController();
-  /** The end of what was asked for last: one after the other. @type {Promise<unknown>} */
+  #lifetime = new AbortController();
+  /** Settles when the last call has ended; calls run one after another. @type {Promise<unknown>} */
   #queue = Promise.resolve();
 
   static {
     make = async (Own, model, core, initial, signal) => {
-      const made = new Own(SECRET, model, core, initial);
+      const session = new Own(SECRET, model, core, initial);
       try {
-        made.#usage = await made.#count(initial);
+        session.#usage = await session.#count(initial);
       } catch (error) {
-        throw told(error, 'OperationError');
+        throw toDomException(error, 'OperationError');
       }
-      if (made.#usage >= model.info.contextTokens) throw quotaError(made.#usage, model.info.contextTokens);
-      signal?.addEventListener('abort', () => made.#life.abort(signal.reason), { signal: made.#life.signal });
-      return made;
+      if (session.#usage >= model.info.contextTokens) throw quotaError(session.#usage, model.info.contextTokens);
+      signal?.addEventListener('abort', () => session.#lifetime.abort(signal.reason), {
+        signal: session.#lifetime.signal,
+      });
+      return session;
     };
   }
 
@@ -130,7 +132,7 @@ export class Session extends EventTarget {
     try {
       return await this.#model.countTokens(turnsOf(messages), tools.length ? { tools } : {});
     } catch (/** @type {any} */ error) {
-      // A template may refuse what is no conversation yet, such as a message of the system alone.
+      // A template may refuse a conversation without a user message, such as a system message alone.
       if (error.code !== 'TEMPLATE' && error.code !== 'ARGUMENT') throw error;
       return (await this.#model.tokenize(messages.map(({ content }) => content).join('\n'))).length;
     }
@@ -139,49 +141,49 @@ export class Session extends EventTarget {
   /** @param {Message[][]} exchanges */
   #conversation = (exchanges) => [...this.#initial, ...exchanges.flat()];
 
-  /** What these messages add to the conversation. @param {Message[]} messages */
+  /** How many tokens these messages add to the conversation. @param {Message[]} messages */
   #added = async (messages) =>
     Math.max((await this.#count([...this.#conversation(this.#exchanges), ...messages])) - this.#usage, 0);
 
   /**
-   * Makes room for messages: the oldest exchanges go, never the initial prompts.
+   * Makes room for messages by removing the oldest exchanges, never the initial messages.
    * @param {Message[]} messages
    */
   async #prefill(messages) {
     const { contextWindow } = this;
-    let left = this.#exchanges;
-    const first = await this.#count([...this.#conversation(left), ...messages]);
+    let remaining = this.#exchanges;
+    const first = await this.#count([...this.#conversation(remaining), ...messages]);
     let tokens = first;
     while (tokens >= contextWindow) {
-      if (!left.length) throw quotaError(first, contextWindow);
-      left = left.slice(1);
-      tokens = await this.#count([...this.#conversation(left), ...messages]);
+      if (!remaining.length) throw quotaError(first, contextWindow);
+      remaining = remaining.slice(1);
+      tokens = await this.#count([...this.#conversation(remaining), ...messages]);
     }
-    if (left.length < this.#exchanges.length) {
-      this.#exchanges = left;
-      this.#usage = await this.#count(this.#conversation(left));
+    if (remaining.length < this.#exchanges.length) {
+      this.#exchanges = remaining;
+      this.#usage = await this.#count(this.#conversation(remaining));
       for (const name of ['contextoverflow', 'quotaoverflow']) this.dispatchEvent(new Event(name));
     }
   }
 
-  /** What was asked for ends in the DOM's words, at once when it is aborted. @template T @param {AbortController} life @param {Promise<T>} work @returns {Promise<T>} */
-  #end(life, work) {
-    const { signal } = life;
-    return until(work, signal)
+  /** Settles a call: errors become DOMExceptions, and an abort rejects at once. @template T @param {AbortController} lifetime @param {Promise<T>} work @returns {Promise<T>} */
+  #settle(lifetime, work) {
+    const { signal } = lifetime;
+    return rejectOnAbort(work, signal)
       .catch((error) => {
-        throw signal.aborted ? signal.reason : told(error, 'UnknownError');
+        throw signal.aborted ? signal.reason : toDomException(error, 'UnknownError');
       })
-      .finally(() => life.abort()); // which takes its listeners from the signals of others
+      .finally(() => lifetime.abort()); // removes the listeners on the caller's signals
   }
 
-  /** Its turn, after all that was asked before. @template T @param {AbortController} life @param {() => Promise<T>} work @returns {Promise<T>} */
-  #turn(life, work) {
-    const mine = this.#queue.then(() => {
-      life.signal.throwIfAborted();
+  /** Runs a call after all earlier calls have ended. @template T @param {AbortController} lifetime @param {() => Promise<T>} work @returns {Promise<T>} */
+  #enqueue(lifetime, work) {
+    const result = this.#queue.then(() => {
+      lifetime.signal.throwIfAborted();
       return work();
     });
-    this.#queue = mine.catch(() => {});
-    return this.#end(life, mine);
+    this.#queue = result.catch(() => {});
+    return this.#settle(lifetime, result);
   }
 
   /** Texts of a reply. @param {Message[]} messages @param {string} prefix @param {any} responseFormat @param {AbortSignal} signal */
@@ -207,19 +209,19 @@ export class Session extends EventTarget {
   }
 
   /**
-   * What `prompt` and `promptStreaming` do. An exchange that was aborted or failed never was.
-   * @param {any} input @param {any} options @param {AbortSignal} signal @param {(text: string) => void} hear
+   * Answers for `prompt` and `promptStreaming`. An exchange that was aborted or failed leaves no trace in the conversation.
+   * @param {any} input @param {any} options @param {AbortSignal} signal @param {(text: string) => void} onText
    */
-  async #prompt(input, options, signal, hear) {
+  async #prompt(input, options, signal, onText) {
     const format = constraintOf(options);
     const { messages, prefix } = promptOf(input, this.#usage > 0);
-    if (prefix && this.#core.tools.length) throw failure('NotSupportedError', 'a prefix goes without tools');
+    if (prefix && this.#core.tools.length) throw failure('NotSupportedError', 'a prefix and tools exclude each other');
     await this.#prefill(messages);
-    const all = this.#conversation(this.#exchanges);
+    const history = this.#conversation(this.#exchanges);
     let text = '';
-    for await (const part of this.#reply(turnsOf([...all, ...messages]), prefix, format, signal)) {
+    for await (const part of this.#reply(turnsOf([...history, ...messages]), prefix, format, signal)) {
       text += part;
-      hear(part);
+      onText(part);
     }
     signal.throwIfAborted();
     await this.#keep([...messages, { role: 'assistant', content: prefix + text }]);
@@ -233,44 +235,44 @@ export class Session extends EventTarget {
   }
 
   /** @param {any} options  with its signal */
-  #heard({ signal } = /** @type {any} */ ({})) {
+  #openLifetime({ signal } = /** @type {any} */ ({})) {
     active();
-    const controller = anyOf([this.#life.signal, signal]);
+    const controller = anyOf([this.#lifetime.signal, signal]);
     controller.signal.throwIfAborted();
     return controller;
   }
 
   /** @param {PromptInput} input @param {PromptOptions} [options] @returns {Promise<string>} */
   async prompt(input, options) {
-    const life = this.#heard(options);
-    return this.#turn(life, () => this.#prompt(input, options, life.signal, () => {}));
+    const lifetime = this.#openLifetime(options);
+    return this.#enqueue(lifetime, () => this.#prompt(input, options, lifetime.signal, () => {}));
   }
 
   /** @param {PromptInput} input @param {PromptOptions} [options] @returns {ReadableStream<string>} */
   promptStreaming(input, options) {
-    const life = this.#heard(options);
-    const { signal } = life;
+    const lifetime = this.#openLifetime(options);
+    const { signal } = lifetime;
     return new ReadableStream({
       start: (sink) => {
-        const hear = (/** @type {string} */ text) => signal.aborted || sink.enqueue(text);
+        const onText = (/** @type {string} */ text) => signal.aborted || sink.enqueue(text);
         const work = async () => {
-          await this.#prompt(input, options, signal, hear);
+          await this.#prompt(input, options, signal, onText);
           sink.close();
         };
-        this.#turn(life, work).catch((error) => sink.error(error));
+        this.#enqueue(lifetime, work).catch((error) => sink.error(error));
       },
-      cancel: () => life.abort(),
+      cancel: () => lifetime.abort(),
     });
   }
 
   /** @param {PromptInput} input @param {PromptOptions} [options] @returns {Promise<void>} */
   async append(input, options) {
-    const life = this.#heard(options);
-    return this.#turn(life, async () => {
+    const lifetime = this.#openLifetime(options);
+    return this.#enqueue(lifetime, async () => {
       const { messages, prefix } = promptOf(input, this.#usage > 0);
       if (prefix) messages.push({ role: 'assistant', content: prefix });
       await this.#prefill(messages);
-      life.signal.throwIfAborted();
+      lifetime.signal.throwIfAborted();
       await this.#keep(messages);
     });
   }
@@ -279,17 +281,18 @@ export class Session extends EventTarget {
   async measureContextUsage(input, options) {
     constraintOf(options);
     const { messages, prefix } = promptOf(input, false);
-    const life = this.#heard(options);
-    const [system, ...others] = messages;
-    // A second message of the system is no conversation: it counts as if it were said by the user.
-    const said = system?.role === 'system' && this.#usage ? [{ ...system, role: 'user' }, ...others] : messages;
-    if (prefix) said.push({ role: 'assistant', content: prefix });
-    return this.#end(life, this.#added(said));
+    const lifetime = this.#openLifetime(options);
+    const [system, ...laterMessages] = messages;
+    // Templates refuse a second system message, so it is counted as a user message.
+    const counted =
+      system?.role === 'system' && this.#usage ? [{ ...system, role: 'user' }, ...laterMessages] : messages;
+    if (prefix) counted.push({ role: 'assistant', content: prefix });
+    return this.#settle(lifetime, this.#added(counted));
   }
 
   /** @param {{ signal?: AbortSignal }} [options] @returns {Promise<Session>} */
   async clone(options) {
-    return this.#turn(this.#heard(options), async () => {
+    return this.#enqueue(this.#openLifetime(options), async () => {
       const Own = /** @type {any} */ (this.constructor);
       const clone = new Own(SECRET, this.#model, this.#core, this.#initial);
       clone.#exchanges = [...this.#exchanges];
@@ -298,9 +301,9 @@ export class Session extends EventTarget {
     });
   }
 
-  /** Ends what is under way; the model stays whose it is. */
+  /** Ends running calls. The model stays loaded. */
   destroy() {
-    this.#life.abort(failure('AbortError', 'destroyed'));
+    this.#lifetime.abort(failure('AbortError', 'destroyed'));
   }
 
   get [Symbol.toStringTag]() {
@@ -308,14 +311,14 @@ export class Session extends EventTarget {
   }
 }
 handlers(Session.prototype, ['contextoverflow', 'quotaoverflow']);
-// The names before, which extensions still have.
-for (const [old, name] of [
+// Earlier names of the specification, which extensions still use.
+for (const [alias, name] of [
   ['inputUsage', 'contextUsage'],
   ['inputQuota', 'contextWindow'],
   ['measureInputUsage', 'measureContextUsage'],
 ])
   Object.defineProperty(
     Session.prototype,
-    old,
+    alias,
     /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(Session.prototype, name)),
   );

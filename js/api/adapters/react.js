@@ -6,31 +6,32 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 /** @typedef {{ model: Model | null, progress: Progress | null, error: Error | null }} ModelState */
 
 /** @type {ModelState} */
-const NOTHING = { model: null, progress: null, error: null };
+const INITIAL_STATE = { model: null, progress: null, error: null };
 
 /**
- * A model, loaded while the component is there and closed with it. Other `deps` load another one.
+ * A model that is loaded when the component mounts and closed when it unmounts. A change of `deps` loads it anew.
  * @param {(loading: Loading) => Promise<Model>} load  for instance `(options) => engine.load(url, options)`
  * @param {readonly unknown[]} [deps]  what `load` depends on
  * @returns {ModelState}
  */
 export function useModel(load, deps = []) {
-  const [state, setState] = useState(NOTHING);
+  const [state, setState] = useState(INITIAL_STATE);
   useEffect(() => {
-    const life = new AbortController();
-    const { signal } = life;
-    const set = (/** @type {Partial<ModelState>} */ more) => signal.aborted || setState((old) => ({ ...old, ...more }));
-    setState(NOTHING);
+    const lifetime = new AbortController();
+    const { signal } = lifetime;
+    const update = (/** @type {Partial<ModelState>} */ changes) =>
+      signal.aborted || setState((previous) => ({ ...previous, ...changes }));
+    setState(INITIAL_STATE);
     const loading = Promise.resolve().then(() => {
       signal.throwIfAborted(); // StrictMode mounts twice at once: nothing begins for the first
-      return load({ signal, onProgress: (progress) => set({ progress }) });
+      return load({ signal, onProgress: (progress) => update({ progress }) });
     });
     loading.then(
-      (model) => set({ model }),
-      (error) => set({ error }),
+      (model) => update({ model }),
+      (error) => update({ error }),
     );
     return () => {
-      life.abort();
+      lifetime.abort();
       loading.then(
         (model) => model.close(),
         () => {},
@@ -43,83 +44,83 @@ export function useModel(load, deps = []) {
 /** @typedef {'waiting' | 'ready' | 'replying'} Status */
 
 /**
- * A conversation with a model. It begins anew with another model; a reply under way ends when the component goes.
- * @param {Model | null} model  null: there is none yet
+ * A conversation with a model. Another model starts another conversation. A running reply ends when the component unmounts.
+ * @param {Model | null} model  null: not loaded yet
  * @param {ChatOptions & { generate?: GenerateOptions }} [options]  those of `model.createChat`, as they are when the conversation begins;
  *   `generate`: of each reply
  * @returns {{ messages: readonly Readonly<Message>[], status: Status, error: Error | null, send: (text: string) => Promise<void>, regenerate: () => Promise<void>, stop: () => void }}
  */
 export function useChat(model, options = {}) {
-  const given = useRef(options);
-  given.current = options;
+  const latestOptions = useRef(options);
+  latestOptions.current = options;
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
   const [status, setStatus] = useState(/** @type {Status} */ ('waiting'));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  /** The conversation that is on the page. @type {{ current: { begin: () => Promise<Chat>, chat: Promise<Chat>, life: AbortController, reply: AbortController | null } | null }} */
-  const here = useRef(null);
+  /** The conversation of the mounted component. @type {{ current: { begin: () => Promise<Chat>, chat: Promise<Chat>, lifetime: AbortController, reply: AbortController | null } | null }} */
+  const conversationRef = useRef(null);
 
   useEffect(() => {
     if (!model) return undefined;
-    const { generate, ...chatOptions } = given.current;
+    const { generate, ...chatOptions } = latestOptions.current;
     const begin = () => model.createChat(chatOptions);
-    const mine = { begin, chat: begin(), life: new AbortController(), reply: null };
-    here.current = mine;
-    mine.chat.then(
+    const conversation = { begin, chat: begin(), lifetime: new AbortController(), reply: null };
+    conversationRef.current = conversation;
+    conversation.chat.then(
       (chat) => {
-        if (mine.life.signal.aborted) return;
+        if (conversation.lifetime.signal.aborted) return;
         setMessages(chat.messages);
         setStatus('ready');
       },
       (failure) => {
-        if (mine.life.signal.aborted) return;
+        if (conversation.lifetime.signal.aborted) return;
         setError(failure);
         setStatus('ready'); // sending tries again
       },
     );
     return () => {
-      mine.life.abort();
-      here.current = null;
+      conversation.lifetime.abort();
+      conversationRef.current = null;
       setStatus('waiting');
       setMessages([]);
       setError(null);
-      mine.chat.then(
+      conversation.chat.then(
         (chat) => chat.close(),
         () => {},
       );
     };
   }, [model]);
 
-  const say = useCallback(async (/** @type {string | null} */ text) => {
-    const mine = here.current;
-    if (!mine || mine.reply) return;
-    const reply = (mine.reply = new AbortController());
-    const gone = () => mine.life.signal.aborted;
+  const generateReply = useCallback(async (/** @type {string | null} */ text) => {
+    const conversation = conversationRef.current;
+    if (!conversation || conversation.reply) return;
+    const controller = (conversation.reply = new AbortController());
+    const isUnmounted = () => conversation.lifetime.signal.aborted;
     try {
-      mine.chat = mine.chat.catch(mine.begin);
-      const chat = await mine.chat;
-      if (gone()) return;
+      conversation.chat = conversation.chat.catch(conversation.begin);
+      const chat = await conversation.chat;
+      if (isUnmounted()) return;
       setError(null);
       setStatus('replying');
-      const options = { ...given.current.generate, signal: reply.signal };
+      const options = { ...latestOptions.current.generate, signal: controller.signal };
       for await (const _ of text === null ? chat.regenerate(options) : chat.send(text, options)) {
-        if (gone()) return;
+        if (isUnmounted()) return;
         setMessages(chat.messages);
       }
     } catch (failure) {
-      if (!gone() && !reply.signal.aborted) setError(/** @type {Error} */ (failure));
+      if (!isUnmounted() && !controller.signal.aborted) setError(/** @type {Error} */ (failure));
     } finally {
-      mine.reply = null;
-      if (!gone()) {
-        const chat = await mine.chat.catch(() => null);
+      conversation.reply = null;
+      if (!isUnmounted()) {
+        const chat = await conversation.chat.catch(() => null);
         if (chat) setMessages(chat.messages);
         setStatus('ready');
       }
     }
   }, []);
 
-  const send = useCallback((/** @type {string} */ text) => say(text), [say]);
-  const regenerate = useCallback(() => say(null), [say]);
-  const stop = useCallback(() => here.current?.reply?.abort(), []);
+  const send = useCallback((/** @type {string} */ text) => generateReply(text), [generateReply]);
+  const regenerate = useCallback(() => generateReply(null), [generateReply]);
+  const stop = useCallback(() => conversationRef.current?.reply?.abort(), []);
   return useMemo(
     () => ({ messages, status, error, send, regenerate, stop }),
     [messages, status, error, send, regenerate, stop],

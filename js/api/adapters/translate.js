@@ -1,31 +1,31 @@
 /**
- * What adapters have in common: each turns what its users say into a request of `chat.completions.create`, which models of this machine
- * and those of `connect()` both have, and what comes back into its own words.
+ * Code that adapters share. Each converts a call of its library to a request of `chat.completions.create`, which local models
+ * and models of `connect()` both have, and converts the answer back.
  */
 import { BqError } from '../../shared/errors.js';
 import { ChunkReader } from '../openai/chunks.js';
 
 /** @import { Model } from '../../shared/types.js' */
-/** Of this machine, or of `connect()`. @typedef {Pick<Model, 'chat' | 'embeddings'>} AnyModel */
+/** A local model, or one from `connect()`. @typedef {Pick<Model, 'chat' | 'embeddings'>} AnyModel */
 /** @typedef {{ id: string, name: string, input: string }} ToolCall  `input`: JSON, as the model wrote it */
 /** @typedef {{ prompt_tokens: number, completion_tokens: number, total_tokens: number, prompt_tokens_details?: { cached_tokens: number } }} Usage */
 
 /**
- * A piece of a reply: some text, some reasoning, some of a call, a call that is whole, or the end.
+ * A piece of a reply: text, reasoning, a part of a tool call, a complete tool call, or the end.
  * @typedef {{ text: string } | { reasoning: string } | { calls: string, name: string, input: string } | { call: ToolCall } | { reason: string, usage: Usage | undefined }} Piece
  */
 
-/** What a model is called. @param {any} model @returns {string} */
+/** The name of a model. @param {any} model @returns {string} */
 export const nameOf = (model) => model.info?.name || model.url || 'bq4';
 
-/** A list of parts as one text: others than texts can't be read. ARGUMENT. @param {any} content @param {string} key  of a part's text @returns {string} */
+/** Joins a list of text parts. ARGUMENT: a part of another type. @param {any} content @param {string} key  of a part's text @returns {string} */
 export function textOf(content, key = 'text') {
   if (typeof content === 'string') return content;
   return (content ?? [])
     .map((/** @type {any} */ part) => {
       if (typeof part === 'string') return part;
       if (part.type === 'text') return part[key];
-      throw new BqError('ARGUMENT', `a part of type "${part.type}" can't be read: only text`);
+      throw new BqError('ARGUMENT', `expected a part of type "text", found "${part.type}"`);
     })
     .join('');
 }
@@ -36,7 +36,7 @@ export const toolOf = (name, description, parameters) => ({
   function: { name, ...(description && { description }), parameters },
 });
 
-/** A call that the model made, as its message has it. @param {ToolCall} call */
+/** A tool call as an entry of `message.tool_calls`. @param {ToolCall} call */
 export const callOf = ({ id, name, input }) => ({ id, type: 'function', function: { name, arguments: input } });
 
 /** @param {any} schema @param {string} [name] */
@@ -45,8 +45,8 @@ export const formatOf = (schema, name = 'reply') => ({
   json_schema: { name, schema },
 });
 
-/** Without what is undefined, which is no JSON. @template {object} T @param {T} body @returns {T} */
-export const given = (body) =>
+/** The object without members that are undefined, which JSON can't hold. @template {object} T @param {T} body @returns {T} */
+export const withoutUndefined = (body) =>
   /** @type {T} */ (Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)));
 
 /**
@@ -57,7 +57,7 @@ export const given = (body) =>
 export async function* pieces(model, body, signal) {
   const chunks = await model.chat.completions.create(
     /** @type {import('../../shared/types.js').ChatCompletionRequest & { stream: true }} */ ({
-      ...given(body),
+      ...withoutUndefined(body),
       stream: true,
       stream_options: { include_usage: true },
     }),
@@ -68,8 +68,8 @@ export async function* pieces(model, body, signal) {
   const reader = new ChunkReader();
   let reason = '';
   let usage;
-  for await (const given of chunks) {
-    const chunk = reader.read(given);
+  for await (const received of chunks) {
+    const chunk = reader.read(received);
     if (chunk.usage) usage = chunk.usage;
     const choice = chunk.choices[0];
     if (!choice) continue;
@@ -87,14 +87,14 @@ export async function* pieces(model, body, signal) {
     reason = choice.finish_reason ?? reason;
   }
   for (const call of calls.values()) yield { call };
-  // Some say "stop" of calls, or nothing.
+  // Some servers end tool calls with the reason "stop", or with none.
   yield { reason: calls.size && ['', 'stop'].includes(reason) ? 'tool_calls' : reason || 'stop', usage };
 }
 
 /** @typedef {{ text: string, reasoning: string, calls: ToolCall[], reason: string, usage: Usage | undefined }} Reply */
 
-/** A whole reply. @param {AsyncIterable<Piece>} parts @returns {Promise<Reply>} */
-export async function whole(parts) {
+/** Collects the pieces of a reply. @param {AsyncIterable<Piece>} parts @returns {Promise<Reply>} */
+export async function collectReply(parts) {
   /** @type {Reply} */
   const reply = { text: '', reasoning: '', calls: [], reason: 'stop', usage: undefined };
   for await (const piece of parts) {
@@ -110,5 +110,5 @@ export async function whole(parts) {
 export async function vectorsOf(model, input, signal) {
   if (!input.length) return { vectors: [], tokens: 0 };
   const { data, usage } = await model.embeddings.create({ input, encoding_format: 'float' }, { signal });
-  return { vectors: data.map((/** @type {any} */ one) => one.embedding), tokens: usage.prompt_tokens };
+  return { vectors: data.map((/** @type {any} */ entry) => entry.embedding), tokens: usage.prompt_tokens };
 }

@@ -1,12 +1,12 @@
 /**
- * A conversation: messages, and a reply to them when something is said. It knows only `model.generate`, one call per
- * message, so it works in front of either engine; templates and tokens are the engine's.
+ * A conversation: messages, and a reply to each message that is sent. It needs only `model.generate`, one call per
+ * message, so it works with an engine in this thread or elsewhere; the engine does templates and tokens.
  */
 import { asyncDispose, follow } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { Generation } from '../../shared/generation.js';
 import { checkOptions } from '../../shared/options.js';
-import { messagesOf, saidBy } from './messages.js';
+import { messagesOf, toMessages } from './messages.js';
 
 /** @import { ChatOptions, ChatStats, Content, GenerateOptions, Message, Model, Part, PromptOptions, Result, TraceOptions } from '../../shared/types.js' */
 
@@ -14,11 +14,11 @@ export class Chat {
   #model;
   #prompts;
   #messages;
-  /** What has come of the reply under way. @type {string | null} */
+  /** Text of the running reply so far. @type {string | null} */
   #reply = null;
-  /** Ends the reply under way. @type {AbortController | null} */
-  #life = null;
-  #closed = false;
+  /** Aborts the running reply. @type {AbortController | null} */
+  #lifetime = null;
+  #isClosed = false;
   /** Tokens of the conversation that have been computed. */
   #tokens = 0;
 
@@ -36,50 +36,52 @@ export class Chat {
    */
   static async create(model, options) {
     const { system, messages = [], contextPolicy, ...prompts } = checkOptions('createChat', options);
-    const all = messagesOf(system === undefined ? messages : [{ role: 'system', content: system }, ...messages]);
-    await model.countTokens(all, prompts);
-    return new Chat(model, all, { ...prompts, contextPolicy });
+    const initialMessages = messagesOf(
+      system === undefined ? messages : [{ role: 'system', content: system }, ...messages],
+    );
+    await model.countTokens(initialMessages, prompts);
+    return new Chat(model, initialMessages, { ...prompts, contextPolicy });
   }
 
-  /** The conversation so far, a copy; a reply under way is its last message. @returns {readonly Readonly<Message>[]} */
+  /** A copy of the conversation so far; a running reply is its last message. @returns {readonly Readonly<Message>[]} */
   get messages() {
-    const all = this.#messages.map(({ tokens, ...message }) => Object.freeze(structuredClone(message)));
-    if (this.#reply !== null) all.push(Object.freeze({ role: 'assistant', content: this.#reply }));
-    return Object.freeze(all);
+    const copies = this.#messages.map(({ tokens, ...message }) => Object.freeze(structuredClone(message)));
+    if (this.#reply !== null) copies.push(Object.freeze({ role: 'assistant', content: this.#reply }));
+    return Object.freeze(copies);
   }
 
   /**
-   * Says something; the reply comes as it is generated. When it fails (CONTEXT_FULL, …) the conversation is as
-   * before and `error.details.unsent` holds what was said; after an abort what came of the reply stays, and if nothing
-   * came the conversation is as before.
+   * Sends a message and generates a reply. If it fails (CONTEXT_FULL, …), the conversation stays as
+   * before, and `error.details.unsent` holds the message. After an abort the text generated so far stays; without any
+   * text the conversation stays as before.
    * @param {Content | Message | Message[]} content
    * @param {GenerateOptions} [options]
    */
   send(content, options) {
-    return this.#generation(content, false, options);
+    return this.#startReply(content, false, options);
   }
 
-  /** Another reply to the last message: the one that was given is dropped. @param {GenerateOptions} [options] */
+  /** Generates the last reply again and drops the old one. @param {GenerateOptions} [options] */
   regenerate(options) {
-    return this.#generation(undefined, true, options);
+    return this.#startReply(undefined, true, options);
   }
 
-  /** The error with what was to be said. @param {unknown} error @param {any} said */
-  static #unsent(error, said) {
-    if (error instanceof BqError) error.details.unsent = said;
+  /** Adds the message that was not sent to an error. @param {unknown} error @param {any} content */
+  static #unsent(error, content) {
+    if (error instanceof BqError) error.details.unsent = content;
     return error;
   }
 
-  /** @param {any} said @param {boolean} again @param {GenerateOptions} [options] */
-  #generation(said, again, options) {
+  /** @param {any} content @param {boolean} isRegenerated @param {GenerateOptions} [options] */
+  #startReply(content, isRegenerated, options) {
     const check = () => {
       try {
         return checkOptions('complete', options);
       } catch (error) {
-        throw again ? error : Chat.#unsent(error, said);
+        throw isRegenerated ? error : Chat.#unsent(error, content);
       }
     };
-    return Generation.of(check, (_, end, reading) => this.#answer(said, again, options, end, reading));
+    return Generation.of(check, (_, end, reading) => this.#answer(content, isRegenerated, options, end, reading));
   }
 
   /** @returns {Promise<ChatStats>} */
@@ -87,15 +89,15 @@ export class Chat {
     return { tokens: this.#tokens, context: this.#model.info.contextTokens };
   }
 
-  /** As of the model. @param {TraceOptions} [options] */
+  /** `model.trace`. @param {TraceOptions} [options] */
   trace(options) {
     return this.#model.trace(options);
   }
 
-  /** Ends a reply under way, and says no more. */
+  /** Aborts a running reply. Later calls fail with CLOSED. */
   async close() {
-    this.#closed = true;
-    this.#life?.abort(new BqError('CLOSED', 'the chat was closed'));
+    this.#isClosed = true;
+    this.#lifetime?.abort(new BqError('CLOSED', 'the chat was closed'));
   }
 
   [asyncDispose]() {
@@ -103,27 +105,28 @@ export class Chat {
   }
 
   /**
-   * @param {any} said
-   * @param {boolean} again  answers the last message once more
+   * @param {any} content
+   * @param {boolean} isRegenerated  answers the last message once more
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
    * @param {import('../../shared/generation.js').Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#answer(said, again, options, end, { signal, reader }) {
-    if (this.#closed) throw new BqError('CLOSED', 'the chat was closed');
-    if (this.#life) throw new BqError('STATE', 'a reply is under way');
-    const before = this.#messages;
-    const life = follow(signal);
-    this.#life = life.controller;
-    let kept = false;
+  async *#answer(content, isRegenerated, options, end, { signal, reader }) {
+    if (this.#isClosed) throw new BqError('CLOSED', 'the chat was closed');
+    if (this.#lifetime)
+      throw new BqError('STATE', 'a reply is still being generated', { hint: 'await it or abort it first' });
+    const previous = this.#messages;
+    const lifetime = follow(signal);
+    this.#lifetime = lifetime.controller;
+    let isKept = false;
     try {
-      if (!again) this.#messages = [...before, ...saidBy(said)];
-      else if (before.at(-1)?.role === 'assistant') this.#messages = before.slice(0, -1);
+      if (!isRegenerated) this.#messages = [...previous, ...toMessages(content)];
+      else if (previous.at(-1)?.role === 'assistant') this.#messages = previous.slice(0, -1);
       if (!this.#messages.length)
-        throw new BqError('STATE', 'there is nothing to answer', { hint: 'send a message first' });
-      const asked = { ...this.#prompts, ...options, signal: life.signal };
-      const run = this.#model.generate(this.#messages, asked).readBy(reader);
+        throw new BqError('STATE', 'the conversation has no message to answer', { hint: 'send a message first' });
+      const replyOptions = { ...this.#prompts, ...options, signal: lifetime.signal };
+      const run = this.#model.generate(this.#messages, replyOptions).readBy(reader);
       try {
         for await (const part of run) {
           this.#reply = (this.#reply ?? '') + part.text;
@@ -131,32 +134,34 @@ export class Chat {
         }
       } finally {
         const result = await run.result.catch(() => null);
-        // Stopped before anything came: as if it had not been said.
-        kept = result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort');
-        if (result && kept) this.#keep(result);
+        // Aborted before the first token: the message does not become part of the conversation.
+        isKept = result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort');
+        if (result && isKept) this.#keep(result);
         if (result) end(result);
       }
     } catch (error) {
-      throw again ? error : Chat.#unsent(error, said);
+      throw isRegenerated ? error : Chat.#unsent(error, content);
     } finally {
-      life.release();
-      if (!kept) this.#messages = before;
-      this.#life = this.#reply = null;
+      lifetime.release();
+      if (!isKept) this.#messages = previous;
+      this.#lifetime = this.#reply = null;
     }
   }
 
-  /** A reply into the conversation, unless nothing came of it, not even an end. @param {Result} result */
+  /** Adds a reply to the conversation, unless it has no token at all. @param {Result} result */
   #keep({ tokens, text, reasoning, toolCalls = [], stop, usage }) {
     this.#tokens = usage.promptTokens + Math.max(tokens.length - 1, 0);
     if (!tokens.length) return;
-    // Its own tokens, without the one that ended it; where a text was cut off, or reasoning left out, they are not the text's.
-    const own = stop === null ? tokens : tokens.slice(0, -1);
-    const tool_calls = toolCalls.map(({ id, ...called }) => ({
+    // The tokens are kept for the next prompt, without the stop token. After a stop string or reasoning they differ from the text.
+    const textTokens = stop === null ? tokens : tokens.slice(0, -1);
+    const tool_calls = toolCalls.map(({ id, ...call }) => ({
       type: 'function',
       ...(id && { id }),
-      function: called,
+      function: call,
     }));
-    const said = tool_calls.length ? { tool_calls } : typeof stop !== 'string' && !reasoning && { tokens: own };
-    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...said }];
+    const extraFields = tool_calls.length
+      ? { tool_calls }
+      : typeof stop !== 'string' && !reasoning && { tokens: textTokens };
+    this.#messages = [...this.#messages, { role: 'assistant', content: text, ...extraFields }];
   }
 }

@@ -1,10 +1,10 @@
-/** What may stand for messages, made into messages; what can't be understood is refused by its name. */
+/** Converts the forms in which a caller may give messages, and refuses others by their names. */
 import { BqError } from '../../shared/errors.js';
 import { checkOptions, wrong } from '../../shared/options.js';
 
 /** @import { Message } from '../../shared/types.js' */
 
-/** A message's text: itself, or all of its parts. ARGUMENT: a part that is no text. @param {any} content @returns {string} */
+/** The text of a message: a string, or joined text parts. ARGUMENT: a part of another type. @param {any} content @returns {string} */
 export function textOf(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) throw wrong('content', content, 'a text or a list of text parts');
@@ -19,14 +19,16 @@ export function textOf(content) {
 
 /** @param {any} message @returns {Message} */
 function messageOf(message) {
-  const { role, content = '', tokens, ...more } = checkOptions('message', message);
+  const { role, content = '', tokens, ...fields } = checkOptions('message', message);
   if (role === undefined)
-    throw new BqError('ARGUMENT', 'a message has no role', { hint: "pass { role: 'user', content }" });
+    throw new BqError('ARGUMENT', 'expected a message with a role, found none', {
+      hint: "pass { role: 'user', content }",
+    });
   return {
     role,
-    content: content === null && more.tool_calls ? '' : textOf(content),
+    content: content === null && fields.tool_calls ? '' : textOf(content),
     ...(tokens && { tokens: [...tokens] }),
-    ...more,
+    ...fields,
   };
 }
 
@@ -36,9 +38,10 @@ export function messagesOf(messages) {
   throw wrong('messages', messages, 'a list of { role, content }');
 }
 
-/** What a person says: a text, its parts, a message or several. ARGUMENT. @param {any} said @returns {Message[]} */
-export function saidBy(said) {
-  const all = [said].flat();
-  if (all.length && all.every((one) => typeof one === 'object' && one && 'role' in one)) return messagesOf(all);
-  return [{ role: 'user', content: textOf(said) }];
+/** Messages from a text, from text parts, from a message or from a list of messages. ARGUMENT. @param {any} content @returns {Message[]} */
+export function toMessages(content) {
+  const items = [content].flat();
+  if (items.length && items.every((item) => typeof item === 'object' && item && 'role' in item))
+    return messagesOf(items);
+  return [{ role: 'user', content: textOf(content) }];
 }

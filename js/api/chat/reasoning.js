@@ -1,12 +1,12 @@
 /**
- * Reasoning in a reply: what a model writes between its think marks comes as a part of its own, without the marks.
+ * Separates reasoning from the answer: text between think marks is reported in `reasoning`, without the marks.
  */
 import { overlap } from './stop-strings.js';
 
 /** @import { Part, Result } from '../../shared/types.js' */
 
-/** Marks of models that reason. @type {[string, string][]} */
-const KNOWN = [
+/** Opening and closing think marks of known chat templates. @type {[string, string][]} */
+const KNOWN_MARKS = [
   ['<think>', '</think>'],
   ['[THINK]', '[/THINK]'],
   ['<|START_THINKING|>', '<|END_THINKING|>'],
@@ -14,110 +14,110 @@ const KNOWN = [
   ['<thinking>', '</thinking>'],
 ];
 
-export class Thinking {
+export class ReasoningParser {
   /** @type {string} */
   #open;
   /** @type {string} */
   #close;
-  /** Before the opening mark, between the marks, behind the closing one. @type {'before' | 'inside' | 'after'} */
-  #place;
-  /** What may be part of a mark. */
-  #held = '';
-  /** White space at the beginning of what comes next is left out. */
-  #bare = false;
-  /** Of each part. @type {{ text: string, reasoning: string }[]} */
-  #told = [];
+  /** Before the opening mark, between the marks, after the closing one. @type {'before' | 'inside' | 'after'} */
+  #position;
+  /** Text held back because it may be the beginning of a mark. */
+  #pending = '';
+  /** Whether white space at the start of the next text is dropped. */
+  #trimsStart = false;
+  /** Text and reasoning of each part, for the result. @type {{ text: string, reasoning: string }[]} */
+  #parts = [];
 
-  /** @param {[string, string]} marks @param {boolean} opened  by the prompt already */
-  constructor([open, close], opened) {
+  /** @param {[string, string]} marks @param {boolean} isOpened  the prompt ends inside the marks */
+  constructor([open, close], isOpened) {
     this.#open = open;
     this.#close = close;
-    this.#place = opened ? 'inside' : 'before';
-    this.#bare = opened;
+    this.#position = isOpened ? 'inside' : 'before';
+    this.#trimsStart = isOpened;
   }
 
   /**
-   * For a reply to this prompt; null: the model has no marks.
-   * @param {[string, string] | undefined} given  marks of the format
+   * A parser for a reply to this prompt; null: the model has no marks.
+   * @param {[string, string] | undefined} formatMarks  marks of the format
    * @param {string} template @param {string} prompt  its last text
    */
-  static of(given, template, prompt) {
-    const marks = given ?? KNOWN.find(([open]) => template.includes(open));
-    return marks ? new Thinking(marks, prompt.lastIndexOf(marks[0]) > prompt.lastIndexOf(marks[1])) : null;
+  static forPrompt(formatMarks, template, prompt) {
+    const marks = formatMarks ?? KNOWN_MARKS.find(([open]) => template.includes(open));
+    return marks ? new ReasoningParser(marks, prompt.lastIndexOf(marks[0]) > prompt.lastIndexOf(marks[1])) : null;
   }
 
-  /** What opens and what closes the reasoning. @returns {[string, string]} */
+  /** The opening and the closing mark. @returns {[string, string]} */
   get marks() {
     return [this.#open, this.#close];
   }
 
   get place() {
-    return this.#place;
+    return this.#position;
   }
 
-  /** What a reply's next text is. @param {string} text @param {boolean} ends  nothing more comes @returns {{ text: string, reasoning: string }} */
+  /** Separates the next text of a reply. @param {string} text @param {boolean} ends  this is the last text @returns {{ text: string, reasoning: string }} */
   push(text, ends) {
-    this.#held += text;
-    const { text: said, reasoning = '' } = this.#part(0, ends);
-    return { text: said, reasoning };
+    this.#pending += text;
+    const { text: answer, reasoning = '' } = this.#part(0, ends);
+    return { text: answer, reasoning };
   }
 
-  /** @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
-  async *parts(run) {
+  /** @param {AsyncIterable<Part>} generation @returns {AsyncGenerator<Part, void>} */
+  async *parts(generation) {
     let last = 0;
-    for await (const { token, text, ...more } of run) {
+    for await (const { token, text, ...fields } of generation) {
       last = token;
-      this.#held += text;
-      yield { ...more, ...this.#part(token, false) };
+      this.#pending += text;
+      yield { ...fields, ...this.#part(token, false) };
     }
-    // What could have become a mark and didn't.
-    if (this.#held) yield this.#part(last, true);
+    // At the end, held text turns out to be no mark.
+    if (this.#pending) yield this.#part(last, true);
   }
 
   /** @param {Result} result  of the whole reply @param {number} read  parts that were read @returns {Result} */
   result(result, read) {
-    const told = this.#told.slice(0, read);
-    const all = (/** @type {'text' | 'reasoning'} */ kind) => told.map((part) => part[kind]).join('');
-    return { ...result, text: all('text'), reasoning: all('reasoning') };
+    const readParts = this.#parts.slice(0, read);
+    const joined = (/** @type {'text' | 'reasoning'} */ kind) => readParts.map((part) => part[kind]).join('');
+    return { ...result, text: joined('text'), reasoning: joined('reasoning') };
   }
 
   /** @param {number} token @param {boolean} ends @returns {Part} */
   #part(token, ends) {
-    const told = { text: '', reasoning: '' };
-    if (this.#place === 'before') this.#begin(ends);
-    if (this.#place === 'inside') told.reasoning = this.#reason(ends);
-    if (this.#place === 'after') told.text = this.#take(this.#held.length);
-    this.#told.push(told);
-    return { token, text: told.text, ...(told.reasoning && { reasoning: told.reasoning }) };
+    const texts = { text: '', reasoning: '' };
+    if (this.#position === 'before') this.#begin(ends);
+    if (this.#position === 'inside') texts.reasoning = this.#reason(ends);
+    if (this.#position === 'after') texts.text = this.#take(this.#pending.length);
+    this.#parts.push(texts);
+    return { token, text: texts.text, ...(texts.reasoning && { reasoning: texts.reasoning }) };
   }
 
-  /** Only a reply's first words can open the reasoning. @param {boolean} ends */
+  /** Looks for the opening mark, which only the start of a reply can be. @param {boolean} ends */
   #begin(ends) {
-    const first = this.#held.trimStart();
+    const first = this.#pending.trimStart();
     if (first.startsWith(this.#open)) {
-      this.#place = 'inside';
-      this.#bare = true;
-      this.#held = first.slice(this.#open.length);
-    } else if (ends || !this.#open.startsWith(first)) this.#place = 'after';
+      this.#position = 'inside';
+      this.#trimsStart = true;
+      this.#pending = first.slice(this.#open.length);
+    } else if (ends || !this.#open.startsWith(first)) this.#position = 'after';
   }
 
   /** @param {boolean} ends */
   #reason(ends) {
-    const at = this.#held.indexOf(this.#close);
-    if (at < 0) return this.#take(this.#held.length - (ends ? 0 : overlap(this.#held, this.#close)));
+    const at = this.#pending.indexOf(this.#close);
+    if (at < 0) return this.#take(this.#pending.length - (ends ? 0 : overlap(this.#pending, this.#close)));
     const reasoning = this.#take(at);
-    this.#held = this.#held.slice(this.#close.length);
-    this.#place = 'after';
-    this.#bare = true;
+    this.#pending = this.#pending.slice(this.#close.length);
+    this.#position = 'after';
+    this.#trimsStart = true;
     return reasoning;
   }
 
-  /** @param {number} length  of what is held */
+  /** @param {number} length  of the pending text */
   #take(length) {
-    const all = this.#held.slice(0, length);
-    this.#held = this.#held.slice(length);
-    const text = this.#bare ? all.trimStart() : all;
-    if (text) this.#bare = false;
+    const taken = this.#pending.slice(0, length);
+    this.#pending = this.#pending.slice(length);
+    const text = this.#trimsStart ? taken.trimStart() : taken;
+    if (text) this.#trimsStart = false;
     return text;
   }
 }

@@ -1,13 +1,13 @@
-/** What a model is asked when it sums up a conversation, and what is made of the answer. */
+/** The request for a summary of a conversation, and the message that carries the summary. */
 
-export const ASKED =
+export const SUMMARY_REQUEST =
   'Summarize our conversation so far in a few sentences, from which it can be continued: what was asked, what was answered, which names and numbers matter.';
 
-/** The longest summary, as a part of the context, and in tokens. */
-const [PART, LONGEST] = [1 / 8, 256];
+/** Upper limits of a summary: as a share of the context, and in tokens. */
+const [CONTEXT_SHARE, MAX_SUMMARY_TOKENS] = [1 / 8, 256];
 
-/** Tokens that a summary may have. @param {number} context */
-export const roomFor = (context) => Math.min(LONGEST, Math.floor(context * PART));
+/** The largest number of tokens of a summary. @param {number} context */
+export const summaryTokens = (context) => Math.min(MAX_SUMMARY_TOKENS, Math.floor(context * CONTEXT_SHARE));
 
-/** What the user says first of what stays, with what was said before. @param {string} summary @param {string} content */
+/** Puts a summary in front of the first user message that stays. @param {string} summary @param {string} content */
 export const withSummary = (summary, content) => `[What was said before, in short: ${summary}]\n\n${content}`;

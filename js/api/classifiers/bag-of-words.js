@@ -1,18 +1,18 @@
-/** Bags of words: what a head that knows no language would see, to compare with. */
+/** Bags of words, the baseline that a classifier is compared with. */
 
 /** @import { Features } from './train.js' */
 
 /** @param {string} text */
 const wordsOf = (text) => text.toLowerCase().match(/\p{L}[\p{L}\p{M}'’]*|\p{N}+/gu) ?? [];
 
-/** The words of texts that are learned from, each with a number. @param {string[]} texts */
+/** Numbers the words of the training texts. @param {string[]} texts */
 export function vocabulary(texts) {
   const numbers = new Map();
   for (const text of texts) for (const word of wordsOf(text)) if (!numbers.has(word)) numbers.set(word, numbers.size);
   return numbers;
 }
 
-/** How often each known word comes, as a vector of length 1. @param {Map<string, number>} numbers @param {string} text @returns {Features & { index: Uint32Array }} */
+/** Counts of known words in a text, as a vector of length 1. @param {Map<string, number>} numbers @param {string} text @returns {Features & { index: Uint32Array }} */
 export function bag(numbers, text) {
   /** @type {Map<number, number>} */
   const counts = new Map();

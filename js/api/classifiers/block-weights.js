@@ -1,11 +1,11 @@
-/** Weights of a head in blocks of 32 as v1.0 files have them (docs/FORMAT.md): 16 bytes of nibbles, low ones first, then an f32 scale. */
+/** Weights of a classifier in blocks of 32, as in v1.0 model files (docs/FORMAT.md): 16 bytes of nibbles, low ones first, then an f32 scale. */
 
 /** Weights of a block. */
 const BLOCK = 32;
 /** Bytes of a block. */
 const BYTES = BLOCK / 2 + 4;
 
-/** Blocks of a row, whose last one is filled up with zeros. @param {number} cols */
+/** Blocks of a row. Zeros pad the last one. @param {number} cols */
 const blocksOf = (cols) => Math.ceil(cols / BLOCK);
 
 /** @param {number} rows @param {number} cols */
@@ -22,7 +22,7 @@ export function pack(weights, rows, cols) {
   for (let row = 0; row < rows; row++)
     for (let first = 0; first < cols; first += BLOCK, at += BYTES) {
       const block = weights.subarray(row * cols + first, row * cols + Math.min(first + BLOCK, cols));
-      const scale = Math.fround(block.reduce((most, w) => Math.max(most, Math.abs(w)), Math.fround(1e-8)) / 7);
+      const scale = Math.fround(block.reduce((largest, w) => Math.max(largest, Math.abs(w)), Math.fround(1e-8)) / 7);
       const inverse = Math.fround(1 / scale);
       block.forEach((w, i) => {
         const q = Math.max(-8, Math.min(7, round(Math.fround(w * inverse))));

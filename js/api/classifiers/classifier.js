@@ -1,69 +1,69 @@
 /**
- * A head: a linear classifier over the vectors that a model makes of texts, which is all that is trained. Its file is JSON:
+ * A linear classifier over embeddings of texts. Its file is JSON:
  *
  *   { "format": "bq4-head", "version": 1,
  *     "name": "sentiment", "labels": ["negative", "neutral", "positive"],
- *     "width": 384, "pooling": "mean", "normalize": true,      how the model's vectors are made
+ *     "width": 384, "pooling": "mean", "normalize": true,      options of the embeddings
  *     "type": "bq4" | "f32", "weights": base64, "bias": [...],  labels x width, row-major, little-endian
- *     "facts": { ... } }                                       what is known of it, for people
+ *     "facts": { ... } }                                       notes for people
  */
 import { BqError } from '../../shared/errors.js';
 import { pack, packedBytes, unpack } from './block-weights.js';
 
 /** @import { Head, ClassifierFile } from '../../shared/types.js' */
 
-/** Labels, and numbers of a vector, that a head may have. */
-const MOST = { labels: 4096, width: 65536, weights: 2 ** 24 };
-const HINT = 'a head is the JSON that `bq4 train-head` writes';
+/** Largest numbers of labels, of numbers in a vector and of weights. */
+const LIMITS = { labels: 4096, width: 65536, weights: 2 ** 24 };
+const HINT = 'pass the JSON that `bq4 train-head` writes';
 
-/** @param {string} what @returns {never} */
-function refuse(what) {
-  throw new BqError('FORMAT', `the head ${what}`, { hint: HINT });
+/** @param {string} problem @returns {never} */
+function refuse(problem) {
+  throw new BqError('FORMAT', `the classifier ${problem}`, { hint: HINT });
 }
 
 /** @param {unknown} value */
 const kindOf = (value) => (typeof value === 'string' || typeof value === 'number' ? value : 'none');
 
-/** @param {unknown} value @param {number} most */
-const isCount = (value, most) => Number.isInteger(value) && Number(value) > 0 && Number(value) <= most;
+/** @param {unknown} value @param {number} maximum */
+const isCount = (value, maximum) => Number.isInteger(value) && Number(value) > 0 && Number(value) <= maximum;
 
 /** @param {unknown} text @param {number} length  in bytes @returns {Uint8Array} */
 function bytesOf(text, length) {
   if (typeof text !== 'string' || text.length !== Math.ceil(length / 3) * 4)
-    refuse(`has not the ${length} bytes of weights that its labels and width ask for`);
+    refuse(`does not have the ${length} bytes of weights that its labels and width need`);
   try {
     return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   } catch {
-    return refuse('has weights that are no base64');
+    return refuse('has weights that are not base64');
   }
 }
 
-/** Checks what a file says. FORMAT. @param {any} file @returns {Head} */
+/** Checks and decodes the file of a classifier. FORMAT. @param {any} file @returns {Head} */
 export function readClassifier(file) {
   if (!file || file.format !== 'bq4-head') refuse('has no "format": "bq4-head"');
-  if (file.version !== 1) refuse(`is of version ${kindOf(file.version)}: 1 is read`);
+  if (file.version !== 1) refuse(`has the version ${kindOf(file.version)}: expected 1`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
-  if (typeof name !== 'string') refuse('has a name that is not a text');
+  if (typeof name !== 'string') refuse('has a name that is not a string');
   if (
     !Array.isArray(labels) ||
     labels.length < 2 ||
-    labels.length > MOST.labels ||
+    labels.length > LIMITS.labels ||
     labels.some((label) => typeof label !== 'string')
   )
-    refuse(`has no list of 2 to ${MOST.labels} labels`);
-  if (!isCount(width, MOST.width) || labels.length * width > MOST.weights)
+    refuse(`has no list of 2 to ${LIMITS.labels} labels`);
+  if (!isCount(width, LIMITS.width) || labels.length * width > LIMITS.weights)
     refuse(
-      `has the width ${kindOf(width)}: expected an integer from 1 to ${MOST.width}, at most ${MOST.weights} weights`,
+      `has the width ${kindOf(width)}: expected an integer from 1 to ${LIMITS.width}, at most ${LIMITS.weights} weights`,
     );
   if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
     refuse('does not say how vectors are pooled and whether they are normalized');
-  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${kindOf(type)}: f32 and bq4 are read`);
+  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${kindOf(type)}: expected f32 or bq4`);
   const rows = labels.length;
   const bytes = bytesOf(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);
   const weights = type === 'bq4' ? unpack(bytes, rows, width) : new Float32Array(bytes.buffer);
   if (!weights.every(Number.isFinite)) refuse('has a weight that is not finite');
   if (!Array.isArray(file.bias) || file.bias.length !== rows || !file.bias.every(Number.isFinite))
-    refuse('has not a bias for each label');
+    refuse('does not have one finite bias for each label');
   return { name, labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
@@ -91,7 +91,7 @@ export function writeClassifier(
 }
 
 /**
- * How likely each label is.
+ * The probability of each label.
  * @param {Head} head
  * @param {ArrayLike<number>} vector  `width` numbers
  * @returns {Float32Array}  that sum to 1
@@ -100,8 +100,8 @@ export function scores({ labels, width, weights, bias }, vector) {
   const logits = Float64Array.from(bias);
   for (let label = 0; label < labels.length; label++)
     for (let i = 0; i < width; i++) logits[label] += weights[label * width + i] * vector[i];
-  const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = logits.map((logit) => Math.exp(logit - most));
+  const maximum = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const powers = logits.map((logit) => Math.exp(logit - maximum));
   const sum = powers.reduce((a, b) => a + b, 0);
   return Float32Array.from(powers, (power) => power / sum);
 }

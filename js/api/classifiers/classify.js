@@ -1,11 +1,11 @@
-/** Texts become labels: the model's vectors, and a head over them. */
+/** Labels texts: embeds them, then applies a classifier. */
 import { BqError } from '../../shared/errors.js';
 import { readClassifier, scores } from './classifier.js';
 
 /** @import { ClassifyOptions, Classified, Model } from '../../shared/types.js' */
 
 /**
- * FORMAT: no head; SHAPE: of another model.
+ * FORMAT: the file is not a classifier. SHAPE: it belongs to another model.
  * @param {Pick<Model, 'embed'>} model
  * @param {(string | Uint32Array)[]} texts
  * @param {ClassifyOptions} options
@@ -19,11 +19,11 @@ export async function classify(model, texts, { classifier: file, ...options }) {
     if (vector.length !== width)
       throw new BqError(
         'SHAPE',
-        `the head "${head.name}" is for vectors of ${width} numbers, the model's have ${vector.length}`,
-        { hint: 'a head belongs to the model that it was trained with' },
+        `the classifier "${head.name}" expects vectors of ${width} numbers, found ${vector.length} (the model's)`,
+        { hint: 'load the model that the classifier was trained with' },
       );
-    const all = scores(head, vector);
-    const index = all.indexOf(Math.max(...all));
-    return { label: labels[index], index, score: all[index], scores: all };
+    const probabilities = scores(head, vector);
+    const index = probabilities.indexOf(Math.max(...probabilities));
+    return { label: labels[index], index, score: probabilities[index], scores: probabilities };
   });
 }

@@ -1,9 +1,9 @@
 /**
  * Multinomial logistic regression with an L2 penalty, by L-BFGS (Nocedal and Wright, Numerical Optimization, algorithm 7.4).
- * No chance is in it: the same rows give the same weights.
+ * It uses no random numbers: the same rows give the same weights.
  */
 
-/** What is known of a text, dense (no `index`) or sparse. @typedef {{ index?: Uint32Array, value: ArrayLike<number> }} Features */
+/** Features of a text, dense (no `index`) or sparse. @typedef {{ index?: Uint32Array, value: ArrayLike<number> }} Features */
 
 /**
  * @typedef {object} Training
@@ -13,10 +13,10 @@
  * @property {(progress: { phase: 'train', loaded: number, total: number, loss: number }) => void} [onProgress]
  */
 
-/** Steps that L-BFGS remembers. */
+/** Earlier steps from which L-BFGS estimates curvature. */
 const MEMORY = 8;
-/** It ends when a step betters the loss by no more than this share. */
-const ENOUGH = 1e-6;
+/** Training ends when a step reduces the loss by less than this share. */
+const MIN_IMPROVEMENT = 1e-6;
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 function dot(a, b) {
@@ -26,7 +26,7 @@ function dot(a, b) {
 }
 
 /**
- * A row times weights from `at` on, added to `sum`.
+ * `sum` plus the dot product of a row and the weights that start at `at`.
  * @param {ArrayLike<number>} weights @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value @param {number} [sum]
  */
 export function product(weights, at, index, value, sum = 0) {
@@ -35,10 +35,10 @@ export function product(weights, at, index, value, sum = 0) {
   return sum;
 }
 
-/** Adds a row, so many times, to what begins at `at`. @param {Float64Array} to @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value @param {number} times */
-function addTimes(to, at, index, value, times) {
-  if (index) for (let i = 0; i < index.length; i++) to[at + index[i]] += times * value[i];
-  else for (let i = 0; i < value.length; i++) to[at + i] += times * value[i];
+/** Adds `times` the row to the numbers of `target` that start at `at`. @param {Float64Array} target @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value @param {number} times */
+function addTimes(target, at, index, value, times) {
+  if (index) for (let i = 0; i < index.length; i++) target[at + index[i]] += times * value[i];
+  else for (let i = 0; i < value.length; i++) target[at + i] += times * value[i];
 }
 
 /** The mean loss of the weights (classes x (width + 1), the bias last), and its gradient. */
@@ -74,35 +74,35 @@ class Loss {
     const stride = width + 1;
     for (let c = 0; c < count; c++)
       logits[c] = weights[c * stride + width] + product(weights, c * stride, index, value);
-    const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+    const maximum = logits.reduce((a, b) => Math.max(a, b), -Infinity);
     let total = 0;
-    for (const logit of logits) total += Math.exp(logit - most);
+    for (const logit of logits) total += Math.exp(logit - maximum);
     for (let c = 0; c < count; c++) {
-      const wrong = Math.exp(logits[c] - most) / total - Number(c === right);
-      addTimes(gradient, c * stride, index, value, wrong);
-      gradient[c * stride + width] += wrong;
+      const excess = Math.exp(logits[c] - maximum) / total - Number(c === right);
+      addTimes(gradient, c * stride, index, value, excess);
+      gradient[c * stride + width] += excess;
     }
-    return most + Math.log(total) - logits[right];
+    return maximum + Math.log(total) - logits[right];
   }
 }
 
-/** Where L-BFGS goes from here. @param {Float64Array} gradient @param {{ step: Float64Array, change: Float64Array }[]} past  newest last */
+/** The search direction of L-BFGS. @param {Float64Array} gradient @param {{ step: Float64Array, change: Float64Array }[]} past  newest last */
 function direction(gradient, past) {
-  const way = gradient.map((g) => -g);
+  const result = gradient.map((value) => -value);
   const shares = past.map(() => 0);
   for (let k = past.length - 1; k >= 0; k--) {
     const { step, change } = past[k];
-    shares[k] = dot(step, way) / dot(step, change);
-    for (let i = 0; i < way.length; i++) way[i] -= shares[k] * change[i];
+    shares[k] = dot(step, result) / dot(step, change);
+    for (let i = 0; i < result.length; i++) result[i] -= shares[k] * change[i];
   }
   const last = past.at(-1);
   const scale = last ? dot(last.step, last.change) / dot(last.change, last.change) : 1;
-  for (let i = 0; i < way.length; i++) way[i] *= scale;
+  for (let i = 0; i < result.length; i++) result[i] *= scale;
   past.forEach(({ step, change }, k) => {
-    const back = dot(change, way) / dot(step, change);
-    for (let i = 0; i < way.length; i++) way[i] += (shares[k] - back) * step[i];
+    const projection = dot(change, result) / dot(step, change);
+    for (let i = 0; i < result.length; i++) result[i] += (shares[k] - projection) * step[i];
   });
-  return way;
+  return result;
 }
 
 /**
@@ -118,34 +118,34 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
   const size = count * (width + 1);
   let weights = new Float64Array(size);
   let gradient = new Float64Array(size);
-  let now = loss.at(weights, gradient);
+  let currentLoss = loss.at(weights, gradient);
   /** @type {{ step: Float64Array, change: Float64Array }[]} */
   const past = [];
-  for (let done = 0; done < iterations; done++) {
+  for (let iteration = 0; iteration < iterations; iteration++) {
     await new Promise((resolve) => setTimeout(resolve)); // a page goes on meanwhile, and may abort
     signal?.throwIfAborted();
-    onProgress?.({ phase: 'train', loaded: done, total: iterations, loss: now });
-    const way = direction(gradient, past);
-    const slope = dot(way, gradient);
-    const [next, changed] = [new Float64Array(size), new Float64Array(size)];
-    let then = Infinity;
+    onProgress?.({ phase: 'train', loaded: iteration, total: iterations, loss: currentLoss });
+    const searchDirection = direction(gradient, past);
+    const slope = dot(searchDirection, gradient);
+    const [nextWeights, nextGradient] = [new Float64Array(size), new Float64Array(size)];
+    let nextLoss = Infinity;
     for (let length = 1; length > 1e-10; length /= 2) {
-      // until the loss falls as the slope lets expect (Armijo)
-      for (let i = 0; i < size; i++) next[i] = weights[i] + length * way[i];
-      then = loss.at(next, changed);
-      if (then <= now + 1e-4 * length * slope) break;
+      // Halves the step until it meets Armijo's condition.
+      for (let i = 0; i < size; i++) nextWeights[i] = weights[i] + length * searchDirection[i];
+      nextLoss = loss.at(nextWeights, nextGradient);
+      if (nextLoss <= currentLoss + 1e-4 * length * slope) break;
     }
-    if (!(then < now)) break;
-    past.push({ step: next.map((w, i) => w - weights[i]), change: changed.map((g, i) => g - gradient[i]) });
+    if (!(nextLoss < currentLoss)) break;
+    past.push({ step: nextWeights.map((w, i) => w - weights[i]), change: nextGradient.map((g, i) => g - gradient[i]) });
     if (past.length > MEMORY || dot(past[past.length - 1].step, past[past.length - 1].change) <= 0) past.shift();
-    const better = now - then;
-    [weights, gradient, now] = [next, changed, then];
-    if (better < ENOUGH * now) break;
+    const improvement = currentLoss - nextLoss;
+    [weights, gradient, currentLoss] = [nextWeights, nextGradient, nextLoss];
+    if (improvement < MIN_IMPROVEMENT * currentLoss) break;
   }
-  onProgress?.({ phase: 'train', loaded: iterations, total: iterations, loss: now });
-  const rest = (/** @type {number} */ i) => i % (width + 1);
+  onProgress?.({ phase: 'train', loaded: iterations, total: iterations, loss: currentLoss });
+  const columnOf = (/** @type {number} */ i) => i % (width + 1);
   return {
-    weights: Float32Array.from(weights.filter((_, i) => rest(i) < width)),
-    bias: Float32Array.from(weights.filter((_, i) => rest(i) === width)),
+    weights: Float32Array.from(weights.filter((_, i) => columnOf(i) < width)),
+    bias: Float32Array.from(weights.filter((_, i) => columnOf(i) === width)),
   };
 }

@@ -1,12 +1,12 @@
 /**
- * A model behind any server with OpenAI's interface, by the same methods that a model of this machine has. Needs nothing but fetch.
+ * A model behind any server with OpenAI's interface, with the methods of a local model. It needs only `fetch`.
  */
 import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
 import { follow, unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { ChunkReader, chunkOfAnswer } from '../openai/chunks.js';
-import { understand } from '../openai/errors.js';
+import { fromOpenAIError } from '../openai/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { withPlainSchemas } from '../../shared/standard-schema.js';
 import { events } from './server-sent-events.js';
@@ -21,24 +21,24 @@ import { events } from './server-sent-events.js';
  * @property {typeof fetch} [fetch]
  */
 
-/** What every request may bring. @typedef {{ signal?: AbortSignal }} RequestOptions */
+/** Options of every request. @typedef {{ signal?: AbortSignal }} RequestOptions */
 
 /** @typedef {Required<Pick<ConnectOptions, 'headers' | 'fetch'>> & { url: string }} Server */
 
-/** Characters of an answer that is no JSON which are told. */
-const SHOWN = 200;
+/** Characters of an unreadable answer that an error message quotes. */
+const MAX_QUOTED = 200;
 
 /** @param {string} url @param {Server} server @param {RequestInit} init @returns {Promise<Response>} */
-async function ask(url, { headers, fetch: get }, init) {
+async function ask(url, { headers, fetch: send }, init) {
   let response;
   try {
-    response = await get(url, {
+    response = await send(url, {
       ...init,
       headers: { ...headers, ...(init.body ? { 'Content-Type': 'application/json' } : {}) },
     });
   } catch (/** @type {any} */ cause) {
     if (init.signal?.aborted) throw init.signal.reason;
-    // Node says no more than "fetch failed", and the reason behind it: refused, or 300 s without an answer.
+    // In Node the message is only "fetch failed"; the reason, such as a refused connection, is its cause.
     throw new BqError('NETWORK', `${url} can't be reached: ${cause.cause?.message || cause.message}`, {
       cause,
       details: { url },
@@ -46,7 +46,7 @@ async function ask(url, { headers, fetch: get }, init) {
     });
   }
   if (!response.ok)
-    throw understand(response.status, await answerOf(response, url, init.signal).catch(() => null), url);
+    throw fromOpenAIError(response.status, await answerOf(response, url, init.signal).catch(() => null), url);
   return response;
 }
 
@@ -57,13 +57,13 @@ async function answerOf(response, url, signal) {
     text = await response.text();
   } catch (cause) {
     if (signal?.aborted) throw signal.reason;
-    throw broken(url, cause);
+    throw connectionLost(url, cause);
   }
   try {
     return JSON.parse(text);
   } catch (cause) {
     if (!response.ok) return text;
-    throw new BqError('FORMAT', `${url} answers with something else than JSON: ${text.slice(0, SHOWN)}`, {
+    throw new BqError('FORMAT', `${url}: expected JSON, found ${text.slice(0, MAX_QUOTED)}`, {
       cause,
       details: { url },
       hint: 'check the address of the server, which ends in /v1',
@@ -72,21 +72,21 @@ async function answerOf(response, url, signal) {
 }
 
 /** @param {string} url @param {unknown} [cause] */
-const broken = (url, cause) =>
+const connectionLost = (url, cause) =>
   new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
 
-/** An answer that is an error though its status says success. @param {any} answer @param {string} url */
+/** Throws the error that some servers answer with a status of success. @param {any} answer @param {string} url */
 function checkAnswer(answer, url) {
-  if (answer?.error) throw understand(200, answer, url);
-  if (answer?.object === 'error') throw understand(200, { error: answer }, url);
+  if (answer?.error) throw fromOpenAIError(200, answer, url);
+  if (answer?.object === 'error') throw fromOpenAIError(200, { error: answer }, url);
   if (answer !== null && typeof answer === 'object' && !Array.isArray(answer)) return answer;
-  throw new BqError('FORMAT', `${url} answers with something else than an object: ${shown(answer)}`, {
+  throw new BqError('FORMAT', `${url}: expected an object, found ${shown(answer)}`, {
     details: { url },
     hint: 'check the address of the server, which ends in /v1',
   });
 }
 
-/** A whole answer, which has its list: callers read its first entry. @param {any} answer @param {string} url */
+/** Checks that a complete answer has its list, since callers read its first entry. @param {any} answer @param {string} url */
 function checkWhole(answer, url) {
   const list = url.endsWith('/embeddings') ? 'data' : 'choices';
   if (Array.isArray(checkAnswer(answer, url)[list]) && answer[list].length > 0) return answer;
@@ -96,13 +96,13 @@ function checkWhole(answer, url) {
 }
 
 /** @param {{ data: string, whole: boolean }} event @param {string} url */
-function chunkOf({ data, whole }, url) {
+function chunkOf({ data, whole: isComplete }, url) {
   let chunk;
   try {
     chunk = JSON.parse(data);
   } catch (cause) {
-    if (!whole) throw broken(url, cause);
-    throw new BqError('FORMAT', `${url} sends a chunk that is no JSON: ${data.slice(0, SHOWN)}`, {
+    if (!isComplete) throw connectionLost(url, cause);
+    throw new BqError('FORMAT', `${url}: expected a chunk of JSON, found ${data.slice(0, MAX_QUOTED)}`, {
       cause,
       details: { url },
     });
@@ -116,13 +116,13 @@ function chunkOf({ data, whole }, url) {
  * @returns {AsyncGenerator<any, void>}
  */
 async function* chunks(response, url, { signal, release }) {
-  let whole = false;
+  let isFinished = false;
   const reader = new ChunkReader();
   const isChat = url.endsWith('/chat/completions');
   try {
     let { body } = response;
     if (/\bjson\b/.test(response.headers.get('content-type') ?? '')) {
-      // A whole answer, an error, or events under a wrong name.
+      // A server without streaming: a complete answer or an error. Others send events with the wrong content type.
       const text = await response.text();
       if (/^\s*\{/.test(text)) {
         const answer = chunkOf({ data: text, whole: false }, url);
@@ -134,33 +134,36 @@ async function* chunks(response, url, { signal, release }) {
     for await (const event of events(/** @type {ReadableStream<Uint8Array>} */ (body))) {
       if (event.data === '[DONE]') return;
       if (!event.data) continue;
-      const given = chunkOf(event, url);
-      const chunk = isChat ? reader.read(given) : { ...given, choices: given.choices ?? [] };
-      whole ||= Boolean(chunk.choices[0]?.finish_reason);
+      const received = chunkOf(event, url);
+      const chunk = isChat ? reader.read(received) : { ...received, choices: received.choices ?? [] };
+      isFinished ||= Boolean(chunk.choices[0]?.finish_reason);
       if (!chunk.choices.length && !chunk.usage) continue;
       yield chunk;
       signal.throwIfAborted();
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    throw error instanceof BqError ? error : broken(url, error);
+    throw error instanceof BqError ? error : connectionLost(url, error);
   } finally {
     release();
   }
-  if (!whole) throw broken(url);
+  if (!isFinished) throw connectionLost(url);
 }
 
 /**
- * ARGUMENT: no address. Everything else fails when it is asked: NETWORK, HTTP_STATUS with `details.status`, CONTEXT_FULL, and the other
+ * ARGUMENT: no address. Requests fail with NETWORK, HTTP_STATUS with `details.status`, CONTEXT_FULL, and the other
  * codes of a `bq4 serve`.
  * @param {string | URL} address  up to `/v1`
  * @param {ConnectOptions} [options]
  * @returns {RemoteModel}
  */
-export function connect(address, { apiKey, model, headers = {}, fetch: get = globalThis.fetch.bind(globalThis) } = {}) {
+export function connect(
+  address,
+  { apiKey, model, headers = {}, fetch: send = globalThis.fetch.bind(globalThis) } = {},
+) {
   const url = addressOf(address);
   /** @type {Server} */
-  const server = { url, fetch: get, headers: { ...headers, ...(apiKey && { Authorization: `Bearer ${apiKey}` }) } };
+  const server = { url, fetch: send, headers: { ...headers, ...(apiKey && { Authorization: `Bearer ${apiKey}` }) } };
   /** @type {Promise<string> | null} */
   let first = null;
   /** @param {RequestOptions} [options] @returns {Promise<ModelList>} */
@@ -169,9 +172,9 @@ export function connect(address, { apiKey, model, headers = {}, fetch: get = glo
       await answerOf(await ask(`${url}/models`, server, { signal }), `${url}/models`, signal),
       `${url}/models`,
     );
-  /** The name of a model, when none was said. @param {AbortSignal} [signal] */
-  const named = async (signal) => {
-    // One request for all who ask at once: it goes on where one of them leaves.
+  /** The first model that the server lists, for requests that name none. @param {AbortSignal} [signal] */
+  const defaultModel = async (signal) => {
+    // Concurrent calls share one request, which goes on when one of the callers aborts.
     if (!first) {
       first = list().then(({ data }) => data?.[0]?.id ?? '');
       first.catch(() => (first = null));
@@ -180,19 +183,19 @@ export function connect(address, { apiKey, model, headers = {}, fetch: get = glo
   };
   /** @param {string} path @returns {{ create: (body: any, options?: RequestOptions) => Promise<any> }} */
   const method = (path) => ({
-    create: async (body, { signal: given } = {}) => {
-      given?.throwIfAborted();
-      const life = follow(given);
-      const { signal } = life;
+    create: async (body, { signal: callerSignal } = {}) => {
+      callerSignal?.throwIfAborted();
+      const lifetime = follow(callerSignal);
+      const { signal } = lifetime;
       const at = `${url}/${path}`;
       try {
-        const whole = { ...withPlainSchemas(body), model: body.model ?? model ?? (await named(signal)) };
-        const response = await ask(at, server, { method: 'POST', body: JSON.stringify(whole), signal });
-        if (body.stream) return new ChunkStream(chunks(response, at, life), life.controller);
+        const request = { ...withPlainSchemas(body), model: body.model ?? model ?? (await defaultModel(signal)) };
+        const response = await ask(at, server, { method: 'POST', body: JSON.stringify(request), signal });
+        if (body.stream) return new ChunkStream(chunks(response, at, lifetime), lifetime.controller);
         const answer = checkWhole(await answerOf(response, at, signal), at);
         return path === 'chat/completions' ? new ChunkReader().read(answer, 'message') : answer;
       } finally {
-        if (!body.stream) life.release();
+        if (!body.stream) lifetime.release();
       }
     },
   });

@@ -13,7 +13,7 @@ import { BqError } from '../../shared/errors.js';
  */
 
 /** What a machine, not a caller, lacks. */
-const LACKS = new Set(['NOMEM', 'QUOTA', 'NO_SIMD', 'UNSUPPORTED']);
+const LOCAL_FAILURES = new Set(['NOMEM', 'QUOTA', 'NO_SIMD', 'UNSUPPORTED']);
 
 /**
  * Throws what `plan` and `load` throw, but for what the machine lacks: then the server is taken.
@@ -27,15 +27,15 @@ export async function localOrRemote(engine, source, remote, { tokensPerSecond = 
   const elsewhere = (/** @type {string} */ reason) =>
     /** @type {Chosen} */ ({ where: 'remote', reason, plan, model: remote });
   try {
-    const { onProgress: _, ...planned } = options;
-    plan = await engine.plan(source, planned);
+    const { onProgress: _, ...loadOptions } = options;
+    plan = await engine.plan(source, loadOptions);
     if (plan.fits === 'no') return elsewhere(plan.fitsReason);
     const rate = plan.tokensPerSecond;
     if (rate !== null && rate < tokensPerSecond)
       return elsewhere(`about ${rate.toPrecision(2)} tokens per second here, ${tokensPerSecond} are wanted`);
     return { where: 'local', reason: plan.fitsReason, plan, model: await engine.load(source, options) };
   } catch (error) {
-    if (error instanceof BqError && LACKS.has(error.code)) return elsewhere(error.message);
+    if (error instanceof BqError && LOCAL_FAILURES.has(error.code)) return elsewhere(error.message);
     throw error;
   }
 }

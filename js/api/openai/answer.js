@@ -1,12 +1,12 @@
 /** One choice of a chat completion as it is generated: text, and calls of tools. */
 import { generateOptions } from './request.js';
 import { callOf, toolsOf } from './tools.js';
-import { finished } from './usage.js';
+import { finishReasonOf } from './usage.js';
 
 /** @import { FinishReason, Model, Part, Result, ToolCall } from '../../shared/types.js' */
 
-/** What of an answer is there. @typedef {{ part: Part, calls: ToolCall[] }} Piece */
-/** How it ended. @typedef {{ results: Result[], finish: FinishReason }} End */
+/** A piece of an answer. @typedef {{ part: Part, calls: ToolCall[] }} Piece */
+/** The end of an answer. @typedef {{ results: Result[], finish: FinishReason }} End */
 
 /**
  * @param {Model} model @param {Record<string, any>} fields @param {any[]} messages @param {number} index @param {AbortSignal} [signal]
@@ -14,7 +14,7 @@ import { finished } from './usage.js';
  */
 export async function* answer(model, fields, messages, index, signal) {
   const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, tools } = fields;
-  // Most conversations know nothing of tools, and need nothing that is loaded for these.
+  // Most conversations use no tools, and then the modules for tools are not loaded.
   const asks = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   const run = model.generate(messages, {
     ...generateOptions(fields, index),
@@ -23,12 +23,12 @@ export async function* answer(model, fields, messages, index, signal) {
     templateVariables: variables,
     signal,
   });
-  let called = false;
+  let hasCalls = false;
   for await (const part of run) {
     const calls = (part.toolCalls ?? []).map(callOf);
-    called ||= calls.length > 0;
+    hasCalls ||= calls.length > 0;
     yield { part, calls };
   }
   const result = await run.result;
-  return { results: [result], finish: called ? 'tool_calls' : finished(result) };
+  return { results: [result], finish: hasCalls ? 'tool_calls' : finishReasonOf(result) };
 }

@@ -4,7 +4,7 @@ import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
 import { refuse, withoutNulls } from './check-fields.js';
 import { checkGenerates, fieldsOf, generateOptions, wantsUsage } from './request.js';
-import { several } from './choices.js';
+import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
 import { answer } from './answer.js';
 import { callsIn, toolsOf } from './tools.js';
@@ -13,18 +13,18 @@ import { extensionsOf, headOf, logprobsOf, usageOf } from './usage.js';
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../../shared/types.js' */
 /** @import { Piece } from './answer.js' */
 
-/** A request, understood; `most` of its choices at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
+/** A checked request; `parallel` of its choices run at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
-/** Messages as the engine takes them: null is not given, developers speak for the system, parts are one text. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
-const said = (messages) =>
+/** Messages for the engine: without nulls, `developer` as `system`, text parts joined. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
+const toMessages = (messages) =>
   messages.map((message) => {
-    // What an answer has besides, of OpenAI's and of its client, when it comes back in a conversation.
-    const { role, content, refusal, annotations, parsed, tool_calls, ...more } = withoutNulls(message);
+    // `refusal`, `annotations` and `parsed` are members of answers that clients send back with the conversation.
+    const { role, content, refusal, annotations, parsed, tool_calls, ...fields } = withoutNulls(message);
     const calls = tool_calls && callsIn(tool_calls);
     return {
       role: role === 'developer' ? 'system' : role,
       content: textOf(content ?? ''),
-      ...more,
+      ...fields,
       ...(calls?.length && { tool_calls: calls }),
     };
   });
@@ -35,7 +35,7 @@ const said = (messages) =>
  * @returns {Promise<ChatCompletion | ChunkStream<ChatCompletionChunk>>}
  */
 export async function chat(model, body, options) {
-  const { signal, parallel: most = model.info.sessions } = checkOptions('create', options);
+  const { signal, parallel = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('chat.completions.create', body);
   checkGenerates(model);
   if (!fields.messages) throw refuse('messages', 'the request has no messages');
@@ -43,26 +43,26 @@ export async function chat(model, body, options) {
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
   const usage = wantsUsage(fields);
   const head = headOf('chatcmpl', model.info, fields.model);
-  const asked = { model, fields, messages: said(fields.messages), head, usage, most };
-  generateOptions(fields); // what is wrong with these is told at once
+  const request = { model, fields, messages: toMessages(fields.messages), head, usage, most: parallel };
+  generateOptions(fields); // throws now if an option is wrong
   toolsOf(fields);
-  const life = follow(signal);
-  if (!fields.stream) return whole(asked, life);
-  return new ChunkStream(chunks(asked, life), life.controller);
+  const lifetime = follow(signal);
+  if (!fields.stream) return collectCompletion(request, lifetime);
+  return new ChunkStream(chunks(request, lifetime), lifetime.controller);
 }
 
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
-async function whole({ model, fields, messages, head, most }, { signal, controller, release }) {
+async function collectCompletion({ model, fields, messages, head, most: parallel }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
-  const told = Array.from({ length: n }, () => ({
+  const collected = Array.from({ length: n }, () => ({
     text: '',
     reasoning: '',
     calls: /** @type {ToolCall[]} */ ([]),
     content: /** @type {ReturnType<typeof logprobsOf>} */ ([]),
   }));
-  const pieces = several(
+  const pieces = generateChoices(
     n,
-    most,
+    parallel,
     (index) => answer(model, fields, messages, index, signal),
     () => controller.abort(),
   );
@@ -70,17 +70,17 @@ async function whole({ model, fields, messages, head, most }, { signal, controll
     for (;;) {
       const step = await pieces.next();
       if (step.done) {
-        const choices = step.value.map(({ finish }, index) => choiceOf(index, told[index], finish, logprobs));
+        const choices = step.value.map(({ finish }, index) => choiceOf(index, collected[index], finish, logprobs));
         const usage = usageOf(step.value.map(({ results }) => results));
         const extensions = extensionsOf(step.value.flatMap(({ results }) => results));
         return { ...head, object: 'chat.completion', choices, usage, ...extensions };
       }
       const [index, { part, calls }] = /** @type {[number, Piece]} */ (step.value);
-      const one = told[index];
-      one.calls.push(...calls);
-      one.text += part.text;
-      one.reasoning += part.reasoning ?? '';
-      one.content.push(...logprobsOf(part));
+      const entry = collected[index];
+      entry.calls.push(...calls);
+      entry.text += part.text;
+      entry.reasoning += part.reasoning ?? '';
+      entry.content.push(...logprobsOf(part));
     }
   } finally {
     release();
@@ -90,7 +90,7 @@ async function whole({ model, fields, messages, head, most }, { signal, controll
 /**
  * @param {number} index
  * @param {{ text: string, reasoning: string, calls: ToolCall[], content: ReturnType<typeof logprobsOf> }} told
- * @param {FinishReason} finish_reason @param {boolean} [logprobs]  whether these are asked for
+ * @param {FinishReason} finish_reason @param {boolean} [logprobs]  whether the request asks for them
  * @returns {ChatCompletion['choices'][0]}
  */
 const choiceOf = (index, { text, reasoning, calls, content }, finish_reason, logprobs) => ({
@@ -106,14 +106,14 @@ const choiceOf = (index, { text, reasoning, calls, content }, finish_reason, log
   finish_reason,
 });
 
-/** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<ChatCompletionChunk, void>} */
-async function* chunks(asked, life) {
+/** @param {Asked} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<ChatCompletionChunk, void>} */
+async function* chunks(request, lifetime) {
   const {
     fields: { n = 1 },
     usage,
     head,
-    most,
-  } = asked;
+    most: parallel,
+  } = request;
   const chunk = (/** @type {ChatCompletionChunk['choices']} */ choices) =>
     /** @type {ChatCompletionChunk} */ ({
       ...head,
@@ -121,11 +121,11 @@ async function* chunks(asked, life) {
       choices,
       ...(usage && { usage: null }),
     });
-  const pieces = several(
+  const pieces = generateChoices(
     n,
-    most,
-    (index) => chunksOf(asked, index, life.signal, chunk),
-    () => life.controller.abort(),
+    parallel,
+    (index) => chunksOf(request, index, lifetime.signal, chunk),
+    () => lifetime.controller.abort(),
   );
   try {
     let step = await pieces.next();
@@ -134,36 +134,36 @@ async function* chunks(asked, life) {
     if (usage) yield { ...chunk([]), usage: usageOf(results) };
   } finally {
     await pieces.return([]);
-    life.release();
+    lifetime.release();
   }
 }
 
 /**
- * Chunks of one choice; the results of what was generated.
+ * Yields the chunks of one choice, returns the results of its generations.
  * @param {Asked} asked @param {number} index @param {AbortSignal} signal @param {(choices: ChatCompletionChunk['choices']) => ChatCompletionChunk} chunk
  * @returns {AsyncGenerator<ChatCompletionChunk, Result[]>}
  */
 async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
-  /** Of parts without a text yet. @type {ReturnType<typeof logprobsOf>} */
+  /** Log probabilities of parts that had no text to send. @type {ReturnType<typeof logprobsOf>} */
   let content = [];
   const choice = (
     /** @type {ChatCompletionChunk['choices'][0]['delta']} */ delta,
     /** @type {FinishReason | null} */ finish_reason = null,
   ) => {
-    const told = chunk([
+    const complete = chunk([
       { index, delta, logprobs: fields.logprobs && content.length ? { content, refusal: null } : null, finish_reason },
     ]);
     content = [];
-    return told;
+    return complete;
   };
-  let begun = false;
-  let called = 0;
+  let hasStarted = false;
+  let callCount = 0;
   const pieces = answer(model, fields, messages, index, signal);
   try {
     for (;;) {
       const step = await pieces.next();
-      if (!begun) yield choice({ role: 'assistant', content: '' });
-      begun = true;
+      if (!hasStarted) yield choice({ role: 'assistant', content: '' });
+      hasStarted = true;
       if (step.done) {
         const { results, finish } = step.value;
         yield { ...choice({}, finish), ...extensionsOf(results) };
@@ -174,7 +174,8 @@ async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
       content.push(...logprobsOf(value.part));
       if (text || reasoning)
         yield choice({ ...(reasoning && { reasoning_content: reasoning }), ...(text && { content: text }) });
-      if (value.calls.length) yield choice({ tool_calls: value.calls.map((call) => ({ index: called++, ...call })) });
+      if (value.calls.length)
+        yield choice({ tool_calls: value.calls.map((call) => ({ index: callCount++, ...call })) });
     }
   } finally {
     await pieces.return(/** @type {any} */ (undefined));

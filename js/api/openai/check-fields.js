@@ -7,14 +7,15 @@ import { checkBy, object, wrong } from '../../shared/options.js';
 /** ARGUMENT. @param {string} param @param {string} message @param {string} [hint] */
 export const refuse = (param, message, hint) => new BqError('ARGUMENT', message, { hint, details: { param } });
 
-/** Null counts as not given. @param {object} value @returns {Record<string, any>} */
-export const withoutNulls = (value) => Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
+/** The object without members that are null, which count as not given. @param {object} value @returns {Record<string, any>} */
+export const withoutNulls = (value) =>
+  Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 
-/** Members of an object in a request: what is unknown or wrong is refused with the whole path as its name. @param {string} at @param {Options} known @param {any} value @returns {Record<string, any>} */
-export function membersOf(at, known, value) {
+/** Members of an object in a request: what is unknown or wrong is refused with the whole path as its name. @param {string} at @param {Options} checks @param {any} value @returns {Record<string, any>} */
+export function membersOf(at, checks, value) {
   if (object(value)) throw wrong(at, value, 'an object');
   try {
-    return checkBy(known, at, withoutNulls(value));
+    return checkBy(checks, at, withoutNulls(value));
   } catch (error) {
     if (error instanceof BqError) error.details.param = `${at}.${error.details.param}`;
     throw error;

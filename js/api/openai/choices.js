@@ -1,27 +1,27 @@
-/** Choices that are generated at the same time, as far as a model has sessions: it computes them in shared passes. */
+/** Generates several choices at the same time, as far as the model has sessions, in shared batches. */
 
-/** One that is generated. @template T, R @typedef {{ index: number, pieces: AsyncGenerator<T, R> }} Choice */
-/** What it did last. @template T, R @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} Told */
+/** A choice that is being generated. @template T, R @typedef {{ index: number, pieces: AsyncGenerator<T, R> }} Choice */
+/** A choice with its latest step or error. @template T, R @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} Told */
 
 /**
- * What choices yield, as it comes; what they return, in their order. The first begins alone: what it computes of the prompt the
- * others need not compute again.
+ * Yields pieces of all choices as they come, and returns their results in order. The first choice starts alone, so that
+ * the others can reuse its KV cache of the prompt.
  * @template T, R
- * @param {number} n @param {number} most  at a time @param {(index: number) => AsyncGenerator<T, R>} begin
- * @param {() => void} leave  ends what is under way, where nobody wants it any more or one has failed
+ * @param {number} n @param {number} parallel  at a time @param {(index: number) => AsyncGenerator<T, R>} begin
+ * @param {() => void} leave  aborts running choices, when the reader leaves or one of them fails
  * @returns {AsyncGenerator<[index: number, piece: T], R[]>}
  */
-export async function* several(n, most, begin, leave) {
+export async function* generateChoices(n, parallel, begin, leave) {
   /** @type {R[]} */
   const results = [];
-  const waiting = Array.from({ length: n }, (_, index) => index);
-  /** By index, what each will have done. @type {Map<number, Promise<Told<T, R>>>} */
+  const pending = Array.from({ length: n }, (_, index) => index);
+  /** The pending step of each running choice, by index. @type {Map<number, Promise<Told<T, R>>>} */
   const active = new Map();
-  /** Those that have told something. @type {Set<number>} */
-  const begun = new Set();
-  /** Those that are not at their end. @type {Set<AsyncGenerator<T, R>>} */
+  /** Choices that have yielded a piece. @type {Set<number>} */
+  const started = new Set();
+  /** Generators that have not ended. @type {Set<AsyncGenerator<T, R>>} */
   const open = new Set();
-  const go = (/** @type {Choice<T, R>} */ { index, pieces }) =>
+  const advance = (/** @type {Choice<T, R>} */ { index, pieces }) =>
     active.set(
       index,
       pieces.next().then(
@@ -30,34 +30,34 @@ export async function* several(n, most, begin, leave) {
       ),
     );
   try {
-    while (waiting.length || active.size) {
-      while (waiting.length && active.size < (begun.size ? most : 1)) {
-        const [index] = waiting.splice(0, 1);
+    while (pending.length || active.size) {
+      while (pending.length && active.size < (started.size ? parallel : 1)) {
+        const [index] = pending.splice(0, 1);
         const pieces = begin(index);
         open.add(pieces);
-        go({ index, pieces });
+        advance({ index, pieces });
       }
       const { step, error, ...choice } = await Promise.race(active.values());
       const { index, pieces } = choice;
       active.delete(index);
       if (error || step?.done) open.delete(pieces);
       if (error) {
-        // Others of the page have the sessions: it comes after one of these.
-        if (error.code !== 'NO_SESSION' || begun.has(index) || !active.size) throw error;
-        waiting.unshift(index);
-        most = active.size;
+        // Other callers occupy the sessions: this choice waits for one of ours to end.
+        if (error.code !== 'NO_SESSION' || started.has(index) || !active.size) throw error;
+        pending.unshift(index);
+        parallel = active.size;
         continue;
       }
-      begun.add(index);
+      started.add(index);
       if (step?.done) {
         results[index] = step.value;
         continue;
       }
-      const told = /** @type {[number, T]} */ ([index, step?.value]);
-      // One alone computes what is asked for; of several the next is computed while this one is read.
-      if (n > 1) go(choice);
-      yield told;
-      if (n === 1) go(choice);
+      const output = /** @type {[number, T]} */ ([index, step?.value]);
+      // A single choice computes on demand; several compute the next piece while this one is read.
+      if (n > 1) advance(choice);
+      yield output;
+      if (n === 1) advance(choice);
     }
     return results;
   } finally {

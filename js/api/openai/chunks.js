@@ -1,11 +1,11 @@
 /**
- * What servers answer, as OpenAI writes it. Many that call themselves compatible leave members out or write them otherwise: calls without an
+ * Normalizes answers of servers to OpenAI's form. Many compatible servers leave members out or write them otherwise: calls without an
  * `index`, or all with 0; an `id` on each piece; arguments as an object; contents as lists of parts; null in place of what is not there.
  */
 
-/** @typedef {{ index: number, id: string, name: string, input: string }} Call  what of a call has come so far */
+/** @typedef {{ index: number, id: string, name: string, input: string }} Call  a tool call as received so far */
 
-/** The texts of a content. @param {any} content @param {string} type  of its parts @returns {string | null} */
+/** The joined texts of a message's content. @param {any} content @param {string} type  of its parts @returns {string | null} */
 function textOf(content, type) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return null;
@@ -25,65 +25,65 @@ function isJson(text) {
   }
 }
 
-/** The calls of one choice, as their pieces come. */
+/** Assembles the tool calls of one choice from their pieces. */
 class Calls {
   /** @type {Call[]} */
-  #all = [];
-  /** By what the server counts. @type {Map<unknown, Call>} */
+  #calls = [];
+  /** Calls by the server's `index`. @type {Map<unknown, Call>} */
   #byIndex = new Map();
 
-  /** The call that a piece goes on with; undefined: it begins one. @param {any} piece @returns {Call | undefined} */
-  #known({ id, index, function: called }) {
-    const same = id && this.#all.find((call) => call.id === id);
-    if (same) return same;
-    const last = typeof index === 'number' ? this.#byIndex.get(index) : this.#all.at(-1);
-    if (!last || !called?.name) return last;
-    // With a name of its own: another call, unless the name comes in pieces or again and again, before the arguments are whole.
-    const again = !last.input || (called.name === last.name && !isJson(last.input));
-    return (id && id !== last.id) || typeof index !== 'number' || !again ? undefined : last;
+  /** The call that a piece continues; undefined: it begins another call. @param {any} piece @returns {Call | undefined} */
+  #findCall({ id, index, function: callFunction }) {
+    const sameId = id && this.#calls.find((call) => call.id === id);
+    if (sameId) return sameId;
+    const last = typeof index === 'number' ? this.#byIndex.get(index) : this.#calls.at(-1);
+    if (!last || !callFunction?.name) return last;
+    // A piece with a name begins another call, unless the server repeats the name, or sends it in pieces, before the arguments are complete.
+    const isRepeated = !last.input || (callFunction.name === last.name && !isJson(last.input));
+    return (id && id !== last.id) || typeof index !== 'number' || !isRepeated ? undefined : last;
   }
 
   /** @param {any} piece  of a delta, or a whole call @returns {object} */
   read(piece) {
-    const { id, index, function: called } = piece;
-    const known = this.#known(piece);
-    const at = this.#all.length;
-    const call = known ?? { index: at, id: id || `call_${at}`, name: '', input: '' };
-    if (!known) this.#all.push(call);
+    const { id, index, function: callFunction } = piece;
+    const existing = this.#findCall(piece);
+    const at = this.#calls.length;
+    const call = existing ?? { index: at, id: id || `call_${at}`, name: '', input: '' };
+    if (!existing) this.#calls.push(call);
     if (typeof index === 'number') this.#byIndex.set(index, call);
-    const name = called?.name && called.name !== call.name ? called.name : '';
-    const input = inputOf(called?.arguments);
+    const name = callFunction?.name && callFunction.name !== call.name ? callFunction.name : '';
+    const input = inputOf(callFunction?.arguments);
     call.name += name;
     call.input += input;
     return {
       ...piece,
       index: call.index,
-      ...(known ? { id: undefined } : { id: call.id, type: 'function' }),
+      ...(existing ? { id: undefined } : { id: call.id, type: 'function' }),
       function: { ...(name && { name }), arguments: input },
     };
   }
 }
 
-/** @param {any} said  a delta or a message @param {Calls} calls @param {boolean} whole */
-function saidBy(said, calls, whole) {
-  const { content, reasoning, reasoning_content: thought = reasoning, tool_calls: list, ...more } = said ?? {};
+/** @param {any} message  a delta or a message @param {Calls} calls @param {boolean} isComplete */
+function normalizeMessage(message, calls, isComplete) {
+  const { content, reasoning, reasoning_content: thought = reasoning, tool_calls: list, ...fields } = message ?? {};
   const text = textOf(content, 'text');
   const thinking = textOf(thought, 'text') ?? (Array.isArray(content) ? textOf(content, 'thinking') : null);
   const pieces = Array.isArray(list) ? list.filter((piece) => piece && typeof piece === 'object') : [];
   return {
-    ...more,
-    ...((whole || text !== null) && { content: text }),
+    ...fields,
+    ...((isComplete || text !== null) && { content: text }),
     ...(thinking && { reasoning_content: thinking }),
     ...(pieces.length && {
       tool_calls: pieces.map((piece) => {
         const { index, ...call } = /** @type {any} */ (calls.read(piece));
-        return whole ? call : { ...call, index };
+        return isComplete ? call : { ...call, index };
       }),
     }),
   };
 }
 
-/** Reads the chunks of one reply of a chat, in their order. */
+/** Normalizes the chunks of one chat completion, in their order. */
 export class ChunkReader {
   /** @type {Map<number, Calls>} */
   #calls = new Map();
@@ -93,10 +93,10 @@ export class ChunkReader {
     const index = choice.index ?? place;
     const calls = this.#calls.get(index) ?? new Calls();
     this.#calls.set(index, calls);
-    return { ...choice, index, [key]: saidBy(choice[key], calls, key === 'message') };
+    return { ...choice, index, [key]: normalizeMessage(choice[key], calls, key === 'message') };
   }
 
-  /** @param {any} chunk @param {'delta' | 'message'} [key]  'message': of a whole answer */
+  /** @param {any} chunk @param {'delta' | 'message'} [key]  'message': the chunk is a complete answer */
   read(chunk, key = 'delta') {
     const choices = (Array.isArray(chunk.choices) ? chunk.choices : []).filter(Boolean);
     return {
@@ -106,7 +106,7 @@ export class ChunkReader {
   }
 }
 
-/** A whole answer as a stream of one chunk: of servers that know no streams. @param {any} answer  as a ChunkReader gives it */
+/** A complete answer as one chunk, for servers without streaming. @param {any} answer  normalized by a ChunkReader */
 export const chunkOfAnswer = ({ choices, ...answer }) => ({
   ...answer,
   object: 'chat.completion.chunk',

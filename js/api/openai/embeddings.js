@@ -16,7 +16,7 @@ function base64(vector) {
 /** @param {Model} model @param {EmbeddingRequest} body @param {{ signal?: AbortSignal }} [options] @returns {Promise<EmbeddingList>} */
 export async function embeddings(model, body, options) {
   const { signal } = checkOptions('createOne', options);
-  const { input, dimensions, encoding_format, model: asked } = fieldsOf('embeddings.create', body);
+  const { input, dimensions, encoding_format, model: modelName } = fieldsOf('embeddings.create', body);
   if (input === undefined || !listOf(input).length) throw refuse('input', 'the request has no input');
   const { hidden, name } = model.info;
   if (dimensions !== undefined && dimensions !== hidden)
@@ -25,12 +25,12 @@ export async function embeddings(model, body, options) {
       `dimensions is ${dimensions}: the model's vectors have ${hidden} numbers, and none can be left out`,
       'leave it out',
     );
-  // A text that is too long is refused, as OpenAI does.
+  // As with OpenAI, a text that is too long is an error.
   const { vectors, tokens } = await model.embed(listOf(input), { truncate: false, signal });
   const total = tokens.reduce((a, b) => a + b, 0);
   return {
     object: 'list',
-    model: asked ?? name,
+    model: modelName ?? name,
     usage: { prompt_tokens: total, total_tokens: total },
     data: vectors.map((vector, index) => ({
       object: 'embedding',

@@ -1,6 +1,6 @@
 /**
- * Errors as OpenAI's interface tells them, a status and `{ error: { message, type, param, code } }`, both ways: what a server says
- * of a BqError, and the BqError that a client makes of it. `hint` and `details` are ours, beside what others know.
+ * Converts errors to OpenAI's form, a status and `{ error: { message, type, param, code } }`, and back: a server answers with one
+ * for a BqError, and a client makes a BqError of it. `hint` and `details` are additions of bq4.
  */
 import { ERRORS } from '../../shared/error-codes.js';
 import { BqError } from '../../shared/errors.js';
@@ -8,16 +8,16 @@ import { BqError } from '../../shared/errors.js';
 /** @import { ErrorRow } from '../../shared/error-codes.js' */
 /** @import { ErrorCode } from '../../shared/types.js' */
 
-/** The status that says what a code is: js/shared/error-codes.js. @param {unknown} code @returns {number | undefined} */
+/** The HTTP status of an error code, from js/shared/error-codes.js. @param {unknown} code @returns {number | undefined} */
 const statusOf = (code) =>
   Object.hasOwn(ERRORS, String(code))
     ? /** @type {Record<string, ErrorRow>} */ (ERRORS)[String(code)].status
     : undefined;
 
-/** What others call two of ours. */
+/** Codes that OpenAI has a name for. */
 const NAMES = /** @type {const} */ ({ CONTEXT_FULL: 'context_length_exceeded', ARGUMENT: 'invalid_value' });
 
-/** By status, what OpenAI calls the kind of an error. @param {number} status */
+/** OpenAI's error type for an HTTP status. @param {number} status */
 export const typeOf = (status) =>
   status === 401
     ? 'authentication_error'
@@ -42,7 +42,7 @@ export const typeOf = (status) =>
  */
 
 /** @param {unknown} error @returns {{ status: number, error: Told }} */
-export function tell(error) {
+export function toOpenAIError(error) {
   if (!(error instanceof BqError))
     return { status: 500, error: { message: 'the server failed', type: typeOf(500), param: null, code: null } };
   const status = statusOf(error.code) ?? 500;
@@ -60,34 +60,34 @@ export function tell(error) {
   };
 }
 
-/** Ours by the code that a server names. @param {unknown} code @returns {ErrorCode | null} */
+/** The code of bq4 for a code of a server. @param {unknown} code @returns {ErrorCode | null} */
 function codeOf(code) {
-  const known =
+  const ownCode =
     Object.entries(NAMES).find(([, name]) => name === code)?.[0] ?? (statusOf(code) || code === 'TRAP' ? code : null);
-  return /** @type {ErrorCode | null} */ (known);
+  return /** @type {ErrorCode | null} */ (ownCode);
 }
 
-/** What a server that isn't ours may call a prompt that is too long. */
+/** Codes of other servers for a prompt that is too long. */
 const TOO_LONG = /context_length_exceeded|exceed_context_size/;
 
 /**
  * @param {number} status
- * @param {any} body  what came with it: OpenAI's error, or anything else
+ * @param {any} body  the answer's body: OpenAI's error, or anything else
  * @param {string} [url]
  */
-export function understand(status, body, url = '') {
-  const told = body?.error ?? body ?? {};
+export function fromOpenAIError(status, body, url = '') {
+  const answer = body?.error ?? body ?? {};
   const message = String(
-    told.message ?? (typeof told === 'string' && told ? told.slice(0, 300) : `the server answered ${status}`),
+    answer.message ?? (typeof answer === 'string' && answer ? answer.slice(0, 300) : `the server answered ${status}`),
   );
-  const code = codeOf(told.code) ?? (TOO_LONG.test(`${told.code} ${told.type}`) ? 'CONTEXT_FULL' : 'HTTP_STATUS');
-  const hint = told.hint ?? (code === 'HTTP_STATUS' ? (HINTS[status] ?? '') : undefined);
+  const code = codeOf(answer.code) ?? (TOO_LONG.test(`${answer.code} ${answer.type}`) ? 'CONTEXT_FULL' : 'HTTP_STATUS');
+  const hint = answer.hint ?? (code === 'HTTP_STATUS' ? (HINTS[status] ?? '') : undefined);
   const details = {
-    ...told.details,
+    ...answer.details,
     status,
-    type: told.type ?? null,
-    code: told.code ?? null,
-    param: told.param ?? null,
+    type: answer.type ?? null,
+    code: answer.code ?? null,
+    param: answer.param ?? null,
     ...(url && { url }),
   };
   return new BqError(code, message, { hint, details });
@@ -96,9 +96,9 @@ export function understand(status, body, url = '') {
 /** @type {Record<number, string>} */
 const HINTS = {
   401: 'pass the token that the server was started with: connect(url, { token })',
-  403: 'the server refuses this page: allow its origin there (bq4 serve --allow-origin)',
+  403: 'allow the origin of this page on the server (bq4 serve --allow-origin)',
   404: 'check the address, which ends in /v1, and the name of the model',
-  413: 'the request is larger than the server takes',
-  429: 'the server is busy: try again later',
-  503: 'the server is busy or still loading: try again later',
+  413: 'send a smaller request',
+  429: 'try again later: the server is busy',
+  503: 'try again later: the server is busy or still loading',
 };

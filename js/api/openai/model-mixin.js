@@ -1,14 +1,14 @@
-/** What a model has in front of either engine, made of its own methods: chats, and calls in OpenAI's shapes. */
+/** Adds to a model the methods that are built on its other methods: chats, and calls in OpenAI's form. */
 import { Chat } from '../chat/chat.js';
 import { onDemand } from '../../shared/errors.js';
 
 /** @import { ChatOptions, Model } from '../../shared/types.js' */
 
-/** What few pages call comes when it is called. */
+/** Loaded on demand, since few pages use it. */
 const openai = () => onDemand(import('./index.js'));
 
 /** A model with `createChat`, `score`, `rerank`, `chat`, `completions` and `embeddings`. @param {any} model @returns {Model} */
-export function conversing(model) {
+export function addModelMethods(model) {
   model.createChat = async (/** @type {ChatOptions} */ options) => Chat.create(model, options);
   for (const method of /** @type {const} */ (['score', 'rerank']))
     model[method] = async (/** @type {[any, any, any?]} */ ...args) => (await openai())[method](model, ...args);

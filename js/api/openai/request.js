@@ -1,6 +1,6 @@
 /**
- * Fields of OpenAI's requests, checked, as options of a generation. Null counts as not given. A field that is unknown, that
- * nothing here does, or whose value is wrong is refused by its name, which is `details.param` too.
+ * Checks fields of OpenAI's requests and converts them to options of `generate`. Null counts as not given. A field that is
+ * unknown, unsupported or has a wrong value is refused by its name, which is `details.param` too.
  */
 import { BqError } from '../../shared/errors.js';
 import { membersOf, refuse, withoutNulls } from './check-fields.js';
@@ -25,15 +25,15 @@ import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 /** @import { GenerateOptions, Model } from '../../shared/types.js' */
 /** @import { Options } from '../../shared/options.js' */
 
-/** Most prompts or inputs of a request, and most choices of all its prompts together. */
+/** Largest number of prompts or inputs of a request, and of choices of all its prompts together. */
 export const MOST_CHOICES = 2048;
-/** Most stop strings: each is looked for in all of the text. */
+/** Largest number of stop strings, since each is searched for in the whole text. */
 const MOST_STOPS = 128;
 
-const any = () => '';
-/** An object that `engine.load` or `loadAdapter` made. One that JSON can write was made by nobody here, whatever id it names. @param {any} v */
+const anyValue = () => '';
+/** Whether `engine.load` or `loadAdapter` created the object. JSON has no functions, so an object of an HTTP request never passes. @param {any} v */
 const isLoaded = (v) => !text(v?.info?.id) && typeof v.close === 'function';
-const loaded = kind('a loaded adapter', isLoaded);
+const loadedAdapter = kind('a loaded adapter', isLoaded);
 const biases = kind(
   'an object of numbers from -100 to 100 by token',
   (v) =>
@@ -42,10 +42,10 @@ const biases = kind(
       ([id, bias]) => /^(0|[1-9]\d*)$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100,
     ),
 );
-/** @param {unknown} value @param {string} what */
-const only = (value, what) => kind(what, (v) => v === value);
-/** A list, not empty, of nothing but these. @param {any} v @param {(one: any) => boolean} is */
-const listOf = (v, is) => Array.isArray(v) && v.length > 0 && v.every(is);
+/** @param {unknown} value @param {string} label */
+const exactly = (value, label) => kind(label, (v) => v === value);
+/** Whether the value is a non-empty list of such items. @param {any} v @param {(one: any) => boolean} isItem */
+const listOf = (v, isItem) => Array.isArray(v) && v.length > 0 && v.every(isItem);
 /** @param {any} v */
 const isText = (v) => typeof v === 'string';
 /** @param {any} v */
@@ -59,17 +59,17 @@ const stops = kind(
   (v) => !texts(v) && [v].flat().length <= MOST_STOPS,
 );
 
-/** What tells who asks and why, but nothing of the answer. */
-const ABOUT = {
+/** Fields that describe the request and have no effect on the answer. */
+const METADATA = {
   model: text,
   user: text,
   metadata: object,
   safety_identifier: text,
   prompt_cache_key: text,
   service_tier: oneOf('auto', 'default'),
-  store: only(false, 'false: nothing is stored'),
+  store: exactly(false, 'false: nothing is stored'),
 };
-/** The last four are not OpenAI's own: three are llama.cpp's, extensions of bq4 stand in `bq4`. @satisfies {Options} */
+/** `top_k`, `min_p` and `repeat_penalty` are llama.cpp's; extensions of bq4 are members of `bq4`. @satisfies {Options} */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -90,17 +90,17 @@ const SAMPLING = {
 
 /** Members of `bq4`, our extensions of a request. @satisfies {Options} */
 const EXTENSIONS = {
-  adapter: loaded,
-  // An engine knows its models by ids, which a request must not name.
+  adapter: loadedAdapter,
+  // An engine finds its models by ids, which a request must not name.
   speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'an object with a loaded model'),
   contextPolicy: oneOf('error', 'shift', 'summarize'),
 };
 
 /** @satisfies {Record<string, Options>} */
-const KNOWN = {
+const FIELDS = {
   'chat.completions.create': {
     messages: objects,
-    ...ABOUT,
+    ...METADATA,
     ...SAMPLING,
     max_completion_tokens: whole(0),
     logprobs: flag,
@@ -108,15 +108,22 @@ const KNOWN = {
     response_format: object,
     modalities: kind('["text"]', (v) => Array.isArray(v) && v.length === 1 && v[0] === 'text'),
     tools: objects,
-    tool_choice: any,
+    tool_choice: anyValue,
     parallel_tool_calls: flag,
     chat_template_kwargs: object,
   },
-  'completions.create': { prompt, ...ABOUT, ...SAMPLING, logprobs: whole(0, 20), echo: flag, best_of: only(1, '1') },
-  'embeddings.create': { input: prompt, ...ABOUT, dimensions: whole(1), encoding_format: oneOf('float', 'base64') },
+  'completions.create': {
+    prompt,
+    ...METADATA,
+    ...SAMPLING,
+    logprobs: whole(0, 20),
+    echo: flag,
+    best_of: exactly(1, '1'),
+  },
+  'embeddings.create': { input: prompt, ...METADATA, dimensions: whole(1), encoding_format: oneOf('float', 'base64') },
 };
 
-/** Fields of OpenAI's that ask for what can't be done. */
+/** Fields of OpenAI's requests that bq4 does not support. */
 const UNSUPPORTED = [
   'audio',
   'function_call',
@@ -130,19 +137,19 @@ const UNSUPPORTED = [
 ];
 
 /**
- * The fields that were given.
- * @param {keyof typeof KNOWN} call @param {unknown} body
+ * The checked fields of a request, without those that are null or undefined. ARGUMENT.
+ * @param {keyof typeof FIELDS} call @param {unknown} body
  * @returns {Record<string, any>}
  */
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
   body = withPlainSchemas(body);
   const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
-  if (deep) throw refuse(deep, `${deep} is nested too deeply: at most ${MAX_NESTING} levels are read`);
-  const given = withoutNulls(/** @type {object} */ (body));
-  const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && !Object.hasOwn(KNOWN[call], name));
+  if (deep) throw refuse(deep, `${deep}: expected at most ${MAX_NESTING} levels of nesting, found more`);
+  const fieldsGiven = withoutNulls(/** @type {object} */ (body));
+  const unsupported = UNSUPPORTED.find((name) => fieldsGiven[name] !== undefined && !Object.hasOwn(FIELDS[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
-  const fields = checkBy(KNOWN[call], call, given);
+  const fields = checkBy(FIELDS[call], call, fieldsGiven);
   if (fields.bq4) fields.bq4 = membersOf('bq4', EXTENSIONS, fields.bq4);
   return fields;
 }
@@ -150,10 +157,12 @@ export function fieldsOf(call, body) {
 /** UNSUPPORTED: the model is an encoder. @param {Model} model */
 export function checkGenerates({ info }) {
   if (!info.generates)
-    throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embeddings.create()' });
+    throw new BqError('UNSUPPORTED', 'this is an embedding model; it cannot generate text', {
+      hint: 'use embeddings.create()',
+    });
 }
 
-/** How many tokens may come. @param {Record<string, any>} fields */
+/** The value of `maxTokens`. ARGUMENT: two different values. @param {Record<string, any>} fields */
 function limitOf({ max_tokens, max_completion_tokens }) {
   if (max_tokens !== undefined && max_completion_tokens !== undefined && max_tokens !== max_completion_tokens)
     throw refuse(
@@ -165,7 +174,7 @@ function limitOf({ max_tokens, max_completion_tokens }) {
 }
 
 /**
- * Of the choice of this number. -1 asks for a random one, as of llama.cpp; other numbers below 0 are those of 32 bits.
+ * The seed of a choice. As in llama.cpp, -1 asks for a random seed, and other negative numbers are read as 32-bit numbers.
  * @param {number | undefined} seed @param {number} index
  */
 function seedOf(seed, index) {
@@ -174,7 +183,7 @@ function seedOf(seed, index) {
 }
 
 /**
- * What both kinds of completions ask of a generation, the choice of this number.
+ * Options of `generate` for one choice of either kind of completion.
  * @param {Record<string, any>} fields @param {number} [index]
  * @returns {GenerateOptions}
  */
@@ -205,13 +214,13 @@ export function generateOptions(fields, index = 0) {
   };
 }
 
-/** Whether the chunks end with the usage. ARGUMENT. @param {Record<string, any>} fields @returns {boolean} */
+/** Whether the last chunk holds the usage. ARGUMENT. @param {Record<string, any>} fields @returns {boolean} */
 export function wantsUsage({ stream, stream_options: options }) {
   if (!options) return false;
-  if (!stream) throw refuse('stream_options', 'stream_options are for requests with stream: true');
+  if (!stream) throw refuse('stream_options', 'stream_options need stream: true');
   const { include_usage = false } = membersOf(
     'stream_options',
-    { include_usage: flag, include_obfuscation: only(false, 'false') },
+    { include_usage: flag, include_obfuscation: exactly(false, 'false') },
     options,
   );
   return include_usage;

@@ -1,4 +1,4 @@
-/** `response_format` of a request, in OpenAI's form, llama.cpp's and ours, as the `responseFormat` of a generation. */
+/** Converts `response_format` of a request, in the forms of OpenAI, llama.cpp and bq4, to the option `responseFormat`. */
 import { flag, kind, object, oneOf, text, wrong } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 
@@ -7,9 +7,9 @@ import { membersOf, refuse } from './check-fields.js';
 
 const schema = kind('a JSON Schema: an object, true or false', (v) => !object(v) || !flag(v));
 const pattern = kind('a text or a RegExp', (v) => !text(v) || v instanceof RegExp);
-const choices = kind('a list of texts', (v) => Array.isArray(v) && v.every((one) => !text(one)));
+const choices = kind('a list of texts', (v) => Array.isArray(v) && v.every((choice) => !text(choice)));
 
-/** What each kind has besides its type. @type {Record<string, Options>} */
+/** Members of each type besides `type`. @type {Record<string, Options>} */
 const MEMBERS = {
   text: {},
   json_object: { schema },
@@ -19,25 +19,25 @@ const MEMBERS = {
   choice: { choices },
 };
 
-/** ARGUMENT. @param {any} given @returns {ResponseFormat} */
-export function formatOf(given) {
+/** ARGUMENT. @param {any} value @returns {ResponseFormat} */
+export function formatOf(value) {
   const at = 'response_format';
   const type = oneOf(...Object.keys(MEMBERS));
-  const wanted = type(given.type);
-  if (wanted) throw wrong(`${at}.type`, given.type, wanted);
-  const { json_schema: named, ...format } = membersOf(at, { type, ...MEMBERS[given.type] }, given);
-  if (format.type === 'json_object')
-    return format.schema === undefined ? { type: 'json_object' } : { type: 'json_schema', schema: format.schema };
-  if (format.type !== 'json_schema') return /** @type {ResponseFormat} */ (format);
-  const members = { name: text, description: text, strict: flag, schema };
-  const found = named && membersOf(`${at}.json_schema`, members, named).schema;
-  if (found !== undefined && format.schema !== undefined)
+  const expectedType = type(value.type);
+  if (expectedType) throw wrong(`${at}.type`, value.type, expectedType);
+  const { json_schema: schemaMember, ...checked } = membersOf(at, { type, ...MEMBERS[value.type] }, value);
+  if (checked.type === 'json_object')
+    return checked.schema === undefined ? { type: 'json_object' } : { type: 'json_schema', schema: checked.schema };
+  if (checked.type !== 'json_schema') return /** @type {ResponseFormat} */ (checked);
+  const schemaFields = { name: text, description: text, strict: flag, schema };
+  const nestedSchema = schemaMember && membersOf(`${at}.json_schema`, schemaFields, schemaMember).schema;
+  if (nestedSchema !== undefined && checked.schema !== undefined)
     throw refuse(`${at}.schema`, `${at} has two schemas: schema and json_schema.schema`, 'leave one out');
-  if (found === undefined && format.schema === undefined)
+  if (nestedSchema === undefined && checked.schema === undefined)
     throw refuse(
       `${at}.json_schema`,
       `${at} of type "json_schema" has no schema`,
       'pass json_schema: { name, schema }',
     );
-  return { type: 'json_schema', schema: found ?? format.schema };
+  return { type: 'json_schema', schema: nestedSchema ?? checked.schema };
 }

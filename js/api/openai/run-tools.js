@@ -1,4 +1,4 @@
-/** `chat.completions.runTools`: asks, calls the functions that the model wants, tells it what came of them, and asks again. */
+/** `chat.completions.runTools`: requests a completion, runs the functions that the model calls, sends their results, and repeats. */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { checkBy, checkOptions, kind, object, oneOf, whole } from '../../shared/options.js';
@@ -6,48 +6,51 @@ import { membersOf, refuse } from './check-fields.js';
 
 /** @import { ChatCompletion, ChatMessage, RunToolsRequest, ToolCall, ToolRun } from '../../shared/types.js' */
 
-/** Replies at most, where the caller doesn't say. */
+/** Default of `maxSteps`: the largest number of completions. */
 const STEPS = 10;
 
 const REQUEST = { tools: kind('a list of tools with functions', (v) => Array.isArray(v) && v.length > 0), bq4: object };
 /** Members of `bq4` that are for this loop, not for the model. */
 const EXTENSIONS = { maxSteps: whole(1), toolErrors: oneOf('tell', 'throw') };
 
-/** The caller's functions by name, and the tools without them. ARGUMENT. @param {RunToolsRequest['tools']} given */
-function functionsOf(given) {
+/** The caller's functions by name, and the tools without them. ARGUMENT. @param {RunToolsRequest['tools']} toolList */
+function functionsOf(toolList) {
   /** @type {Map<string, (args: any, more: { signal?: AbortSignal, call: ToolCall }) => unknown>} */
   const functions = new Map();
-  const tools = given.map((/** @type {any} */ tool) => {
-    const { function: run, ...described } = tool?.function ?? {};
-    if (tool?.type !== 'function' || typeof described.name !== 'string' || typeof run !== 'function')
-      throw refuse('tools', 'a tool is no { type: "function", function: { name, parameters, function } }');
-    if (functions.has(described.name)) throw refuse('tools', `two tools are called "${described.name}"`);
-    functions.set(described.name, run);
-    return { type: tool.type, function: described };
+  const tools = toolList.map((/** @type {any} */ tool) => {
+    const { function: run, ...definition } = tool?.function ?? {};
+    if (tool?.type !== 'function' || typeof definition.name !== 'string' || typeof run !== 'function')
+      throw refuse(
+        'tools',
+        'expected tools of the form { type: "function", function: { name, parameters, function } }',
+      );
+    if (functions.has(definition.name)) throw refuse('tools', `two tools are called "${definition.name}"`);
+    functions.set(definition.name, run);
+    return { type: tool.type, function: definition };
   });
   return { functions, tools };
 }
 
-/** Which tools replies behind the first may call: whoever must call one has done so, but only some of them may be allowed. @param {any} choice */
+/** The `tool_choice` of later completions: a forced call was made in the first one, but a choice of allowed tools stays. @param {any} choice */
 const laterChoice = (choice) =>
   choice?.type === 'allowed_tools'
     ? { tool_choice: { ...choice, allowed_tools: { ...choice.allowed_tools, mode: 'auto' } } }
     : {};
 
-/** What a function gave, as the text of a message. @param {unknown} value */
+/** The result of a function as the content of a message. @param {unknown} value */
 const contentOf = (value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
 
 /**
- * The result of a call. An abort throws the signal's reason, whatever the function goes on with.
- * @param {ReturnType<typeof functionsOf>['functions']} functions @param {ToolCall} call @param {boolean} tell  the model of an error @param {AbortSignal} [signal]
+ * Runs the function of a call. An abort throws the signal's reason, even while the function is still running.
+ * @param {ReturnType<typeof functionsOf>['functions']} functions @param {ToolCall} call @param {boolean} reportsErrors  an error becomes the result, for the model to read @param {AbortSignal} [signal]
  * @returns {Promise<string>}
  */
-async function resultOf(functions, call, tell, signal) {
-  const { name, arguments: given } = call.function;
+async function resultOf(functions, call, reportsErrors, signal) {
+  const { name, arguments: argumentsText } = call.function;
   try {
     const run = functions.get(name);
-    if (!run) throw new Error(`there is no tool "${name}", only ${[...functions.keys()].join(', ')}`);
-    const args = JSON.parse(given);
+    if (!run) throw new Error(`unknown tool "${name}", expected one of ${[...functions.keys()].join(', ')}`);
+    const args = JSON.parse(argumentsText);
     return contentOf(
       await unlessAborted(
         Promise.resolve().then(() => run(args, { signal, call })),
@@ -57,27 +60,28 @@ async function resultOf(functions, call, tell, signal) {
   } catch (cause) {
     signal?.throwIfAborted();
     const message = cause instanceof Error ? cause.message : String(cause);
-    if (tell) return `Error: ${message}`;
+    if (reportsErrors) return `Error: ${message}`;
     throw new BqError('TOOL', `the tool "${name}" failed: ${message}`, { cause, details: { call } });
   }
 }
 
 /**
- * ARGUMENT, TOOL, and what `create` throws. Errors amid the conversation have it in `details.messages`.
+ * ARGUMENT, TOOL, and errors of `create`. `details.messages` of an error holds the conversation so far.
  * @param {(body: any, options: { signal?: AbortSignal }) => Promise<ChatCompletion>} create  `chat.completions.create`
  * @param {RunToolsRequest} body @param {{ signal?: AbortSignal }} [options]
  * @returns {Promise<ToolRun>}
  */
 export async function runTools(create, body, options) {
   const { signal } = checkOptions('createOne', options);
-  const { bq4 = {}, tools: given, messages: first, tool_choice, ...rest } = /** @type {any} */ (body ?? {});
-  checkBy(REQUEST, 'runTools', { bq4, tools: given ?? null });
+  const { bq4 = {}, tools: toolList, messages: first, tool_choice, ...fields } = /** @type {any} */ (body ?? {});
+  checkBy(REQUEST, 'runTools', { bq4, tools: toolList ?? null });
   const { maxSteps, toolErrors, ...extensions } = bq4;
   membersOf('bq4', EXTENSIONS, { maxSteps, toolErrors });
-  const asked = { ...rest, ...(Object.keys(extensions).length > 0 && { bq4: extensions }) };
-  if (rest.stream || (rest.n ?? 1) !== 1) throw refuse(rest.stream ? 'stream' : 'n', 'runTools gives one whole reply');
-  const { functions, tools } = functionsOf(given);
-  const most = maxSteps ?? STEPS;
+  const request = { ...fields, ...(Object.keys(extensions).length > 0 && { bq4: extensions }) };
+  if (fields.stream || (fields.n ?? 1) !== 1)
+    throw refuse(fields.stream ? 'stream' : 'n', 'runTools gives one whole reply');
+  const { functions, tools } = functionsOf(toolList);
+  const stepLimit = maxSteps ?? STEPS;
   /** @type {ChatMessage[]} */
   const messages = [...(first ?? [])];
   /** @type {ChatCompletion[]} */
@@ -85,7 +89,7 @@ export async function runTools(create, body, options) {
   try {
     for (;;) {
       const choice = completions.length ? laterChoice(tool_choice) : { tool_choice };
-      const completion = await create({ ...asked, ...choice, messages, tools }, { signal });
+      const completion = await create({ ...request, ...choice, messages, tools }, { signal });
       completions.push(completion);
       const { message, finish_reason } = completion.choices[0];
       messages.push(/** @type {ChatMessage} */ (message));
@@ -95,7 +99,7 @@ export async function runTools(create, body, options) {
         const content = await resultOf(functions, call, toolErrors !== 'throw', signal);
         messages.push({ role: 'tool', tool_call_id: call.id, content });
       }
-      if (completions.length >= most) return { messages, completions, content: null, finishReason: 'maxSteps' };
+      if (completions.length >= stepLimit) return { messages, completions, content: null, finishReason: 'maxSteps' };
     }
   } catch (error) {
     if (error instanceof BqError) error.details.messages = messages;

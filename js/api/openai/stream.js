@@ -1,4 +1,4 @@
-/** Chunks of an answer as they come, in the shape of the stream that OpenAI's client returns. */
+/** A stream of chunks with the interface of the stream that OpenAI's client returns. */
 import { asyncDispose } from '../../shared/async.js';
 
 const encoder = new TextEncoder();
@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 /** @template T @implements {AsyncIterable<T>} */
 export class ChunkStream {
   #chunks;
-  /** Ends it. */
+  /** Aborts the request. */
   controller;
 
   /** @param {AsyncGenerator<T, void>} chunks @param {AbortController} controller */
@@ -32,7 +32,7 @@ export class ChunkStream {
     });
   }
 
-  /** Ends it. */
+  /** Ends the stream and aborts the request. */
   async [asyncDispose]() {
     await this.#chunks.return();
   }

@@ -1,11 +1,11 @@
-/** `model.completions.create`: OpenAI's completions, of a text as it is. */
+/** `model.completions.create`: OpenAI's completions, which continue a text without a chat template. */
 import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
 import { refuse } from './check-fields.js';
 import { checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
-import { several } from './choices.js';
+import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
-import { extensionsOf, finished, headOf, namedOf, usageOf } from './usage.js';
+import { extensionsOf, finishReasonOf, headOf, namedOf, usageOf } from './usage.js';
 
 /** @import { CreateOptions, Model, Part, Result, TextCompletion, TextCompletionRequest, TextLogprobs } from '../../shared/types.js' */
 
@@ -14,7 +14,7 @@ const decoder = new TextDecoder();
 
 /** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
 
-/** Prompts of a request: one, or several. @param {any} prompt @returns {(string | number[])[]} */
+/** The prompts of a request, as a list. @param {any} prompt @returns {(string | number[])[]} */
 export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
 
 /**
@@ -23,12 +23,12 @@ export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !==
  * @returns {Promise<TextCompletion | ChunkStream<TextCompletion>>}
  */
 export async function completions(model, body, options) {
-  const { signal, parallel: most = model.info.sessions } = checkOptions('create', options);
+  const { signal, parallel = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('completions.create', body);
   checkGenerates(model);
   if (fields.prompt === undefined || !listOf(fields.prompt).length) throw refuse('prompt', 'the request has no prompt');
   const usage = wantsUsage(fields);
-  generateOptions(fields); // what is wrong with it is told at once
+  generateOptions(fields); // throws now if an option is wrong
   const prompts = listOf(fields.prompt);
   const { n = 1 } = fields;
   if (prompts.length * n > MOST_CHOICES)
@@ -40,25 +40,33 @@ export async function completions(model, body, options) {
   const echoed = await Promise.all(
     prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))),
   );
-  const asked = { model, fields, prompts, echoed, head: headOf('cmpl', model.info, fields.model), usage, most };
-  const life = follow(signal);
-  const made = new ChunkStream(chunks(asked, life), life.controller);
-  return fields.stream ? made : whole(asked, made);
+  const request = {
+    model,
+    fields,
+    prompts,
+    echoed,
+    head: headOf('cmpl', model.info, fields.model),
+    usage,
+    most: parallel,
+  };
+  const lifetime = follow(signal);
+  const stream = new ChunkStream(chunks(request, lifetime), lifetime.controller);
+  return fields.stream ? stream : collectCompletion(request, stream);
 }
 
-/** Likelihoods as this call has always had them. @param {NonNullable<Part['logprobs']>} logprobs @param {number} offset  of its text */
+/** Log probabilities in the form of this older call. @param {NonNullable<Part['logprobs']>} logprobs @param {number} offset  of its text */
 function legacyOf(logprobs, offset) {
   const { token, logprob } = namedOf(logprobs);
-  const top = Object.fromEntries(logprobs.top.map(namedOf).map((one) => [one.token, one.logprob]));
+  const top = Object.fromEntries(logprobs.top.map(namedOf).map((entry) => [entry.token, entry.logprob]));
   return { tokens: [token], token_logprobs: [logprob], top_logprobs: [top], text_offset: [offset] };
 }
 
-/** Of a part; one that has no text has none. @param {Part} part @param {number} offset */
+/** Log probabilities of a part; null: it has no text. @param {Part} part @param {number} offset */
 const legacy = ({ logprobs }, offset) => (logprobs?.bytes.length ? legacyOf(logprobs, offset) : null);
 
 /**
- * Likelihoods of a prompt's tokens; the first has none.
- * @param {Model} model @param {string | number[]} prompt @param {string} text  that is echoed @param {number} n  others of each @param {AbortSignal} signal
+ * Log probabilities of the tokens of a prompt; the first token has none.
+ * @param {Model} model @param {string | number[]} prompt @param {string} text  the echoed text @param {number} n  alternatives of each token @param {AbortSignal} signal
  * @returns {Promise<TextLogprobs>}
  */
 async function echoOf(model, prompt, text, n, signal) {
@@ -66,29 +74,29 @@ async function echoOf(model, prompt, text, n, signal) {
   const { promptLogprobs = [] } = await model.generate(ids, { maxTokens: 0, promptLogprobs: n, signal }).result;
   const first = await model.detokenize(ids.slice(0, 1));
   /** @type {TextLogprobs} */
-  const all = { tokens: [first], token_logprobs: [null], top_logprobs: [null], text_offset: [0] };
+  const echo = { tokens: [first], token_logprobs: [null], top_logprobs: [null], text_offset: [0] };
   const bytes = encoder.encode(text);
-  // A token in front that is not of the text, and a space that a tokenizer puts there, take no place in it.
+  // A beginning token, and a space that the tokenizer adds, do not count in offsets of the text.
   let at = text.startsWith(first) ? encoder.encode(first).length : 0;
-  for (const one of promptLogprobs) {
-    const told = legacyOf(one, decoder.decode(bytes.subarray(0, at)).length);
-    for (const [name, list] of Object.entries(told)) /** @type {any} */ (all)[name].push(...list);
-    at += one.bytes.length - (at === 0 && one.bytes[0] === 32 && bytes[0] !== 32 ? 1 : 0);
+  for (const logprobs of promptLogprobs) {
+    const entry = legacyOf(logprobs, decoder.decode(bytes.subarray(0, at)).length);
+    for (const [name, list] of Object.entries(entry)) /** @type {any} */ (echo)[name].push(...list);
+    at += logprobs.bytes.length - (at === 0 && logprobs.bytes[0] === 32 && bytes[0] !== 32 ? 1 : 0);
   }
-  return all;
+  return echo;
 }
 
-/** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {AsyncGenerator<TextCompletion, void>} */
-async function* chunks(asked, life) {
-  const { fields, prompts, head, usage, most } = asked;
+/** @param {Asked} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<TextCompletion, void>} */
+async function* chunks(request, lifetime) {
+  const { fields, prompts, head, usage, most: parallel } = request;
   const { n = 1 } = fields;
   const chunk = (/** @type {TextCompletion['choices']} */ choices) =>
     /** @type {TextCompletion} */ ({ ...head, object: 'text_completion', choices });
-  const pieces = several(
+  const pieces = generateChoices(
     prompts.length * n,
-    most,
-    (index) => choice(asked, index, life.signal),
-    () => life.controller.abort(),
+    parallel,
+    (index) => choice(request, index, lifetime.signal),
+    () => lifetime.controller.abort(),
   );
   try {
     let step = await pieces.next();
@@ -97,15 +105,19 @@ async function* chunks(asked, life) {
     const results = step.value;
     const byPrompt = prompts.map((_, at) => results.slice(at * n, (at + 1) * n));
     if (usage || !fields.stream)
-      yield { ...chunk([]), usage: usageOf(...byPrompt.map((all) => [all])), ...extensionsOf(results) };
+      yield {
+        ...chunk([]),
+        usage: usageOf(...byPrompt.map((promptResults) => [promptResults])),
+        ...extensionsOf(results),
+      };
   } finally {
     await pieces.return([]);
-    life.release();
+    lifetime.release();
   }
 }
 
 /**
- * What comes of one choice.
+ * Yields the choices of the chunks of one choice.
  * @param {Asked} asked @param {number} index  of all choices of all prompts @param {AbortSignal} signal
  * @returns {AsyncGenerator<TextCompletion['choices'][0], Result>}
  */
@@ -114,36 +126,36 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
   const at = Math.floor(index / n);
   const { [at]: text } = echoed;
   if (fields.echo) {
-    const told = logprobs === undefined ? null : await echoOf(model, prompts[at], text, logprobs, signal);
-    if (text || told) yield { index, text, logprobs: told, finish_reason: null };
+    const logprobsOfEcho = logprobs === undefined ? null : await echoOf(model, prompts[at], text, logprobs, signal);
+    if (text || logprobsOfEcho) yield { index, text, logprobs: logprobsOfEcho, finish_reason: null };
   }
   const run = model.generate(prompts[at], { ...generateOptions(fields, index % n), logprobs, signal });
   let offset = text.length;
   for await (const part of run) {
-    const told = legacy(part, offset);
-    if (part.text || told) yield { index, text: part.text, logprobs: told, finish_reason: null };
+    const entry = legacy(part, offset);
+    if (part.text || entry) yield { index, text: part.text, logprobs: entry, finish_reason: null };
     offset += part.text.length;
   }
   const result = await run.result;
-  yield { index, text: '', logprobs: null, finish_reason: finished(result) };
+  yield { index, text: '', logprobs: null, finish_reason: finishReasonOf(result) };
   return result;
 }
 
-/** Its chunks put together. @param {Asked} asked @param {AsyncIterable<TextCompletion>} made @returns {Promise<TextCompletion>} */
-async function whole({ head }, made) {
+/** Joins the chunks of a completion. @param {Asked} asked @param {AsyncIterable<TextCompletion>} stream @returns {Promise<TextCompletion>} */
+async function collectCompletion({ head }, stream) {
   /** @type {TextCompletion} */
-  const all = { ...head, object: 'text_completion', choices: [] };
-  for await (const { choices, usage, bq4 } of made) {
-    if (usage) all.usage = usage;
-    if (bq4) all.bq4 = bq4;
+  const completion = { ...head, object: 'text_completion', choices: [] };
+  for await (const { choices, usage, bq4 } of stream) {
+    if (usage) completion.usage = usage;
+    if (bq4) completion.bq4 = bq4;
     for (const { index, text, logprobs, finish_reason } of choices) {
-      const choice = (all.choices[index] ??= { index, text: '', logprobs: null, finish_reason: null });
+      const choice = (completion.choices[index] ??= { index, text: '', logprobs: null, finish_reason: null });
       choice.text += text;
       choice.finish_reason = finish_reason;
       if (!logprobs) continue;
-      const known = (choice.logprobs ??= { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });
-      for (const [name, list] of Object.entries(logprobs)) /** @type {any} */ (known)[name].push(...list);
+      const lists = (choice.logprobs ??= { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });
+      for (const [name, list] of Object.entries(logprobs)) /** @type {any} */ (lists)[name].push(...list);
     }
   }
-  return all;
+  return completion;
 }

@@ -1,21 +1,21 @@
-/** What an answer has besides its text: a name, its cost, the probabilities of its tokens. */
+/** Members of an answer besides its text: name, usage, log probabilities. */
 
 import { hex } from '../../shared/hex.js';
 
 /** @import { CompletionUsage, Logprob, ModelInfo, Part, Result } from '../../shared/types.js' */
 
-/** Beginning of an answer. @param {string} prefix @param {ModelInfo} info @param {string} [asked]  the model's name in the request */
-export function headOf(prefix, info, asked) {
+/** The first members of an answer. @param {string} prefix @param {ModelInfo} info @param {string} [modelName]  the model's name in the request */
+export function headOf(prefix, info, modelName) {
   const id = `${prefix}-${hex(crypto.getRandomValues(new Uint8Array(12)))}`;
-  return { id, created: Math.floor(Date.now() / 1000), model: asked ?? info.name };
+  return { id, created: Math.floor(Date.now() / 1000), model: modelName ?? info.name };
 }
 
 /** @param {number[]} list */
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 /**
- * Our extensions of an answer, as its member `bq4`; nothing where there are none.
- * @param {Result[]} results  that the answer, or its choice, is made of
+ * Extensions of bq4, as the member `bq4` of an answer; an empty object if there are none.
+ * @param {Result[]} results  of the answer or choice
  */
 export function extensionsOf(results) {
   const warnings = [...new Set(results.flatMap((result) => result.warnings ?? []))];
@@ -24,13 +24,13 @@ export function extensionsOf(results) {
   return { bq4: { ...(warnings.length > 0 && { warnings }), ...(shiftedTokens > 0 && { shiftedTokens }) } };
 }
 
-/** Of prompts, each counted once, and their choices, each made of what was generated on the way. @param {Result[][][]} prompts @returns {CompletionUsage} */
+/** The usage of a request. Each prompt counts once, and each choice counts all its generations. @param {Result[][][]} prompts @returns {CompletionUsage} */
 export function usageOf(...prompts) {
   const firsts = prompts.map(([[{ usage }]]) => usage);
-  const all = prompts.flat(2);
+  const results = prompts.flat(2);
   const prompt = sum(firsts.map(({ promptTokens }) => promptTokens));
-  const completion = sum(all.map(({ usage }) => usage.completionTokens));
-  const accepted = sum(all.map(({ usage }) => usage.acceptedTokens));
+  const completion = sum(results.map(({ usage }) => usage.completionTokens));
+  const accepted = sum(results.map(({ usage }) => usage.acceptedTokens));
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -38,18 +38,18 @@ export function usageOf(...prompts) {
     prompt_tokens_details: { cached_tokens: sum(firsts.map(({ cachedTokens }) => cachedTokens)) },
     completion_tokens_details: {
       accepted_prediction_tokens: accepted,
-      rejected_prediction_tokens: sum(all.map(({ usage }) => usage.draftedTokens)) - accepted,
+      rejected_prediction_tokens: sum(results.map(({ usage }) => usage.draftedTokens)) - accepted,
     },
   };
 }
 
 /** @param {Result} result @returns {'stop' | 'length'} */
-export const finished = ({ finishReason }) => (finishReason === 'stop' ? 'stop' : 'length');
+export const finishReasonOf = ({ finishReason }) => (finishReason === 'stop' ? 'stop' : 'length');
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-/** A token's text, and its bytes: one alone may be no character. @param {Logprob} of */
+/** Text, log probability and bytes of a token, whose bytes alone may not be a complete character. @param {Logprob} of */
 export const namedOf = ({ bytes, logprob }) => ({ token: decoder.decode(Uint8Array.from(bytes)), logprob, bytes });
 
-/** Of a part of a chat's answer; what ends it has no text, and none. @param {Part} part */
+/** Log probabilities of a part of a chat completion; a stop token has no text and none of these. @param {Part} part */
 export const logprobsOf = ({ logprobs }) =>
   logprobs?.bytes.length ? [{ ...namedOf(logprobs), top_logprobs: logprobs.top.map(namedOf) }] : [];

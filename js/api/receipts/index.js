@@ -1,15 +1,15 @@
-/** `bq4/receipts`: what a generation was made from and what came of it, so that anybody can compute it again and compare. */
+/** `bq4/receipts`: reproducibility records of generations, from which anybody can compute the text again and compare. */
 import { BqError } from '../../shared/errors.js';
 import { hex } from '../../shared/hex.js';
 
 /** @import { GenerateOptions, LoadOptions, Model, Quality, Result, Session } from '../../shared/types.js' */
 
-/** Of this package: other versions may compute other bits. */
+/** Version of this package. Other versions may compute other bits. */
 export const ENGINE = '1.0.0-rc.1';
 const VERSION = 1;
-/** Reasons that lie outside: what was computed until then is compared. */
-const CUT = ['abort', 'deadline'];
-/** In a saved session (c/session/state.c): the 16 bytes that name the model's file, the 8 that name an adapter. */
+/** Finish reasons that depend on time: a replay compares the tokens up to there. */
+const STOPPED_EARLY = ['abort', 'deadline'];
+/** Byte ranges in a saved session (c/session/state.c): 16 bytes identify the model's file, 8 an adapter. */
 const [FILE_ID, KEY] = [
   [8, 24],
   [64, 72],
@@ -38,13 +38,13 @@ const OPTIONS = /** @type {const} */ ([
  * @property {string} engine   version of bq4
  * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
  *   kvEvict?: 'attention', quality?: Quality }} model
- *   `file`: the id of its file, 32 hexadecimal digits, of a GGUF file of its header and its length; null: it has none, as files of version 1
+ *   `file`: the id of its file, 32 hexadecimal digits; that of a GGUF file is a hash of its header and length; null for files of version 1
  * @property {Record<string, unknown>} options  of the generation
  * @property {number} seed
  * @property {number[]} prompt
  * @property {number[]} tokens      generated
  * @property {Result['finishReason']} finishReason
- * @property {string} hash     SHA-256 of the rest as JSON, its names in this order; hexadecimal
+ * @property {string} hash     SHA-256 of the other properties as JSON, in this order; hexadecimal
  */
 
 /** @typedef {{ what: 'file' | 'tokens' | 'finishReason', wanted: unknown, got: unknown, at?: number }} Difference  `at`: index of the first token that differs */
@@ -54,28 +54,31 @@ const OPTIONS = /** @type {const} */ ([
 /** @param {Omit<Receipt, 'hash'>} receipt */
 async function hashOf({ receipt, engine, model, options, seed, prompt, tokens, finishReason }) {
   if (!globalThis.crypto?.subtle)
-    throw new BqError('UNSUPPORTED', 'this page has no SHA-256', { hint: 'serve it by https or from localhost' });
+    throw new BqError('UNSUPPORTED', 'SHA-256 is not available on this page', {
+      hint: 'serve it by https or from localhost',
+    });
   const { name, file, context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = model;
   const { skipLayers, exitLayer, lmHeadFraction } = quality ?? {};
-  const less = exitLayer || lmHeadFraction ? [skipLayers, exitLayer, lmHeadFraction] : quality ? [skipLayers] : [];
-  const more = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...less];
+  const qualityValues =
+    exitLayer || lmHeadFraction ? [skipLayers, exitLayer, lmHeadFraction] : quality ? [skipLayers] : [];
+  const cacheValues = [...(kvWindow ? [kvWindow, kvSinks] : []), ...(kvEvict ? [kvEvict] : []), ...qualityValues];
   const sorted = Object.fromEntries(OPTIONS.filter((key) => key in options).map((key) => [key, options[key]]));
-  const everything = [
+  const hashedValues = [
     receipt,
     engine,
-    [name, file, context, kv, activations, ...more],
+    [name, file, context, kv, activations, ...cacheValues],
     sorted,
     seed,
     prompt,
     tokens,
     finishReason,
   ];
-  const json = new TextEncoder().encode(JSON.stringify(everything));
+  const json = new TextEncoder().encode(JSON.stringify(hashedValues));
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', json)));
 }
 
 const ofAdapter = () =>
-  new BqError('UNSUPPORTED', 'there are no receipts of what an adapter changed', { hint: 'generate without it' });
+  new BqError('UNSUPPORTED', 'receipts do not support adapters', { hint: 'generate without one' });
 
 /** The id of the model's file; null: it has none. @param {Session} session */
 async function fileOf(session) {
@@ -88,7 +91,7 @@ async function fileOf(session) {
   return hex(saved.subarray(...FILE_ID));
 }
 
-/** JSON has neither Infinity nor RegExp. @param {any} options */
+/** Options as JSON, which has neither Infinity nor RegExp. @param {any} options */
 function asJson(options) {
   if (options.adapter) throw ofAdapter();
   const { logitBias, responseFormat: format } = options;
@@ -103,20 +106,20 @@ function asJson(options) {
 }
 
 /** @param {Record<string, any>} options @returns {GenerateOptions} */
-const read = ({ logitBias, maxTokens, ...options }) => ({
+const fromJson = ({ logitBias, maxTokens, ...options }) => ({
   ...options,
   ...(maxTokens !== undefined && { maxTokens: Number(maxTokens) }),
   ...(logitBias && {
     logitBias: Array.isArray(logitBias)
-      ? logitBias.map((/** @type {any} */ one) => ({ token: one?.token, bias: Number(one?.bias) }))
+      ? logitBias.map((/** @type {any} */ entry) => ({ token: entry?.token, bias: Number(entry?.bias) }))
       : logitBias,
   }),
 });
 
 /**
- * The receipt of what a session generated last.
+ * The receipt of the last generation of a session.
  * @param {Model} model
- * @param {Session} session  on which nothing else was done since; with the model's own `kv`, `kvWindow`, `kvSinks`, `kvEvict`, `quality` and `activations`
+ * @param {Session} session  unchanged since then, with the model's `kv`, `kvWindow`, `kvSinks`, `kvEvict`, `quality` and `activations`
  * @param {Result} result    of the generation
  * @param {GenerateOptions} [options]  of the generation
  * @returns {Promise<Receipt>}
@@ -132,11 +135,11 @@ export async function receiptOf(model, session, result, options = {}) {
       hint: 'ask for the receipt before anything else is done with the session',
     });
   const { context } = await session.stats();
-  return written(model, context, file, timeline.slice(0, from), result, chosen);
+  return createReceipt(model, context, file, timeline.slice(0, from), result, chosen);
 }
 
 /**
- * The receipt of a reply, a chat's too.
+ * The receipt of a reply, also of one in a chat.
  * @param {Model} model
  * @param {Result} result    of a reply with the option `receipt: true`
  * @param {GenerateOptions} [options]  of the reply
@@ -146,15 +149,15 @@ export async function receiptOfReply(model, result, options = {}) {
   const { origin, tokens } = result;
   const { contextTokens: context } = model.info;
   if (!origin)
-    throw new BqError('STATE', 'the result does not say what the reply was made from', {
+    throw new BqError('STATE', 'expected a result with `origin`, found none', {
       hint: 'reply with { receipt: true }',
     });
   const { file, prompt, stop, stopTokens } = origin;
   if (prompt.length + tokens.length > context + 1)
-    throw new BqError('UNSUPPORTED', 'there are no receipts of replies that outgrew their context', {
+    throw new BqError('UNSUPPORTED', 'receipts do not support replies that outgrew their context', {
       hint: 'give a smaller maxTokens, or load the model with a larger context',
     });
-  return written(model, context, file, prompt, result, asJson({ ...options, stop, stopTokens }));
+  return createReceipt(model, context, file, prompt, result, asJson({ ...options, stop, stopTokens }));
 }
 
 /**
@@ -162,7 +165,7 @@ export async function receiptOfReply(model, result, options = {}) {
  * @param {Result} result @param {Record<string, unknown>} options  as JSON
  * @returns {Promise<Receipt>}
  */
-async function written({ info }, context, file, prompt, { tokens, seed, finishReason }, options) {
+async function createReceipt({ info }, context, file, prompt, { tokens, seed, finishReason }, options) {
   const model = { name: info.name, file, ...deciding({ ...info, context }) };
   const receipt = {
     receipt: /** @type {1} */ (VERSION),
@@ -177,39 +180,40 @@ async function written({ info }, context, file, prompt, { tokens, seed, finishRe
   return { ...receipt, hash: await hashOf(receipt) };
 }
 
-/** A receipt that came from elsewhere. FORMAT, MISMATCH. @param {unknown} given @returns {Promise<Receipt>} */
-export async function readReceipt(given) {
+/** Checks a receipt from elsewhere. FORMAT, MISMATCH. @param {unknown} receipt @returns {Promise<Receipt>} */
+export async function readReceipt(receipt) {
   /** @type {any} */
-  let value = given;
-  if (typeof given === 'string') {
+  let value = receipt;
+  if (typeof receipt === 'string') {
     try {
-      value = JSON.parse(given);
+      value = JSON.parse(receipt);
     } catch (cause) {
-      throw new BqError('FORMAT', 'the receipt is no JSON', { cause });
+      throw new BqError('FORMAT', 'the receipt is not JSON', { cause });
     }
   }
   const isTokens = (/** @type {unknown} */ list) =>
     Array.isArray(list) && list.every((token) => Number.isInteger(token) && token >= 0);
-  const isObject = (/** @type {unknown} */ one) => one !== null && typeof one === 'object' && !Array.isArray(one);
+  const isObject = (/** @type {unknown} */ candidate) =>
+    candidate !== null && typeof candidate === 'object' && !Array.isArray(candidate);
   if (!isObject(value) || value.receipt !== VERSION)
-    throw new BqError('FORMAT', `this is no receipt of version ${VERSION}`);
+    throw new BqError('FORMAT', `expected a receipt of version ${VERSION}, found something else`);
   const { model, options, seed, prompt, tokens, hash } = value;
   if (!isObject(model) || !isObject(options) || !Number.isInteger(seed) || !isTokens(prompt) || !isTokens(tokens))
     throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or tokens');
-  const unknown = Object.keys(options).find((key) => !OPTIONS.some((known) => known === key));
-  if (unknown) throw new BqError('FORMAT', `the receipt has an option "${unknown}", which this version does not know`);
-  const found = await hashOf(value).catch((cause) => {
+  const unknownOption = Object.keys(options).find((key) => !OPTIONS.some((name) => name === key));
+  if (unknownOption) throw new BqError('FORMAT', `unknown option "${unknownOption}" in the receipt`);
+  const computedHash = await hashOf(value).catch((cause) => {
     throw cause instanceof BqError ? cause : new BqError('FORMAT', 'the receipt is nested too deeply', { cause });
   });
-  if (found !== hash)
-    throw new BqError('MISMATCH', 'the receipt was changed: its hash is that of another', {
-      hint: 'ask whoever sent it for the receipt as it was made',
+  if (computedHash !== hash)
+    throw new BqError('MISMATCH', 'the receipt was changed: its hash does not match its content', {
+      hint: 'get the original receipt from its author',
     });
   return value;
 }
 
 /**
- * What decides tokens besides the file.
+ * Settings of a model that decide tokens, besides its file.
  * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> &
  *   { kvEvict?: 'oldest' | 'attention', quality?: Quality | null }} model
  */
@@ -222,14 +226,14 @@ const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, qualit
   ...(quality && { quality }),
 });
 
-/** What a model must be loaded with, or a session made with, to compute it again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
+/** Options with which a model must be loaded, or a session created, to compute a receipt again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
 export function loadOptions({ model }) {
   const { context, ...options } = deciding(model);
   return { contextTokens: context, ...options };
 }
 
 /**
- * Computes it again and compares.
+ * Computes a receipt's generation again and compares.
  * @param {Model} model  loaded with `loadOptions(receipt)`
  * @param {Receipt} receipt  read by `readReceipt`, if it came from elsewhere
  * @param {{ signal?: AbortSignal }} [more]
@@ -238,16 +242,19 @@ export function loadOptions({ model }) {
 export async function replay(model, receipt, { signal } = {}) {
   const session = await model.createSession(loadOptions(receipt));
   try {
-    const run = session.generate(receipt.prompt, { ...read(receipt.options), seed: receipt.seed, signal });
+    const run = session.generate(receipt.prompt, { ...fromJson(receipt.options), seed: receipt.seed, signal });
     /** @type {number[]} */
     const tokens = [];
-    const none = CUT.includes(receipt.finishReason) && !receipt.tokens.length;
-    for await (const { token } of none ? [] : run) {
+    const isEmpty = STOPPED_EARLY.includes(receipt.finishReason) && !receipt.tokens.length;
+    for await (const { token } of isEmpty ? [] : run) {
       tokens.push(token);
-      if (CUT.includes(receipt.finishReason) && tokens.length === receipt.tokens.length) break;
+      if (STOPPED_EARLY.includes(receipt.finishReason) && tokens.length === receipt.tokens.length) break;
     }
-    const ended = none ? 'abort' : (await run.result).finishReason;
-    const finishReason = ended === 'abort' && CUT.includes(receipt.finishReason) ? receipt.finishReason : ended;
+    const finishReasonNow = isEmpty ? 'abort' : (await run.result).finishReason;
+    const finishReason =
+      finishReasonNow === 'abort' && STOPPED_EARLY.includes(receipt.finishReason)
+        ? receipt.finishReason
+        : finishReasonNow;
     const file = await fileOf(session);
     /** @type {Difference[]} */
     const differences = [];

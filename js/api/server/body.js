@@ -1,70 +1,70 @@
 /** The body of a request: JSON of a bounded size and depth. All requests together hold a bounded number of bytes. */
 import { Refusal } from './refusal.js';
 
-/** @param {number} most */
-const tooLarge = (most) => new Refusal(413, 'request_too_large', `the request has more than ${most} bytes`);
+/** @param {number} limit */
+const tooLarge = (limit) => new Refusal(413, 'request_too_large', `the request has more than ${limit} bytes`);
 
-/** Times the limit that are read and dropped, so that the client has sent all and hears why; beyond that the connection ends. */
-const PATIENCE = 16;
-/** Bodies of the largest size that there is room for at the same time, of requests that arrive, wait and are answered. */
-const BODIES = 16;
-/** Arrays and objects within each other at most. */
-const DEEPEST = 512;
+/** Up to this many times the limit is read and dropped, so that the client can finish sending and read the answer. Then the connection ends. */
+const MAX_DISCARDED_BODIES = 16;
+/** Bodies of the largest size that fit into memory at once: of requests that arrive, wait or are answered. */
+const MAX_BODIES = 16;
+/** Largest nesting of arrays and objects. */
+const MAX_DEPTH = 512;
 
-/** Bytes that bodies may take together. */
-export class Room {
-  #free;
+/** The bytes that bodies of all requests may take together. */
+export class BodyBudget {
+  #freeBytes;
 
-  /** @param {number} most  bytes of one body */
-  constructor(most) {
-    this.most = most;
-    this.#free = BODIES * most;
+  /** @param {number} bodyLimit  bytes of one body */
+  constructor(bodyLimit) {
+    this.bodyLimit = bodyLimit;
+    this.#freeBytes = MAX_BODIES * bodyLimit;
   }
 
-  /** Refusal: others have it. @param {number} bytes */
+  /** Refusal: other requests use all of it. @param {number} bytes */
   take(bytes) {
-    if (bytes > this.#free)
-      throw new Refusal(429, 'rate_limit_exceeded', 'other requests take all the room that there is for requests', {
+    if (bytes > this.#freeBytes)
+      throw new Refusal(429, 'rate_limit_exceeded', 'other requests use all the memory for request bodies', {
         'Retry-After': '1',
       });
-    this.#free -= bytes;
+    this.#freeBytes -= bytes;
   }
 
   /** @param {number} bytes */
   release(bytes) {
-    this.#free += bytes;
+    this.#freeBytes += bytes;
   }
 }
 
-/** Bytes of one request, which count until they are released. */
+/** The bytes of one request, which count in the budget until they are released. */
 export class Body {
-  #room;
-  /** What came, and room for more. */
+  #budget;
+  /** Received bytes, and capacity for more. */
   #bytes = Buffer.alloc(0);
   #length = 0;
 
-  /** @param {Room} room */
-  constructor(room) {
-    this.#room = room;
+  /** @param {BodyBudget} budget */
+  constructor(budget) {
+    this.#budget = budget;
   }
 
-  /** Reads all of a request. Refusal: no JSON, too large, no room. @param {import('node:http').IncomingMessage} request */
+  /** Reads a request. Refusal: not JSON, too large, or the budget is used up. @param {import('node:http').IncomingMessage} request */
   async read(request) {
-    // Pages of anybody may send a form or plain text without asking first; JSON they may not.
+    // A page of any origin may send a form or plain text without a CORS preflight, but not JSON.
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? ''))
-      throw new Refusal(415, 'unsupported_media_type', 'the request is not of type application/json', {
+      throw new Refusal(415, 'unsupported_media_type', 'expected a request of type application/json', {
         Connection: 'close',
       });
-    const { most } = this.#room;
-    let sent = 0;
-    /** Why it is not kept. @type {Refusal | null} */
+    const { bodyLimit } = this.#budget;
+    let receivedBytes = 0;
+    /** The reason why the body is dropped. @type {Refusal | null} */
     let refusal = null;
     await new Promise((resolve, reject) => {
       request.on('data', (/** @type {Buffer} */ piece) => {
-        sent += piece.length;
-        if (sent > PATIENCE * most) request.destroy(tooLarge(most));
+        receivedBytes += piece.length;
+        if (receivedBytes > MAX_DISCARDED_BODIES * bodyLimit) request.destroy(tooLarge(bodyLimit));
         try {
-          if (sent > most) throw tooLarge(most);
+          if (receivedBytes > bodyLimit) throw tooLarge(bodyLimit);
           if (!refusal) this.#add(piece);
         } catch (error) {
           refusal = /** @type {Refusal} */ (error);
@@ -79,21 +79,21 @@ export class Body {
 
   /** @param {Buffer} piece */
   #add(piece) {
-    this.#room.take(piece.length);
+    this.#budget.take(piece.length);
     const length = this.#length + piece.length;
-    // Copied, since a piece of one byte keeps all of the socket's buffer.
+    // Copied, because even a piece of one byte would keep the socket's whole buffer alive.
     if (length > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#bytes.length));
-      this.#bytes.copy(grown, 0, 0, this.#length);
-      this.#bytes = grown;
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#bytes.length));
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
     }
     piece.copy(this.#bytes, this.#length);
     this.#length = length;
   }
 
   /**
-   * What it says, read anew each time: objects take many times the bytes that they are written in, and a request that waits keeps
-   * only these. Refusal: no JSON, no object, nested too deeply.
+   * Parses the body, anew at each call: objects take many times the bytes of their JSON, and a request that waits keeps
+   * only the bytes. Refusal: not JSON, not an object, or nested too deeply.
    * @returns {Record<string, any>}
    */
   parse() {
@@ -104,16 +104,16 @@ export class Body {
       body = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      throw new Refusal(400, 'invalid_json', `the request is no JSON: ${/** @type {Error} */ (error).message}`);
+      throw new Refusal(400, 'invalid_json', `the request is not JSON: ${/** @type {Error} */ (error).message}`);
     }
     if (typeof body !== 'object' || body === null || Array.isArray(body))
-      throw new Refusal(400, 'invalid_json', 'the request is no JSON object');
+      throw new Refusal(400, 'invalid_json', 'expected a JSON object');
     return body;
   }
 
-  /** Its bytes are needed no more. */
+  /** Frees the bytes. */
   release() {
-    this.#room.release(this.#length);
+    this.#budget.release(this.#length);
     this.#bytes = Buffer.alloc(0);
     this.#length = 0;
   }
@@ -121,7 +121,7 @@ export class Body {
 
 const [QUOTE, BACKSLASH, OPEN_LIST, OPEN_OBJECT, SHUT_LIST, SHUT_OBJECT] = Buffer.from('"\\[{]}');
 
-/** Refusal: more arrays and objects lie within each other than what reads them has a stack for. @param {Buffer} json */
+/** Refuses arrays and objects that are nested so deeply that a parser could run out of stack. @param {Buffer} json */
 function checkDepth(json) {
   let depth = 0;
   let isText = false;
@@ -133,11 +133,7 @@ function checkDepth(json) {
     } else if (byte === QUOTE) isText = true;
     else if (byte === OPEN_LIST || byte === OPEN_OBJECT) depth++;
     else if (byte === SHUT_LIST || byte === SHUT_OBJECT) depth--;
-    if (depth > DEEPEST)
-      throw new Refusal(
-        400,
-        'invalid_json',
-        `the request has more than ${DEEPEST} arrays and objects within each other`,
-      );
+    if (depth > MAX_DEPTH)
+      throw new Refusal(400, 'invalid_json', `expected at most ${MAX_DEPTH} nested arrays and objects, found more`);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who may ask: pages of other origins only where they were allowed, nobody under a name that isn't the server's (a page whose name
- * was made to point at this machine, "DNS rebinding"), and where there is a token only who knows it.
+ * Access control: pages of other origins need permission, requests must use a name of this server (a page could make its name point
+ * to this machine, "DNS rebinding"), and if the server has a token, clients must send it.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -10,9 +10,9 @@ import { Refusal } from './refusal.js';
 
 /**
  * @typedef {object} Rules
- * @property {string[]} origins  that pages may have; '*': any
+ * @property {string[]} origins  allowed origins of pages; '*': any
  * @property {string[]} hosts    names of the server, besides localhost and addresses
- * @property {string} token      '': none is needed
+ * @property {string} token      '': no token is needed
  */
 
 /** The name in a Host header, without its port. @param {string | undefined} host */
@@ -22,18 +22,21 @@ export const hostName = (host = '') =>
     .replace(/:\d*$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-/** No name can be made to point elsewhere that is an address, and browsers keep localhost to this machine. @param {string} name @param {Pick<Rules, 'hosts'>} rules */
+/** Whether a name is one of this server's. IP addresses can't be made to point elsewhere, and browsers keep localhost to this machine. @param {string} name @param {Pick<Rules, 'hosts'>} rules */
 export const isOurs = (name, { hosts }) =>
-  name === 'localhost' || name.endsWith('.localhost') || isIP(name) > 0 || hosts.some((one) => hostName(one) === name);
+  name === 'localhost' ||
+  name.endsWith('.localhost') ||
+  isIP(name) > 0 ||
+  hosts.some((host) => hostName(host) === name);
 
 /** @param {string} a @param {string} b */
-function same(a, b) {
+function isSameToken(a, b) {
   const [x, y] = [a, b].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(x, y);
 }
 
 /**
- * Headers for a page of another origin that may ask. Refusal.
+ * CORS headers for a page of an allowed origin. Refusal.
  * @param {IncomingMessage} request @param {Rules} rules
  * @returns {Record<string, string>}
  */
@@ -49,14 +52,14 @@ export function checkOrigin({ headers }, rules) {
   if (origin === undefined) {
     const site = headers['sec-fetch-site'];
     if (site === 'cross-site' || site === 'same-site')
-      throw new Refusal(403, 'origin_refused', 'pages of other origins may not ask this server');
+      throw new Refusal(403, 'origin_refused', 'pages of other origins may not use this server');
     return {};
   }
   if (!rules.origins.includes('*') && !rules.origins.includes(origin))
     throw new Refusal(
       403,
       'origin_refused',
-      `pages of ${origin} may not ask this server: start it with --allow-origin ${origin} if they may`,
+      `pages of ${origin} may not use this server: start it with --allow-origin ${origin} to allow them`,
     );
   return {
     'Access-Control-Allow-Origin': origin,
@@ -65,26 +68,27 @@ export function checkOrigin({ headers }, rules) {
   };
 }
 
-/** What a browser asks before it sends a page's request. @param {IncomingMessage} request @returns {Record<string, string>} */
+/** The answer to a CORS preflight. @param {IncomingMessage} request @returns {Record<string, string>} */
 export function preflight({ headers }) {
-  const asked = headers['access-control-request-headers'];
+  const requestHeaders = headers['access-control-request-headers'];
   return {
     'Access-Control-Allow-Methods': 'GET, POST',
-    // Clients send headers of their own; which they may doesn't matter once the origin is allowed.
-    'Access-Control-Allow-Headers': asked && /^[\w, -]{1,2000}$/.test(asked) ? asked : 'Authorization, Content-Type',
+    // Clients send various headers; all are fine once the origin is allowed.
+    'Access-Control-Allow-Headers':
+      requestHeaders && /^[\w, -]{1,2000}$/.test(requestHeaders) ? requestHeaders : 'Authorization, Content-Type',
     'Access-Control-Max-Age': '600',
     ...(headers['access-control-request-private-network'] && { 'Access-Control-Allow-Private-Network': 'true' }),
   };
 }
 
-/** Refusal. @param {IncomingMessage} request @param {Rules} rules */
+/** Refuses a request without the token. @param {IncomingMessage} request @param {Rules} rules */
 export function checkToken({ headers }, { token }) {
-  const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
-  if (!token || (given !== undefined && same(given, token))) return;
+  const sentToken = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (!token || (sentToken !== undefined && isSameToken(sentToken, token))) return;
   throw new Refusal(
     401,
     'invalid_api_key',
-    given === undefined ? 'a token is needed: Authorization: Bearer TOKEN' : 'the token is not the right one',
+    sentToken === undefined ? 'expected a token (Authorization: Bearer TOKEN), found none' : 'the token is wrong',
     { 'WWW-Authenticate': 'Bearer' },
   );
 }

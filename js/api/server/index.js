@@ -1,11 +1,11 @@
 /**
- * Loaded models as a server with OpenAI's interface: for development, on this machine. Everything that a client sends is bounded and
- * checked; a client that goes away ends what was computed for it.
+ * A server with OpenAI's interface for loaded models, for development on this machine. All input of a client is bounded and
+ * checked; the generations of a client that disconnects are aborted.
  */
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
-import { tell } from '../openai/errors.js';
-import { Body, Room } from './body.js';
+import { toOpenAIError } from '../openai/errors.js';
+import { Body, BodyBudget } from './body.js';
 import { checkOrigin, checkToken, preflight } from './guard.js';
 import { Queue } from './queue.js';
 import { Refusal } from './refusal.js';
@@ -16,7 +16,7 @@ import { get, modelFor, POSTS } from './routes.js';
 
 /** Milliseconds for a client to send its request. */
 const RECEIVE_MS = 60_000;
-/** Bytes of a stream that may wait for a client to read them. */
+/** Bytes of a stream that a slow client may leave unread. */
 const UNREAD = 8 << 20;
 
 /** A model that is served. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
@@ -25,15 +25,15 @@ const UNREAD = 8 << 20;
  * @typedef {object} ServeOptions
  * @property {string} [host]       to listen at; default 127.0.0.1, this machine alone
  * @property {number} [port]       0: any that is free; default 8080
- * @property {string} [token]      that clients must send; default: none
- * @property {string[]} [origins]  of pages that may ask; '*': all; default: none
- * @property {string[]} [hosts]    names that the server is called by, besides localhost and addresses
+ * @property {string} [token]      clients must send it; default: none is needed
+ * @property {string[]} [origins]  allowed origins of pages; '*': all; default: none
+ * @property {string[]} [hosts]    names of the server, besides localhost and IP addresses
  * @property {number} [maxBody]    bytes of a request; default 4 MiB
  * @property {number} [maxWaiting] requests that may wait for one model; default 32
  */
 
 /**
- * @param {{ id: string, model: Model }[]} models  named as clients ask for them
+ * @param {{ id: string, model: Model }[]} models  `id`: the name in requests
  * @param {ServeOptions} [options]
  * @returns {Promise<{ url: string, close: () => Promise<void> }>}
  */
@@ -42,23 +42,23 @@ export async function serveModels(
   { host = '127.0.0.1', port = 8080, token = '', origins = [], hosts = [], maxBody = 4 << 20, maxWaiting = 32 } = {},
 ) {
   const created = Math.floor(Date.now() / 1000);
-  const served = models.map(({ id, model }) => ({
+  const servedModels = models.map(({ id, model }) => ({
     id,
     model,
     created,
     queue: new Queue(model.info.sessions, maxWaiting),
   }));
   const rules = { token, origins, hosts: [host, ...hosts] };
-  const room = new Room(maxBody);
+  const room = new BodyBudget(maxBody);
   const ending = new AbortController();
   setMaxListeners(0, ending.signal); // one for each request under way
   /** @type {Set<Promise<void>>} */
   const running = new Set();
   const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {
-    const one = answer(request, response, { served, rules, room, ending: ending.signal }).finally(() =>
-      running.delete(one),
+    const exchange = answer(request, response, { served: servedModels, rules, room, ending: ending.signal }).finally(
+      () => running.delete(exchange),
     );
-    running.add(one);
+    running.add(exchange);
   });
   await listen(server, host, port);
   const at = /** @type {import('node:net').AddressInfo} */ (server.address());
@@ -66,11 +66,11 @@ export async function serveModels(
   return {
     url: `http://${name}:${at.port}/v1`,
     async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
+      const whenClosed = new Promise((resolve) => server.close(resolve));
       ending.abort(new Refusal(503, 'shutting_down', 'the server is shutting down'));
       await Promise.all(running);
       server.closeAllConnections();
-      await closed;
+      await whenClosed;
     },
   };
 }
@@ -86,50 +86,50 @@ function listen(server, host, port) {
   });
 }
 
-/** @typedef {{ served: Served[], rules: import('./guard.js').Rules, room: Room, ending: AbortSignal }} Site */
+/** @typedef {{ served: Served[], rules: import('./guard.js').Rules, room: BodyBudget, ending: AbortSignal }} Site */
 
 /** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site */
 async function answer(request, response, site) {
-  const gone = new AbortController();
-  const end = () => gone.abort(site.ending.reason);
+  const disconnect = new AbortController();
+  const end = () => disconnect.abort(site.ending.reason);
   response.once('close', () => {
     site.ending.removeEventListener('abort', end);
-    gone.abort();
+    disconnect.abort();
   });
   site.ending.addEventListener('abort', end);
   try {
     for (const [name, value] of Object.entries(checkOrigin(request, site.rules))) response.setHeader(name, value);
-    await route(request, response, site, gone.signal);
+    await route(request, response, site, disconnect.signal);
   } catch (error) {
     if (!response.destroyed) fail(response, error);
   }
 }
 
 /** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site @param {AbortSignal} signal  aborted when the client has gone */
-async function route(request, response, { served, rules, room }, signal) {
+async function route(request, response, { served: servedModels, rules, room }, signal) {
   const path = (request.url ?? '/').split('?', 1)[0];
   if (request.method === 'OPTIONS') return void response.writeHead(204, preflight(request)).end();
   if (path !== '/health') checkToken(request, rules);
   const posts = Object.hasOwn(POSTS, path);
   if (request.method !== (posts ? 'POST' : 'GET')) {
-    if (!posts) get(path, served); // says that there is nothing
-    throw new Refusal(405, 'method_not_allowed', `${path} is asked by ${posts ? 'POST' : 'GET'}`, {
+    if (!posts) get(path, servedModels); // throws 404 for an unknown path
+    throw new Refusal(405, 'method_not_allowed', `${path} expects the method ${posts ? 'POST' : 'GET'}`, {
       Allow: posts ? 'POST' : 'GET',
     });
   }
-  if (!posts) return json(response, 200, get(path, served));
+  if (!posts) return json(response, 200, get(path, servedModels));
   const body = new Body(room);
   try {
     await body.read(request);
     const { model: name, n } = body.parse();
-    const { id, model, queue } = modelFor(path, name, served);
+    const { id, model, queue } = modelFor(path, name, servedModels);
     const choices = path.endsWith('/completions') && Number.isInteger(n) ? n : 1;
     const answer = async (/** @type {number} */ parallel) => {
-      const asked = body.parse();
+      const fields = body.parse();
       const options = choices > 1 ? { signal, parallel } : { signal };
-      const made = await POSTS[path](model).create({ ...asked, model: id }, options);
-      if (asked.stream) await stream(response, made);
-      else json(response, 200, made);
+      const completion = await POSTS[path](model).create({ ...fields, model: id }, options);
+      if (fields.stream) await stream(response, completion);
+      else json(response, 200, completion);
     };
     await queue.run(signal, answer, choices);
   } finally {
@@ -145,8 +145,8 @@ function json(response, status, value, headers) {
 }
 
 /**
- * Server-sent events. The first is waited for before anything is sent, so that what fails before it has a status of its own. A slow
- * reader is not waited for, since others want their turn: one that leaves too much unread loses its connection.
+ * Sends chunks as server-sent events. Nothing is sent before the first chunk, so that an early failure has its own status. A slow
+ * reader does not hold up others: a connection with too many unread bytes is closed.
  * @param {ServerResponse} response @param {AsyncIterable<unknown>} chunks
  */
 async function stream(response, chunks) {
@@ -165,7 +165,7 @@ async function stream(response, chunks) {
 
 /** @param {ServerResponse} response @param {unknown} error */
 function fail(response, error) {
-  const { status, error: told } = error instanceof Refusal ? error.told : tell(error);
-  if (response.headersSent) return void response.end(`data: ${JSON.stringify({ error: told })}\n\n`);
-  json(response, status, { error: told }, error instanceof Refusal ? error.headers : undefined);
+  const { status, error: errorBody } = error instanceof Refusal ? error.answer : toOpenAIError(error);
+  if (response.headersSent) return void response.end(`data: ${JSON.stringify({ error: errorBody })}\n\n`);
+  json(response, status, { error: errorBody }, error instanceof Refusal ? error.headers : undefined);
 }

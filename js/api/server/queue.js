@@ -1,4 +1,4 @@
-/** Requests for one model: as many at once as it has sessions, the others in the order in which they came. */
+/** The queue of requests for one model: as many run at once as it has sessions, the others wait in order of arrival. */
 import { Refusal } from './refusal.js';
 
 export class Queue {
@@ -8,7 +8,7 @@ export class Queue {
   /** @type {(() => void)[]} */
   #waiting = [];
 
-  /** @param {number} width  at once @param {number} limit  that may wait */
+  /** @param {number} width  requests that run at once @param {number} limit  requests that may wait */
   constructor(width, limit) {
     this.#width = width;
     this.#limit = limit;
@@ -23,23 +23,23 @@ export class Queue {
   }
 
   /**
-   * Does some work when it is its turn, with as many sessions as nobody else needs. Refusal: too many wait. An abort ends the waiting.
+   * Runs `work` when its turn comes, with sessions that no other request needs. Refusal: too many wait. An abort ends the waiting.
    * @template T @param {AbortSignal} signal @param {(sessions: number) => Promise<T>} work
-   * @param {number} [most]  that it has a use for @returns {Promise<T>}
+   * @param {number} [parallel]  sessions that it can use @returns {Promise<T>}
    */
-  async run(signal, work, most = 1) {
+  async run(signal, work, parallel = 1) {
     await this.#turn(signal);
-    const more = Math.max(0, Math.min(most - 1, this.#width - this.#running));
-    this.#running += more;
+    const extraSlots = Math.max(0, Math.min(parallel - 1, this.#width - this.#running));
+    this.#running += extraSlots;
     try {
       signal.throwIfAborted();
-      return await work(1 + more);
+      return await work(1 + extraSlots);
     } finally {
-      for (let i = 0; i <= more; i++) this.#end();
+      for (let i = 0; i <= extraSlots; i++) this.#end();
     }
   }
 
-  /** A turn goes from one to the next, so nobody who comes just now overtakes. */
+  /** Passes the slot to the next request in the queue, so that a new one can't overtake. */
   #end() {
     const next = this.#waiting.shift();
     if (next) next();
@@ -54,12 +54,12 @@ export class Queue {
       return Promise.resolve();
     }
     if (this.#waiting.length >= this.#limit)
-      throw new Refusal(429, 'rate_limit_exceeded', `${this.#waiting.length} requests are waiting already`, {
+      throw new Refusal(429, 'rate_limit_exceeded', `${this.#waiting.length} requests are already waiting`, {
         'Retry-After': '1',
       });
     return new Promise((resolve, reject) => {
       const leave = () => {
-        this.#waiting = this.#waiting.filter((one) => one !== turn);
+        this.#waiting = this.#waiting.filter((waitingTurn) => waitingTurn !== turn);
         reject(signal.reason);
       };
       const turn = () => {

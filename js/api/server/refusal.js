@@ -1,9 +1,9 @@
-/** A request that is not served, and what the client is told of it. */
+/** A refused request: the status and the error of its answer. */
 import { typeOf } from '../openai/errors.js';
 
 export class Refusal extends Error {
   /**
-   * @param {number} status @param {string} code  in OpenAI's manner, for programs
+   * @param {number} status @param {string} code  in OpenAI's style, for programs
    * @param {string} message @param {Record<string, string>} [headers]
    */
   constructor(status, code, message, headers = {}) {
@@ -15,7 +15,7 @@ export class Refusal extends Error {
   }
 
   /** @returns {{ status: number, error: import('../openai/errors.js').Told }} */
-  get told() {
+  get answer() {
     return {
       status: this.status,
       error: { message: this.message, type: typeOf(this.status), param: null, code: this.code },

@@ -1,9 +1,9 @@
-/** What each address of the interface does with a model. */
+/** The paths of the interface and the model methods behind them. */
 import { Refusal } from './refusal.js';
 
 /** @import { Served } from './index.js' */
 
-/** The methods of a model that are asked for by POST. @type {Record<string, (model: any) => { create: (body: any, options: any) => Promise<any> }>} */
+/** Model methods by path, for POST. @type {Record<string, (model: any) => { create: (body: any, options: any) => Promise<any> }>} */
 export const POSTS = {
   '/v1/chat/completions': (model) => model.chat.completions,
   '/v1/completions': (model) => model.completions,
@@ -21,7 +21,7 @@ const describe = ({ id, created, model: { info } }) => ({
   ...(info.license && { license: info.license }),
 });
 
-/** What GET answers. Refusal: no such address, no such model. @param {string} path @param {Served[]} models */
+/** The answer to GET. Refusal: unknown path or model. @param {string} path @param {Served[]} models */
 export function get(path, models) {
   if (path === '/health')
     return {
@@ -34,7 +34,7 @@ export function get(path, models) {
     throw new Refusal(
       404,
       'unknown_url',
-      `there is nothing at ${path}: see /v1/models, /health, and by POST ${Object.keys(POSTS).join(', ')}`,
+      `unknown path ${path}: expected /v1/models, /health, and by POST ${Object.keys(POSTS).join(', ')}`,
     );
   return describe(find(decode(name), models));
 }
@@ -50,23 +50,23 @@ function decode(name) {
 
 /** @param {string} name @param {Served[]} models */
 function find(name, models) {
-  const found = models.find(({ id }) => id === name);
-  if (!found)
+  const served = models.find(({ id }) => id === name);
+  if (!served)
     throw new Refusal(
       404,
       'model_not_found',
-      `there is no model "${String(name).slice(0, 100)}": there ${models.length > 1 ? 'are' : 'is'} ${models.map(({ id }) => `"${id}"`).join(', ')}`,
+      `unknown model "${String(name).slice(0, 100)}": expected ${models.length > 1 ? 'one of ' : ''}${models.map(({ id }) => `"${id}"`).join(', ')}`,
     );
-  return found;
+  return served;
 }
 
 /**
- * The model that a request is for: the one that it names, or the first that can do it.
+ * The model of a request: by its name, or the first one that supports the call.
  * @param {string} path @param {any} name @param {Served[]} models
  */
 export function modelFor(path, name, models) {
   if (name !== undefined && name !== null && typeof name !== 'string')
-    throw new Refusal(400, 'invalid_value', 'model is not a text');
+    throw new Refusal(400, 'invalid_value', 'model: expected a string');
   if (name !== undefined && name !== null && name !== '') return find(name, models);
   const encodes = path === '/v1/embeddings';
   return models.find(({ model: { info } }) => info.generates !== encodes) ?? models[0];

@@ -222,13 +222,13 @@ export class Replies {
     const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const marks = (format ?? chat)?.think;
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
-    const { Thinking } = await onDemand(import('../../api/chat/reasoning.js'));
-    return Thinking.of(marks, template, prompt);
+    const { ReasoningParser } = await onDemand(import('../../api/chat/reasoning.js'));
+    return ReasoningParser.forPrompt(marks, template, prompt);
   }
 
   /**
    * What holds a reply to its parts; null: it has one.
-   * @param {CompleteOptions} options @param {import('../../api/chat/reasoning.js').Thinking | null} thinking
+   * @param {CompleteOptions} options @param {import('../../api/chat/reasoning.js').ReasoningParser | null} thinking
    * @param {Pick<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').calling>>, 'form' | 'callable'> | undefined} calls
    */
   async #turnOf(options, thinking, calls) {

@@ -4,7 +4,7 @@
  */
 import { overlap } from '../../api/chat/stop-strings.js';
 
-/** @import { Thinking } from '../../api/chat/reasoning.js' */
+/** @import { ReasoningParser } from '../../api/chat/reasoning.js' */
 /** @import { Guide, Guides } from './grammar-guide.js' */
 /** @import { Branch, Call, CallWriter } from '../prompt/tool-calls.js' */
 /** @import { Part, Result } from '../../shared/types.js' */
@@ -244,7 +244,7 @@ export class Turn {
    * @param {object} parts
    * @param {Guides} parts.guides
    * @param {(text: string) => number[]} parts.ids  tokens of a text, special ones included
-   * @param {Thinking | null} parts.thinking
+   * @param {ReasoningParser | null} parts.thinking
    * @param {[string, string] | null} parts.marks  of the reasoning
    * @param {Guide | null} parts.format  of the answer
    * @param {CallWriter | null} parts.writer  null: no tool may be called
@@ -509,7 +509,7 @@ export class Turn {
 
   /** The reasoning began, or ended. @param {string} said  what already follows it */
   #turn(said) {
-    const { place } = /** @type {Thinking} */ (this.#thinking);
+    const { place } = /** @type {ReasoningParser} */ (this.#thinking);
     if (place === 'inside') this.#place = 'reasoning';
     else if (this.#place === 'reasoning') {
       this.#place = this.free ? 'text' : 'start';

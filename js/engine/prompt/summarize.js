@@ -1,5 +1,5 @@
 /** Turns that a conversation has no room for, summed up by the model itself. Loaded when a policy asks for it. */
-import { ASKED, roomFor, withSummary } from '../../api/chat/summary-prompt.js';
+import { SUMMARY_REQUEST, summaryTokens, withSummary } from '../../api/chat/summary-prompt.js';
 
 /** @import { GenerateOptions, Message, PromptOptions } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
@@ -13,7 +13,7 @@ const known = new WeakMap();
 /** Where and how they are made. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, aborted?: Aborted }} Place */
 
 /** Tokens that a summary takes of a prompt, at most. @param {LocalModel} model */
-export const reserved = (model) => roomFor(model.info.contextTokens) + model.encode(withSummary('', '')).length;
+export const reserved = (model) => summaryTokens(model.info.contextTokens) + model.encode(withSummary('', '')).length;
 
 /**
  * Messages whose first one, of the user, has the summary in it.
@@ -36,7 +36,7 @@ async function made({ replies, model, turns, options, aborted }, asked) {
   if (text === undefined) {
     const { adapter, deadline, maxTokensPerSecond, signal } = options;
     const more = { adapter, deadline, maxTokensPerSecond, signal };
-    const sampling = { temperature: 0, maxTokens: roomFor(model.info.contextTokens) };
+    const sampling = { temperature: 0, maxTokens: summaryTokens(model.info.contextTokens) };
     const result = await replies.generate(asked, { ...turns, ...sampling, ...more }, aborted).result;
     text = result.text.trim();
     if (result.finishReason === 'deadline') return '';
@@ -58,7 +58,7 @@ export async function summed(place, head, gone) {
   const { contextTokens: context } = model.info;
   const fits = async (/** @type {Message[]} */ asked) => {
     try {
-      return (await replies.tokens(asked, turns)).length + roomFor(context) <= context;
+      return (await replies.tokens(asked, turns)).length + summaryTokens(context) <= context;
     } catch (/** @type {any} */ error) {
       if (error.code === 'CONTEXT_FULL') return false;
       throw error;
@@ -70,7 +70,7 @@ export async function summed(place, head, gone) {
     const asking = (/** @type {number} */ end) => [
       ...head,
       ...headed(summary, gone.slice(starts[next], starts[end])),
-      { role: /** @type {const} */ ('user'), content: ASKED },
+      { role: /** @type {const} */ ('user'), content: SUMMARY_REQUEST },
     ];
     let end = next;
     while (end < starts.length && (await fits(asking(end + 1)))) end++;

@@ -134,7 +134,7 @@ export async function calling(model, messages, { chatFormat: format, tools = [],
 /**
  * What holds a reply to its parts.
  * @param {LocalModel} model
- * @param {{ thinking: import('../../api/chat/reasoning.js').Thinking | null, marks: [string, string] | null, options: CompleteOptions, form: CallForm | null, callable: ChatCompletionTool[] }} parts
+ * @param {{ thinking: import('../../api/chat/reasoning.js').ReasoningParser | null, marks: [string, string] | null, options: CompleteOptions, form: CallForm | null, callable: ChatCompletionTool[] }} parts
  */
 export async function turnOf(model, { thinking, marks, options, form, callable }) {
   const { responseFormat, stopTokens = [], toolChoice, parallelToolCalls = true } = options;

@@ -1,5 +1,5 @@
 /** The page's side of an engine behind a port: an object for each of the engine's, made from the table. */
-import { conversing } from '../../api/openai/model-mixin.js';
+import { addModelMethods } from '../../api/openai/model-mixin.js';
 import { asyncDispose, deferred } from '../../shared/async.js';
 import { BqError, packError, unpackError } from '../../shared/errors.js';
 import { emit, Events } from '../../shared/events.js';
@@ -187,7 +187,7 @@ export function remote(connection, kind, on, more) {
           )
       : async (/** @type {any[]} */ ...given) => ask(call, given);
   }
-  if (kind === 'model') conversing(object);
+  if (kind === 'model') addModelMethods(object);
   if (kind !== 'engine' && object.close) {
     const { close } = object;
     object.close = () => close().catch(() => {}); // whatever became of it
