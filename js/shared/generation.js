@@ -11,7 +11,7 @@ import { report } from './events.js';
 /**
  * Reads a generation in another thread, some parts later than they are computed.
  * @typedef {object} Reader
- * @property {number | null} read  parts that it has read, once it has stopped reading; null: it goes on
+ * @property {number | null} readCount  parts that it has read, once it has stopped reading; null: it goes on
  * @property {() => Promise<void>} caughtUp  settles when it has read all parts that were sent and asks for more, or has stopped reading
  */
 
@@ -49,7 +49,7 @@ export const emptyResult = (seed, promptTokens) => ({
 export class Generation {
   #start;
   #callerSignal;
-  /** Null until the first part is asked for. @type {{ parts: AsyncGenerator<Part, void>, life: ReturnType<typeof follow> } | null} */
+  /** Null until the first part is asked for. @type {{ parts: AsyncGenerator<Part, void>, lifetime: ReturnType<typeof follow> } | null} */
   #source = null;
   /** @type {Reader | null} */
   #reader = null;
@@ -59,8 +59,8 @@ export class Generation {
   #parts = [];
   /** The part that is being computed. @type {Promise<void> | null} */
   #pending = null;
-  #ended = false;
-  #iterated = false;
+  #isEnded = false;
+  #isIterated = false;
   /** Settles when the loop was left and the source has ended. @type {Promise<unknown> | undefined} */
   #returned;
   /** Why it failed. @type {{ error: unknown } | null} */
@@ -77,17 +77,17 @@ export class Generation {
    * @template {{ signal?: AbortSignal }} T
    * @param {() => T} check @param {(checked: T, end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} start
    */
-  static of(check, start) {
+  static check(check, start) {
     try {
       const checked = check();
       return new Generation((end, reading) => start(checked, end, reading), checked.signal);
     } catch (error) {
       // eslint-disable-next-line require-yield
-      const failed = new Generation(async function* () {
+      const failedGeneration = new Generation(async function* () {
         throw error;
       });
-      setTimeout(() => failed.#source || failed.#ended || report(error));
-      return failed;
+      setTimeout(() => failedGeneration.#source || failedGeneration.#isEnded || report(error));
+      return failedGeneration;
     }
   }
 
@@ -108,20 +108,20 @@ export class Generation {
 
   /** Ends the generation: the loop, and a result that is being waited for, throw the reason. @param {unknown} [reason]  default: an AbortError */
   abort(reason) {
-    if (this.#ended) return;
-    this.#open().life.controller.abort(reason);
+    if (this.#isEnded) return;
+    this.#open().lifetime.controller.abort(reason);
     void this.#drain();
   }
 
   /** @returns {AsyncGenerator<Part, void>} */
   [Symbol.asyncIterator]() {
-    if (this.#iterated)
+    if (this.#isIterated)
       throw new BqError('STATE', 'a generation can be read only once', {
         hint: 'keep its parts, or await its result',
       });
-    this.#iterated = true;
+    this.#isIterated = true;
     let next = 0;
-    let failed = false;
+    let hasThrown = false;
     const leave = () => this.#leave();
     /** @type {any} */
     const parts = {
@@ -129,8 +129,8 @@ export class Generation {
         const at = next++;
         while (at >= this.#parts.length && (await this.#computeNext()));
         if (at < this.#parts.length) return { done: false, value: this.#parts[at] };
-        if (!this.#failure || failed) return { done: true, value: undefined };
-        failed = true;
+        if (!this.#failure || hasThrown) return { done: true, value: undefined };
+        hasThrown = true;
         throw this.#failure.error;
       },
       return: async (/** @type {any} */ value) => (await leave(), { done: true, value }),
@@ -161,31 +161,31 @@ export class Generation {
 
   #open() {
     if (!this.#source) {
-      const life = follow(this.#callerSignal);
-      const reading = { signal: life.signal, reader: this.#reader };
-      this.#source = { life, parts: this.#start((result) => (this.#result = result), reading) };
+      const lifetime = follow(this.#callerSignal);
+      const reading = { signal: lifetime.signal, reader: this.#reader };
+      this.#source = { lifetime, parts: this.#start((result) => (this.#result = result), reading) };
     }
     return this.#source;
   }
 
   /** Computes the next part; false: there is none. Several callers wait for the same part. @returns {Promise<boolean>} */
   async #computeNext() {
-    if (this.#ended) return false;
+    if (this.#isEnded) return false;
     await (this.#pending ??= this.#compute());
     return true;
   }
 
   async #compute() {
-    const { parts, life } = this.#open();
+    const { parts, lifetime } = this.#open();
     try {
       const { done, value } = await parts.next();
-      if (done || !value) this.#ended = true;
+      if (done || !value) this.#isEnded = true;
       else this.#parts.push(value);
     } catch (error) {
-      this.#ended = true;
+      this.#isEnded = true;
       this.#failure = { error };
     }
-    if (this.#ended) life.release();
+    if (this.#isEnded) lifetime.release();
     this.#pending = null;
   }
 
@@ -196,16 +196,16 @@ export class Generation {
 
   /** @returns {Promise<Result>} */
   async #finish() {
-    const ended = this.#ended;
+    const wasEnded = this.#isEnded;
     await this.#drain();
-    if (this.#failure && !(ended && this.#result)) throw this.#failure.error;
+    if (this.#failure && !(wasEnded && this.#result)) throw this.#failure.error;
     if (this.#result) return this.#result;
     throw new BqError('STATE', 'the generation was left before it began');
   }
 
   #leave() {
-    this.#iterated = this.#ended = true;
-    this.#source?.life.release();
+    this.#isIterated = this.#isEnded = true;
+    this.#source?.lifetime.release();
     this.#returned = this.#source?.parts.return();
     return this.#returned;
   }

@@ -1,28 +1,29 @@
 /**
- * What page and worker say to each other.
+ * The messages between page and worker.
  *
- * The page calls: `{ id, on, method, args, options, … }`. The worker answers each call with as many `{ id, part }` and
- * `{ id, progress }` as it likes, with `{ id, made }` where a model comes of it before all of it is loaded, and one end:
- * `{ id, ok }` or `{ id, error }`. `on` is the number of an object, 0 the engine. `{ id, abort }` ends a call.
- * Parts of a generation are paid for with credits, `{ id, credit }`, so that a page that reads slowly slows the worker
- * down. The worker is ahead of the reader: before what can't be undone, such as the end, it asks `{ id, sync }`, with the number of
- * parts so far, and waits for `{ id, synced }`: all of them were read, and more is wanted. An abort says how many were `read`; the others are
- * taken back. Without a call, `{ event, detail }` tells what
- * happens to the engine. `{ spawn, role, url }` asks the page for another worker, which `{ spawned, port }` brings or
- * `{ spawned, error }` doesn't, and `{ spawn, end }` ends it (workers.js). `{ failed }` is the worker's last word. `{ ping }` is answered with `{ pong }`: a worker that owes answers and says nothing is given up.
+ * A call is `{ id, target, method, args, options, … }`; `target` is the number of an object, 0 the engine. The worker sends any number
+ * of `{ id, part }` and `{ id, progress }`, then `{ id, handle }` if a model exists before all of it is loaded, and one end:
+ * `{ id, value }` or `{ id, error }`. `{ id, abort }` ends a call.
+ * Parts of a generation are limited by a window, which `{ id, grant }` extends, so that a page that reads slowly slows the worker
+ * down. The worker runs ahead of the reader. Before a step that can't be undone, such as the end, it sends `{ id, sync }` with the number of
+ * parts so far, and waits for `{ id, synced }`: all of them were read. An abort holds the number of parts read, `readCount`; the others are
+ * removed from the session.
+ * Events of the engine are `{ event, detail }`. `{ spawn, role, url }` asks the page for another worker; the answer is `{ spawned, port }` or
+ * `{ spawned, error }`, and `{ spawn, end }` ends that worker (workers.js). `{ failure }` is the last message of a worker that fails.
+ * `{ ping }` is answered with `{ pong }`; a worker that answers neither calls nor pings counts as ended.
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
 export const PROTOCOL = 8;
 
-/** Parts that the worker may be ahead of the reader. */
-export const CREDITS = 8;
+/** Size of the flow-control window: parts that the worker may be ahead of the reader. */
+export const WINDOW = 8;
 
 /**
- * Hears the other side, be it a Web Worker, its inside, one of Node's threads, or one end of a MessageChannel.
+ * Receives messages from a Web Worker, in a Web Worker, from a thread of Node, or over a MessagePort.
  * @param {any} port
  * @param {(message: any) => void} onMessage
- * @param {(why: string) => void} onFailure
+ * @param {(reason: string) => void} onFailure
  */
 export function listen(port, onMessage, onFailure) {
   if (port.on) {
@@ -34,9 +35,9 @@ export function listen(port, onMessage, onFailure) {
   } else {
     port.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data);
     port.onerror = port.onmessageerror = (/** @type {any} */ e) => {
-      e.preventDefault?.(); // what a worker's own worker throws would go on to the page, as a failure of the first one
-      onFailure(e.message ?? 'its script could not be loaded');
+      e.preventDefault?.(); // otherwise an error of a nested worker would also count as an error of its parent
+      onFailure(e.message ?? "its script can't be loaded");
     };
-    port.onclose = () => onFailure('it was closed'); // of a MessagePort, where browsers tell
+    port.onclose = () => onFailure('it was closed'); // only some browsers fire this event
   }
 }

@@ -832,8 +832,8 @@
 
 /**
  * How tabs share an engine; the other options are of the one that leads.
- * @typedef {EngineOptions & { worker?: () => unknown, name?: string, patience?: number }} SharedOptions  `name`: tabs with the same one share an engine;
- *   `patience`: milliseconds after which a tab that leads and doesn't answer is taken for gone
+ * @typedef {EngineOptions & { worker?: () => unknown, name?: string, leaderTimeout?: number }} SharedOptions  `name`: tabs with the same one share an engine;
+ *   `leaderTimeout`: milliseconds after which a tab that leads and doesn't answer is taken for gone
  */
 
 /**

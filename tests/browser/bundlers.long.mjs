@@ -310,7 +310,9 @@ describe('the package, bundled', { skip: missing() }, () => {
           });
           const { error, code, hint } = await result.jsonValue();
           assert.equal(code, 'NO_WORKER', error);
-          const why = fallback ? 'worker.js is no script: it is served as "text/html' : 'worker.js answers 404';
+          const why = fallback
+            ? 'worker.js: expected a script, found the content type "text/html'
+            : 'worker.js answers 404';
           assert.ok(error.includes(why), error);
           assert.match(hint, /esbuild, Rollup.*copy bq4\/dist and bq4\/build\/wasm.*"Bundlers"/);
           await page.context().close();

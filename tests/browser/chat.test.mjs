@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import { CREDITS } from '../../js/shared/protocol.js';
+import { WINDOW } from '../../js/shared/protocol.js';
 import { anew, newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
 
 const here = oneHost();
@@ -179,7 +179,7 @@ test('Stop: at most one more token is shown after the click', async () => {
   // The engine was ahead of the page by no more than it may be. The prompt has 9 tokens and more.
   const computed =
     Number((await stat(page, 'context')).split(' of ')[0]) - Number((await stat(page, 'reused')).split(' of ')[1]);
-  assert.ok(computed <= shown + CREDITS + 1, `${computed} tokens computed`);
+  assert.ok(computed <= shown + WINDOW + 1, `${computed} tokens computed`);
   assert.match((await ui(page).status.textContent()) ?? '', /^Stopped after/);
   assert.match((await ui(page).messages.last().textContent()) ?? '', /Stopped/);
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');

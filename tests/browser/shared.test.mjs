@@ -151,8 +151,8 @@ else
         await site?.close();
       });
 
-      /** Pages of one profile, each with a model of the shared engine. @param {import('node:test').TestContext} t @param {number} count @param {number} [patience] */
-      async function open(t, count, patience) {
+      /** Pages of one profile, each with a model of the shared engine. @param {import('node:test').TestContext} t @param {number} count @param {number} [leaderTimeout] */
+      async function open(t, count, leaderTimeout) {
         const server = await faultServer(bytes, { headers: { 'cross-origin-resource-policy': 'cross-origin' } });
         t.after(server.close);
         const first = await newPage(browser);
@@ -162,14 +162,14 @@ else
         while (pages.length < count) pages.push(Object.assign(await context.newPage(), { trouble: [] }));
         for (const page of pages) {
           await page.goto(site.url);
-          await page.evaluate(async ([url, patience_]) => {
+          await page.evaluate(async ([url, leaderTimeoutMs]) => {
             const { createSharedEngine } = await import(/** @type {string} */ ('/js/remote/tabs/index.js'));
             const all = /** @type {any} */ (globalThis);
-            all.engine = await createSharedEngine({ threads: 1, cache: 'auto', patience: patience_ });
+            all.engine = await createSharedEngine({ threads: 1, cache: 'auto', leaderTimeout: leaderTimeoutMs });
             all.model = await all.engine.load(url, { prefillBatch: 8 });
             all.chat = await all.model.createChat();
             await all.chat.send('hello', { temperature: 0.8, seed: 5, maxTokens: 20 }).result;
-          }, /** @type {[string, number | undefined]} */ ([server.url, patience]));
+          }, /** @type {[string, number | undefined]} */ ([server.url, leaderTimeout]));
         }
         return { pages, context, server };
       }

@@ -111,7 +111,8 @@ test('every error code has a row, and no other has', () => {
 /** Options of entries that check their own: not in js/shared/options.js. */
 const OWN_OPTIONS = [
   'name',
-  'patience',
+  'leaderTimeout',
+  'stallTimeout',
   'apiKey',
   'model',
   'headers',

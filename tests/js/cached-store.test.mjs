@@ -264,8 +264,12 @@ test('one that waits for a prefix of another goes on when that ends, or takes to
   server.files['*'] = file;
   const rest = () => server.requests.filter(({ range }) => range.startsWith('bytes=65536-')).length;
   for (const ends of [true, false]) {
-    // Where it ends nobody's patience does; where it doesn't, that of the others is at its end at once.
-    const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, patience: ends ? 600_000 : 1 } });
+    // Where it ends no stall timeout does; where it doesn't, that of the others is at its end at once.
+    const engine = await createEngine({
+      build: 'simd128',
+      threads: 1,
+      cache: { path, stallTimeout: ends ? 600_000 : 1 },
+    });
     t.after(() => engine.close());
     await engine.store.clear();
     let waiting = 0;

@@ -7,7 +7,7 @@ import { memorySink } from '../../js/format/output.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';
 import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes, fromUrl } from '../../js/index.js';
-import { CREDITS } from '../../js/shared/protocol.js';
+import { WINDOW } from '../../js/shared/protocol.js';
 import { Wasm } from '../../js/wasm/wasm.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
@@ -221,6 +221,6 @@ test('one message per token to the page, and one back for every few', async () =
   const { tokens: ids } = await session.generate('Once upon a time', OPTIONS).result;
   assert.equal(ids.length, TOKENS);
   assert.equal(received, TOKENS + 2, 'its tokens, the question whether all were read, and its end');
-  assert.ok(sent <= 2 + TOKENS / (CREDITS / 2), `${sent} messages: the call, credits, and that all were read`);
+  assert.ok(sent <= 2 + TOKENS / (WINDOW / 2), `${sent} messages: the call, credits, and that all were read`);
   await engine.close();
 });

@@ -11,12 +11,12 @@ export async function interruptLeader(name) {
     .find((found) => found?.includes(name));
   if (!lock) return;
   const [, room, term] = /** @type {string[]} */ (/** @type {unknown} */ (/^(.*) leader (\d+)$/.exec(lock)));
-  const hall = new BroadcastChannel(room);
+  const channel = new BroadcastChannel(room);
   await navigator.locks.request(`${room} leader ${Number(term) + 1}`, async () => {
-    hall.postMessage({ leader: 'none', term: Number(term) + 1 });
+    channel.postMessage({ leader: 'none', term: Number(term) + 1 });
     // The leader of the term before has heard of it when it gives up its lock.
     await navigator.locks.request(lock, async () => {});
-    hall.postMessage({ left: 'none' });
+    channel.postMessage({ resigned: 'none' });
   });
-  hall.close();
+  channel.close();
 }

@@ -238,8 +238,8 @@ test('what a tab held is freed when it dies, also amid a reply', async (t) => {
 
 test('a leader that is frozen loses the engine to one that waits, and is one of the others when it wakes', async (t) => {
   const here = await place(t);
-  const leader = await here.thread({ patience: 400 });
-  const engine = await here.tab({ patience: 400 });
+  const leader = await here.thread({ leaderTimeout: 400 });
+  const engine = await here.tab({ leaderTimeout: 400 });
   const model = await here.load(engine);
   const wanted = (await alone(20)).tokens;
   const run = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 20 });
@@ -261,7 +261,7 @@ test('who comes while the leader is frozen waits as long as it is told, and lead
   const here = await place(t);
   const leader = await here.thread();
   await leader.freeze();
-  const engine = await inTime('an engine', here.tab({ patience: 300 }));
+  const engine = await inTime('an engine', here.tab({ leaderTimeout: 300 }));
   assert.equal(engine.info.leads, true);
   const wanted = await (await here.load(engine)).generate(short, { temperature: 0, maxTokens: 20 }).result;
   leader.thaw();
@@ -336,7 +336,7 @@ test('a reply with a deadline can not go on: RESTARTED, with what had come; a ch
 test('a reply that is aborted while its leader is frozen keeps what had come', async (t) => {
   const here = await place(t);
   const leader = await here.thread();
-  const engine = await here.tab({ patience: 400 });
+  const engine = await here.tab({ leaderTimeout: 400 });
   const chat = await (await here.load(engine)).createChat();
   const controller = new AbortController();
   const { signal } = controller;
@@ -366,10 +366,10 @@ test('who can make no engine says so, and another tab leads', async (t) => {
     throw new Error('no worker today');
   };
   await assert.rejects(here.tab({ worker: broken }), /no worker today/);
-  const patience = 1e6; // nobody is taken for frozen
-  const one = await here.tab({ patience });
-  const two = await here.tab({ patience, worker: broken });
-  const three = await here.tab({ patience });
+  const leaderTimeout = 1e6; // nobody is taken for frozen
+  const one = await here.tab({ leaderTimeout });
+  const two = await here.tab({ leaderTimeout, worker: broken });
+  const three = await here.tab({ leaderTimeout });
   const models = [await here.load(two), await here.load(three)];
   await one.close();
   const wanted = (await alone(5)).tokens;
@@ -458,7 +458,7 @@ test('without Web Locks there is an engine of its own, and it says why', async (
   const engine = await createSharedEngine({ threads: 1, name: t.name });
   t.after(() => engine.close());
   assert.equal(engine.info.shared, false);
-  assert.match(engine.info.sharedReason, /no Web Locks/);
+  assert.match(engine.info.sharedReason, /Web Locks are not available/);
   assert.equal((await (await engine.load(bytes)).generate(short, { maxTokens: 1 }).result).tokens.length, 1);
 });
 
@@ -543,7 +543,7 @@ test('the leader goes amid a load that streams: the model that is there already 
 test('a reply that nobody reads any more is not waited for', async (t) => {
   setTimeouts(t, { sessionWait: 1, sessionLook: 1 });
   const here = await place(t);
-  const models = [await here.load(await here.tab({ patience: 300 })), await here.load(await here.tab())];
+  const models = [await here.load(await here.tab({ leaderTimeout: 300 })), await here.load(await here.tab())];
   const left = models[1].generate(prompt, { temperature: 0, maxTokens: 100 })[Symbol.asyncIterator]();
   await left.next();
   await assert.rejects(inTime('the refusal', models[0].generate(short).result), { code: 'NO_SESSION' });
@@ -598,5 +598,5 @@ test('what cannot be shared is refused by its name', async () => {
       return true;
     });
   await assert.rejects(createSharedEngine(/** @type {any} */ ({ nmae: 'x' })), /did you mean "name"/);
-  await assert.rejects(createSharedEngine({ patience: 0 }), { code: 'ARGUMENT' });
+  await assert.rejects(createSharedEngine({ leaderTimeout: 0 }), { code: 'ARGUMENT' });
 });

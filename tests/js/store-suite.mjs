@@ -96,7 +96,7 @@ async function codeOf(work) {
   return 'nothing thrown';
 }
 
-/** @typedef {(more?: { maxBytes?: number, patience?: number }) => Promise<Store>} Open  the same store each time; closed by the case */
+/** @typedef {(more?: { maxBytes?: number, stallTimeout?: number }) => Promise<Store>} Open  the same store each time; closed by the case */
 
 /** @type {Record<string, (open: Open) => Promise<void>>} */
 export const cases = {
@@ -280,7 +280,7 @@ export const cases = {
 
   async 'a download that has stalled elsewhere is not waited for'(open) {
     const file = makeFile(19, 3);
-    const [here, there] = [await open(), await open({ patience: 100 })];
+    const [here, there] = [await open(), await open({ stallTimeout: 100 })];
     const [first, second] = [await here.open(file.options), await there.open(file.options)];
     await first.write(0, file.data[0]);
     equal([await second.waitFor(0), await second.waitFor(1), second.role], [true, false, 'reader'], 'stalled');

@@ -486,13 +486,13 @@ test('a worker that goes silent when it starts threads: another one with one thr
   assert.equal(made.length, 2);
   assert.deepEqual(
     [engine.info.threads, engine.info.threadsReason],
-    [1, 'the worker went silent when it started threads'],
+    [1, 'the worker stopped answering while it started threads'],
   );
   const model = await engine.load(fromBytes(await tinyModel()));
   assert.equal((await (await model.createSession()).generate('x', { maxTokens: 3 }).result).tokens.length, 3);
   await engine.close();
   await assert.rejects(
     createWorkerEngine({ worker: make(), threads: 2 }),
-    (/** @type {any} */ e) => e.code === 'NO_WORKER' && /silent/.test(e.message) && /function/.test(e.hint),
+    (/** @type {any} */ e) => e.code === 'NO_WORKER' && /stopped answering/.test(e.message) && /function/.test(e.hint),
   );
 });

@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { createEngine } from '../../js/node.js';
 import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
-import { CREDITS } from '../../js/shared/protocol.js';
+import { WINDOW } from '../../js/shared/protocol.js';
 import { inTime, until } from '../waiting.mjs';
 import { BIG, counted, prompt } from './counted.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -88,7 +88,7 @@ test('a slow reader slows the worker down: it is never more than the credits ahe
     if (taken % 10) continue;
     for (let before = NaN; before !== (before = read().slices);) await roundTrips();
     const { samples } = read();
-    assert.ok(samples - taken <= CREDITS, `${samples} tokens computed, ${taken} read`);
+    assert.ok(samples - taken <= WINDOW, `${samples} tokens computed, ${taken} read`);
     assert.ok(samples > taken, 'it computes ahead');
   }
   await run.return?.();
@@ -156,7 +156,7 @@ for (const fail of ['loop', 'close', 'terminate']) {
 
 test('the worker refuses a page of another version', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
-  worker.postMessage({ id: 1, on: 0, method: 'open', args: [{ protocol: 0, options: {} }] });
+  worker.postMessage({ id: 1, target: 0, method: 'open', args: [{ protocol: 0, options: {} }] });
   const reply = await new Promise((resolve) => worker.once('message', resolve));
   assert.equal(reply.error.code, 'NO_WORKER');
   await worker.terminate();

@@ -81,7 +81,7 @@ export class Chat {
         throw isRegenerated ? error : Chat.#unsent(error, content);
       }
     };
-    return Generation.of(check, (_, end, reading) => this.#answer(content, isRegenerated, options, end, reading));
+    return Generation.check(check, (_, end, reading) => this.#answer(content, isRegenerated, options, end, reading));
   }
 
   /** @returns {Promise<ChatStats>} */

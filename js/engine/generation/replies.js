@@ -124,7 +124,7 @@ export class Replies {
 
   /** @param {string | ArrayLike<number> | MessageLike[]} prompt @param {CompleteOptions} [options] @param {Aborted} [aborted] */
   generate = (prompt, options, aborted) =>
-    Generation.of(
+    Generation.check(
       () => checkCall(TABLE.model.generate, [prompt, options]),
       (call, end, reading) =>
         isMessages(prompt) ? this.#reply(call, aborted, end, reading) : this.#text(call, aborted, end, reading),
@@ -195,7 +195,7 @@ export class Replies {
       run.close();
       const result = await run.parts.result.catch(() => null);
       if (result) await fitted?.tell(result, run.session, tokens, ends);
-      if (result) end(shown ? shown.result(result, reader?.read ?? Infinity) : result);
+      if (result) end(shown ? shown.result(result, reader?.readCount ?? Infinity) : result);
     }
   }
 

@@ -50,7 +50,7 @@ export class LocalSession {
    * @param {import('../generation/reply-parts.js').Turn | null} [turn]  what holds a reply's parts to what they are to be
    */
   generate(prompt, options, aborted, turn = null) {
-    return Generation.of(
+    return Generation.check(
       () => checkCall(TABLE.session.generate, [prompt, options]),
       (call, end, reading) => this.#generate(call, aborted, end, reading, turn),
     );
@@ -58,7 +58,7 @@ export class LocalSession {
 
   /** @param {GenerateOptions} [options] @param {() => boolean} [aborted]  as of `generate` */
   continue(options, aborted) {
-    return Generation.of(
+    return Generation.check(
       () => checkCall(TABLE.session.continue, [options]),
       (call, end, reading) => this.#generate(call, aborted, end, reading, null),
     );
@@ -314,7 +314,7 @@ export class LocalSession {
       guide?.close();
       this.#model.rest(this.#timeline.handle);
       output.close();
-      if (reader && this.#wasm.alive) dropUnread(reader.read ?? Infinity, marks, result, this.#timeline);
+      if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, marks, result, this.#timeline);
       usage.totalTokens = usage.promptTokens + usage.completionTokens;
       if (this.#timeline.closed) this.#free();
       if (!failed) end(result);

@@ -4,24 +4,24 @@
 
 /** @type {Pace[]} */
 const PACES = ['full', 'slow', 'pause'];
-/** States of the Compute Pressure specification in which a machine has too much to do. */
+/** States of the Compute Pressure specification in which a machine is overloaded. */
 const UNDER_PRESSURE = ['serious', 'critical'];
 
 /**
  * @param {Engine} engine @param {{ background?: Pace, pressure?: Pace }} options
- * @returns {() => void}  ends it
+ * @returns {() => void}  removes the listeners
  */
 export function throttleInBackground(engine, { background = 'full', pressure = 'full' }) {
   const { document, PressureObserver } = /** @type {any} */ (globalThis);
   let underPressure = false;
   /** @type {Pace} */
-  let last = 'full';
+  let applied = 'full';
   const update = () => {
-    const wanted = [document?.hidden ? background : 'full', underPressure ? pressure : 'full'];
-    const pace = PACES[Math.max(...wanted.map((level) => PACES.indexOf(/** @type {Pace} */ (level))))];
-    if (pace === last) return;
-    last = pace;
-    engine.setPace(/** @type {any} */ (pace)).catch(() => {}); // of an engine that has ended
+    const paces = [document?.hidden ? background : 'full', underPressure ? pressure : 'full'];
+    const pace = PACES[Math.max(...paces.map((level) => PACES.indexOf(/** @type {Pace} */ (level))))];
+    if (pace === applied) return;
+    applied = pace;
+    engine.setPace(/** @type {any} */ (pace)).catch(() => {}); // rejects after the engine was closed
   };
   document?.addEventListener('visibilitychange', update);
   /** @type {any} */
@@ -31,7 +31,7 @@ export function throttleInBackground(engine, { background = 'full', pressure = '
       underPressure = UNDER_PRESSURE.includes(records[records.length - 1].state);
       update();
     });
-    // Where the page's policy forbids it, or the machine can't tell, there is no pressure.
+    // Rejects if the page's policy forbids it or the machine can't measure pressure; the pace then stays full.
     Promise.resolve(observer.observe('cpu', { sampleInterval: 1000 })).catch(() => {});
   }
   update();

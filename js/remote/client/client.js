@@ -1,5 +1,5 @@
 /** The page's side of an engine in a worker: the same methods as the engine of this thread. */
-import { Connection, remote } from '../port/proxy.js';
+import { Connection, createProxy } from '../port/proxy.js';
 import { unlessAborted } from '../../shared/async.js';
 import { fullUrl, namedBuilds } from '../../shared/builds.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -11,13 +11,13 @@ import { after, overriddenTimeouts } from '../../shared/timeouts.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, EngineStore, LoadOptions, Model, Pace, SourceLike } from '../../shared/types.js' */
 
-/** What the other side says of its engine. @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened */
+/** The answer of an engine that was opened behind a port. @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened */
 
-const UNLOADED = 'its script could not be loaded';
+const LOAD_FAILURE = "its script can't be loaded";
 
-/** @param {any} [given]  a worker that runs worker.js, or a function that makes one */
-async function startWorker(given) {
-  if (given) return typeof given === 'function' ? given() : given;
+/** @param {any} [workerOrFactory]  a worker that runs worker.js, or a function that creates one */
+async function startWorker(workerOrFactory) {
+  if (workerOrFactory) return typeof workerOrFactory === 'function' ? workerOrFactory() : workerOrFactory;
   if (isNode) {
     const { Worker: Thread } = await nodeModule('worker_threads');
     return new Thread(new URL('../../worker.js', import.meta.url));
@@ -25,22 +25,24 @@ async function startWorker(given) {
   try {
     return new Worker(new URL('../../worker.js', import.meta.url), { type: 'module' });
   } catch (cause) {
-    throw new BqError('NO_WORKER', `no worker can be started: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError('NO_WORKER', `the browser refused to create a worker: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+    });
   }
 }
 
-/** The way to an engine's worker; those that this asks for (js/shared/workers.js) end with it. @param {any} port */
+/** The connection to an engine's worker. Workers that it requests (js/shared/workers.js) end with the connection. @param {any} port */
 function connectWorker(port) {
   /** @type {Map<number, Worker>} */
-  const made = new Map();
+  const workers = new Map();
   const connection = new Connection(port, ({ spawn: id, role, url, end }) => {
     if (end) {
-      made.get(id)?.terminate();
-      return void made.delete(id);
+      workers.get(id)?.terminate();
+      return void workers.delete(id);
     }
     const fail = (/** @type {any} */ event) => {
       event.preventDefault?.();
-      port.postMessage({ spawned: id, error: event.message ?? UNLOADED });
+      port.postMessage({ spawned: id, error: event.message ?? LOAD_FAILURE });
     };
     try {
       const worker = url
@@ -48,7 +50,7 @@ function connectWorker(port) {
         : role === 'io'
           ? new Worker(new URL('../../io-worker.js', import.meta.url), { type: 'module' })
           : new Worker(new URL('../../thread.js', import.meta.url), { type: 'module' });
-      made.set(id, worker);
+      workers.set(id, worker);
       worker.onerror = fail;
       const { port1, port2 } = new MessageChannel();
       worker.postMessage({ port: port1 }, [port1]);
@@ -58,47 +60,47 @@ function connectWorker(port) {
     }
   });
   connection.watched = true;
-  connection.onEnd = () => made.forEach((worker) => worker.terminate());
+  connection.onEnd = () => workers.forEach((worker) => worker.terminate());
   return connection;
 }
 
 /**
- * The same error with what is wrong with the worker's script, if that is known.
- * @param {any} error @param {Function} start  what made the worker
+ * Adds the reason to an error of a worker that did not start, if it can be found.
+ * @param {any} error @param {Function} createWorker  the function that created the worker
  */
-async function explained(error, start) {
+async function explainError(error, createWorker) {
   if (error.code !== 'NO_WORKER') return error;
-  const why = await onDemand(import('./worker-error.js')).then(
-    (part) => part.whyNoWorker(String(start), error.stack),
+  const diagnosis = await onDemand(import('./worker-error.js')).then(
+    (part) => part.whyNoWorker(String(createWorker), error.stack),
     () => undefined,
   );
-  return why
-    ? new BqError('NO_WORKER', `the worker could not be started: ${why.message}`, { ...why, cause: error })
+  return diagnosis
+    ? new BqError('NO_WORKER', `the worker could not be started: ${diagnosis.message}`, { ...diagnosis, cause: error })
     : error;
 }
 
 /**
  * @param {Connection} connection
  * @param {Opened} opened
- * @param {boolean} [owned]  the worker ends with it
+ * @param {boolean} [ownsWorker]  closing the engine ends the worker
  * @returns {Engine}
  */
-function remoteEngine(connection, { info, store }, owned = true) {
-  const known = { ...info, worker: true };
-  connection.events.addEventListener('threads', (event) => Object.assign(known, /** @type {any} */ (event).detail));
-  const engine = remote(connection, 'engine', 0, {
+function remoteEngine(connection, { info, store }, ownsWorker = true) {
+  const liveInfo = { ...info, worker: true };
+  connection.events.addEventListener('threads', (event) => Object.assign(liveInfo, /** @type {any} */ (event).detail));
+  const engine = createProxy(connection, 'engine', 0, {
     events: connection.events,
-    info: known,
-    store: store && remote(connection, 'store', 'store', store),
+    info: liveInfo,
+    store: store && createProxy(connection, 'store', 'store', store),
   });
   const { close } = engine;
   engine.close = async () => {
-    // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
-    if (!owned || store || info.threads > 1) {
+    // The engine closes its files before its worker ends: a file handle of an ended worker may stay locked for a while.
+    if (!ownsWorker || store || info.threads > 1) {
       const stop = after('workerClose', () => connection.close());
       await close().catch(() => {});
       stop();
-      if (owned) await new Promise((resolve) => void after('nestedClose', () => resolve(undefined)));
+      if (ownsWorker) await new Promise((resolve) => void after('nestedClose', () => resolve(undefined)));
     }
     await connection.close();
   };
@@ -106,14 +108,14 @@ function remoteEngine(connection, { info, store }, owned = true) {
 }
 
 /**
- * Opens the engine of a worker. Null: it went silent while it started threads, as workers that make workers can.
+ * Opens the engine of a worker. Null: the worker stopped answering while it started threads, as workers that create workers can.
  * @param {Connection} connection
  * @param {object} options
  * @param {AbortSignal} [signal]
- * @param {boolean} [hosts]  other workers are made here: not where only the worker's script knows where theirs are
+ * @param {boolean} [hostsWorkers]  this context creates the engine's other workers; false where only the worker's script knows their URLs
  * @returns {Promise<Opened | null>}
  */
-async function open(connection, options, signal, hosts) {
+async function open(connection, options, signal, hostsWorkers) {
   let stop = () => {};
   const answer = new Promise((resolve, reject) => {
     const onProgress = () => {
@@ -121,16 +123,20 @@ async function open(connection, options, signal, hosts) {
       stop = after('workerSilence', () => resolve(null));
     };
     const timeouts = overriddenTimeouts();
-    const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options, hosts, timeouts }] };
+    const request = {
+      target: 0,
+      method: 'open',
+      args: [{ protocol: PROTOCOL, options, hosts: hostsWorkers, timeouts }],
+    };
     connection.begin(request, { signal, onProgress }).end.then(resolve, reject);
   });
-  // Whoever doesn't want it any more need not wait for a worker that may never answer.
+  // An abort rejects at once, since the worker may never answer.
   return unlessAborted(answer, signal).finally(() => stop());
 }
 
 /**
- * An engine that somebody else has opened, over a port of it (`engine.openPort`). What is made over this port is closed
- * with it, the engine is not. NO_WORKER.
+ * An engine that another context has opened, over a port of it (`engine.openPort`). Objects created over this port are closed
+ * with the connection; the engine is not. NO_WORKER.
  * @param {MessagePort} port
  * @param {{ signal?: AbortSignal }} [options]
  * @returns {Promise<Engine>}
@@ -147,14 +153,14 @@ export async function connectEngine(port, options) {
 }
 
 /**
- * An engine in a worker of its own: the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER, ARGUMENT.
- * @param {EngineOptions & { worker?: any, background?: Pace, pressure?: Pace }} [given]  `worker`: one that runs js/worker.js, or a function
- *   that makes one; `background`, `pressure`: the pace while the page is hidden, and while the machine has much to do
+ * An engine in its own worker, so that the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER, ARGUMENT.
+ * @param {EngineOptions & { worker?: any, background?: Pace, pressure?: Pace }} [options]  `worker`: one that runs js/worker.js, or a function
+ *   that creates one; `background`, `pressure`: the pace while the page is hidden, and while the machine is overloaded
  * @returns {Promise<Engine>}
  */
-export async function createWorkerEngine(given) {
-  const { background, pressure, ...rest } = checkOptions('createWorkerEngine', given);
-  const engine = await start(rest);
+export async function createWorkerEngine(options) {
+  const { background, pressure, ...engineOptions } = checkOptions('createWorkerEngine', options);
+  const engine = await startEngine(engineOptions);
   if (background || pressure) {
     const { throttleInBackground } = await onDemand(import('./background.js')).catch(async (error) => {
       await engine.close();
@@ -168,45 +174,47 @@ export async function createWorkerEngine(given) {
 }
 
 /** @param {EngineOptions & { worker?: any }} given @returns {Promise<Engine>} */
-async function start({ signal, worker, ...options }) {
+async function startEngine({ signal, worker, ...options }) {
   signal?.throwIfAborted();
-  // Relative to the page, not to the worker.
+  // URLs are resolved here, relative to the page, not to the worker.
   if (options.cache && typeof options.cache === 'object' && 'open' in options.cache)
-    throw new BqError('ARGUMENT', 'a worker opens its store itself: pass options of a store');
-  const full = {
+    throw new BqError('ARGUMENT', 'cache: expected options, found an open store', {
+      hint: 'the worker opens the store itself',
+    });
+  const workerOptions = {
     ...options,
     cache: options.cache ?? (isNode ? false : 'auto'),
-    // Those beside the modules the worker finds itself: its script may come from elsewhere.
+    // Only builds that the caller names: the worker finds the others beside its own script, which may come from another place.
     wasmUrl: namedBuilds(options.wasmUrl),
     threadUrl: options.threadUrl && fullUrl(options.threadUrl),
   };
-  // Where a worker is given, only its script knows where the others lie, unless that is given, too.
+  // Only the script of the caller's worker knows the URLs of the other workers, unless `threadUrl` is passed too.
   const hosts = !isNode && (!worker || Boolean(options.threadUrl));
   for (const threads of [options.threads, 1]) {
     const connection = connectWorker(await startWorker(worker));
     try {
-      const made = await open(connection, { ...full, threads }, signal, hosts);
-      if (made)
+      const opened = await open(connection, { ...workerOptions, threads }, signal, hosts);
+      if (opened)
         return remoteEngine(
           connection,
-          threads === options.threads ? made : { ...made, info: { ...made.info, threadsReason: SILENT } },
+          threads === options.threads ? opened : { ...opened, info: { ...opened.info, threadsReason: SILENT } },
         );
     } catch (error) {
       await connection.close();
-      throw isNode ? error : await explained(error, worker ?? startWorker);
+      throw isNode ? error : await explainError(error, worker ?? startWorker);
     }
     void connection.close();
     if (worker && typeof worker !== 'function') break;
   }
   throw new BqError('NO_WORKER', SILENT, {
-    hint: 'ask for one thread, or pass a function that makes the worker, so that another one can be tried',
+    hint: 'pass threads: 1, or pass a function that creates the worker, so that a second attempt can use one thread',
   });
 }
 
 /**
- * Makes an engine in a worker, loads a model and returns it: its `close` closes the engine, too. What createWorkerEngine and `engine.load` throw.
+ * Creates an engine in a worker, loads a model and returns it; its `close` closes the engine too. Errors of createWorkerEngine and `engine.load`.
  * @type {(source: SourceLike, options?: EngineOptions & { worker?: any, background?: Pace, pressure?: Pace } & LoadOptions) => Promise<Model>}
  */
 export const load = loaderOf(createWorkerEngine, 'createWorkerEngine');
 
-const SILENT = 'the worker went silent when it started threads';
+const SILENT = 'the worker stopped answering while it started threads';

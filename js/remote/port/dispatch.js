@@ -1,7 +1,7 @@
-/** The engine's side of a port: calls are looked up in the table, and what they make is kept until it is closed. */
+/** The engine's side of a port: finds methods in the table of `methods.js`, and keeps the objects that they create until they are closed. */
 import { BqError, packError, unpackError } from '../../shared/errors.js';
 import { FORWARDED_EVENTS } from '../../shared/events.js';
-import { CREDITS, listen, PROTOCOL } from '../../shared/protocol.js';
+import { WINDOW, listen, PROTOCOL } from '../../shared/protocol.js';
 import { OPTIONS } from '../../shared/options.js';
 import { overrideTimeouts } from '../../shared/timeouts.js';
 import { delegateWorkers, handleSpawned } from '../../shared/workers.js';
@@ -10,24 +10,24 @@ import { TABLE } from './methods.js';
 /** @import { Engine } from '../../shared/types.js' */
 
 /**
- * Where a port's engine is from.
+ * Opens and closes the engine of a port.
  * @typedef {object} Root
  * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
  */
 /**
- * A call under way, and the object that it works for. `synced`: parts after which its reader has asked for more; `read`: those that it had
- * read when it left, null: it has not.
- * @typedef {{ on: number | string, controller: AbortController, credits: number, synced: number, read: number | null, wake: () => void }} Call
+ * A running call and its object. `window`: parts that may be sent before a grant; `synced`: parts after which its reader has asked for more;
+ * `readCount`: parts that the reader had read when it left, null: it has not left.
+ * @typedef {{ target: number | string, controller: AbortController, window: number, synced: number, readCount: number | null, wake: () => void }} Call
  */
-/** An object of a port, and the one it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
+/** An object of a port, and the object that it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
 
 const CLOSED = 'the model or session was closed';
 
 /**
- * Another way to an engine of this thread. What is made over it ends with it; it ends with the engine, which closes its `ports`, and keeps
- * no program from ending.
- * @param {Engine} engine @param {Set<MessagePort>} ports  those that are open
+ * Another port to an engine of this thread. Closing the port closes objects that were created over it. The engine closes its `ports`.
+ * In Node an open port does not keep the process alive.
+ * @param {Engine} engine @param {Set<MessagePort>} ports  open ports of the engine
  */
 export function portOf(engine, ports) {
   const { port1, port2 } = new MessageChannel();
@@ -37,15 +37,15 @@ export function portOf(engine, ports) {
   return port2;
 }
 
-/** Bytes of a result that are its alone: they need no copy. @param {any} ok @returns {Transferable[]} */
-function transferable(ok) {
-  if (ok instanceof MessagePort) return [ok];
-  const all = ok instanceof Uint8Array ? [ok] : (ok?.vectors ?? []);
-  return all.map((/** @type {Uint8Array | Float32Array} */ { buffer }) => buffer);
+/** Buffers of a result that can be transferred instead of copied. @param {any} value @returns {Transferable[]} */
+function transferable(value) {
+  if (value instanceof MessagePort) return [value];
+  const views = value instanceof Uint8Array ? [value] : (value?.vectors ?? []);
+  return views.map((/** @type {Uint8Array | Float32Array} */ { buffer }) => buffer);
 }
 
 /**
- * Answers the calls that come over a port. Each port owns what it has made, as a tree.
+ * Answers the calls of a port. Each port owns the objects that it has created, as a tree.
  * @param {any} port
  * @param {Root} root
  */
@@ -55,13 +55,13 @@ export function serve(port, root) {
   /** @type {Map<number, Call>} */
   const calls = new Map();
   let last = 0;
-  let over = false;
+  let isClosed = false;
 
   /** @param {any} first @param {number} id */
   async function open({ protocol, options, hosts, timeouts }, id) {
     if (protocol !== PROTOCOL)
-      throw new BqError('NO_WORKER', `the worker speaks version ${PROTOCOL}, the page ${protocol}`, {
-        hint: 'empty the cache and load the page again',
+      throw new BqError('NO_WORKER', `expected a worker of protocol version ${protocol}, found ${PROTOCOL}`, {
+        hint: 'clear the HTTP cache and reload the page',
       });
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
     if (hosts) delegateWorkers(port);
@@ -69,43 +69,43 @@ export function serve(port, root) {
     const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
-    for (const type of FORWARDED_EVENTS) engine.events.addEventListener(type, tell);
+    for (const type of FORWARDED_EVENTS) engine.events.addEventListener(type, forwardEvent);
     if (store) nodes.set('store', { kind: 'store', object: store, parent: 0 });
     return { info, store: store && { backend: store.backend, reason: store.reason } };
   }
 
   /** @param {any} event */
-  function tell({ type, detail: { error, ...detail } }) {
-    if (!over) port.postMessage({ event: type, detail: { ...detail, ...(error && { error: packError(error) }) } });
+  function forwardEvent({ type, detail: { error, ...detail } }) {
+    if (!isClosed) port.postMessage({ event: type, detail: { ...detail, ...(error && { error: packError(error) }) } });
   }
 
-  /** Forgets an object and all below it. @param {number | string} on */
-  function drop(on) {
-    nodes.delete(on);
+  /** Removes an object and its children. @param {number | string} target */
+  function dropObject(target) {
+    nodes.delete(target);
     for (const call of calls.values()) {
-      if (call.on !== on) continue;
-      call.credits = Infinity; // a generation that waits for its reader sees that it is closed
+      if (call.target !== target) continue;
+      call.window = Infinity; // wakes a generation that waits for its reader, so that it notices the end
       call.wake();
     }
-    for (const [child, { parent }] of nodes) if (parent === on) drop(child);
+    for (const [child, { parent }] of nodes) if (parent === target) dropObject(child);
   }
 
-  /** The end of an object, of the whole port if it is the engine. @param {number | string} on @param {Node} node */
-  async function close(on, { object }) {
-    if (on === 0) return end(object);
-    drop(on);
+  /** Closes an object, or with the engine the whole port. @param {number | string} target @param {Node} node */
+  async function close(target, { object }) {
+    if (target === 0) return end(object);
+    dropObject(target);
     await object.close();
   }
 
   /** @param {Engine} [engine] */
   async function end(engine) {
-    over = true;
-    for (const type of FORWARDED_EVENTS) nodes.get(0)?.object.events.removeEventListener(type, tell);
+    isClosed = true;
+    for (const type of FORWARDED_EVENTS) nodes.get(0)?.object.events.removeEventListener(type, forwardEvent);
     const models = [...nodes.values()].filter(({ kind }) => kind === 'model');
     nodes.clear();
     for (const call of calls.values()) {
       call.controller.abort(new BqError('CLOSED', 'the engine was closed'));
-      call.credits = Infinity;
+      call.window = Infinity;
       call.wake();
     }
     await Promise.all(models.map(({ object }) => object.close()));
@@ -113,62 +113,62 @@ export function serve(port, root) {
   }
 
   /** @param {any} request @param {Call} call @returns {Promise<any>} */
-  async function answer({ id, on, method, args = [], options, flag, progress }, call) {
+  async function answer({ id, target, method, args = [], options, flag, progress }, call) {
     if (method === 'open') return open(args[0], id);
-    const node = nodes.get(on);
+    const node = nodes.get(target);
     if (!node) throw new BqError('CLOSED', CLOSED);
     const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
-    if (!row) throw new BqError('ARGUMENT', `a ${node.kind} knows no "${method}"`);
-    if (method === 'close') return close(on, node);
+    if (!row) throw new BqError('ARGUMENT', `unknown method "${method}" of a ${node.kind}`);
+    if (method === 'close') return close(target, node);
     const { signal } = call.controller;
     const onProgress = (/** @type {object} */ event) => port.postMessage({ id, progress: event });
-    const known = row.options ? OPTIONS[row.options] : {};
-    const whole = { ...options, ...('signal' in known && { signal }), ...(progress && { onProgress }) };
-    const given = row.options ? [...args, whole] : args;
+    const optionChecks = row.options ? OPTIONS[row.options] : {};
+    const callOptions = { ...options, ...('signal' in optionChecks && { signal }), ...(progress && { onProgress }) };
+    const callArgs = row.options ? [...args, callOptions] : args;
     if (row.stream)
       return stream(
         id,
-        node.object[method](...given, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
+        node.object[method](...callArgs, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
         call,
         flag,
       );
-    const result = await node.object[method](...given);
+    const result = await node.object[method](...callArgs);
     if (!row.makes) return result;
-    if (over || !nodes.has(on)) {
+    if (isClosed || !nodes.has(target)) {
       await result.close();
       throw new BqError('CLOSED', CLOSED);
     }
-    // A fork is a session of the model, too: it lives on when the other is closed.
-    nodes.set(++last, { kind: row.makes, object: result, parent: row.makes === node.kind ? node.parent : on });
-    call.on = last;
-    const made = { on: last, info: result.info };
-    if (!result.loaded) return { made };
-    port.postMessage({ id, made });
+    // A fork belongs to the model, so it stays open when the original session is closed.
+    nodes.set(++last, { kind: row.makes, object: result, parent: row.makes === node.kind ? node.parent : target });
+    call.target = last;
+    const handle = { target: last, info: result.info };
+    if (!result.loaded) return { handle };
+    port.postMessage({ id, handle });
     await result.loaded;
     return undefined;
   }
 
-  /** @param {number} id @param {import('../../shared/generation.js').Generation} run @param {Call} call @param {Int32Array} [flag]  whether its reader has left, and what it had read */
+  /** @param {number} id @param {import('../../shared/generation.js').Generation} run @param {Call} call @param {Int32Array} [flag]  shared: whether its reader has left, and how many parts it had read */
   async function stream(id, run, call, flag) {
-    let sent = 0;
+    let sentCount = 0;
     run.readBy({
-      get read() {
-        return call.read ?? (flag && Atomics.load(flag, 0) ? Atomics.load(flag, 1) : null);
+      get readCount() {
+        return call.readCount ?? (flag && Atomics.load(flag, 0) ? Atomics.load(flag, 1) : null);
       },
       async caughtUp() {
-        port.postMessage({ id, sync: sent });
-        while (call.synced < sent && call.read === null && call.credits < Infinity)
+        port.postMessage({ id, sync: sentCount });
+        while (call.synced < sentCount && call.readCount === null && call.window < Infinity)
           await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       },
     });
     try {
       for await (const part of run) {
-        sent++;
+        sentCount++;
         port.postMessage({ id, part });
-        if (--call.credits === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
+        if (--call.window === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
       }
     } catch (error) {
-      if (over) throw error;
+      if (isClosed) throw error;
     }
     return await run.result;
   }
@@ -178,42 +178,42 @@ export function serve(port, root) {
     async (request) => {
       if (request.spawned) return handleSpawned(request);
       if (request.ping) return port.postMessage({ pong: true });
-      const known = calls.get(request.id);
+      const runningCall = calls.get(request.id);
       if (request.abort) {
-        if (!known) return;
-        known.read = request.read ?? Infinity;
-        known.controller.abort(unpackError(request.abort));
-        return known.wake();
+        if (!runningCall) return;
+        runningCall.readCount = request.readCount ?? Infinity;
+        runningCall.controller.abort(unpackError(request.abort));
+        return runningCall.wake();
       }
       if (request.synced !== undefined) {
-        if (known) known.synced = request.synced;
-        return known?.wake();
+        if (runningCall) runningCall.synced = request.synced;
+        return runningCall?.wake();
       }
-      if (request.credit) {
-        if (known && (known.credits += request.credit) > 0) known.wake();
+      if (request.grant) {
+        if (runningCall && (runningCall.window += request.grant) > 0) runningCall.wake();
         return;
       }
       /** @type {Call} */
       const call = {
-        on: request.on,
+        target: request.target,
         controller: new AbortController(),
-        credits: CREDITS,
+        window: WINDOW,
         synced: -1,
-        read: null,
+        readCount: null,
         wake: () => {},
       };
       calls.set(request.id, call);
       try {
-        const ok = await answer(request, call);
-        port.postMessage({ id: request.id, ok }, transferable(ok));
+        const value = await answer(request, call);
+        port.postMessage({ id: request.id, value }, transferable(value));
       } catch (error) {
         port.postMessage({ id: request.id, error: packError(error) });
       }
       calls.delete(request.id);
     },
-    (why) => {
-      if (over) return;
-      port.postMessage({ failed: why });
+    (reason) => {
+      if (isClosed) return;
+      port.postMessage({ failure: reason });
       end(nodes.get(0)?.object).catch(() => {});
     },
   );

@@ -1,6 +1,6 @@
 /**
- * The border between a page and its engine, as a table: which methods an object has, what they take, and what comes of
- * them. The proxies of a page (remote.js) and the dispatch beside the engine (serve.js) are both made from it.
+ * The methods that cross a port, as a table: the methods of each kind of object, their arguments, and the kind of object that they
+ * create. The page's proxies (proxy.js) and the dispatch beside the engine (dispatch.js) are both made from it.
  */
 import { messagesOf } from '../../api/chat/messages.js';
 import { guarded } from '../../shared/events.js';
@@ -10,24 +10,28 @@ import { toSource } from '../../storage/sources/index.js';
 
 /**
  * @typedef {object} Row
- * @property {((value: any) => any)[]} [args]  each checks an argument and makes it fit to be posted
- * @property {keyof typeof import('../../shared/options.js').OPTIONS} [options]  of the last argument. With `signal` it can be aborted, with `onProgress` tells how far it is
+ * @property {((value: any) => any)[]} [args]  each checks an argument and converts it to a value that can be posted
+ * @property {keyof typeof import('../../shared/options.js').OPTIONS} [options]  checks of the last argument, by the name in OPTIONS
  * @property {keyof typeof import('../../shared/options.js').OPTIONS} [ofMessages]  options where the first argument is a list of messages
- * @property {boolean} [stream]   parts come, as fast as they are read, before the result
- * @property {string} [makes]     kind of the object that comes of it, which belongs to the one that was asked
+ * @property {boolean} [stream]   the call yields parts before its result
+ * @property {string} [makes]     kind of the object that it creates, which belongs to the object of the call
  */
 
-/** @param {string} name @param {(value: any) => boolean} is @param {string} what @returns {(value: any) => any} */
-const must = (name, is, what) => (value) => {
-  if (is(value)) return value;
-  throw wrong(name, value, what);
+/** @param {string} name @param {(value: any) => boolean} isValid @param {string} expected @returns {(value: any) => any} */
+const checkArgument = (name, isValid, expected) => (value) => {
+  if (isValid(value)) return value;
+  throw wrong(name, value, expected);
 };
-const text = must('the text', (v) => typeof v === 'string', 'a text');
-const count = must('the number of tokens', (v) => Number.isInteger(v) && v > 0, 'a whole number of at least 1');
-const bytes = must('the saved session', (v) => v instanceof Uint8Array, 'a Uint8Array');
+const textArgument = checkArgument('the text', (v) => typeof v === 'string', 'a text');
+const count = checkArgument(
+  'the number of tokens',
+  (v) => Number.isInteger(v) && v > 0,
+  'a whole number of at least 1',
+);
+const bytes = checkArgument('the saved session', (v) => v instanceof Uint8Array, 'a Uint8Array');
 
 /** @param {any} value */
-function ids(value) {
+function tokens(value) {
   if (value && typeof value === 'object' && 'length' in value) return Uint32Array.from(value);
   throw wrong('the list of tokens', value, 'a list of numbers');
 }
@@ -40,18 +44,18 @@ function texts(value) {
 }
 
 /** @param {any} value */
-const prompt = (value) => (typeof value === 'string' ? value : ids(value));
+const prompt = (value) => (typeof value === 'string' ? value : tokens(value));
 /** Whether a prompt is a list of messages, not a text or tokens. @param {any} value */
 export const isMessages = (value) => Array.isArray(value) && typeof value[0] === 'object';
 /** @param {any} value */
 const promptOrMessages = (value) => (isMessages(value) ? messagesOf(value) : prompt(value));
 
-const pace = must('the pace', (v) => PACES.includes(v), `one of ${PACES.join(', ')}`);
+const pace = checkArgument('the pace', (v) => PACES.includes(v), `one of ${PACES.join(', ')}`);
 
 /** @param {any} value @returns {string[]} */
 function choices(value) {
   if (Array.isArray(value) && value.length && new Set(value).size === value.length)
-    if (value.every((one) => typeof one === 'string' && one)) return [...value];
+    if (value.every((choice) => typeof choice === 'string' && choice)) return [...value];
   throw wrong('the list of options', value, 'a list of different texts, none empty');
 }
 /** @param {unknown} value */
@@ -71,14 +75,14 @@ export const TABLE = {
   store: {
     list: {},
     usage: {},
-    delete: { args: [text] },
-    pin: { args: [text, flag] },
+    delete: { args: [textArgument] },
+    pin: { args: [textArgument, flag] },
     clear: {},
   },
   model: {
-    tokenize: { args: [text], options: 'tokenize' },
-    detokenize: { args: [ids] },
-    tokenId: { args: [text] },
+    tokenize: { args: [textArgument], options: 'tokenize' },
+    detokenize: { args: [tokens] },
+    tokenId: { args: [textArgument] },
     memory: {},
     pauseDownload: {},
     resumeDownload: {},
@@ -111,7 +115,7 @@ export const TABLE = {
   adapter: { close: {} },
 };
 
-/** Options whose schemas can be posted. @param {any} options */
+/** Replaces schemas of other libraries by plain JSON Schemas, which can be posted. @param {any} options */
 function withPlainSchemas(options) {
   const { responseFormat, tools } = options ?? {};
   if (!responseFormat && !tools) return options;
@@ -123,23 +127,24 @@ function withPlainSchemas(options) {
 }
 
 /**
- * What a call was given, checked. ARGUMENT.
+ * Checks the arguments of a call. ARGUMENT.
  * @param {Row} row
- * @param {any[]} given
+ * @param {any[]} callArgs
  * @returns {{ args: any[], options: Record<string, any>, signal?: AbortSignal, onProgress?: (event: any) => void }}
  */
-export function checkCall({ args = [], options: name, ofMessages }, given) {
-  const options = ofMessages && isMessages(given[0]) ? ofMessages : name;
-  const { signal, onProgress, ...rest } = /** @type {any} */ (
-    options ? checkOptions(options, withPlainSchemas(given[args.length])) : {}
+export function checkCall({ args = [], options: name, ofMessages }, callArgs) {
+  const options = ofMessages && isMessages(callArgs[0]) ? ofMessages : name;
+  const { signal, onProgress, ...plainOptions } = /** @type {any} */ (
+    options ? checkOptions(options, withPlainSchemas(callArgs[args.length])) : {}
   );
-  // An object of either side is told by its id.
-  const named = (/** @type {any} */ made) => made.info?.id ?? made;
-  if (rest.adapter) rest.adapter = named(rest.adapter);
-  if (rest.speculate?.model) rest.speculate = { ...rest.speculate, model: named(rest.speculate.model) };
+  // Adapters and draft models are passed by their ids.
+  const idOf = (/** @type {any} */ object) => object.info?.id ?? object;
+  if (plainOptions.adapter) plainOptions.adapter = idOf(plainOptions.adapter);
+  if (plainOptions.speculate?.model)
+    plainOptions.speculate = { ...plainOptions.speculate, model: idOf(plainOptions.speculate.model) };
   return {
-    args: args.map((check, i) => check(given[i])),
-    options: rest,
+    args: args.map((check, i) => check(callArgs[i])),
+    options: plainOptions,
     signal,
     onProgress: onProgress && guarded(onProgress),
   };

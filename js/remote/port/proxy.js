@@ -1,10 +1,10 @@
-/** The page's side of an engine behind a port: an object for each of the engine's, made from the table. */
+/** The page's side of an engine behind a port: proxies of its objects, with the methods in the table of `methods.js`. */
 import { addModelMethods } from '../../api/openai/model-mixin.js';
 import { asyncDispose, deferred } from '../../shared/async.js';
 import { BqError, packError, unpackError } from '../../shared/errors.js';
 import { emit, Events } from '../../shared/events.js';
 import { Generation } from '../../shared/generation.js';
-import { CREDITS, listen } from '../../shared/protocol.js';
+import { WINDOW, listen } from '../../shared/protocol.js';
 import { after } from '../../shared/timeouts.js';
 import { checkCall, TABLE } from './methods.js';
 
@@ -12,125 +12,125 @@ import { checkCall, TABLE } from './methods.js';
 /** @import { Part, Result } from '../../shared/types.js' */
 
 /**
- * Who hears of a call.
- * @typedef {object} Hears
+ * Callbacks of a pending call.
+ * @typedef {object} CallHandlers
  * @property {AbortSignal} [signal]
  * @property {(event: any) => void} [onProgress]
- * @property {(part: Part | { sync: number }) => void} [onPart]  or the question whether all parts before were read
- * @property {(made: { on: number, info: any }) => void} [onMade]
+ * @property {(part: Part | { sync: number }) => void} [onPart]  `sync`: the other side asks whether all parts so far were read
+ * @property {(handle: { target: number, info: any }) => void} [onHandle]
  */
 
-/** Questions without an answer after which a worker is given up. */
-const MOST_SILENT = 3;
+/** Unanswered pings after which a worker counts as ended. */
+const MAX_UNANSWERED_PINGS = 3;
 
 /** Calls over a port: a worker, or one end of a MessageChannel. */
 export class Connection {
   #port;
-  #last = 0;
-  /** Calls under way. @type {Map<number, Hears & import('../../shared/async.js').Deferred<any>>} */
+  #lastId = 0;
+  /** Pending calls. @type {Map<number, CallHandlers & import('../../shared/async.js').Deferred<any>>} */
   #calls = new Map();
-  /** Why no call can succeed any more. @type {Error | null} */
-  #dead = null;
-  /** Whether anything was ever heard; questions in a row whether the other side is there, without an answer. */
-  #heard = false;
-  #silent = 0;
-  /** Takes back the next of them; null: there is none. @type {(() => void) | null} */
-  #asking = null;
-  /** What happens to the engine. */
+  /** The reason why the connection has ended. @type {Error | null} */
+  #failure = null;
+  /** Whether a message was ever received; pings in a row without an answer. */
+  #hasReceived = false;
+  #unansweredPings = 0;
+  /** Cancels the next ping; null: none is scheduled. @type {(() => void) | null} */
+  #cancelPing = null;
+  /** Events of the engine. */
   events = new Events();
-  /** It is over. @type {() => void} */
+  /** Called when the connection has ended. @type {() => void} */
   onEnd = () => {};
-  /** Whether the other side is a worker of its own, which may hang. */
+  /** Whether the other side is a worker that this side has started, which may hang. */
   watched = false;
 
-  /** @param {any} port @param {(request: any) => void} [onSpawn]  it asks for a worker */
+  /** @param {any} port @param {(request: any) => void} [onSpawn]  handles requests for another worker */
   constructor(port, onSpawn) {
     this.#port = port;
     listen(
       port,
-      (message) => (message.spawn ? onSpawn?.(message) : this.#hear(message)),
-      (why) => this.#end(new BqError('NO_WORKER', `the worker failed: ${why}`)),
+      (message) => (message.spawn ? onSpawn?.(message) : this.#receive(message)),
+      (error) => this.#fail(new BqError('NO_WORKER', `the worker failed: ${error}`)),
     );
   }
 
   /** @param {any} message */
-  #hear(message) {
-    this.#heard = true;
-    this.#silent = 0;
-    this.#take(message);
-    if (!this.#calls.size) this.#rest();
+  #receive(message) {
+    this.#hasReceived = true;
+    this.#unansweredPings = 0;
+    this.#dispatch(message);
+    if (!this.#calls.size) this.#stopWatching();
   }
 
   /** @param {any} message */
-  #take({ id, part, sync, progress, made, error, ok, event, detail, failed }) {
-    if (failed) return this.#end(new BqError('NO_WORKER', `the worker failed: ${failed}`));
+  #dispatch({ id, part, sync, progress, handle, error, value, event, detail, failure }) {
+    if (failure) return this.#fail(new BqError('NO_WORKER', `the worker failed: ${failure}`));
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
-    // Where nobody reads parts, all are read.
-    if (sync !== undefined) return call?.onPart ? call.onPart({ sync }) : this.tell({ id, synced: sync });
+    // Without a reader of parts, all parts count as read.
+    if (sync !== undefined) return call?.onPart ? call.onPart({ sync }) : this.send({ id, synced: sync });
     if (progress) return call?.onProgress?.(progress);
-    if (made) return call?.onMade?.(made);
+    if (handle) return call?.onHandle?.(handle);
     this.#calls.delete(id);
     if (error) call?.reject(unpackError(error));
-    else if (call) call.resolve(ok);
-    else if (ok?.made) this.begin({ on: ok.made.on, method: 'close' }).end.catch(() => {}); // of a call that was given up
+    else if (call) call.resolve(value);
+    else if (value?.handle) this.begin({ target: value.handle.target, method: 'close' }).end.catch(() => {}); // the call was aborted
   }
 
-  /** Gives up a worker that owes answers and is silent: one that loops, or has closed itself, says nothing of it. */
+  /** Ends the connection when the worker has calls to answer and reacts to no ping: it loops, or has closed itself. */
   watch() {
-    this.#asking ??= after('workerPing', () => {
-      this.#asking = null;
-      if (++this.#silent > MOST_SILENT && this.#heard) {
-        this.#end(new BqError('NO_WORKER', 'the worker does not answer any more: it has ended, or hangs'));
+    this.#cancelPing ??= after('workerPing', () => {
+      this.#cancelPing = null;
+      if (++this.#unansweredPings > MAX_UNANSWERED_PINGS && this.#hasReceived) {
+        this.#fail(new BqError('NO_WORKER', 'the worker stopped answering: it has ended or hangs'));
         void this.#port.terminate?.();
       } else {
-        this.tell({ ping: true });
+        this.send({ ping: true });
         this.watch();
       }
     });
   }
 
-  #rest() {
-    this.#asking?.();
-    this.#asking = null;
+  #stopWatching() {
+    this.#cancelPing?.();
+    this.#cancelPing = null;
   }
 
   /**
-   * Begins a call; `end` is its end. Until then an abort is passed on.
-   * @param {{ on: number | string, method: string, args?: any[], options?: object, flag?: Int32Array | null }} request
-   * @param {Hears} [hears]
+   * Starts a call. `end` settles with its result; until then an abort of the signal is sent to the other side.
+   * @param {{ target: number | string, method: string, args?: any[], options?: object, flag?: Int32Array | null }} request
+   * @param {CallHandlers} [handlers]
    */
-  begin(request, hears = {}) {
-    if (this.#dead) throw this.#dead;
-    const { signal } = hears;
+  begin(request, handlers = {}) {
+    if (this.#failure) throw this.#failure;
+    const { signal } = handlers;
     signal?.throwIfAborted();
-    const id = ++this.#last;
+    const id = ++this.#lastId;
     try {
-      this.#port.postMessage({ id, ...request, progress: Boolean(hears.onProgress) });
+      this.#port.postMessage({ id, ...request, progress: Boolean(handlers.onProgress) });
     } catch (cause) {
-      // What can't be posted must not be registered: nobody would ever answer it.
+      // The call is registered only after it was posted, since nobody answers a message that can't be posted.
       throw new BqError(
         'ARGUMENT',
         `an argument of ${request.method} can't be sent to the worker: ${/** @type {Error} */ (cause).message}`,
         { cause },
       );
     }
-    const made = deferred();
-    this.#calls.set(id, { ...hears, ...made });
+    const pending = deferred();
+    this.#calls.set(id, { ...handlers, ...pending });
     if (this.watched) this.watch();
     let stop = () => {};
     const abort = () => {
-      this.tell({ id, abort: packError(signal?.reason) });
-      stop = after('abort', () => this.#calls.delete(id) && made.reject(signal?.reason));
+      this.send({ id, abort: packError(signal?.reason) });
+      stop = after('abort', () => this.#calls.delete(id) && pending.reject(signal?.reason));
     };
     signal?.addEventListener('abort', abort);
-    const end = made.promise
+    const end = pending.promise
       .then(
-        (ok) => {
-          // Whoever has aborted expects nothing; what was made must be closed by someone.
-          if (!ok?.made) signal?.throwIfAborted();
-          return ok;
+        (value) => {
+          // An aborted call rejects, unless it has created an object, which the caller must be able to close.
+          if (!value?.handle) signal?.throwIfAborted();
+          return value;
         },
         (error) => {
           signal?.throwIfAborted();
@@ -144,71 +144,71 @@ export class Connection {
     return { id, end };
   }
 
-  /** Tells the other side something about a call. @param {object} message */
-  tell(message) {
-    if (!this.#dead) this.#port.postMessage(message);
+  /** Sends a message about a call. @param {object} message */
+  send(message) {
+    if (!this.#failure) this.#port.postMessage(message);
   }
 
-  /** @param {Error} why */
-  #end(why) {
-    const known = this.#dead;
-    this.#dead ??= why;
-    this.#rest();
-    for (const { reject } of this.#calls.values()) reject(this.#dead);
+  /** @param {Error} error */
+  #fail(error) {
+    const wasClosed = this.#failure;
+    this.#failure ??= error;
+    this.#stopWatching();
+    for (const { reject } of this.#calls.values()) reject(this.#failure);
     this.#calls.clear();
     this.onEnd();
-    if (!known && /** @type {any} */ (why).code === 'NO_WORKER') emit(this.events, 'died', { error: why });
+    if (!wasClosed && /** @type {any} */ (error).code === 'NO_WORKER') emit(this.events, 'died', { error });
   }
 
   async close() {
-    this.#end(new BqError('CLOSED', 'the engine was closed'));
+    this.#fail(new BqError('CLOSED', 'the engine was closed'));
     await (this.#port.terminate ?? this.#port.close).call(this.#port);
   }
 }
 
 /**
- * An object behind a port, with the methods of its kind.
+ * A proxy of an object behind a port, with the methods of its kind.
  * @param {Connection} connection
  * @param {keyof typeof TABLE} kind
- * @param {number | string} on  its number
- * @param {object} [more]  what it has besides
+ * @param {number | string} target  number of the object
+ * @param {object} [members]  further members of the proxy
  * @returns {any}
  */
-export function remote(connection, kind, on, more) {
+export function createProxy(connection, kind, target, members) {
   /** @type {any} */
   const object = {};
   for (const [method, row] of Object.entries(TABLE[kind])) {
-    const call = { connection, on, method, row };
+    const call = { connection, target, method, row };
     object[method] = row.stream
-      ? (/** @type {any[]} */ ...given) =>
-          Generation.of(
-            () => checkCall(row, given),
+      ? (/** @type {any[]} */ ...callArgs) =>
+          Generation.check(
+            () => checkCall(row, callArgs),
             (checked, end, reading) => stream(call, checked, end, reading),
           )
-      : async (/** @type {any[]} */ ...given) => ask(call, given);
+      : async (/** @type {any[]} */ ...callArgs) => callMethod(call, callArgs);
   }
   if (kind === 'model') addModelMethods(object);
   if (kind !== 'engine' && object.close) {
     const { close } = object;
-    object.close = () => close().catch(() => {}); // whatever became of it
+    object.close = () => close().catch(() => {}); // closing never rejects
   }
   object[asyncDispose] = () => object.close();
-  return Object.assign(object, more);
+  return Object.assign(object, members);
 }
 
-/** @typedef {{ connection: Connection, on: number | string, method: string, row: Row }} Call */
+/** @typedef {{ connection: Connection, target: number | string, method: string, row: Row }} Call */
 
-/** @param {Call} call @param {any[]} given @returns {Promise<any>} */
-function ask({ connection, on, method, row }, given) {
-  const { args, options, signal, onProgress } = checkCall(row, given);
+/** @param {Call} call @param {any[]} callArgs @returns {Promise<any>} */
+function callMethod({ connection, target, method, row }, callArgs) {
+  const { args, options, signal, onProgress } = checkCall(row, callArgs);
   const { makes } = row;
-  if (!makes) return connection.begin({ on, method, args, options }, { signal, onProgress }).end;
-  const made = deferred();
-  const onMade = (/** @type {any} */ told) =>
-    made.resolve(remote(connection, makes, told.on, told.info && { info: told.info, loaded: end }));
-  const { end } = connection.begin({ on, method, args, options }, { signal, onProgress, onMade });
-  end.then((ok) => ok && onMade(ok.made), made.reject);
-  return made.promise;
+  if (!makes) return connection.begin({ target, method, args, options }, { signal, onProgress }).end;
+  const result = deferred();
+  const onHandle = (/** @type {any} */ handle) =>
+    result.resolve(createProxy(connection, makes, handle.target, handle.info && { info: handle.info, loaded: end }));
+  const { end } = connection.begin({ target, method, args, options }, { signal, onProgress, onHandle });
+  end.then((value) => value && onHandle(value.handle), result.reject);
+  return result.promise;
 }
 
 /**
@@ -218,65 +218,65 @@ function ask({ connection, on, method, row }, given) {
  * @param {import('../../shared/generation.js').Reading} reading
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, on, method }, { args, options, onProgress }, end, { signal, reader }) {
+async function* stream({ connection, target, method }, { args, options, onProgress }, end, { signal, reader }) {
   signal.throwIfAborted();
-  // Where memory can be shared, the worker sees an abort between two slices, without a message: whether, and how many parts were read.
+  // With shared memory the worker sees an abort between two work units, without a message. Elements: aborted (0 or 1), parts read.
   const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(8)) : null;
-  /** Parts, and questions whether all before them were read. @type {(Part | { sync: number })[]} */
+  /** Received parts, and questions whether all parts before them were read. @type {(Part | { sync: number })[]} */
   const queue = [];
-  let read = 0;
+  let readCount = 0;
   let wake = () => {};
   /** @type {Result | null} */
   let result = null;
-  let ended = false;
+  let hasEnded = false;
   const onPart = (/** @type {Part | { sync: number }} */ part) => {
     queue.push(part);
     wake();
   };
-  const call = connection.begin({ on, method, args, options, flag }, { onProgress, onPart });
+  const call = connection.begin({ target, method, args, options, flag }, { onProgress, onPart });
   const settled = call.end
     .then((value) => (result = value))
     .finally(() => {
-      ended = true;
+      hasEnded = true;
       wake();
     });
   settled.catch(() => {});
   const leave = () => {
-    const seen = Math.min(read, reader?.read ?? Infinity);
+    const countAtAbort = Math.min(readCount, reader?.readCount ?? Infinity);
     if (flag) {
-      Atomics.store(flag, 1, seen);
+      Atomics.store(flag, 1, countAtAbort);
       Atomics.store(flag, 0, 1);
     }
-    connection.tell({ id: call.id, abort: packError(signal.reason), read: seen });
+    connection.send({ id: call.id, abort: packError(signal.reason), readCount: countAtAbort });
     wake();
   };
   signal.addEventListener('abort', leave);
   try {
-    while ((queue.length || !ended) && !signal.aborted) {
+    while ((queue.length || !hasEnded) && !signal.aborted) {
       const next = queue.shift();
       if (!next) await new Promise((resolve) => (wake = () => resolve(undefined)));
       else if ('sync' in next) {
         await reader?.caughtUp();
-        connection.tell({ id: call.id, synced: next.sync });
+        connection.send({ id: call.id, synced: next.sync });
       } else {
-        read++;
+        readCount++;
         yield next;
-        if (read % (CREDITS / 2) === 0) connection.tell({ id: call.id, credit: CREDITS / 2 });
+        if (readCount % (WINDOW / 2) === 0) connection.send({ id: call.id, grant: WINDOW / 2 });
       }
     }
   } finally {
     signal.removeEventListener('abort', leave);
-    if (!ended && !signal.aborted) leave();
-    await orGivenUp(settled);
+    if (!hasEnded && !signal.aborted) leave();
+    await waitBriefly(settled);
     if (result) end(result);
   }
-  // An abort that comes when all was read already changes nothing.
+  // An abort after the last part has no effect.
   if (/** @type {Result | null} */ (result)?.finishReason === 'abort' || !result) signal.throwIfAborted();
   await settled;
 }
 
-/** Waits for what becomes of a call that was aborted, as long as there is hope. @param {Promise<unknown>} settled @returns {Promise<void>} */
-const orGivenUp = (settled) =>
+/** Waits until an aborted call has settled, or until the `abort` timeout. @param {Promise<unknown>} settled @returns {Promise<void>} */
+const waitBriefly = (settled) =>
   new Promise((resolve) => {
     const stop = after('abort', resolve);
     settled.catch(() => {}).finally(() => (stop(), resolve()));

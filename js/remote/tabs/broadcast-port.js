@@ -1,6 +1,6 @@
-/** A way between two tabs: one end of a BroadcastChannel that only these two know, in the manner of a MessagePort. */
+/** A port between two tabs: one end of a BroadcastChannel whose name only they know, with the interface of a MessagePort. */
 
-export class Way {
+export class BroadcastPort {
   #channel;
   #open = true;
   /** @type {((event: { data: any }) => void) | null} */
@@ -9,23 +9,23 @@ export class Way {
   onerror = null;
   /** @type {(() => void) | null} */
   onclose = null;
-  /** The other end is there. */
-  onready = () => {};
-  /** Something came. */
-  onsign = () => {};
+  /** Called when the other end is ready. */
+  onReady = () => {};
+  /** Called with every message, as a sign of life. */
+  onSign = () => {};
 
-  /** @param {string} name  that nobody else uses */
+  /** @param {string} name  unique among the channels of the origin */
   constructor(name) {
     this.name = name;
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = (/** @type {any} */ { data }) => {
       if (!this.#open) return;
-      this.onsign();
-      if (data.ready) this.onready();
-      else if (data.over) this.#fail('the tab that leads could not read a message');
+      this.onSign();
+      if (data.ready) this.onReady();
+      else if (data.over) this.#fail('the leading tab could not read a message');
       else this.onmessage?.({ data });
     };
-    // What can't be read here can't be answered: the other end is told.
+    // A message that can't be read is never answered, so the other end must be informed.
     this.#channel.onmessageerror = () => {
       this.#channel.postMessage({ over: true });
       this.#fail('a message could not be read');
@@ -37,18 +37,18 @@ export class Way {
     this.onerror?.({ message });
   }
 
-  /** Says that this end is there. */
+  /** Announces that this end is ready. */
   ready() {
     this.#channel.postMessage({ ready: true });
   }
 
   /** @param {any} message */
   postMessage({ flag: _shared, ...message }) {
-    // Memory can't be shared with another tab: an abort comes as a message.
+    // Memory can't be shared with another tab, so aborts are sent as messages.
     if (this.#open) this.#channel.postMessage(message);
   }
 
-  /** The other end is gone: who listens here hears of it. */
+  /** Closes the port because the other end is gone, and calls `onclose`. */
   end() {
     this.close();
     this.onclose?.();

@@ -1,87 +1,87 @@
 /**
  * Leader election among the tabs that share an engine. The leader of a term holds that term's Web Lock; the others wait for it, so the
- * browser chooses the next leader when the tab is gone. A leader that doesn't answer is replaced by the lock of the next term: the
- * highest term wins, and a leader of a lower one resigns when it hears of it. (Locks are never stolen: a steal across threads
+ * browser chooses the next leader when the tab is gone. A leader that doesn't answer is replaced through the lock of the next term: the
+ * highest term wins, and a leader of a lower term resigns when it receives the announcement. (Locks are never stolen: a steal across threads
  * corrupts the memory of Node 24.) Messages on the BroadcastChannel of all tabs: `{ hello }` asks for the leader, `{ leader, term }`
- * announces it, `{ join, leader, channel }` asks it for a channel of one's own, `{ ping }` and `{ pong }` show that it isn't frozen,
- * `{ left }` says that a tab is leader no more.
+ * announces it, `{ join, leader, channel }` asks it for a private channel, `{ ping }` and `{ pong }` show that it isn't frozen,
+ * `{ resigned }` says that a tab is no longer the leader.
  */
 import { deferred } from '../../shared/async.js';
 import { Leader } from './leader.js';
-import { Way } from './broadcast-port.js';
+import { BroadcastPort } from './broadcast-port.js';
 
 /** @import { Engine } from '../../shared/types.js' */
-/** @import { Kept } from './replay.js' */
+/** @import { ReplayConnection } from './replay.js' */
 
-/** Looks at whether the leader answers, within its patience. */
-const LOOKS = 4;
+/** Checks of the leader within the timeout. */
+const CHECKS = 4;
 
 export class Tab {
-  #id = crypto.randomUUID();
+  #tabId = crypto.randomUUID();
   #locks = /** @type {LockManager} */ (navigator.locks);
-  #room;
+  #groupName;
   #create;
-  #patience;
-  /** @type {Kept} */
-  #kept;
+  #timeout;
+  /** @type {ReplayConnection} */
+  #connection;
   /** @type {BroadcastChannel} */
-  #hall;
-  /** The tab that leads, as far as is known; '': unknown. */
+  #broadcast;
+  /** Id of the leading tab; '': unknown. */
   #leader = '';
-  /** The highest term that this tab has heard of. */
+  /** The highest term in any message so far. */
   #term = 0;
-  /** What this one does if it leads. @type {Leader | null} */
-  #lead = null;
-  /** @type {Way | null} */
-  #way = null;
-  /** The channel of it, another one each time; of those that there were, how many. */
+  /** The leader's work, while this tab is the leader. @type {Leader | null} */
+  #leadership = null;
+  /** @type {BroadcastPort | null} */
+  #port = null;
+  /** Name of the private channel to the leader, new for each attempt to join; the number of attempts. */
   #channel = '';
-  #joins = 0;
-  /** Ends the waiting for the lock. @type {AbortController | null} */
-  #queue = null;
-  #gone = deferred();
+  #joinCount = 0;
+  /** Aborts the request for the leader's lock. @type {AbortController | null} */
+  #candidacy = null;
+  #departure = deferred();
   /** @type {any} */
   #timer = null;
-  /** Looks in a row without an answer. */
-  #silent = 0;
-  #closed = false;
+  /** Checks in a row without an answer. */
+  #missedChecks = 0;
+  #isClosed = false;
 
   /**
-   * @param {string} room  a name that those who share have in common
-   * @param {() => Promise<Engine>} create @param {number} patience  milliseconds @param {Kept} kept
+   * @param {string} groupName  common to all tabs that share the engine
+   * @param {() => Promise<Engine>} create @param {number} timeout  milliseconds @param {ReplayConnection} connection
    */
-  constructor(room, create, patience, kept) {
-    this.#room = room;
+  constructor(groupName, create, timeout, connection) {
+    this.#groupName = groupName;
     this.#create = create;
-    this.#patience = patience;
-    this.#kept = kept;
-    this.#hall = new BroadcastChannel(room);
-    this.#hall.onmessage = (/** @type {any} */ { data }) => this.#hear(data);
-    kept.onWant = () => this.#want();
-    kept.onLost = () => this.#part();
+    this.#timeout = timeout;
+    this.#connection = connection;
+    this.#broadcast = new BroadcastChannel(groupName);
+    this.#broadcast.onmessage = (/** @type {any} */ { data }) => this.#receive(data);
+    connection.onLeaderNeeded = () => this.#startChecks();
+    connection.onConnectionLost = () => this.#leaveLeader();
   }
 
-  get leads() {
-    return this.#lead !== null;
+  get isLeader() {
+    return this.#leadership !== null;
   }
 
-  /** Takes part from now on. */
+  /** Joins the group. */
   async enter() {
-    // Before anybody is asked for anything: what is done for a tab lasts as long as its lock.
-    const held = deferred();
+    // The lock comes first: the leader keeps the objects of a tab as long as the tab holds its lock.
+    const lockHeld = deferred();
     this.#locks
-      .request(this.#lockOf(this.#id), () => {
-        held.resolve(undefined);
-        return this.#gone.promise;
+      .request(this.#lockOf(this.#tabId), () => {
+        lockHeld.resolve(undefined);
+        return this.#departure.promise;
       })
-      .catch(held.reject);
-    await held.promise;
-    this.#seek();
-    this.#want();
+      .catch(lockHeld.reject);
+    await lockHeld.promise;
+    this.#findLeader();
+    this.#startChecks();
   }
 
   /** @param {string} tab */
-  #lockOf = (tab) => `${this.#room} ${tab}`;
+  #lockOf = (tab) => `${this.#groupName} ${tab}`;
 
   /** The highest term whose lock a tab holds; -1: there is no leader. */
   async #heldTerm() {
@@ -91,150 +91,150 @@ export class Tab {
     return Math.max(-1, ...terms.filter((term) => /^\d+$/.test(term)).map(Number));
   }
 
-  /** Asks for the leader, and waits for the lock. */
-  #seek() {
-    if (!this.#queue && !this.#lead) void this.#stand(false);
-    this.#tell({ hello: this.#id });
+  /** Asks for the leader, and requests the leader's lock. */
+  #findLeader() {
+    if (!this.#candidacy && !this.#leadership) void this.#runForLeader(false);
+    this.#send({ hello: this.#tabId });
   }
 
   #announce() {
-    this.#tell({ leader: this.#id, term: this.#term });
+    this.#send({ leader: this.#tabId, term: this.#term });
   }
 
   /** @param {object} message */
-  #tell(message) {
-    if (!this.#closed) this.#hall.postMessage(message);
+  #send(message) {
+    if (!this.#isClosed) this.#broadcast.postMessage(message);
   }
 
   /** @param {any} message */
-  #hear({ hello, leader, term, join, channel, ping, pong, left }) {
-    if (this.#closed) return;
-    if (left && left === this.#leader) return this.#part();
-    if (hello && this.#lead) return this.#announce();
-    if (join) return leader === this.#id && this.#lead?.admit(join, channel);
-    if (ping === this.#id && this.#lead) return this.#tell({ pong: ping });
-    if (leader) return this.#hearLeader(leader, term);
-    if (pong === this.#leader) this.#silent = 0;
+  #receive({ hello, leader, term, join, channel, ping, pong, resigned }) {
+    if (this.#isClosed) return;
+    if (resigned && resigned === this.#leader) return this.#leaveLeader();
+    if (hello && this.#leadership) return this.#announce();
+    if (join) return leader === this.#tabId && this.#leadership?.admit(join, channel);
+    if (ping === this.#tabId && this.#leadership) return this.#send({ pong: ping });
+    if (leader) return this.#receiveLeader(leader, term);
+    if (pong === this.#leader) this.#missedChecks = 0;
   }
 
-  /** A tab says that it leads: the highest term wins. @param {string} leader @param {number} term */
-  #hearLeader(leader, term) {
-    if (term < this.#term) return this.#lead && this.#announce();
-    this.#silent = 0;
-    if (this.#lead && term > this.#term) this.#lead.resign();
+  /** Handles the announcement of a leader: the highest term wins. @param {string} leader @param {number} term */
+  #receiveLeader(leader, term) {
+    if (term < this.#term) return this.#leadership && this.#announce();
+    this.#missedChecks = 0;
+    if (this.#leadership && term > this.#term) this.#leadership.resign();
     this.#term = term;
-    if (!this.#lead) this.#join(leader);
+    if (!this.#leadership) this.#joinLeader(leader);
   }
 
-  /** Waits for the lock of the present term, or of the next one, and leads as long as this tab holds it. @param {boolean} replace  the present leader */
-  async #stand(replace) {
-    this.#queue?.abort();
-    const queue = new AbortController();
-    this.#queue = queue;
+  /** Requests the lock of the present term, or with `replace` of the next one, and leads while this tab holds it. @param {boolean} replace */
+  async #runForLeader(replace) {
+    this.#candidacy?.abort();
+    const candidacy = new AbortController();
+    this.#candidacy = candidacy;
     const term = Math.max(this.#term, await this.#heldTerm()) + (replace ? 1 : 0);
     /** @type {Leader | undefined} */
-    let lead;
+    let leadership;
     /** @type {unknown} */
-    let failed;
-    const led = async () => {
+    let failure;
+    const holdLeadership = async () => {
       // Another term may have begun while this tab waited for a lock that a frozen tab held.
-      const outvoted = term < this.#term || term < (await this.#heldTerm());
-      if (outvoted || this.#queue !== queue || this.#closed) return;
-      lead = new Leader(this.#create, this.#locks, this.#lockOf, this.#patience);
-      this.#lead = lead;
+      const isOutvoted = term < this.#term || term < (await this.#heldTerm());
+      if (isOutvoted || this.#candidacy !== candidacy || this.#isClosed) return;
+      leadership = new Leader(this.#create, this.#locks, this.#lockOf, this.#timeout);
+      this.#leadership = leadership;
       this.#term = term;
-      this.#join(this.#id);
+      this.#joinLeader(this.#tabId);
       this.#announce();
-      failed = await lead.over;
-      await this.#end(lead);
+      failure = await leadership.resigned;
+      await this.#end(leadership);
     };
     try {
-      if (this.#queue === queue && !this.#closed)
-        await this.#locks.request(this.#lockOf(`leader ${term}`), { signal: queue.signal }, led);
+      if (this.#candidacy === candidacy && !this.#isClosed)
+        await this.#locks.request(this.#lockOf(`leader ${term}`), { signal: candidacy.signal }, holdLeadership);
     } catch {
-      // It is no longer wanted.
+      // The request was aborted.
     }
-    if (lead) await this.#end(lead);
-    if (this.#queue !== queue) return;
-    this.#queue = null;
-    if (this.#closed) return;
-    if (!failed) return this.#seek();
-    // A tab that could make no engine leaves it to the next one that waits; where there is none, its own callers are told.
-    if ((await this.#heldTerm()) >= 0) this.#tell({ hello: this.#id });
-    else if (!this.#leader) this.#kept.fail(failed);
+    if (leadership) await this.#end(leadership);
+    if (this.#candidacy !== candidacy) return;
+    this.#candidacy = null;
+    if (this.#isClosed) return;
+    if (!failure) return this.#findLeader();
+    // A tab that can't create an engine leaves the lead to the next tab. Without another tab, its own callers get the error.
+    if ((await this.#heldTerm()) >= 0) this.#send({ hello: this.#tabId });
+    else if (!this.#leader) this.#connection.fail(failure);
   }
 
-  /** @param {Leader} lead */
-  async #end(lead) {
-    if (this.#lead === lead) {
-      this.#lead = null;
-      this.#hall.postMessage({ left: this.#id });
-      this.#part();
+  /** @param {Leader} leadership */
+  async #end(leadership) {
+    if (this.#leadership === leadership) {
+      this.#leadership = null;
+      this.#broadcast.postMessage({ resigned: this.#tabId });
+      this.#leaveLeader();
     }
-    lead.resign();
-    await lead.close();
+    leadership.resign();
+    await leadership.close();
   }
 
-  /** No longer with the one that leads. */
-  #part() {
+  /** Drops the connection to the leader. */
+  #leaveLeader() {
     this.#leader = '';
-    this.#way?.close();
-    this.#way = null;
-    this.#kept.lost();
+    this.#port?.close();
+    this.#port = null;
+    this.#connection.detach();
   }
 
   /** @param {string} leader */
-  #join(leader) {
+  #joinLeader(leader) {
     if (leader !== this.#leader) {
-      this.#part();
+      this.#leaveLeader();
       this.#leader = leader;
-      if (this.#lead) {
+      if (this.#leadership) {
         const { port1, port2 } = new MessageChannel();
-        this.#lead.serve(leader, port1);
-        return void this.#kept.attach(port2);
+        this.#leadership.serveTab(leader, port1);
+        return void this.#connection.attach(port2);
       }
-      this.#channel = `${this.#room} ${leader} ${this.#id} ${++this.#joins}`;
-      const way = new Way(this.#channel);
-      this.#way = way;
-      way.onsign = () => (this.#silent = 0);
-      way.onready = () => {
-        way.onready = () => {};
-        void this.#kept.attach(way);
+      this.#channel = `${this.#groupName} ${leader} ${this.#tabId} ${++this.#joinCount}`;
+      const port = new BroadcastPort(this.#channel);
+      this.#port = port;
+      port.onSign = () => (this.#missedChecks = 0);
+      port.onReady = () => {
+        port.onReady = () => {};
+        void this.#connection.attach(port);
       };
-    } else if (this.#lead || this.#kept.attached) return;
-    this.#tell({ join: this.#id, leader, channel: this.#channel });
+    } else if (this.#leadership || this.#connection.attached) return;
+    this.#send({ join: this.#tabId, leader, channel: this.#channel });
   }
 
-  /** Something waits for an answer: whoever leads must show that it is there. */
-  #want() {
-    if (this.#closed) return;
-    if (!this.#leader) this.#seek();
+  /** Starts checks of the leader, because calls wait for its answers. */
+  #startChecks() {
+    if (this.#isClosed) return;
+    if (!this.#leader) this.#findLeader();
     if (this.#timer !== null) return;
-    this.#silent = 0;
-    this.#timer = setInterval(() => this.#look(), this.#patience / LOOKS);
+    this.#missedChecks = 0;
+    this.#timer = setInterval(() => this.#checkLeader(), this.#timeout / CHECKS);
   }
 
-  /** What counts is looks, not the clock: a tab that was asleep itself has not waited. */
-  #look() {
-    if (!this.#kept.waits) {
+  /** Counts checks instead of time, because a tab that was suspended itself has not waited. */
+  #checkLeader() {
+    if (!this.#connection.isWaiting) {
       clearInterval(this.#timer);
       this.#timer = null;
-    } else if (this.#lead) this.#silent = 0;
-    else if (++this.#silent > LOOKS) {
-      this.#silent = 0;
-      void this.#stand(true);
-    } else if (this.#kept.attached) this.#tell({ ping: this.#leader });
-    else this.#tell({ hello: this.#id });
+    } else if (this.#leadership) this.#missedChecks = 0;
+    else if (++this.#missedChecks > CHECKS) {
+      this.#missedChecks = 0;
+      void this.#runForLeader(true);
+    } else if (this.#connection.attached) this.#send({ ping: this.#leader });
+    else this.#send({ hello: this.#tabId });
   }
 
-  /** Leaves: the lock goes to the next in line. */
+  /** Leaves the group; the browser grants the lock to the next tab. */
   async leave() {
     clearInterval(this.#timer);
-    this.#closed = true;
-    this.#queue?.abort();
-    if (this.#lead) await this.#end(this.#lead);
-    else this.#part();
-    this.#gone.resolve(undefined);
-    this.#hall.close();
+    this.#isClosed = true;
+    this.#candidacy?.abort();
+    if (this.#leadership) await this.#end(this.#leadership);
+    else this.#leaveLeader();
+    this.#departure.resolve(undefined);
+    this.#broadcast.close();
   }
 }

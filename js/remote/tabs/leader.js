@@ -1,81 +1,81 @@
-/** What the tab that leads does for all: one engine, a port of it for each tab, and an end to what belongs to tabs that are gone. */
+/** The leading tab's work: it runs the engine, gives each tab a port to it, and closes the objects of tabs that are gone. */
 import { serve } from '../port/dispatch.js';
 import { PACES } from '../../shared/options.js';
 import { deferred } from '../../shared/async.js';
-import { Models } from './shared-models.js';
-import { Way } from './broadcast-port.js';
+import { SharedModels } from './shared-models.js';
+import { BroadcastPort } from './broadcast-port.js';
 
 /** @import { Engine, Pace } from '../../shared/types.js' */
 
-/** A tab that is served. @typedef {{ port: any, watch: AbortController, paused: boolean, pace: Pace }} Served */
+/** State of a connected tab. @typedef {{ port: any, watch: AbortController, paused: boolean, pace: Pace }} Served */
 
 export class Leader {
   #locks;
-  #nameOf;
+  #lockOf;
   #engine;
   #models;
-  /** By their ids. @type {Map<string, Served>} */
+  /** Connected tabs by their ids. @type {Map<string, Served>} */
   #tabs = new Map();
-  #over = deferred();
+  #resignation = deferred();
 
   /**
    * @param {() => Promise<Engine>} create @param {LockManager} locks
-   * @param {(tab: string) => string} nameOf  of the lock that a tab holds as long as it is there
-   * @param {number} patience  milliseconds
+   * @param {(tab: string) => string} lockOf  name of the lock that a tab holds while it is open
+   * @param {number} timeout  milliseconds
    */
-  constructor(create, locks, nameOf, patience) {
+  constructor(create, locks, lockOf, timeout) {
     this.#locks = locks;
-    this.#nameOf = nameOf;
+    this.#lockOf = lockOf;
     this.#engine = create();
     this.#engine.then(
       ({ events }) => events.addEventListener('died', () => this.resign()),
       (error) => this.resign(error),
     );
-    this.#models = this.#engine.then((engine) => new Models(engine, patience));
+    this.#models = this.#engine.then((engine) => new SharedModels(engine, timeout));
     this.#models.catch(() => {});
   }
 
-  /** Settles when it leads no more; with the error, if it could make no engine. @returns {Promise<unknown>} */
-  get over() {
-    return this.#over.promise;
+  /** Settles when this tab resigns, with the error if it can't create an engine. @returns {Promise<unknown>} */
+  get resigned() {
+    return this.#resignation.promise;
   }
 
   /** @param {unknown} [error] */
   resign(error) {
-    this.#over.resolve(error);
+    this.#resignation.resolve(error);
   }
 
-  /** Serves another tab, over a channel that has this name. @param {string} tab @param {string} channel */
+  /** Connects another tab over the channel with this name. @param {string} tab @param {string} channel */
   admit(tab, channel) {
-    const known = this.#tabs.get(tab)?.port;
-    if (known?.name === channel) return known.ready();
-    // It has lost the way that it had, and with it all that it held.
+    const port = this.#tabs.get(tab)?.port;
+    if (port?.name === channel) return port.ready();
+    // The tab has lost its earlier channel, and its objects with it.
     this.#dismiss(tab);
-    const way = new Way(channel);
-    this.serve(tab, way);
-    way.ready();
+    const channelPort = new BroadcastPort(channel);
+    this.serveTab(tab, channelPort);
+    channelPort.ready();
   }
 
   /** @param {string} tab @param {any} port */
-  serve(tab, port) {
+  serveTab(tab, port) {
     const watch = new AbortController();
     /** @type {Served} */
-    const served = { port, watch, paused: false, pace: 'full' };
-    this.#tabs.set(tab, served);
-    serve(port, { open: () => this.#seen(served), close: async () => {} });
-    this.#locks.request(this.#nameOf(tab), { signal: watch.signal }, () => this.#dismiss(tab)).catch(() => {}); // it leads no more
+    const tabState = { port, watch, paused: false, pace: 'full' };
+    this.#tabs.set(tab, tabState);
+    serve(port, { open: () => this.#engineFor(tabState), close: async () => {} });
+    this.#locks.request(this.#lockOf(tab), { signal: watch.signal }, () => this.#dismiss(tab)).catch(() => {}); // aborted when this tab resigns
   }
 
-  /** The engine, as one tab sees it. @param {Served} served @returns {Promise<Engine>} */
-  async #seen(served) {
+  /** The engine as one tab sees it. @param {Served} tabState @returns {Promise<Engine>} */
+  async #engineFor(tabState) {
     const [engine, models] = await Promise.all([this.#engine, this.#models]).catch(
-      // The one that comes next may be able to, so nobody is told.
+      // The next leader may be able to create an engine, so the call stays pending.
       () => new Promise(() => {}),
     );
     const { info, store, events, plan } = engine;
-    const wish = (/** @type {Partial<Served>} */ change) => {
-      Object.assign(served, change);
-      return this.#settle();
+    const setWish = (/** @type {Partial<Served>} */ change) => {
+      Object.assign(tabState, change);
+      return this.#applyWishes();
     };
     return /** @type {any} */ ({
       info,
@@ -83,31 +83,31 @@ export class Leader {
       events,
       plan,
       load: models.load.bind(models),
-      pause: () => wish({ paused: true }),
-      resume: () => wish({ paused: false }),
-      setPace: (/** @type {Pace} */ pace) => wish({ pace }),
+      pause: () => setWish({ paused: true }),
+      resume: () => setWish({ paused: false }),
+      setPace: (/** @type {Pace} */ pace) => setWish({ pace }),
     });
   }
 
-  /** As slow as the tab wants it that wants it slowest. */
-  async #settle() {
+  /** Applies the slowest pace that any tab has set, and pauses if any tab has paused. */
+  async #applyWishes() {
     const engine = await this.#engine;
-    const all = [...this.#tabs.values()];
-    await engine.setPace(/** @type {any} */ (PACES[Math.max(0, ...all.map(({ pace }) => PACES.indexOf(pace)))]));
-    await (all.some(({ paused }) => paused) ? engine.pause() : engine.resume());
+    const tabStates = [...this.#tabs.values()];
+    await engine.setPace(/** @type {any} */ (PACES[Math.max(0, ...tabStates.map(({ pace }) => PACES.indexOf(pace)))]));
+    await (tabStates.some(({ paused }) => paused) ? engine.pause() : engine.resume());
   }
 
-  /** Frees what a tab held. @param {string} tab */
+  /** Removes a tab and its objects. @param {string} tab */
   #dismiss(tab) {
-    const served = this.#tabs.get(tab);
-    if (!served) return;
+    const tabState = this.#tabs.get(tab);
+    if (!tabState) return;
     this.#tabs.delete(tab);
-    served.watch.abort();
-    if (served.port instanceof Way) served.port.end();
-    if (served.paused || served.pace !== 'full') this.#settle().catch(() => {});
+    tabState.watch.abort();
+    if (tabState.port instanceof BroadcastPort) tabState.port.end();
+    if (tabState.paused || tabState.pace !== 'full') this.#applyWishes().catch(() => {});
   }
 
-  /** Its tabs hear nothing more of it, and then its engine ends. */
+  /** Closes the ports of all tabs, then the engine. */
   async close() {
     for (const { port, watch } of this.#tabs.values()) {
       watch.abort();

@@ -1,6 +1,6 @@
 /**
- * What a tab remembers of what it has asked for, so that another leader can make it again: its objects have numbers that last, calls
- * that were under way are sent again, and the tokens of a session are known whenever a call of it has ended.
+ * Records the calls of a tab, so that another leader can replay them. Objects keep their numbers, unfinished calls
+ * are sent again, and the tokens of a session are recorded after each of its calls.
  */
 import { Connection } from '../port/proxy.js';
 import { TABLE } from '../port/methods.js';
@@ -10,63 +10,63 @@ import { emit, Events, FORWARDED_EVENTS } from '../../shared/events.js';
 import { emptyResult } from '../../shared/generation.js';
 import { PROTOCOL } from '../../shared/protocol.js';
 
-/** @import { Hears } from '../port/proxy.js' */
+/** @import { CallHandlers } from '../port/proxy.js' */
 /** @import { EngineInfo, EngineStore, Part, Result } from '../../shared/types.js' */
 
-/** @typedef {{ on: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request */
-/** What a leader has made: its number there. @typedef {{ on: number | string, info?: any }} Made */
+/** @typedef {{ target: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request */
+/** Reference to an object at the leader: its number there. @typedef {{ target: number | string, info?: any }} Handle */
 
 /**
  * A call that has not ended.
  * @typedef {object} Call
  * @property {Request} request
  * @property {import('../port/methods.js').Row | undefined} row
- * @property {Hears} hears
- * @property {{ connection: Connection, id: number, on: number | string } | null} sent
- * @property {Part[]} parts   that have come of a generation
- * @property {number} read    of these, when it was aborted
- * @property {number} losses  leaders that went away amid it
- * @property {AbortController} life  of a generation: aborted when it is no longer wanted
- * @property {Thing | null} made     what came of it before its end
- * @property {import('../../shared/async.js').Deferred<Made> | null} remade
+ * @property {CallHandlers} handlers
+ * @property {{ connection: Connection, id: number, target: number | string } | null} sentCall
+ * @property {Part[]} parts   parts of a generation so far
+ * @property {number} readCount    how many of them were read when it was aborted
+ * @property {number} lostLeaders  leaders that were lost during the call
+ * @property {AbortController} lifetime  aborts when the caller aborts a generation
+ * @property {TabObject | null} object     the object that it has created before its end
+ * @property {import('../../shared/async.js').Deferred<Handle> | null} recreation
  */
 
 /**
  * An object of this tab.
- * @typedef {object} Thing
+ * @typedef {object} TabObject
  * @property {string} kind
  * @property {number | string} parent
  * @property {number | string | null} origin  the session that it was forked from
- * @property {Request} request  that makes it
- * @property {any} info         as it was first
- * @property {Promise<Made> | null} there  at the leader; null: not yet
- * @property {number} losses    leaders that went away as it was made again
+ * @property {Request} request  the request that creates it
+ * @property {any} info         its info at the first leader
+ * @property {Promise<Handle> | null} handle  at the present leader; null: not yet
+ * @property {number} lostLeaders    leaders that were lost while it was created again
  * @property {number[]} tokens  of a session
- * @property {Promise<unknown> | null} recalled  the leader's session has them; null: not yet
- * @property {any[][]} states   prompt caches that a model was given
+ * @property {Promise<unknown> | null} sequenceReady  settles when the leader's session has these tokens; null: not yet requested
+ * @property {any[][]} promptCaches   prompt caches that a model was given
  */
 
-/** So many leaders may be lost amid a call: one that they die of must not end all tabs. */
-const MOST_LOSSES = 3;
+/** Leaders that may be lost during one call, since a call that crashes its leader must not crash all tabs. */
+const MAX_LOST_LEADERS = 3;
 /** Calls of a session that change its tokens. */
-const CHANGES = ['generate', 'continue', 'choose', 'append', 'truncate', 'restore'];
-/** What an engine keeps to until it is told something else. @type {Record<string, string>} */
-const WISHES = { pause: 'pause', resume: 'pause', setPace: 'pace' };
+const TOKEN_CALLS = ['generate', 'continue', 'choose', 'append', 'truncate', 'restore'];
+/** Calls whose effect lasts until another call of the same value; replayed at a new leader. @type {Record<string, string>} */
+const STICKY_CALLS = { pause: 'pause', resume: 'pause', setPace: 'pace' };
 
-/** Whether it matters what a session's tokens are. @param {Request} request */
-const goesOn = ({ method, args = [] }) =>
+/** Whether the result depends on the tokens of the session. @param {Request} request */
+const dependsOnTokens = ({ method, args = [] }) =>
   method === 'choose' ? args[0].length === 0 : !['generate', 'restore', 'trace'].includes(method);
 
-/** @param {string} why @param {Call} call */
-const restarted = (why, { parts }) =>
-  new BqError('RESTARTED', why, {
-    hint: 'ask again: details.text is what had come of it',
+/** @param {string} message @param {Call} call */
+const restartedError = (message, { parts }) =>
+  new BqError('RESTARTED', message, {
+    hint: 'repeat the call; details.text holds the text so far',
     details: { text: parts.map(({ text }) => text).join(''), tokens: parts.map(({ token }) => token) },
   });
 
-/** What came of a generation that is no longer wanted while nobody computes it. @param {Call} call @returns {Result} */
-const leftOff = ({ parts: received, read, request }) => {
-  const parts = received.slice(0, read);
+/** The result of a generation that is aborted while there is no leader. @param {Call} call @returns {Result} */
+const abortedResult = ({ parts: allParts, readCount, request }) => {
+  const parts = allParts.slice(0, readCount);
   const reasoning = parts.map((part) => part.reasoning ?? '').join('');
   const result = emptyResult(request.options.seed, 0);
   result.tokens = parts.map(({ token }) => token);
@@ -76,55 +76,55 @@ const leftOff = ({ parts: received, read, request }) => {
   return result;
 };
 
-/** Closes what a leader has made; one that is gone has nothing to close. @param {Connection} connection @param {Made} made */
-async function closed(connection, { on }) {
+/** Closes an object at the leader. Errors are ignored, since a lost leader has nothing to close. @param {Connection} connection @param {Handle} handle */
+async function closeObject(connection, { target }) {
   try {
-    await connection.begin({ on, method: 'close', args: [] }).end;
+    await connection.begin({ target, method: 'close', args: [] }).end;
   } catch {}
 }
 
-/** Calls of one tab, over whatever leads to the engine: a Connection for the proxies of port/remote.js. */
-export class Kept {
+/** The calls of one tab, over connections to successive leaders. It has the interface of Connection in port/proxy.js. */
+export class ReplayConnection {
   events = new Events();
-  /** What was last said of the engine. @type {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null} */
+  /** The latest info of the engine. @type {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null} */
   opened = null;
-  /** A leader is needed. */
-  onWant = () => {};
-  /** The way to the leader broke. */
-  onLost = () => {};
+  /** Called when calls wait for a leader. */
+  onLeaderNeeded = () => {};
+  /** Called when the connection to the leader has failed. */
+  onConnectionLost = () => {};
   /** @type {Connection | null} */
   #connection = null;
-  /** One that has not answered yet. @type {Connection | null} */
+  /** A connection whose leader has not answered yet. @type {Connection | null} */
   #opening = null;
-  #next = deferred();
+  #nextLeader = deferred();
   /** @type {Map<number, Call>} */
   #calls = new Map();
-  /** @type {Map<number | string, Thing>} */
-  #things = new Map();
-  #last = 0;
+  /** @type {Map<number | string, TabObject>} */
+  #objects = new Map();
+  #lastId = 0;
   /** @type {Error | null} */
-  #closed = null;
-  /** By what they are about. @type {Map<string, Request>} */
-  #wishes = new Map();
+  #closedError = null;
+  /** The latest of these requests, by the value that they set. @type {Map<string, Request>} */
+  #stickyCalls = new Map();
 
   get attached() {
     return Boolean(this.#connection ?? this.#opening);
   }
 
-  /** Whether anybody waits for the leader. */
-  get waits() {
-    return !this.#closed && (this.#calls.size > 0 || this.#opening !== null || this.opened === null);
+  /** Whether a call waits for the leader. */
+  get isWaiting() {
+    return !this.#closedError && (this.#calls.size > 0 || this.#opening !== null || this.opened === null);
   }
 
-  /** Settles when there is a leader; or why there is none. @returns {Promise<void>} */
+  /** Settles when there is a leader; rejects if there can't be one. @returns {Promise<void>} */
   async connected() {
     if (this.#connection) return;
-    const { promise } = this.#next;
-    this.onWant();
+    const { promise } = this.#nextLeader;
+    this.onLeaderNeeded();
     await promise;
   }
 
-  /** A port to the leader. @param {any} port */
+  /** Connects to the leader over this port. @param {any} port */
   async attach(port) {
     const connection = new Connection(port);
     this.#opening = connection;
@@ -134,309 +134,322 @@ export class Kept {
       'threads',
       (event) => this.opened && Object.assign(this.opened.info, /** @type {any} */ (event).detail),
     );
-    connection.events.addEventListener('died', () => this.#is(connection) && this.onLost());
+    connection.events.addEventListener('died', () => this.#isCurrent(connection) && this.onConnectionLost());
     try {
-      const request = { on: 0, method: 'open', args: [{ protocol: PROTOCOL, options: {} }] };
+      const request = { target: 0, method: 'open', args: [{ protocol: PROTOCOL, options: {} }] };
       const opened = await connection.begin(request).end;
-      if (!this.#is(connection)) return;
-      const again = this.opened !== null;
+      if (!this.#isCurrent(connection)) return;
+      const isRestart = this.opened !== null;
       this.opened = opened;
       this.#opening = null;
       this.#connection = connection;
-      this.#next.resolve(undefined);
-      if (again) this.#restore(connection);
+      this.#nextLeader.resolve(undefined);
+      if (isRestart) this.#restore(connection);
     } catch (error) {
-      if (!this.#is(connection)) return;
+      if (!this.#isCurrent(connection)) return;
       this.fail(error);
-      this.onLost();
+      this.onConnectionLost();
     }
   }
 
-  /** Whoever waits hears why there is no leader. @param {unknown} error */
+  /** Rejects calls that wait for a leader. @param {unknown} error */
   fail(error) {
-    this.#next.reject(error);
-    this.#next = deferred();
+    this.#nextLeader.reject(error);
+    this.#nextLeader = deferred();
     if (this.opened) emit(this.events, 'died', { error });
   }
 
-  /** Whether it is still the way to the leader. @param {Connection} connection */
-  #is(connection) {
+  /** Whether it is still the connection to the leader. @param {Connection} connection */
+  #isCurrent(connection) {
     return connection === this.#connection || connection === this.#opening;
   }
 
-  /** What there was, at a new leader. @param {Connection} connection */
+  /** Creates the objects of this tab at a new leader. @param {Connection} connection */
   #restore(connection) {
-    for (const request of this.#wishes.values()) connection.begin(request).end.catch(() => {});
-    // Sessions follow when something is asked of them.
-    for (const [on, { kind, losses }] of this.#things) if (kind === 'model' && !losses) this.#at(on).catch(() => {});
+    for (const request of this.#stickyCalls.values()) connection.begin(request).end.catch(() => {});
+    // Sessions are created again with their next call.
+    for (const [target, { kind, lostLeaders }] of this.#objects)
+      if (kind === 'model' && !lostLeaders) this.#resolveObject(target).catch(() => {});
     emit(this.events, 'restarted');
   }
 
-  /** There is no leader now, or another one. */
-  lost() {
+  /** Drops the connection, because there is no leader any more, or another one. */
+  detach() {
     const connection = this.#connection ?? this.#opening;
     if (!connection) return;
-    if (this.#connection) this.#next = deferred();
+    if (this.#connection) this.#nextLeader = deferred();
     this.#connection = this.#opening = null;
-    for (const thing of this.#things.values()) thing.there = thing.recalled = null;
+    for (const tabObject of this.#objects.values()) tabObject.handle = tabObject.sequenceReady = null;
     for (const call of this.#calls.values()) {
-      if (!call.made) continue;
-      // The call itself makes it again.
-      const { made } = call;
-      const remade = deferred();
-      call.remade = remade;
-      made.there = remade.promise;
-      remade.promise.catch(() => {
-        if (made.there === remade.promise) made.there = null;
+      // The call is sent again, which creates the object again.
+      const { object } = call;
+      if (!object) continue;
+      const recreation = deferred();
+      call.recreation = recreation;
+      object.handle = recreation.promise;
+      recreation.promise.catch(() => {
+        if (object.handle === recreation.promise) object.handle = null;
       });
     }
     void connection.close();
-    if (this.waits) this.onWant();
+    if (this.isWaiting) this.onLeaderNeeded();
   }
 
-  /** No more calls. */
+  /** Rejects pending and later calls. */
   close() {
-    this.#closed = new BqError('CLOSED', 'the engine was closed');
-    this.#next.reject(this.#closed);
-    this.lost();
+    this.#closedError = new BqError('CLOSED', 'the engine was closed');
+    this.#nextLeader.reject(this.#closedError);
+    this.detach();
   }
 
-  /** @param {Request} request @param {Hears} [hears] @returns {{ id: number, end: Promise<any> }} */
-  begin(request, hears = {}) {
-    const { method, on } = request;
-    if (this.#closed) throw this.#closed;
-    hears.signal?.throwIfAborted();
-    const id = ++this.#last;
-    if (method === 'close') return { id, end: this.#close(on) };
-    if (on === 0 && WISHES[method]) this.#wishes.set(WISHES[method], request);
-    const kind = on === 0 ? 'engine' : on === 'store' ? 'store' : this.#things.get(on)?.kind;
+  /** @param {Request} request @param {CallHandlers} [handlers] @returns {{ id: number, end: Promise<any> }} */
+  begin(request, handlers = {}) {
+    const { method, target } = request;
+    if (this.#closedError) throw this.#closedError;
+    handlers.signal?.throwIfAborted();
+    const id = ++this.#lastId;
+    if (method === 'close') return { id, end: this.#close(target) };
+    if (target === 0 && STICKY_CALLS[method]) this.#stickyCalls.set(STICKY_CALLS[method], request);
+    const kind = target === 0 ? 'engine' : target === 'store' ? 'store' : this.#objects.get(target)?.kind;
     const row = kind ? TABLE[kind][method] : undefined;
-    // Whoever computes it again gets the same tokens.
+    // With a fixed seed another leader computes the same tokens.
     const seed = Math.floor(Math.random() * 2 ** 53);
     /** @type {Call} */
     const call = {
       request: row?.stream ? { ...request, options: { seed, ...request.options } } : request,
       row,
-      hears,
-      sent: null,
+      handlers,
+      sentCall: null,
       parts: [],
-      read: Infinity,
-      losses: 0,
-      life: new AbortController(),
-      made: null,
-      remade: null,
+      readCount: Infinity,
+      lostLeaders: 0,
+      lifetime: new AbortController(),
+      object: null,
+      recreation: null,
     };
     this.#calls.set(id, call);
     const end = this.#run(call).finally(() => this.#calls.delete(id));
-    end.catch((error) => call.remade?.reject(error));
-    this.onWant();
+    end.catch((error) => call.recreation?.reject(error));
+    this.onLeaderNeeded();
     return { id, end };
   }
 
-  /** Tells the leader something about a call. @param {any} message */
-  tell({ id, ...what }) {
+  /** Sends the leader a message about a call. @param {any} message */
+  send({ id, ...message }) {
     const call = this.#calls.get(id);
     if (!call) return;
-    call.sent?.connection.tell({ id: call.sent.id, ...what });
-    if (!what.abort) return;
-    call.read = what.read ?? Infinity;
-    call.life.abort(unpackError(what.abort));
+    call.sentCall?.connection.send({ id: call.sentCall.id, ...message });
+    if (!message.abort) return;
+    call.readCount = message.readCount ?? Infinity;
+    call.lifetime.abort(unpackError(message.abort));
   }
 
-  /** @param {number | string} on */
-  async #close(on) {
-    const there = this.#things.get(on)?.there;
-    this.#forget(on);
+  /** @param {number | string} target */
+  async #close(target) {
+    const pendingHandle = this.#objects.get(target)?.handle;
+    this.#forget(target);
     const connection = this.#connection;
-    const made = await there?.catch(() => null);
-    if (connection && made) await closed(connection, made);
+    const handle = await pendingHandle?.catch(() => null);
+    if (connection && handle) await closeObject(connection, handle);
   }
 
-  /** @param {number | string} on */
-  #forget(on) {
-    this.#things.delete(on);
-    for (const [below, { parent }] of this.#things) if (parent === on) this.#forget(below);
+  /** @param {number | string} target */
+  #forget(target) {
+    this.#objects.delete(target);
+    for (const [child, { parent }] of this.#objects) if (parent === target) this.#forget(child);
   }
 
   /** @param {Call} call @returns {Promise<any>} */
   async #run(call) {
-    const { signal } = call.hears;
-    const over = call.life.signal;
+    const { signal } = call.handlers;
+    const lifetimeSignal = call.lifetime.signal;
     for (;;) {
       const connection = this.#connection;
       try {
-        if (over.aborted) return leftOff(call);
+        if (lifetimeSignal.aborted) return abortedResult(call);
         if (connection) return await this.#send(call, connection);
-        await unlessAborted(unlessAborted(this.connected(), signal), over);
+        await unlessAborted(unlessAborted(this.connected(), signal), lifetimeSignal);
       } catch (error) {
-        if (this.#closed) throw this.#closed;
+        if (this.#closedError) throw this.#closedError;
         signal?.throwIfAborted();
-        if (over.aborted && !call.sent) return leftOff(call);
-        if (!connection || this.#is(connection)) throw error;
-        call.sent = null;
-        if (over.aborted) return leftOff(call);
+        if (lifetimeSignal.aborted && !call.sentCall) return abortedResult(call);
+        if (!connection || this.#isCurrent(connection)) throw error;
+        call.sentCall = null;
+        if (lifetimeSignal.aborted) return abortedResult(call);
         if (call.parts.length && call.request.options.deadline !== undefined)
-          throw restarted('the tab that computed it is gone, and with it the time that it was to take', call);
-        if (++call.losses >= MOST_LOSSES) throw restarted(`${call.losses} tabs that computed it are gone`, call);
+          throw restartedError(
+            'the tab that computed the generation was closed, and its deadline can not be kept',
+            call,
+          );
+        if (++call.lostLeaders >= MAX_LOST_LEADERS)
+          throw restartedError(`${call.lostLeaders} tabs in a row were lost while they computed the call`, call);
       }
     }
   }
 
   /** @param {Call} call @param {Connection} connection @returns {Promise<any>} */
   async #send(call, connection) {
-    const { request, row, hears } = call;
-    const { on, method, args } = request;
-    const thing = this.#things.get(on);
-    const session = thing?.kind === 'session' ? thing : null;
-    const ready = async () => {
-      const there = await this.#at(on);
-      if (session && goesOn(request)) await this.#recall(session, connection, there);
-      return { on: there.on, options: await this.#known(request.options) };
+    const { request, row, handlers } = call;
+    const { target, method, args } = request;
+    const tabObject = this.#objects.get(target);
+    const session = tabObject?.kind === 'session' ? tabObject : null;
+    const prepare = async () => {
+      const handle = await this.#resolveObject(target);
+      if (session && dependsOnTokens(request)) await this.#restoreTokens(session, connection, handle);
+      return { target: handle.target, options: await this.#toLeaderIds(request.options) };
     };
-    const made = await unlessAborted(unlessAborted(ready(), hears.signal), call.life.signal);
-    const fresh = session && !session.recalled;
-    let seen = 0;
-    let differs = false;
+    const handle = await unlessAborted(unlessAborted(prepare(), handlers.signal), call.lifetime.signal);
+    const isEmpty = session && !session.sequenceReady;
+    let position = 0;
+    let isDifferent = false;
     const { id, end } = connection.begin(
-      { ...made, method, args },
+      { ...handle, method, args },
       {
-        ...hears,
+        ...handlers,
         onPart: (part) => {
-          if ('sync' in part) return hears.onPart?.(part);
-          const known = call.parts[seen++];
-          if (!known) {
+          if ('sync' in part) return handlers.onPart?.(part);
+          const earlier = call.parts[position++];
+          if (!earlier) {
             call.parts.push(part);
-            return hears.onPart?.(part);
+            return handlers.onPart?.(part);
           }
-          // It has come before, from another leader.
-          differs ||= known.token !== part.token || known.text !== part.text;
-          const more = differs ? { abort: { name: 'AbortError', message: 'it differs' } } : { credit: 1 };
-          return connection.tell({ id, ...more });
+          // An earlier leader has already computed this part.
+          isDifferent ||= earlier.token !== part.token || earlier.text !== part.text;
+          const reply = isDifferent ? { abort: { name: 'AbortError', message: 'it differs' } } : { grant: 1 };
+          return connection.send({ id, ...reply });
         },
-        onMade: (told) => hears.onMade?.(this.#made(call, told)),
+        onHandle: (newHandle) => handlers.onHandle?.(this.#register(call, newHandle)),
       },
     );
-    call.sent = { connection, id, on: made.on };
-    const changes = session !== null && CHANGES.includes(method);
-    // Of a session that is empty as yet, the tokens that are known stay.
-    const ok = await end.catch(async (error) => {
-      if (changes && !fresh) await this.#learn(session, connection, made.on);
+    call.sentCall = { connection, id, target: handle.target };
+    const changesTokens = session !== null && TOKEN_CALLS.includes(method);
+    // A session that was just created again and is still empty keeps its recorded tokens.
+    const value = await end.catch(async (error) => {
+      if (changesTokens && !isEmpty) await this.#updateTokens(session, connection, handle.target);
       throw error;
     });
-    if (differs) throw restarted('what was computed again differs from what had come', call);
-    if (changes) {
+    if (isDifferent) throw restartedError('the new leader computed other tokens than the one before', call);
+    if (changesTokens) {
       const { adapter } = request.options ?? {};
       if (adapter !== undefined)
         session.request = { ...session.request, options: { ...session.request.options, adapter } };
-      session.recalled = Promise.resolve();
-      await this.#learn(session, connection, made.on);
+      session.sequenceReady = Promise.resolve();
+      await this.#updateTokens(session, connection, handle.target);
     }
-    if (method === 'loadPromptCache' && thing && args)
-      thing.states = [...thing.states.filter(([state]) => state !== args[0]), args].slice(-thing.info.sessions);
-    return row?.makes && ok ? { made: this.#made(call, ok.made) } : ok;
+    if (method === 'loadPromptCache' && tabObject && args)
+      tabObject.promptCaches = [
+        ...tabObject.promptCaches.filter(([promptCache]) => promptCache !== args[0]),
+        args,
+      ].slice(-tabObject.info.sessions);
+    return row?.makes && value ? { handle: this.#register(call, value.handle) } : value;
   }
 
-  /** What a session's tokens are now. It was closed: nobody asks. @param {Thing} session @param {Connection} connection @param {number | string} on */
-  async #learn(session, connection, on) {
+  /** Records the tokens of a session. Errors of a lost connection are ignored. @param {TabObject} session @param {Connection} connection @param {number | string} target */
+  async #updateTokens(session, connection, target) {
     try {
-      session.tokens = await connection.begin({ on, method: 'tokens', args: [] }).end;
+      session.tokens = await connection.begin({ target, method: 'tokens', args: [] }).end;
     } catch (error) {
-      if (!this.#is(connection)) throw error;
+      if (!this.#isCurrent(connection)) throw error;
     }
   }
 
-  /** What came of a call, under a number that lasts. @param {Call} call @param {Made} made */
-  #made(call, made) {
-    if (call.made) {
-      call.made.there = Promise.resolve(made);
-      call.remade?.resolve(made);
-      return { on: 0, info: call.made.info }; // nobody listens for it any more
+  /** Records an object that a call has created, under a number that stays the same at later leaders. @param {Call} call @param {Handle} handle */
+  #register(call, handle) {
+    if (call.object) {
+      call.object.handle = Promise.resolve(handle);
+      call.recreation?.resolve(handle);
+      return { target: 0, info: call.object.info }; // the proxy exists already and ignores it
     }
     const { request, row } = call;
-    const from = this.#things.get(request.on);
-    const on = ++this.#last;
-    const fork = from?.kind === 'session';
-    /** @type {Thing} */
-    const thing = {
+    const parent = this.#objects.get(request.target);
+    const target = ++this.#lastId;
+    const isFork = parent?.kind === 'session';
+    /** @type {TabObject} */
+    const tabObject = {
       kind: String(row?.makes),
-      parent: fork ? from.parent : request.on,
-      origin: fork ? request.on : null,
-      request: fork ? from.request : request,
-      info: made.info?.id ? { ...made.info, id: `shared-${on}` } : made.info,
-      there: Promise.resolve(made),
-      losses: 0,
-      tokens: fork ? from.tokens : [],
-      recalled: Promise.resolve(),
-      states: [],
+      parent: isFork ? parent.parent : request.target,
+      origin: isFork ? request.target : null,
+      request: isFork ? parent.request : request,
+      info: handle.info?.id ? { ...handle.info, id: `shared-${target}` } : handle.info,
+      handle: Promise.resolve(handle),
+      lostLeaders: 0,
+      tokens: isFork ? parent.tokens : [],
+      sequenceReady: Promise.resolve(),
+      promptCaches: [],
     };
-    call.made = thing;
-    this.#things.set(on, thing);
-    return { on, info: thing.info };
+    call.object = tabObject;
+    this.#objects.set(target, tabObject);
+    return { target, info: tabObject.info };
   }
 
-  /** An object at the leader, made again if need be. @param {number | string} on @returns {Promise<Made>} */
-  #at(on) {
-    if (on === 0 || on === 'store') return Promise.resolve({ on });
-    const thing = this.#things.get(on);
-    if (!thing) return Promise.reject(new BqError('CLOSED', 'the model or session was closed'));
-    if (!thing.there) {
-      const made = this.#make(on, thing);
-      thing.there = made;
-      made.catch(() => {
-        if (thing.there === made) thing.there = null;
+  /** The handle of an object at the present leader, where it is created again if necessary. @param {number | string} target @returns {Promise<Handle>} */
+  #resolveObject(target) {
+    if (target === 0 || target === 'store') return Promise.resolve({ target });
+    const tabObject = this.#objects.get(target);
+    if (!tabObject) return Promise.reject(new BqError('CLOSED', 'the model or session was closed'));
+    if (!tabObject.handle) {
+      const handle = this.#recreate(target, tabObject);
+      tabObject.handle = handle;
+      handle.catch(() => {
+        if (tabObject.handle === handle) tabObject.handle = null;
       });
     }
-    return thing.there;
+    return tabObject.handle;
   }
 
-  /** @param {number | string} on @param {Thing} thing @returns {Promise<Made>} */
-  async #make(on, thing) {
+  /** @param {number | string} target @param {TabObject} tabObject @returns {Promise<Handle>} */
+  async #recreate(target, tabObject) {
     const connection = /** @type {Connection} */ (this.#connection);
-    const origin = thing.origin === null ? undefined : this.#things.get(thing.origin);
-    const above = await this.#at(origin ? /** @type {number} */ (thing.origin) : thing.parent);
-    if (origin) await this.#recall(origin, connection, above);
-    const { method, args, options } = origin ? { method: 'fork', args: [], options: undefined } : thing.request;
-    const known = await this.#known(options);
-    /** @type {Made} */
-    const made = await new Promise((resolve, reject) => {
-      const request = { on: above.on, method, args, options: known };
-      connection.begin(request, { onMade: resolve }).end.then((ok) => ok && resolve(ok.made), reject);
+    const origin = tabObject.origin === null ? undefined : this.#objects.get(tabObject.origin);
+    const parentHandle = await this.#resolveObject(
+      origin ? /** @type {number} */ (tabObject.origin) : tabObject.parent,
+    );
+    if (origin) await this.#restoreTokens(origin, connection, parentHandle);
+    const { method, args, options } = origin ? { method: 'fork', args: [], options: undefined } : tabObject.request;
+    const leaderOptions = await this.#toLeaderIds(options);
+    /** @type {Handle} */
+    const handle = await new Promise((resolve, reject) => {
+      const request = { target: parentHandle.target, method, args, options: leaderOptions };
+      connection.begin(request, { onHandle: resolve }).end.then((value) => value && resolve(value.handle), reject);
     }).catch((error) => {
-      if (!this.#is(connection)) thing.losses++;
+      if (!this.#isCurrent(connection)) tabObject.lostLeaders++;
       throw error;
     });
-    for (const state of thing.states)
-      await connection.begin({ on: made.on, method: 'loadPromptCache', args: state }).end.catch(() => {}); // it was for speed
-    if (!this.#things.has(on)) void closed(connection, made);
-    return made;
+    for (const promptCache of tabObject.promptCaches)
+      await connection
+        .begin({ target: handle.target, method: 'loadPromptCache', args: promptCache })
+        .end.catch(() => {}); // prompt caches only save time
+    if (!this.#objects.has(target)) void closeObject(connection, handle);
+    return handle;
   }
 
-  /** A session that was made again has the tokens that it had. @param {Thing} session @param {Connection} connection @param {Made} there */
-  #recall(session, connection, { on }) {
-    if (!session.recalled) {
+  /** Computes the recorded tokens of a session that was created again. @param {TabObject} session @param {Connection} connection @param {Handle} handle */
+  #restoreTokens(session, connection, { target }) {
+    if (!session.sequenceReady) {
       const { tokens, parent, request } = session;
-      const context = request.options?.contextTokens ?? this.#things.get(parent)?.info.contextTokens;
+      const context = request.options?.contextTokens ?? this.#objects.get(parent)?.info.contextTokens;
       const args = [Uint32Array.from(tokens.slice(0, context))];
-      const recalled = tokens.length
-        ? connection.begin({ on, method: 'generate', args, options: { maxTokens: 0 } }).end
+      const sequenceReady = tokens.length
+        ? connection.begin({ target, method: 'generate', args, options: { maxTokens: 0 } }).end
         : Promise.resolve();
-      session.recalled = recalled;
-      recalled.catch(() => {
-        if (session.recalled === recalled) session.recalled = null;
+      session.sequenceReady = sequenceReady;
+      sequenceReady.catch(() => {
+        if (session.sequenceReady === sequenceReady) session.sequenceReady = null;
       });
     }
-    return session.recalled;
+    return session.sequenceReady;
   }
 
-  /** Options as the leader knows them: an adapter, or a draft model, by its name there. @param {any} options */
-  async #known(options) {
+  /** Options with the leader's ids of the adapter and the draft model. @param {any} options */
+  async #toLeaderIds(options) {
     const { adapter, speculate } = options ?? {};
-    const known = async (/** @type {string} */ id) => {
-      for (const [on, { info }] of this.#things) if (info?.id === id) return (await this.#at(on)).info.id;
+    const leaderId = async (/** @type {string} */ id) => {
+      for (const [target, { info }] of this.#objects)
+        if (info?.id === id) return (await this.#resolveObject(target)).info.id;
       return id;
     };
-    if (adapter) options = { ...options, adapter: await known(adapter) };
-    if (speculate?.model) options = { ...options, speculate: { ...speculate, model: await known(speculate.model) } };
+    if (adapter) options = { ...options, adapter: await leaderId(adapter) };
+    if (speculate?.model) options = { ...options, speculate: { ...speculate, model: await leaderId(speculate.model) } };
     return options;
   }
 }

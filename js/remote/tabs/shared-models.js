@@ -1,50 +1,51 @@
-/** Models that several tabs use: what they load alike is loaded once, and closed with the last that closes it. */
+/** Models that several tabs use. Tabs that load the same source with the same options share a model, which closes with its last user. */
 import { TABLE } from '../port/methods.js';
 import { unlessAborted } from '../../shared/async.js';
 import { Generation } from '../../shared/generation.js';
 
 /** @import { Engine, LoadOptions, Model, Part, Progress, Source } from '../../shared/types.js' */
 
-/** Whether it is the same wherever it is written: no Blob, no handle, no bytes. @param {unknown} value @returns {boolean} */
-const plain = (value) =>
+/** Whether a value is plain data that can be compared as JSON: no Blob, handle or bytes. @param {unknown} value @returns {boolean} */
+const isPlainData = (value) =>
   typeof value !== 'object' ||
   value === null ||
-  ((Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) && Object.values(value).every(plain));
+  ((Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) &&
+    Object.values(value).every(isPlainData));
 
-/** What loads have in common that can share a model; null: nothing can. @param {Source} source @param {object} options */
-const keyOf = (source, options) =>
-  plain(source) ? JSON.stringify([source, Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1))]) : null;
+/** A key that is equal for loads that can share a model; null: this load can't be shared. @param {Source} source @param {object} options */
+const shareKey = (source, options) =>
+  isPlainData(source) ? JSON.stringify([source, Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1))]) : null;
 
 /**
- * A call that may have a session. `held`: since when it waits for who reads it; Infinity: it doesn't.
- * @typedef {{ over: Promise<void>, end: () => void, held: number }} Work
+ * A call that may occupy a session. `unreadSince`: when its reader stopped reading; Infinity: it is being read.
+ * @typedef {{ ended: Promise<void>, end: () => void, unreadSince: number }} Work
  */
-/** Whose they are while they load. @typedef {{ paused: boolean, onProgress?: (event: Progress) => void }} User */
+/** A tab that uses a model. @typedef {{ paused: boolean, onProgress?: (event: Progress) => void }} User */
 
-/** One that is loaded for all who want it. */
-class Shared {
+/** A model that is loaded once for all its users. */
+class SharedModel {
   /** @type {Set<User>} */
   #users = new Set();
-  #life = new AbortController();
+  #lifetime = new AbortController();
   #forget;
-  #patience;
-  /** What it does now. @type {Set<Work>} */
-  #busy = new Set();
+  #timeout;
+  /** Calls that are running. @type {Set<Work>} */
+  #runningCalls = new Set();
   /** @type {Progress | null} */
-  #last = null;
+  #lastProgress = null;
 
   /**
-   * @param {Engine} engine @param {number} patience @param {Source} source @param {LoadOptions} options
-   * @param {() => void} forget  who comes later loads anew
+   * @param {Engine} engine @param {number} timeout @param {Source} source @param {LoadOptions} options
+   * @param {() => void} forget  makes later loads start anew
    */
-  constructor(engine, patience, source, options, forget) {
-    this.#patience = patience;
+  constructor(engine, timeout, source, options, forget) {
+    this.#timeout = timeout;
     this.#forget = forget;
     const onProgress = (/** @type {Progress} */ event) => {
-      this.#last = event;
+      this.#lastProgress = event;
       for (const user of this.#users) user.onProgress?.(event);
     };
-    this.model = engine.load(source, { ...options, signal: this.#life.signal, onProgress });
+    this.model = engine.load(source, { ...options, signal: this.#lifetime.signal, onProgress });
     this.model.then((model) => model.loaded).catch(forget);
   }
 
@@ -52,9 +53,9 @@ class Shared {
   async join(signal, onProgress) {
     const user = { paused: false, onProgress };
     this.#users.add(user);
-    if (this.#last) onProgress?.(this.#last);
+    if (this.#lastProgress) onProgress?.(this.#lastProgress);
     try {
-      return this.#seen(await unlessAborted(this.model, signal), user, signal);
+      return this.#modelFor(await unlessAborted(this.model, signal), user, signal);
     } catch (error) {
       await this.#leave(user);
       throw error;
@@ -65,99 +66,99 @@ class Shared {
   async #leave(user) {
     if (!this.#users.delete(user) || this.#users.size) return;
     this.#forget();
-    this.#life.abort();
+    this.#lifetime.abort();
     await this.model.then(
       (model) => model.close(),
       () => {},
     );
   }
 
-  /** As one of them sees it: what he makes is closed with it, and nothing else. @param {Model} model @param {User} user @param {AbortSignal} [signal] */
-  #seen(model, user, signal) {
+  /** The model as one user sees it: `close` closes the objects that this user has created. @param {Model} model @param {User} user @param {AbortSignal} [signal] */
+  #modelFor(model, user, signal) {
     /** @type {Set<any>} */
-    const below = new Set();
-    const track = (/** @type {any} */ made) => {
-      const { close, fork } = made;
-      below.add(made);
-      made.close = () => (below.delete(made), close());
-      if (fork) made.fork = async () => track(await fork());
-      return made;
+    const children = new Set();
+    const track = (/** @type {any} */ child) => {
+      const { close, fork } = child;
+      children.add(child);
+      child.close = () => (children.delete(child), close());
+      if (fork) child.fork = async () => track(await fork());
+      return child;
     };
     const calls = /** @type {Record<string, (...given: any[]) => any>} */ (/** @type {unknown} */ (model));
     /** @type {any} */
-    const seen = { info: model.info, loaded: unlessAborted(model.loaded, signal) };
+    const userModel = { info: model.info, loaded: unlessAborted(model.loaded, signal) };
     for (const [method, { stream, makes }] of Object.entries(TABLE.model)) {
-      const call = (/** @type {any[]} */ ...given) => calls[method](...given);
-      seen[method] = stream
+      const invoke = (/** @type {any[]} */ ...callArgs) => calls[method](...callArgs);
+      userModel[method] = stream
         ? (/** @type {any} */ prompt, /** @type {any} */ options) =>
-            this.#generation((signal) => call(prompt, { ...options, signal }), options?.signal)
-        : async (/** @type {any[]} */ ...given) => {
-            const made = await this.#inTurn(() => call(...given), given.at(-1)?.signal);
-            return makes ? track(made) : made;
+            this.#generation((signal) => invoke(prompt, { ...options, signal }), options?.signal)
+        : async (/** @type {any[]} */ ...callArgs) => {
+            const result = await this.#callInTurn(() => invoke(...callArgs), callArgs.at(-1)?.signal);
+            return makes ? track(result) : result;
           };
     }
-    // A download rests when nobody wants it.
-    const rest = (/** @type {boolean} */ paused) => {
+    // The download pauses when all users have paused it.
+    const setPaused = (/** @type {boolean} */ paused) => {
       user.paused = paused;
-      return [...this.#users].every((one) => one.paused) ? model.pauseDownload() : model.resumeDownload();
+      return [...this.#users].every((other) => other.paused) ? model.pauseDownload() : model.resumeDownload();
     };
-    seen.pauseDownload = () => rest(true);
-    seen.resumeDownload = () => rest(false);
-    seen.close = async () => {
-      await Promise.all([...below].map((one) => one.close()));
+    userModel.pauseDownload = () => setPaused(true);
+    userModel.resumeDownload = () => setPaused(false);
+    userModel.close = async () => {
+      await Promise.all([...children].map((child) => child.close()));
       await this.#leave(user);
     };
-    seen.loaded.then(
+    userModel.loaded.then(
       () => (user.onProgress = undefined),
       () => {},
     );
-    return seen;
+    return userModel;
   }
 
   /**
-   * Where all sessions are in use it waits for another call to end; not for calls that only wait for who reads them.
+   * Waits for another call to end if all sessions are in use. Calls whose readers have stopped reading don't count.
    * @param {any} error @param {AbortSignal} [signal]
    */
-  async #turn(error, signal) {
-    if (error.code === 'TRAP') this.#forget(); // whoever loads it again gets another one
+  async #waitForTurn(error, signal) {
+    if (error.code === 'TRAP') this.#forget(); // a later load creates another instance
     for (;;) {
-      const others = [...this.#busy];
-      const late = performance.now() - this.#patience;
-      if (error.code !== 'NO_SESSION' || others.every(({ held }) => held <= late)) throw error;
+      const otherCalls = [...this.#runningCalls];
+      const cutoff = performance.now() - this.#timeout;
+      if (error.code !== 'NO_SESSION' || otherCalls.every(({ unreadSince }) => unreadSince <= cutoff)) throw error;
       /** @type {any} */
       let timer;
-      const look = new Promise((resolve) => (timer = setTimeout(resolve, this.#patience / 2, true)));
-      const again = Promise.race([look, ...others.map(({ over }) => over)]);
-      if (!(await unlessAborted(again, signal).finally(() => clearTimeout(timer)))) return;
+      const nextCheck = new Promise((resolve) => (timer = setTimeout(resolve, this.#timeout / 2, true)));
+      const retry = Promise.race([nextCheck, ...otherCalls.map(({ ended }) => ended)]);
+      if (!(await unlessAborted(retry, signal).finally(() => clearTimeout(timer)))) return;
     }
   }
 
   /** @template T @param {() => Promise<T>} call @param {AbortSignal} [signal] @returns {Promise<T>} */
-  async #inTurn(call, signal) {
+  async #callInTurn(call, signal) {
     for (;;) {
       const work = this.#begin();
       try {
         return await call();
       } catch (error) {
         work.end();
-        await this.#turn(error, signal);
+        await this.#waitForTurn(error, signal);
       } finally {
         work.end();
       }
     }
   }
 
-  /** What others may wait for. */
+  /** Registers a running call, for whose end others may wait. */
   #begin() {
     /** @type {Work} */
-    const work = { over: Promise.resolve(), end: () => {}, held: Infinity };
-    work.over = new Promise((resolve) => {
+    const work = { ended: Promise.resolve(), end: () => {}, unreadSince: Infinity };
+    work.ended = new Promise((resolve) => {
       work.end = () => {
-        this.#busy.delete(work);
+        this.#runningCalls.delete(work);
         resolve(undefined);
       };
     });
-    this.#busy.add(work);
+    this.#runningCalls.add(work);
     return work;
   }
 
@@ -173,14 +174,14 @@ class Shared {
       const work = this.#begin();
       try {
         for await (const part of run) {
-          work.held = performance.now();
+          work.unreadSince = performance.now();
           yield part;
-          work.held = Infinity;
+          work.unreadSince = Infinity;
         }
         return;
       } catch (error) {
         work.end();
-        await this.#turn(error, signal);
+        await this.#waitForTurn(error, signal);
       } finally {
         work.end();
         const result = await run.result.catch(() => null);
@@ -190,30 +191,30 @@ class Shared {
   }
 }
 
-/** All of an engine. */
-export class Models {
+/** All models of an engine. */
+export class SharedModels {
   #engine;
-  #patience;
-  /** @type {Map<string, Shared>} */
-  #shared = new Map();
+  #timeout;
+  /** @type {Map<string, SharedModel>} */
+  #sharedModels = new Map();
 
-  /** @param {Engine} engine @param {number} patience  milliseconds that a call waits for sessions that nobody uses */
-  constructor(engine, patience) {
+  /** @param {Engine} engine @param {number} timeout  milliseconds without reading after which a call counts as abandoned */
+  constructor(engine, timeout) {
     this.#engine = engine;
-    this.#patience = patience;
+    this.#timeout = timeout;
   }
 
-  /** As of an engine. @param {Source} source @param {LoadOptions} [given] */
+  /** `engine.load`, shared. @param {Source} source @param {LoadOptions} [given] */
   load(source, { signal, onProgress, ...options } = {}) {
-    const key = keyOf(source, options);
-    let shared = key === null ? undefined : this.#shared.get(key);
-    if (!shared) {
-      const made = new Shared(this.#engine, this.#patience, source, options, () => {
-        if (key !== null && this.#shared.get(key) === made) this.#shared.delete(key);
+    const key = shareKey(source, options);
+    let sharedModel = key === null ? undefined : this.#sharedModels.get(key);
+    if (!sharedModel) {
+      const created = new SharedModel(this.#engine, this.#timeout, source, options, () => {
+        if (key !== null && this.#sharedModels.get(key) === created) this.#sharedModels.delete(key);
       });
-      shared = made;
-      if (key !== null) this.#shared.set(key, made);
+      sharedModel = created;
+      if (key !== null) this.#sharedModels.set(key, created);
     }
-    return shared.join(signal, onProgress);
+    return sharedModel.join(signal, onProgress);
   }
 }

@@ -17,7 +17,7 @@ import { lock } from './locks.js';
  * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes what was not used for
  *   longest, unless all of it would not be enough. `full`: the browser has just refused a write
  * @property {((bytes: Uint8Array) => bigint | Promise<bigint>) | undefined} hash
- * @property {number} patience
+ * @property {number} stallTimeout
  * @property {(notice: Notice) => void} tell  other tabs
  * @property {(entry: Entry) => void} forget
  */
@@ -221,14 +221,14 @@ export class Entry {
 
   /** @param {Space} space @param {number} c @param {Uint8Array} bytes @param {bigint | null} hash */
   async #keep(space, c, bytes, hash) {
-    for (let patience = 0; ; patience--) {
+    for (let retries = 0; ; retries--) {
       try {
         return await space.write(c, bytes, hash);
       } catch (error) {
         if (problemOf(error, this.#about).code !== 'QUOTA') throw error;
         // What was deleted may take a moment to count as free.
-        if (await this.#host.makeRoom(this.key, this.#missingBytes(), true)) patience = 10;
-        else if (patience <= 0) throw error;
+        if (await this.#host.makeRoom(this.key, this.#missingBytes(), true)) retries = 10;
+        else if (retries <= 0) throw error;
         else await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
@@ -253,7 +253,7 @@ export class Entry {
     this.#progress ||= performance.now();
     while (!this.has(c)) {
       signal?.throwIfAborted();
-      if (performance.now() - this.#progress > this.#host.patience) return false;
+      if (performance.now() - this.#progress > this.#host.stallTimeout) return false;
       if (!this.#space || this.problem || this.#life.signal.aborted || (this.#unlock && !this.#queued)) return false;
       this.#queue();
       await this.#change(signal);

@@ -80,7 +80,7 @@ export class Store {
   #channel;
 
   /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
-  constructor(backend, reason, { name, path, hash, sha256 = platformSha256, patience = 20_000 }, maxBytes) {
+  constructor(backend, reason, { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000 }, maxBytes) {
     /** Where the files are. @type {BackendName} */
     this.backend = backend.name;
     /** Why not in a better place; '' in the best. */
@@ -100,7 +100,7 @@ export class Store {
     this.#host = {
       backend,
       hash,
-      patience,
+      stallTimeout,
       lockName: (key, kind) => `${this.#scope}/${key}/${kind}`,
       makeRoom: (key, bytes, full) => this.#makeRoom(key, bytes, full),
       tell: (notice) => {
@@ -194,7 +194,7 @@ export class Store {
   async turn(url, signal) {
     if (this.#maxBytes === 0) return null;
     const { controller, signal: enough, release } = follow(signal);
-    const timer = setTimeout(() => controller.abort(), this.#host.patience);
+    const timer = setTimeout(() => controller.abort(), this.#host.stallTimeout);
     try {
       return await lock(this.#host.lockName(addressOf(url), 'make'), { wait: true, signal: enough });
     } catch {

@@ -55,7 +55,7 @@
  * @property {number} [maxBytes]  beyond it the least recently used files go. Default: what the browser allows
  * @property {string} [name]      stores of different names don't meet. Default 'models'
  * @property {string} [path]      folder of the 'file' backend (Node); created when missing
- * @property {number} [patience] milliseconds without a new chunk after which another tab that downloads the same file
+ * @property {number} [stallTimeout] milliseconds without a new chunk after which another tab that downloads the same file
  *   counts as stalled. Default 20000
  * @property {(bytes: Uint8Array) => bigint | Promise<bigint>} [hash]  XXH64 with seed 0, for what brings none
  * @property {(bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>} [sha256]  Default: the browser's, which pages without a secure

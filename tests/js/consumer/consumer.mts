@@ -24,7 +24,7 @@ for (const source of [fromBlob(new Blob([])), fromFile('a.bq4'), 'https://exampl
 const { timings }: { timings: Timings } = result;
 const tokenizer: TokenizerInfo | null = model.info.tokenizer;
 const store: EngineStore | null = engine.store;
-const shared: SharedEngine = await createSharedEngine({ name: 'mine', patience: 5000, cache: 'auto' });
+const shared: SharedEngine = await createSharedEngine({ name: 'mine', leaderTimeout: 5000, cache: 'auto' });
 const leads: boolean = shared.info.leads;
 const trace: StageTrace[] = await session.trace();
 const [like, kept]: [SourceLike, StoreOptions] = ['a.bq4', { maxBytes: result.usage.completionTokens + timings.decodeMs }];
