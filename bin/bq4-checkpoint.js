@@ -102,6 +102,7 @@ export async function bq4Input(file) {
       chat: others.CHAT ? JSON.parse(text(others.CHAT)) : null,
       template: text(others.TMPL),
       card: text(others.CARD),
+      meta: others.META ? JSON.parse(text(others.META)) : null,
       activations: others.ACTQ ? others.ACTQ.slice() : null,
     },
   };

@@ -108,7 +108,7 @@ export async function convertGguf(file, output, options, check) {
     });
   if (isReencoded) return convertCheckpoint(() => ggufCheckpoint(file), output, options);
   await check?.();
-  const { config, tensors, tokenizer, extra, name, license, template } = await openGguf(file, new Uint8Array());
+  const { config, tensors, tokenizer, extra, name, license, template, meta } = await openGguf(file, new Uint8Array());
   const compiled = await compile();
   const wasm = await Wasm.create(compiled, HEAP_BYTES);
   const placed = placeTensors(
@@ -125,6 +125,7 @@ export async function convertGguf(file, output, options, check) {
     license: options.license ?? license,
     tokenizer: tokenizer && encodeTokenizer(tokenizer),
     template,
+    meta,
     chat: options.chat
       ? await readJsonAt(options.chat)
       : template && tokenizer

@@ -37,6 +37,7 @@ export function describe({
   template,
   chat,
   activations,
+  meta,
   sections,
   tensors,
   types,
@@ -88,6 +89,13 @@ export function describe({
           .filter(Boolean)
           .map((e) => `  ${e.error}: ${e.message}\n${e.hint ? `     ${e.hint}\n` : ''}`)
           .join('')}`
+      : '',
+    meta
+      ? table([
+          ['labels', meta.labels?.join(', ')],
+          ['prompts', Object.keys(meta.prompts ?? {}).join(', ')],
+          ['not used', meta.unused?.join(', ')],
+        ])
       : '',
     config ? `\nconfiguration\n${table(Object.entries(config))}` : '',
     t ? `\ntokenizer\n${table(Object.entries(t).map(([k, v]) => [k, Array.isArray(v) ? v.join(', ') : v]))}` : '',

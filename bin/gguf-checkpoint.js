@@ -88,7 +88,7 @@ const tableOf = ({ dims, values }) => ({
  * @returns {Promise<Checkpoint>}
  */
 export async function ggufCheckpoint(file) {
-  const { config, tensors, extra, tokenizer, name, license, template } = await openGguf(file, new Uint8Array());
+  const { config, tensors, extra, tokenizer, name, license, template, meta } = await openGguf(file, new Uint8Array());
   const listed = tensors.flatMap((tensor) => splitFused(tensor, config));
   const maxBytes = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf([...dims]).cols));
   /** @type {ReturnType<typeof createCodec> | undefined} */
@@ -108,6 +108,7 @@ export async function ggufCheckpoint(file) {
     tokenizer,
     ends: [],
     template,
+    meta: meta ?? undefined,
     close: async () => {},
   };
 }

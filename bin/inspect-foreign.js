@@ -5,7 +5,7 @@ import { listSafetensors } from '../js/format/safetensors.js';
 import { configOf } from '../js/format/families/names.js';
 import { readTokenizerFile } from '../js/convert/tokenizer-files.js';
 import { readHeader } from '../js/format/gguf/header.js';
-import { configOfGguf, readParts } from '../js/format/gguf/open.js';
+import { configOfGguf, metaOfGguf, readParts } from '../js/format/gguf/open.js';
 import { typeNumbered, typeName } from '../js/format/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { nodeModule } from '../js/shared/node.js';
@@ -108,6 +108,7 @@ async function inspectGguf(file) {
     architecture: textOf(metadata['general.architecture']),
     config: config.value ?? null,
     configError: config.error,
+    meta: (await attempt(() => metaOfGguf({ metadata, tensors }))).value ?? null,
     metadata: Object.fromEntries(scalars),
     tokenizer: tokenizerOfGguf(metadata),
     template: textOf(metadata['tokenizer.chat_template']),
@@ -132,6 +133,13 @@ async function safetensorsList(path) {
     await file.close();
   }
 }
+
+/** What a checkpoint says about itself; null if it can't be converted. @param {string} input */
+const metaOfFolder = async (input) => {
+  const { value: checkpoint } = await attempt(() => openCheckpoint(input));
+  await checkpoint?.close();
+  return checkpoint?.meta ?? null;
+};
 
 /** @param {string} input  a folder, or a safetensors file in it @param {boolean} isFolder @returns {Promise<Report>} */
 async function inspectHf(input, isFolder) {
@@ -178,6 +186,7 @@ async function inspectHf(input, isFolder) {
       ? { kind: KINDS[t.kind] ?? `kind ${t.kind}`, tokens: t.tokens.length, merges: t.merges.length, eog: t.eog }
       : null,
     tokenizerError: tokenizer.error,
+    meta: await metaOfFolder(input),
     template: templates.find((text) => typeof text === 'string') ?? '',
     tensors,
   };
@@ -203,6 +212,7 @@ async function inspectCheckpoint(input, container) {
       architecture: checkpoint.config.arch ?? '',
       config: checkpoint.config,
       tokenizer: tokenizer ? { kind: KINDS[tokenizer.kind], tokens: tokenizer.tokens.length } : null,
+      meta: checkpoint.meta ?? null,
       template: checkpoint.template,
       tensors,
     };

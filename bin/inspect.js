@@ -193,8 +193,8 @@ function checkSum(wasm, bytes, start, sum) {
   return xxh64(wasm, bytes.subarray(start, sum.byteOffset - bytes.byteOffset - 16)) === hex(sum);
 }
 
-/** The chat format; of a damaged section the text itself. @param {string} json */
-function chatOf(json) {
+/** What a section has as JSON; of a damaged one the text itself. @param {string} json */
+function jsonOf(json) {
   try {
     return JSON.parse(json);
   } catch {
@@ -268,8 +268,9 @@ export async function inspect(file) {
     license: text(all.LICE),
     config: decodeConfig(all.CONF ?? new Uint8Array(), shortest),
     tokenizer: readTokenizer(all.TOKN),
-    chat: all.CHAT ? chatOf(text(all.CHAT)) : null,
+    chat: all.CHAT ? jsonOf(text(all.CHAT)) : null,
     template: text(all.TMPL),
+    meta: all.META ? jsonOf(text(all.META)) : null,
     activations: readActivations(all.ACTQ, all.ACTQ ? all.ACTQ.byteOffset - bytes.byteOffset : 0),
     sections: [plan, rest].flatMap((part, i) =>
       Object.entries(part).map(([tag, payload]) => ({

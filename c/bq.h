@@ -405,7 +405,11 @@ bq_status bq_session_pool(bq_session *session, bq_pooling how, bool normalize, b
  * CONTEXT_FULL; ARGUMENT, also for a text without tokens. */
 bq_status bq_session_texts(bq_session *session, const uint32_t *tokens, const uint32_t *lengths,
                            size_t n, bq_pooling how, bool normalize, size_t *taken, bq_error *err);
-/* The vector of text `text` (of the sequence: 0), [hidden]; NULL unless the last run returned OK
+/* After the call above, before the run: the tokens of each of its n texts from position at[i] on
+ * are of the second type (BERT's token type 1); 0: none is. STATE: there are not n texts. */
+bq_status bq_session_second(bq_session *session, const uint32_t *at, size_t n, bq_error *err);
+/* The vector of text `text` (of the sequence: 0), [bq_config_vector_cols], or [hidden] where the
+ * model has labels and pooling is another than BQ_POOL_LABELS; NULL unless the last run returned OK
  * after one of the two calls above. Valid as logits are. */
 const float *bq_session_vector(const bq_session *session, size_t text);
 

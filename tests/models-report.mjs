@@ -20,6 +20,7 @@ export const REPORTS = [
   'architectures.gguf',
   'architectures.embeddings',
   'architectures.encoders',
+  'architectures.rerankers',
   'tokenizers.shared',
   'tokenizers.originals',
   'tokenizers.vocabularies',

@@ -38,7 +38,7 @@ typedef struct bqw_session_options { /* 52 bytes */
   uint32_t evict;
 } bqw_session_options;
 
-typedef struct bqw_plan { /* 152 bytes */
+typedef struct bqw_plan { /* 160 bytes */
   double file_bytes;      /* 0 */
   double prefix_bytes;    /* 8 */
   double weight_bytes;    /* 16 */
@@ -58,6 +58,9 @@ typedef struct bqw_plan { /* 152 bytes */
   uint32_t pooling, normalize, text_tokens; /* 128 … 136: of its embeddings, as bq_config */
   uint32_t lacks_kernels; /* 140: 1: of types that come with bqw_add_kernels */
   uint32_t key_bias;      /* 144: 1: keys have a bias, for which f16 is a better cache than i8 */
+  uint32_t vector_cols;   /* 148: numbers of a vector that comes of the pooling */
+  uint32_t labels;        /* 152: 1: they are logits of labels */
+  uint32_t reserved;      /* 156 */
 } bqw_plan;
 
 /* The residency and cost of a paged model (bq_paging). Passed to the loader as it was planned. */
@@ -271,8 +274,10 @@ uint32_t bqw_session_logits(uint32_t session, uint32_t *out);
  * of the tokens, consecutively. Discards the sequence. CONTEXT_FULL, ARGUMENT. */
 uint32_t bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *lengths,
                            uint32_t n, uint32_t pooling, uint32_t normalize, uint32_t *taken);
-/* *out = address of the vector of a text, [hidden] f32. STATE: there is none, or the run has not
- * finished. */
+/* bq_session_second: where the second part of each text begins. STATE. */
+uint32_t bqw_session_second(uint32_t session, const uint32_t *at, uint32_t n);
+/* *out = address of the vector of a text, f32, as bq_session_vector. STATE: there is none, or the
+ * run has not finished. */
 uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
 /* Slices computed since the session was created; 0 for an unknown session. */
 uint32_t bqw_session_slices(uint32_t session);

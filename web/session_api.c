@@ -132,6 +132,13 @@ bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint32_t *leng
   return bqw_report(status, &err);
 }
 
+BQW(uint32_t) bqw_session_second(uint32_t session, const uint32_t *at, uint32_t n) {
+  bq_session *s = bqw_session_of(session);
+  if (!s) return BQ_ARGUMENT;
+  bq_error err = {0};
+  return bqw_report(bq_session_second(s, at, n, &err), &err);
+}
+
 BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;

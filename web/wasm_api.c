@@ -187,7 +187,9 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .normalize = c->normalize,
                     .text_tokens = c->text_tokens,
                     .lacks_kernels = p->lacks_kernels,
-                    .key_bias = p->key_bias};
+                    .key_bias = p->key_bias,
+                    .vector_cols = bq_config_vector_cols(c),
+                    .labels = c->labels};
 }
 
 BQW(uint32_t)

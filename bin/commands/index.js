@@ -8,6 +8,7 @@ export const COMMANDS = {
   run: () => import('./run.js'),
   chat: () => import('./chat.js'),
   embed: () => import('./embed.js'),
+  rerank: () => import('./rerank.js'),
   bench: () => import('./bench.js'),
   perplexity: () => import('./perplexity.js'),
   serve: () => import('./serve.js'),

@@ -42,6 +42,8 @@ typedef struct placing {
  * wte (slot 0) is also the head. */
 static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
   bool multiplied = bq_slot_stage(c, e->slot) > 0 || (c->tied && e->slot == 0);
+  /* Dense layers behind the pooling multiply one vector of a text. */
+  if (e->slot > BQ_SLOT_HEAD && e->slot < BQ_MODEL_SLOTS) multiplied = false;
   if (!multiplied || bq_slot_is_vector(e->slot)) return 0;
   const uint64_t weights = (uint64_t)e->rows * e->cols;
   return bq_slot_stacked(e->slot) ? weights / c->experts * c->experts_used : weights;

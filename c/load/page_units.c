@@ -32,6 +32,7 @@ bool bq_is_paged(const bq_config *c, const bq_residency *r, uint32_t slot) {
   if (slot == BQ_SLOT_WTE) return !c->tied || !r->head;
   if (slot == BQ_SLOT_HEAD) return !r->head;
   if (slot == BQ_SLOT_WTT) return false; /* every token needs it, and it is small */
+  if (slot > BQ_SLOT_HEAD && slot < BQ_MODEL_SLOTS) return false; /* dense layers: small */
   if (slot < BQ_MODEL_SLOTS) return true;
   return layer_is_paged(c, r, (slot - BQ_MODEL_SLOTS) / BQ_LAYER_SLOTS);
 }

@@ -7,7 +7,8 @@
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
-  GATED_QUERY, DELTA_CHANNELS, DELTA_VALUES, DELTA_HEADS, DELTA_TAPS, DELTA_DIM
+  GATED_QUERY, DELTA_CHANNELS, DELTA_VALUES, DELTA_HEADS, DELTA_TAPS, DELTA_DIM,
+  DENSE1, DENSE2, DENSE2_IN
 } size_name;
 
 /* When a tensor outside the layers exists. Those of layers exist if a step of the layer uses them.
@@ -24,7 +25,11 @@ typedef enum presence {
   ROPE,
   LOCAL_ROPE,
   LONG_ROPE,
-  FINAL_NORM
+  FINAL_NORM,
+  DENSE1_THERE,
+  DENSE1_OPTIONAL,
+  DENSE2_THERE,
+  DENSE2_OPTIONAL
 } presence;
 
 typedef struct slot_facts {
@@ -80,7 +85,7 @@ static const module_facts modules[BQ_MODULES] = {
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...11. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
+/* Slots 0...17. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
@@ -94,6 +99,12 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("ln_f.bias", HIDDEN, NONE, LAYER_NORM, ln_f_b),
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
     MODEL("lm_head.bias", VOCAB, NONE, HEAD_BIAS, head_b),
+    MODEL("pooled.dense1.weight", DENSE1, HIDDEN, DENSE1_THERE, dense1.w),
+    MODEL("pooled.dense1.bias", DENSE1, NONE, DENSE1_OPTIONAL, dense1.b),
+    MODEL("pooled.norm.weight", DENSE1, NONE, DENSE1_OPTIONAL, dense_norm_w),
+    MODEL("pooled.norm.bias", DENSE1, NONE, DENSE1_OPTIONAL, dense_norm_b),
+    MODEL("pooled.dense2.weight", DENSE2, DENSE2_IN, DENSE2_THERE, dense2.w),
+    MODEL("pooled.dense2.bias", DENSE2, NONE, DENSE2_OPTIONAL, dense2.b),
 };
 enum { FIRST_STAGE_SLOTS = 8 }; /* slots that are needed before the first layer */
 
@@ -156,6 +167,9 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case DELTA_HEADS: return c->delta_value_heads;
   case DELTA_TAPS: return c->conv_size * bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
   case DELTA_DIM: return c->delta_value_dim;
+  case DENSE1: return c->dense1;
+  case DENSE2: return c->dense2;
+  case DENSE2_IN: return c->dense1 ? c->dense1 : c->hidden;
   default: return 0;
   }
 }
@@ -203,6 +217,10 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case LEARNED: return c->position == BQ_POSITION_LEARNED;
   case UNTIED: return !c->tied && !c->no_head;
   case HEAD_BIAS: return !c->no_head;
+  case DENSE1_THERE:
+  case DENSE1_OPTIONAL: return c->dense1;
+  case DENSE2_THERE:
+  case DENSE2_OPTIONAL: return c->dense2;
   default: return true;
   }
 }
@@ -214,6 +232,8 @@ static bool must_exist(const bq_binding *b, uint32_t slot) {
   case HEAD_BIAS:
   case LAYER_NORM:
   case EMBED_NORM_BIAS:
+  case DENSE1_OPTIONAL:
+  case DENSE2_OPTIONAL:
   case ROPE:
   case LOCAL_ROPE: return false;
   default: return may_exist(b, slot);

@@ -2,7 +2,7 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 60, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 64, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 enum { IDS = FIRST_SET + SETS * SET_WORDS };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
@@ -15,7 +15,7 @@ enum {
   ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
   DELTA_KEY_HEADS, DELTA_VALUE_HEADS, DELTA_KEY_DIM, DELTA_VALUE_DIM, DELTA_STRIDED, ATTN_GATE,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
-  SHARED_FFN, EXPERTS_SUM, CONV_SIZE
+  SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -85,6 +85,10 @@ static const key keys[KEYS] = {
     [SHARED_FFN] = {"shared_ffn", false, false, false, 0, 1u << 20},
     [EXPERTS_SUM] = {"experts_sum", false, false, false, 0, 1},
     [CONV_SIZE] = {"conv_size", false, false, false, 0, BQ_CONV_MAX},
+    [DENSE1] = {"dense1", false, false, false, 0, 65536},
+    [DENSE2] = {"dense2", false, false, false, 0, 65536},
+    [DENSE_ACTIVATION] = {"dense_activation", false, false, true, 0, 3},
+    [LABELS] = {"labels", false, false, false, 0, 1},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -237,6 +241,10 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
                    "norms after the sum in a parallel block are unknown here");
   if (c->no_head && c->tied)
     return bq_fail(err, BQ_FORMAT, r->at[NO_HEAD], "a model without a head has a tied one");
+  if (c->labels && !bq_config_dense_layers(c))
+    return bq_fail(err, BQ_FORMAT, r->at[LABELS], "labels without dense1 or dense2");
+  if (c->dense_activation && !c->dense1)
+    return bq_fail(err, BQ_FORMAT, r->at[DENSE_ACTIVATION], "dense_activation without dense1");
   if (c->text_tokens > c->context)
     return bq_fail(err, BQ_FORMAT, r->at[TEXT_TOKENS],
                    "texts of %u tokens are longer than a context of %u", c->text_tokens,
@@ -312,6 +320,8 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),
                  .qkv_clip = bq_float_of(v[QKV_CLIP]),
+                 .dense1 = v[DENSE1], .dense2 = v[DENSE2],
+                 .dense_activation = (bq_dense_activation)v[DENSE_ACTIVATION], .labels = v[LABELS],
                  .tokens = v[TOKENS], .merges = v[MERGES]};
   c.rope_dim = or_default(&r, ROPE_DIM, c.head_dim);
   c.expert_ffn = c.experts && !v[EXPERT_FFN] ? c.ffn : v[EXPERT_FFN];

@@ -36,8 +36,18 @@ typedef enum bq_pooling {
   BQ_POOL_NONE = 0, /* not specified */
   BQ_POOL_MEAN = 1,   /* mean of all tokens */
   BQ_POOL_CLS = 2,    /* the first token */
-  BQ_POOL_LAST = 3    /* the last token */
+  BQ_POOL_LAST = 3,   /* the last token */
+  BQ_POOL_LABELS = 4  /* as the model was trained for (else the first token), then its labels; a
+                         request, not a value of the key */
 } bq_pooling;
+
+/* What follows the first dense layer behind the pooling. */
+typedef enum bq_dense_activation {
+  BQ_DENSE_LINEAR = 0, /* nothing */
+  BQ_DENSE_TANH = 1,
+  BQ_DENSE_GELU_ERF = 2,
+  BQ_DENSE_RELU = 3
+} bq_dense_activation;
 
 typedef enum bq_qk_norm {
   BQ_QK_PLAIN = 0,
@@ -113,8 +123,21 @@ typedef struct bq_config {
                           head) */
   bool attn_gate;      /* each head of q has as many gates after it: their sigmoids scale the output
                           of attention */
+  uint32_t dense1, dense2; /* rows of the dense layers behind the pooling; 0: there is none */
+  bq_dense_activation dense_activation; /* between the two */
+  bool labels;         /* the result of the dense layers is a logit for each label of a classifier,
+                          not a vector of the text */
   uint32_t tokens, merges; /* counts of the TOKN section */
 } bq_config;
+
+/* Whether dense layers follow the pooling. */
+static inline bool bq_config_dense_layers(const bq_config *config) {
+  return config->dense1 || config->dense2;
+}
+/* Numbers that come of the dense layers, or of the pooling where there are none. */
+static inline uint32_t bq_config_vector_cols(const bq_config *config) {
+  return config->dense2 ? config->dense2 : config->dense1 ? config->dense1 : config->hidden;
+}
 
 /* Sliding window of a layer, the token itself included; 0: none. */
 uint32_t bq_config_window(const bq_config *config, uint32_t layer);

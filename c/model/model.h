@@ -48,6 +48,8 @@ struct bq_model {
   const float *ln_f_w, *ln_f_b; /* final norm, [hidden] */
   bq_matrix head;       /* [vocab][hidden]; the same data as wte when tied */
   const float *head_b;  /* [vocab] or NULL */
+  bq_weights dense1, dense2; /* behind the pooling: config.dense1, dense2 */
+  const float *dense_norm_w, *dense_norm_b; /* norm between them, [dense1]; NULL: none */
   bq_tokenizer *tokenizer; /* NULL: the file has none */
   const bq_section *sections;
   uint32_t n_sections;

@@ -48,7 +48,8 @@ static bq_row text_row(const bq_session *s, uint32_t row) {
   uint32_t i = s->sequence.n_texts;
   while (s->sequence.texts[--i].row > row) continue;
   const bq_text *text = &s->sequence.texts[i];
-  return (bq_row){s->batch.members[0].s, text->first, row - text->row, text[1].row - row};
+  return (bq_row){s->batch.members[0].s, text->first, row - text->row, text->second,
+                  text[1].row - row};
 }
 
 bq_row bq_row_at(const bq_session *s, uint32_t row) {
@@ -57,7 +58,7 @@ bq_row bq_row_at(const bq_session *s, uint32_t row) {
   while (s->batch.members[--i].row > row) continue;
   bq_session *of = s->batch.members[i].s;
   const uint32_t at = row - s->batch.members[i].row;
-  return (bq_row){of, 0, of->chunk.start + at, of->chunk.length - at};
+  return (bq_row){of, 0, of->chunk.start + at, of->sequence.second, of->chunk.length - at};
 }
 
 /* Opens a chunk of `len` tokens for one more member. */

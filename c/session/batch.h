@@ -11,6 +11,7 @@ typedef struct bq_row {
   bq_session *s;
   uint32_t first;     /* where its text begins in the session's tokens and cache */
   uint32_t position;  /* relative to `first` */
+  uint32_t second;    /* as bq_text.second */
   uint32_t remaining; /* rows of the same text from here on, this one included */
 } bq_row;
 bq_row bq_row_at(const bq_session *s, uint32_t row);

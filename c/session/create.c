@@ -54,6 +54,12 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   s->outputs.cols = o->hidden ? c->hidden : c->vocab;
   s->outputs.rows = bq_arena_take(arena, (uint64_t)o->rows * s->outputs.cols, sizeof(float));
   s->outputs.pooled = bq_arena_take(arena, c->hidden, sizeof(float));
+  if (bq_config_dense_layers(c)) {
+    s->outputs.inner = bq_arena_take(arena, c->dense1, sizeof(float));
+    s->outputs.dense_out = bq_arena_take(
+        arena, (uint64_t)bq_max_texts(o) * bq_config_vector_cols(c), sizeof(float));
+    if (c->dense1 > widest) widest = c->dense1;
+  }
   s->outputs.candidates =
       bq_arena_take(arena, o->hidden ? 0 : c->vocab, sizeof *s->outputs.candidates);
 
@@ -184,12 +190,17 @@ bq_status bq_session_fork(const bq_session *from, bq_session **out, bq_error *er
                      s->sequence.computed == s->sequence.n_tokens;
   s->outputs.pooling = from->outputs.pooling;
   s->outputs.normalize = from->outputs.normalize;
+  s->outputs.dense = from->outputs.dense;
+  s->sequence.second = from->sequence.second;
   memcpy(s->sequence.tokens, from->sequence.tokens,
          from->sequence.n_tokens * sizeof *s->sequence.tokens);
   memcpy(s->outputs.rows, from->outputs.rows,
          (size_t)o.rows * s->outputs.cols * sizeof *s->outputs.rows);
   memcpy(s->outputs.pooled, from->outputs.pooled,
          s->model->config.hidden * sizeof *s->outputs.pooled);
+  if (s->outputs.dense_out)
+    memcpy(s->outputs.dense_out, from->outputs.dense_out,
+           bq_config_vector_cols(&s->model->config) * sizeof *s->outputs.dense_out);
   *out = s;
   return BQ_OK;
 }

@@ -38,7 +38,8 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
     bq_scale_by(x, c->hidden, bq_factor_or_one(c->embed_scale));
     if (p) m->kernels->add(x, p, c->hidden);
     if (c->token_types) {
-      m->wtt.ops->row(&m->wtt, 0, row);
+      const bool second = of.second && of.position >= of.second;
+      m->wtt.ops->row(&m->wtt, second && c->token_types > 1 ? 1 : 0, row);
       m->kernels->add(x, row, c->hidden);
     }
     if (c->embed_norm) bq_apply_norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);

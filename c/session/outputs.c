@@ -4,6 +4,7 @@
 
 #include "core/fmath.h"
 #include "session/batch.h"
+#include "session/dense.h"
 #include "session/ops.h"
 
 void bq_hidden_outputs(bq_session *s) {
@@ -36,15 +37,23 @@ static void pool_row(const bq_session *s, const float *state, bool begins, float
   else m->kernels->add(pooled, y, hidden);
 }
 
-static void end_pooling(const bq_session *s, uint32_t tokens, float *pooled) {
-  const size_t hidden = s->model->config.hidden;
-  if (s->outputs.pooling == BQ_POOL_MEAN) bq_scale_by(pooled, hidden, 1.0f / (float)tokens);
-  if (s->outputs.normalize) normalize(pooled, hidden);
+/* Ends the pooling of text `text` of session `of`, a member of the batch of `s`. */
+static void end_pooling(bq_session *s, const bq_session *of, uint32_t text, uint32_t tokens,
+                        float *pooled) {
+  const bq_config *c = &s->model->config;
+  if (of->outputs.pooling == BQ_POOL_MEAN) bq_scale_by(pooled, c->hidden, 1.0f / (float)tokens);
+  float *vector = pooled;
+  if (of->outputs.dense) {
+    vector = of->outputs.dense_out + (size_t)text * bq_config_vector_cols(c);
+    bq_dense_layers(s, pooled, of->outputs.inner, vector);
+  }
+  if (of->outputs.normalize)
+    normalize(vector, of->outputs.dense ? bq_config_vector_cols(c) : c->hidden);
 }
 
 /* Pools a member's chunk, whose first row is x. Positions are added one by one and in order, so
  * chunks don't change the bits. */
-static void pool_window(const bq_session *s, const float *x, float *y) {
+static void pool_window(bq_session *batch, const bq_session *s, const float *x, float *y) {
   const size_t hidden = s->model->config.hidden;
   const uint32_t end = s->chunk.start + s->chunk.length;
   const uint32_t last =
@@ -52,26 +61,28 @@ static void pool_window(const bq_session *s, const float *x, float *y) {
   for (uint32_t p = s->outputs.from > s->chunk.start ? s->outputs.from : s->chunk.start; p < last;
        p++)
     pool_row(s, x + (p - s->chunk.start) * hidden, p == s->outputs.from, y, s->outputs.pooled);
-  if (end == s->sequence.n_tokens) end_pooling(s, s->sequence.n_tokens, s->outputs.pooled);
+  if (end == s->sequence.n_tokens)
+    end_pooling(batch, s, 0, s->sequence.n_tokens, s->outputs.pooled);
 }
 
-/* Pools a whole text. The vector replaces the text's first state. */
-static void pool_text(const bq_session *s, const bq_text *text, float *y) {
+/* Pools a whole text. The vector, before dense layers, replaces the text's first state. */
+static void pool_text(bq_session *s, uint32_t i, float *y) {
+  const bq_text *text = &s->sequence.texts[i];
   const size_t hidden = s->model->config.hidden;
   const uint32_t tokens = text[1].row - text->row;
   const uint32_t from = s->outputs.pooling == BQ_POOL_LAST ? tokens - 1 : 0;
   const uint32_t end = s->outputs.pooling == BQ_POOL_MEAN ? tokens : from + 1;
   float *x = s->batch.x + text->row * hidden;
   for (uint32_t t = from; t < end; t++) pool_row(s, x + t * hidden, t == from, y, x);
-  end_pooling(s, tokens, x);
+  end_pooling(s, s, i, tokens, x);
 }
 
 void bq_pool_outputs(bq_session *s) {
   const size_t hidden = s->model->config.hidden;
   for (uint32_t i = 0; i < s->sequence.n_texts; i++)
-    pool_text(s, &s->sequence.texts[i], s->scratch.norm);
+    pool_text(s, i, s->scratch.norm);
   for (uint32_t i = 0; i < s->batch.n_members && !s->sequence.n_texts; i++)
-    pool_window(s->batch.members[i].s, s->batch.x + s->batch.members[i].row * hidden,
+    pool_window(s, s->batch.members[i].s, s->batch.x + s->batch.members[i].row * hidden,
                 s->scratch.norm);
 }
 
@@ -94,6 +105,8 @@ const float *bq_session_vector(const bq_session *s, size_t text) {
   if (!s->outputs.ready || !s->outputs.pooling ||
       text >= (s->sequence.n_texts ? s->sequence.n_texts : 1))
     return NULL;
+  if (s->outputs.dense)
+    return s->outputs.dense_out + text * bq_config_vector_cols(&s->model->config);
   return s->sequence.n_texts
              ? s->batch.x + (size_t)s->sequence.texts[text].row * s->model->config.hidden
              : s->outputs.pooled;

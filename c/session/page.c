@@ -40,7 +40,7 @@ static size_t wait_for_rows(bq_session *s, uint32_t table, bq_page *out, size_t 
   uint32_t kept = 0;
   size_t n = 0;
   for (uint32_t t = pass ? s->batch.embedded : 0; t < rows && n < capacity && ~kept; t++) {
-    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->sequence.computed + t, 0};
+    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->sequence.computed + t, 0, 0};
     const uint32_t at = table ? row.position : row.s->sequence.tokens[row.first + row.position];
     n += bq_pages_claim_row(s->model->pages, table, at, &kept, &out[n]);
   }

@@ -85,6 +85,12 @@ void bq_session_set_key(bq_session *s, uint64_t key) {
   s->key = key;
 }
 
+void bq_sequence_second(bq_session *s, uint32_t at) {
+  if (at == s->sequence.second) return;
+  discard_all(s);
+  s->sequence.second = at;
+}
+
 bq_status bq_session_skip(bq_session *s, const uint32_t *layers, size_t n, bq_error *err) {
   bq_layer_set set = {0};
   for (size_t i = 0; i < n; i++) {
@@ -122,6 +128,7 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   if (status != BQ_OK) return status;
 
   bq_draft_discard(s);
+  bq_sequence_second(s, 0);
   uint32_t same = 0, limit = bq_min32(s->sequence.n_tokens, (uint32_t)n);
   while (same < limit && s->sequence.tokens[same] == tokens[same]) same++;
 
@@ -185,13 +192,15 @@ bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size
  */
 
 /* Requests outputs from position `from` on, or a pooled vector of them. */
-static void request_outputs(bq_session *s, uint32_t from, bq_pooling pooling, bool normalize) {
-  const bool same =
-      s->outputs.from == from && s->outputs.pooling == pooling && s->outputs.normalize == normalize;
+static void request_outputs(bq_session *s, uint32_t from, bq_pooling pooling, bool normalize,
+                            bool dense) {
+  const bool same = s->outputs.from == from && s->outputs.pooling == pooling &&
+                    s->outputs.normalize == normalize && s->outputs.dense == dense;
   if (s->outputs.ready && same) return;
   s->outputs.from = from;
   s->outputs.pooling = pooling;
   s->outputs.normalize = normalize;
+  s->outputs.dense = dense;
   s->batch.head_unit = s->batch.head_at = 0;
   s->outputs.ready = false;
   bq_batch_split(s);
@@ -204,21 +213,28 @@ bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",
                    from, s->sequence.n_tokens, s->options.rows);
   bq_draft_discard(s);
-  request_outputs(s, from, BQ_POOL_NONE, false);
+  request_outputs(s, from, BQ_POOL_NONE, false, false);
   return BQ_OK;
 }
 
-bq_status bq_pooling_check(bq_pooling how, bq_error *err) {
-  if (how == BQ_POOL_MEAN || how == BQ_POOL_CLS || how == BQ_POOL_LAST) return BQ_OK;
-  return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown pooling %u", (uint32_t)how);
+bq_status bq_pooling_check(const bq_config *c, bq_pooling *how, bool *labels, bq_error *err) {
+  *labels = *how == BQ_POOL_LABELS;
+  if (*labels && !c->labels)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "the model has no labels");
+  if (*labels) *how = c->pooling ? c->pooling : BQ_POOL_CLS;
+  if (*how == BQ_POOL_MEAN || *how == BQ_POOL_CLS || *how == BQ_POOL_LAST) return BQ_OK;
+  return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown pooling %u", (uint32_t)*how);
 }
 
 bq_status bq_session_pool(bq_session *s, bq_pooling how, bool normalize, bq_error *err) {
-  bq_status status = bq_pooling_check(how, err);
+  const bq_config *c = &s->model->config;
+  bool labels;
+  bq_status status = bq_pooling_check(c, &how, &labels, err);
   if (status) return status;
   if (s->sequence.n_tokens == 0)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the session has no tokens to pool");
   bq_draft_discard(s);
-  request_outputs(s, how == BQ_POOL_LAST ? s->sequence.n_tokens - 1 : 0, how, normalize);
+  request_outputs(s, how == BQ_POOL_LAST ? s->sequence.n_tokens - 1 : 0, how, normalize && !labels,
+                  bq_config_dense_layers(c) && labels == c->labels);
   return BQ_OK;
 }

@@ -22,6 +22,7 @@
  *   spread  page  work                   other hosts, weights read on demand, counting work
  *   forward  head  clusters  embed       a layer, the head, embeddings
  *   linear  attention  recurrent_steps  experts   the steps of a layer
+ *   dense                                layers behind the pooling
  *   matmul  adapter  sinks  hadamard     what the steps are made of
  *   ops  threads  sampler  outputs
  *   sequence                             tokens and what is computed of them
@@ -94,6 +95,8 @@ typedef struct bq_batch_member {
 typedef struct bq_text {
   uint32_t row;   /* row of its first token in the batch */
   uint32_t first; /* index of that token in `tokens` and in the cache */
+  uint32_t second; /* position, relative to `first`, of the first token of the second type; 0: all
+                      are of the first */
 } bq_text;
 
 /* The token sequence, and how much of it is computed. */
@@ -105,6 +108,7 @@ typedef struct bq_sequence {
   bq_text *texts;     /* [n_texts + 1]: several texts in place of the sequence (texts.c); the last
                          entry is the end of the last text */
   uint32_t n_texts;   /* 0: the session holds a sequence */
+  uint32_t second;    /* of the sequence: as bq_text.second */
 } bq_sequence;
 
 /* The prefill chunk (or decode token) of a session that is in a forward batch. */
@@ -137,10 +141,13 @@ typedef struct bq_outputs {
   bool ready;         /* the outputs are computed */
   bq_pooling pooling; /* not BQ_POOL_NONE: the output is one pooled vector; no head is computed */
   bool normalize;     /* the pooled vector gets length 1 */
+  bool dense;         /* the dense layers behind the pooling are computed */
   bool approximate;   /* a share of the head suffices (bq_session_clusters) */
   uint32_t cols;      /* hidden if outputs are hidden states, else vocab */
   float *rows;        /* [options.rows][cols] */
   float *pooled;      /* [hidden] */
+  float *inner;       /* [dense1]: between the dense layers; NULL without them, as `dense_out` */
+  float *dense_out;   /* [texts][bq_config_vector_cols] */
   bq_candidate *candidates; /* [vocab]: the sampler's; NULL if outputs are hidden states */
 } bq_outputs;
 

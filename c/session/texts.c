@@ -46,14 +46,17 @@ static bq_status run_as_sequence(bq_session *s, const uint32_t *tokens, uint32_t
 }
 
 /* Discards what the session held. */
-static void begin_texts(bq_session *s, bq_pooling how, bool normalize) {
+static void begin_texts(bq_session *s, bq_pooling how, bool normalize, bool labels) {
+  const bq_config *c = &s->model->config;
   bq_sequence_discard(s);
   s->sequence.n_tokens = s->sequence.n_draft = s->outputs.from = s->sequence.n_texts = 0;
   s->batch.head_unit = s->batch.head_at = 0;
   s->restore.bytes = 0;
   s->outputs.ready = false;
   s->outputs.pooling = how;
-  s->outputs.normalize = normalize;
+  s->outputs.normalize = normalize && !labels;
+  s->outputs.dense = bq_config_dense_layers(c) && labels == c->labels;
+  s->sequence.second = 0;
   s->sequence.texts[0] = (bq_text){0};
 }
 
@@ -61,18 +64,20 @@ static void add_text(bq_session *s, const uint32_t *tokens, uint32_t length, uin
   bq_text *text = &s->sequence.texts[s->sequence.n_texts++];
   text->first = next_first(end);
   memcpy(s->sequence.tokens + text->first, tokens, length * sizeof *tokens);
-  text[1] = (bq_text){text->row + length, text->first + length};
+  text[1] = (bq_text){text->row + length, text->first + length, 0};
 }
 
 bq_status bq_session_texts(bq_session *s, const uint32_t *tokens, const uint32_t *lengths,
                            size_t n, bq_pooling how, bool normalize, size_t *taken, bq_error *err) {
   if (n == 0) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "there are no texts");
-  bq_status status = bq_pooling_check(how, err);
+  bool labels;
+  bq_pooling pooling = how;
+  bq_status status = bq_pooling_check(&s->model->config, &pooling, &labels, err);
   if (status) return status;
   *taken = 1;
   if (lengths[0] > s->options.chunk)
     return run_as_sequence(s, tokens, lengths[0], how, normalize, err);
-  begin_texts(s, how, normalize);
+  begin_texts(s, pooling, normalize, labels);
   uint32_t end = 0;
   for (size_t i = 0; i < n && fits(s, end, lengths[i]); i++) {
     status = check_text(s, tokens, lengths[i], i, err);
@@ -84,4 +89,14 @@ bq_status bq_session_texts(bq_session *s, const uint32_t *tokens, const uint32_t
   if (status) s->sequence.n_texts = 0;
   *taken = s->sequence.n_texts;
   return status;
+}
+
+bq_status bq_session_second(bq_session *s, const uint32_t *at, size_t n, bq_error *err) {
+  const size_t texts = s->sequence.n_texts ? s->sequence.n_texts : 1;
+  if (n != texts || s->outputs.pooling == BQ_POOL_NONE)
+    return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "second parts of %l texts, expected %l",
+                   (uint64_t)n, (uint64_t)texts);
+  for (size_t i = 0; i < n && s->sequence.n_texts; i++) s->sequence.texts[i].second = at[i];
+  if (!s->sequence.n_texts) bq_sequence_second(s, at[0]);
+  return BQ_OK;
 }

@@ -22,25 +22,59 @@ export async function score(model, text, options) {
 }
 
 /**
- * Sorts documents by the cosine similarity of their vectors and the query's, the most relevant first. UNSUPPORTED: the model generates text.
+ * Sorts documents by relevance, the most relevant first: by the model's own classifier of pairs (a cross-encoder), else by the
+ * cosine similarity of vectors. UNSUPPORTED: the model has neither.
  * @param {Model} model @param {string} query @param {string[]} documents @param {RerankOptions} [options] @returns {Promise<Ranked[]>}
  */
 export async function rerank(model, query, documents, options) {
-  const handlers = checkOptions('rerank', options);
+  const { topN } = checkOptions('rerank', options);
+  return (await ranking(model, query, documents, options)).slice(0, topN);
+}
+
+/**
+ * All documents, whatever `topN` says.
+ * @param {Model} model @param {string} query @param {string[]} documents @param {RerankOptions} [options] @returns {Promise<Ranked[]>}
+ */
+export async function ranking(model, query, documents, options) {
+  const { topN: _, ...handlers } = checkOptions('rerank', options);
   if (typeof query !== 'string') throw wrong('the query', query, 'a text');
   if (!Array.isArray(documents) || textList(documents)) throw wrong('the documents', documents, 'a list of texts');
-  if (model.info.generates)
-    throw new BqError('UNSUPPORTED', 'rerank() needs an embedding model, and this model generates text', {
-      hint: 'load an embedding model, such as all-MiniLM-L6-v2',
-    });
+  const { reranks, labels } = model.info;
+  if (!reranks)
+    throw new BqError(
+      'UNSUPPORTED',
+      labels
+        ? `rerank() needs a classifier with one label for pairs of texts, and this model has ${labels.join(', ')}`
+        : 'rerank() needs a cross-encoder or an embedding model, and this model generates text',
+      { hint: labels ? 'use classify()' : 'load a reranker such as bge-reranker-v2-m3, or an embedding model' },
+    );
   if (!documents.length) return [];
-  const { vectors } = await model.embed([query, ...documents], { ...handlers, normalize: true });
+  const scored = await (reranks === 'classifier' ? byClassifier : byCosine)(model, query, documents, handlers);
+  return scored
+    .map((row, index) => ({ index, ...row, document: documents[index], method: reranks }))
+    .sort((a, b) => (b.logit ?? b.score) - (a.logit ?? a.score) || a.index - b.index);
+}
+
+/** @typedef {Pick<Ranked, 'score' | 'tokens' | 'logit'>} Relevance */
+
+/** @param {Model} model @param {string} query @param {string[]} documents @param {object} handlers @returns {Promise<Relevance[]>} */
+async function byClassifier(model, query, documents, handlers) {
+  const pairs = documents.map((textPair) => ({ text: query, textPair }));
+  const results = await model.classify(pairs, handlers);
+  // Of "yes" and "no" the difference says what the logit of a single label does.
+  return results.map(({ scores: [score], logits: [yes, no = 0] = [], tokens = 0 }) => ({
+    score,
+    logit: yes - no,
+    tokens,
+  }));
+}
+
+/** @param {Model} model @param {string} query @param {string[]} documents @param {object} handlers @returns {Promise<Relevance[]>} */
+async function byCosine(model, query, documents, handlers) {
+  const { vectors, tokens } = await model.embed([query, ...documents], { ...handlers, normalize: true });
   const [queryVector, ...documentVectors] = vectors;
-  return documentVectors
-    .map((vector, index) => ({
-      index,
-      score: vector.reduce((sum, x, i) => sum + x * queryVector[i], 0),
-      document: documents[index],
-    }))
-    .sort((a, b) => b.score - a.score || a.index - b.index);
+  return documentVectors.map((vector, i) => ({
+    score: vector.reduce((sum, x, k) => sum + x * queryVector[k], 0),
+    tokens: tokens[i + 1],
+  }));
 }

@@ -4,7 +4,10 @@ import { nodeModule } from '../shared/node.js';
 import { shown } from '../shared/quote-value.js';
 import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../format/families/names.js';
 import { diskFolder, readJson, readText } from './folder.js';
+import { unusedParts } from '../format/meta.js';
+import { labelNames } from '../format/families/labels.js';
 import { readSafetensors } from '../format/safetensors.js';
+import { yesNoReranker } from './reranker.js';
 import { sentenceConfig } from './sentence-transformers.js';
 
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
@@ -49,13 +52,15 @@ async function weightFiles(folder) {
  * @param {string[]} names  names of the files with weights
  * @param {Record<string, any>} hf  config.json
  * @param {Record<string, any>} config  ours
- * @returns {Promise<{ tensors: Map<string, InTensor>, close: () => Promise<void> }>}
+ * @returns {Promise<{ tensors: Map<string, InTensor>, unused: string[], close: () => Promise<void> }>}  `unused`: names of tensors
  */
 async function openShards(folder, names, hf, config) {
   /** @type {ByteSource[]} */
   const files = [];
   /** @type {Map<string, InTensor>} */
   const all = new Map();
+  /** @type {string[]} */
+  const unused = [];
   const close = async () => {
     for (const file of files) await file.close();
   };
@@ -67,13 +72,15 @@ async function openShards(folder, names, hf, config) {
         ? (await readSafetensors(file)).tensors
         : (await (await onDemand(import('../format/torch/read.js'))).readTorch(file)).tensors;
       for (const [original, tensor] of tensors) {
-        for (const [name, part] of canonicalTensors(hf, config, original, tensor)) {
+        const parts = canonicalTensors(hf, config, original, tensor);
+        if (!parts.length) unused.push(original);
+        for (const [name, part] of parts) {
           if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
           all.set(name, part);
         }
       }
     }
-    return { tensors: joinParts(all), close };
+    return { tensors: joinParts(all), unused, close };
   } catch (error) {
     await close();
     throw error;
@@ -117,13 +124,15 @@ export async function openHfFolder(folder, file, name) {
       hint: 'fetch the config.json of the model, which describes its tensors',
     });
   const baseConfig = configOf(json);
-  const config = { ...baseConfig, ...(await sentenceConfig(folder, baseConfig)) };
+  const reranker = await yesNoReranker(folder, json, name);
+  const config = { ...baseConfig, ...(await sentenceConfig(folder, baseConfig)), ...reranker?.config };
   const files = file ? [file] : await weightFiles(folder);
   // Everything that may throw comes before files are opened.
   const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
   const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
   const tables = Object.entries(tablesOf(json, config));
-  const { tensors, close } = await openShards(folder, files, json, config);
+  const { tensors, unused, close } = await openShards(folder, files, json, config);
+  reranker?.change(tensors, Boolean(baseConfig.tied));
   for (const [table, values] of tables) tensors.set(table, values);
   // Some checkpoints store the LM head although it is tied to the embedding.
   if (config.tied) tensors.delete('lm_head.weight');
@@ -137,5 +146,6 @@ export async function openHfFolder(folder, file, name) {
     tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
     ends,
     template,
+    meta: { ...(config.labels && { labels: labelNames(json) }), unused: unusedParts(unused), ...reranker?.meta },
   };
 }

@@ -1,7 +1,7 @@
 /** Converts a folder that the user picked to a .bq4 file in a Blob, which browsers store on disk if it is large. Loaded on demand. */
 import { matchTensors } from '../format/bq4/names.js';
 import { createCodec, createHasher } from '../format/bq4/codec.js';
-import { chatFormat, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
+import { chatFormat, largestPieceOf, metaFor, tokenizerOf, v2Tensors } from './parts.js';
 import { openHfFolder } from './hf-folder.js';
 import { encodeTokenizer } from '../text/tokenizers/section.js';
 import { prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
@@ -48,6 +48,7 @@ export async function convertFolder(folder, { wasmUrl, signal, onBytes }) {
       tokenizer: tokenizer && encodeTokenizer(tokenizer),
       chat: await chatFormat(tokenizer, template),
       template,
+      meta: metaFor(checkpoint, tokenizer),
     };
     const hasher = await createHasher(prefixLengthOf(model, false), { wasmUrl, signal });
     const sink = blobSink();

@@ -10,7 +10,7 @@ import { matchTensors } from '../format/bq4/names.js';
 import { isNetworkError, keyOf, openJournal, reportsOf } from './journal.js';
 import { fileSink } from '../format/output.js';
 import { encoded } from '../format/bq4/encode-tensor.js';
-import { chatFormat, chosenTypes, largestPieceOf, tokenizerOf, v2Tensors } from './parts.js';
+import { chatFormat, chosenTypes, largestPieceOf, metaFor, tokenizerOf, v2Tensors } from './parts.js';
 import { withRowScales } from '../format/bq4/row-scales.js';
 import { readJsonFile } from './folder.js';
 import { readTokenizerFile } from './tokenizer-files.js';
@@ -205,6 +205,7 @@ async function write(checkpoint, output, options) {
     chat: options.chat ? await readJsonAt(options.chat) : await chatFormat(tokenizer, checkpoint.template),
     template: checkpoint.template,
     card,
+    meta: metaFor(checkpoint, tokenizer),
     activations: options.activationSteps
       ? encodeActivations(
           await readJsonAt(options.activationSteps),

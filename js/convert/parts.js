@@ -3,6 +3,7 @@ import { BqError } from '../shared/errors.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { encoded, rowsPerPiece } from '../format/bq4/encode-tensor.js';
 import { readTokenizer } from './tokenizer-files.js';
+import { metaOf } from '../format/meta.js';
 import { ROWS, runLayout, typeNamed } from '../format/bq4/weight-types.js';
 import { matrixOf } from '../format/bq4/write-v2.js';
 
@@ -34,6 +35,10 @@ export async function tokenizerOf({ config, folder, tokenizer: contained, tokeni
   const validEnds = ends.filter((id) => Number.isInteger(id) && id < tokenizer.tokens.length);
   return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...validEnds])].sort((a, b) => a - b) };
 }
+
+/** The META section. @param {Pick<Checkpoint, 'config' | 'meta'>} checkpoint @param {Tokenizer | null} tokenizer */
+export const metaFor = ({ config, meta = {} }, tokenizer) =>
+  metaOf({ ...(config.labels && { pair: tokenizer?.pair ?? null }), ...meta });
 
 /** @param {Tokenizer | null} tokenizer @param {string} template */
 export async function chatFormat(tokenizer, template) {

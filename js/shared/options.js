@@ -172,7 +172,7 @@ export const OPTIONS = {
   create: { signal, parallel: whole(1) },
   createOne: { signal },
   score: { topLogprobs: whole(0, 20), signal, onProgress: callback },
-  rerank: { truncate: flag, signal, onProgress: callback },
+  rerank: { topN: whole(1), truncate: flag, signal, onProgress: callback },
   classify: { classifier: object, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },

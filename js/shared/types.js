@@ -172,8 +172,9 @@
  * @property {number} trainedContext  positions the model was made for
  * @property {boolean} tied         the embedding is also the head
  * @property {boolean} generates    false: an encoder, which has no head: for `embed` alone
- * @property {{ pooling: Pooling | null, normalize: boolean, tokens: number }} embedding  how the file says that its
- *   vectors are made; `tokens` of a text at most under this plan
+ * @property {{ pooling: Pooling | null, normalize: boolean, tokens: number, width: number }} embedding  how the file says that its
+ *   vectors of `width` numbers are made; `tokens` of a text at most under this plan
+ * @property {number} labelCount    labels of the model's own classifier; 0: it has none
  * @property {number} contextTokens       tokens per session under this plan
  * @property {number} sessions
  * @property {number} fileBytes
@@ -240,12 +241,31 @@
  */
 
 /**
+ * How two texts are joined for a classifier of pairs: token ids before, between and after them, and whether the second one's are of
+ * the second type; or a text with {query} and {document}.
+ * @typedef {{ before: number[], between: number[], after: number[], types: boolean } | { template: string }} PairFormat
+ */
+
+/**
+ * What a model says about itself beside its weights: the META section of docs/FORMAT.md.
+ * @typedef {object} ModelMeta
+ * @property {string[]} [labels]  of its classifier
+ * @property {PairFormat | null} [pair]
+ * @property {Record<string, string>} [prompts]  what precedes texts for a purpose ("query", "document"), by its name
+ * @property {string[]} [unused]  parts of the file that are not used
+ */
+
+/**
+ * `labels` of the model's own classifier; null: it has none.
+ * `reranks`: what `rerank` scores documents with: that classifier, or the cosine of vectors; null: it can't.
+ * `prompts` by name, for `embed`. `unused`: parts of the file that are not used, such as vision.
  * `authenticated`: an `integrity` was given. No token then comes out of any other file.
  * `spread`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
  * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
  * `id`: which one it is of all that were loaded.
- * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string }} ModelInfo
+ * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string,
+ *   labels: string[] | null, reranks: 'classifier' | 'cosine' | null, prompts: Record<string, string>, unused: string[] }} ModelInfo
  */
 
 /**
@@ -360,9 +380,22 @@
  * @property {number} perplexity  of the text
  */
 
-/** @typedef {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'>} RerankOptions */
+/**
+ * @typedef {{ object: 'list', model: string, usage: { prompt_tokens: number, total_tokens: number },
+ *   results: { index: number, relevance_score: number, document?: { text: string } }[] }} RerankAnswer
+ */
 
-/** @typedef {{ index: number, score: number, document: string }} Ranked  `index` in the list that was given; `score`: the cosine, -1 to 1 */
+/** @typedef {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'> & { topN?: number }} RerankOptions  `topN`: no more than so many are returned */
+
+/**
+ * @typedef {object} Ranked
+ * @property {number} index   in the list that was given
+ * @property {number} score   by a classifier how likely the document fits, 0 to 1; by vectors their cosine, -1 to 1
+ * @property {string} document
+ * @property {'classifier' | 'cosine'} method
+ * @property {number} tokens  that were read: of the pair, or by vectors of the document alone
+ * @property {number} [logit]  of the classifier's label
+ */
 
 /**
  * A classifier over a model's vectors.
@@ -384,7 +417,7 @@
 
 /**
  * @typedef {object} ClassifyOptions
- * @property {ClassifierFile} classifier     of the model; SHAPE when it is of one with other vectors
+ * @property {ClassifierFile} [classifier]   default: the model's own (`info.labels`); SHAPE when it is of one with other vectors
  * @property {boolean} [truncate]  as of `embed`
  * @property {AbortSignal} [signal]
  * @property {(progress: EmbedProgress) => void} [onProgress]  in texts
@@ -397,6 +430,8 @@
  * @property {number} index   of the label
  * @property {number} score   how likely it is, 0 to 1
  * @property {Float32Array} scores  of all labels
+ * @property {Float32Array} [logits]  of the model's own classifier, before the scores are made of them
+ * @property {number} [tokens]        that it has read
  */
 
 /**
@@ -608,9 +643,10 @@
  * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptCache  so that replies need not compute it. MISMATCH, FORMAT,
  *   TRUNCATED, UNSUPPORTED
  * @property {(text: string | ArrayLike<number>, options?: ScoreOptions) => Promise<Score>} score  how likely each token of a text is, and its perplexity
- * @property {(query: string, documents: string[], options?: RerankOptions) => Promise<Ranked[]>} rerank  documents by relevance, by an
- *   embedding model. UNSUPPORTED
- * @property {(texts: string | (string | ArrayLike<number>)[], options: ClassifyOptions) => Promise<Classified[]>} classify  by a head
+ * @property {(query: string, documents: string[], options?: RerankOptions) => Promise<Ranked[]>} rerank  documents by relevance, by a
+ *   cross-encoder or an embedding model. UNSUPPORTED
+ * @property {(texts: string | (string | ArrayLike<number> | { text: string, textPair: string })[], options?: ClassifyOptions) => Promise<Classified[]>} classify  by
+ *   a classifier that is given, or the model's own
  * @property {(options?: TraceOptions) => Promise<StageTrace[]>} trace  of the sessions that replies are computed in
  * @property {() => Promise<MemoryInfo>} memory
  * @property {() => Promise<void>} close

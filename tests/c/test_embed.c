@@ -257,6 +257,106 @@ static void test_several_texts_of_a_session(void) {
   CHECK(most_taken > 2);
 }
 
+/* --- dense layers behind the pooling, and second parts of texts ---------------------------------
+ */
+
+enum { DENSE1 = 23, DENSE2 = 53, PARTS = 6 };
+
+/* A vector of the first `n` ids, whose tokens from `second` on are of the second type. */
+static void embed_pair(bq_session *s, size_t n, uint32_t second, bq_pooling how, float *out) {
+  const uint32_t length = (uint32_t)n;
+  size_t taken;
+  CHECK_EQ(bq_session_texts(s, text, &length, 1, how, true, &taken, NULL), BQ_OK);
+  CHECK_EQ(bq_session_second(s, &second, 1, NULL), BQ_OK);
+  run(s, 1);
+  const float *vector = bq_session_vector(s, 0);
+  if (CHECK(vector != NULL)) memcpy(out, vector, DENSE2 * sizeof *out);
+}
+
+/* Texts of one pass have the bits that they have alone, and a long one's don't depend on chunks. */
+static void check_pairs(bq_config config, bq_type type, bq_pooling how) {
+  static const uint32_t length[PARTS] = {9, 1, 16, 22, 33, 5}, second[PARTS] = {4, 0, 15, 1, 20, 0};
+  static float alone[PARTS][DENSE2], chunked[DENSE2];
+  tiny_model t;
+  tiny_create(&t, config, type, bq_kernels_best(), true);
+  bq_session *one = tiny_session(&t, (bq_session_options){0}),
+             *small = tiny_session(&t, (bq_session_options){.chunk = 16, .batch = 5});
+  for (int i = 0; i < PARTS; i++) {
+    embed_pair(one, length[i], second[i], how, alone[i]);
+    embed_pair(small, length[i], second[i], how, chunked);
+    CHECK_MEM(chunked, alone[i], sizeof chunked);
+  }
+  uint32_t ids[PARTS * TEXT];
+  for (int i = 0; i < PARTS;) {
+    size_t total = 0, taken = 0;
+    for (int k = i; k < PARTS; total += length[k++])
+      memcpy(ids + total, text, length[k] * sizeof *ids);
+    CHECK_EQ(bq_session_texts(one, ids, length + i, (size_t)(PARTS - i), how, true, &taken, NULL),
+             BQ_OK);
+    CHECK_EQ(bq_session_second(one, second + i, taken + 1, NULL), BQ_STATE);
+    CHECK_EQ(bq_session_second(one, second + i, taken, NULL), BQ_OK);
+    run(one, 0);
+    for (size_t k = 0; k < taken; k++)
+      CHECK_MEM(bq_session_vector(one, k), alone[i + (int)k], sizeof alone[0]);
+    i += (int)taken;
+  }
+  /* What was computed with a second part is no vector of the text without. */
+  embed_pair(one, TEXT, config.token_types > 1 ? 0 : 9, how, chunked);
+  CHECK((memcmp(chunked, alone[4], sizeof chunked) != 0) == (config.token_types > 1));
+  bq_session_free(small);
+  bq_session_free(one);
+  tiny_free(&t);
+}
+
+static bq_config dense(bq_config c, uint32_t dense1, bq_dense_activation activation) {
+  c.dense1 = dense1;
+  c.dense2 = DENSE2;
+  c.dense_activation = activation;
+  return roomy(c);
+}
+
+static void test_dense_layers_and_second_parts(void) {
+  for (int a = BQ_DENSE_LINEAR; a <= BQ_DENSE_RELU; a++)
+    for (int how = BQ_POOL_MEAN; how <= BQ_POOL_LAST; how++) {
+      const bq_type type = a % 2 ? BQ_TYPE_BQ8_32 : BQ_TYPE_F32;
+      check_pairs(dense(encoder(), DENSE1, (bq_dense_activation)a), type, (bq_pooling)how);
+      check_pairs(dense(decoder(), a ? DENSE1 : 0, (bq_dense_activation)a), type, (bq_pooling)how);
+    }
+}
+
+/* A classifier's logits are asked for by BQ_POOL_LABELS; its vectors are those before its layers. */
+static void test_labels(void) {
+  static float plain[HIDDEN], vector[HIDDEN], logits[DENSE2], expected[DENSE2];
+  bq_config c = dense(encoder(), 0, BQ_DENSE_LINEAR);
+  c.labels = true;
+  c.pooling = BQ_POOL_MEAN;
+  tiny_model t;
+  tiny_create(&t, c, BQ_TYPE_F32, bq_kernels_best(), true);
+  bq_session *s = tiny_session(&t, (bq_session_options){0});
+  embed(s, text, TEXT, BQ_POOL_MEAN, false, vector);
+  embed_pair(s, TEXT, 0, BQ_POOL_LABELS, logits);
+  for (int i = 0; i < DENSE2; i++) {
+    const float *row = (const float *)(const void *)t.model.dense2.w.data + (size_t)i * HIDDEN;
+    double sum = t.model.dense2.b[i];
+    for (int k = 0; k < HIDDEN; k++) sum += (double)row[k] * (double)vector[k];
+    expected[i] = (float)sum;
+    CHECK(fabs(expected[i] - logits[i]) < 1e-4);
+  }
+  bq_session_free(s);
+  tiny_free(&t);
+  c.dense2 = 0, c.labels = false;
+  tiny_create(&t, c, BQ_TYPE_F32, bq_kernels_best(), true);
+  s = tiny_session(&t, (bq_session_options){0});
+  embed(s, text, TEXT, BQ_POOL_MEAN, false, plain);
+  CHECK_MEM(plain, vector, sizeof plain);
+  size_t taken;
+  const uint32_t length = TEXT;
+  CHECK_EQ(bq_session_texts(s, text, &length, 1, BQ_POOL_LABELS, true, &taken, NULL),
+           BQ_ARGUMENT);
+  bq_session_free(s);
+  tiny_free(&t);
+}
+
 /* Texts that were asked for are forgotten by whatever comes next; what is wrong is refused. */
 static void test_texts_amid_other_work(void) {
   float logits[VOCAB];
@@ -340,6 +440,8 @@ int main(void) {
   RUN(test_texts_of_one_pass);
   RUN(test_several_texts_of_a_session);
   RUN(test_texts_amid_other_work);
+  RUN(test_dense_layers_and_second_parts);
+  RUN(test_labels);
   RUN(test_between_tokens);
   return check_summary();
 }

@@ -59,6 +59,7 @@
 #include "session/clusters.h"
 #include "session/create.h"
 #include "session/delta_update.h"
+#include "session/dense.h"
 #include "session/embed.h"
 #include "session/evict.h"
 #include "session/experts.h"

@@ -68,18 +68,20 @@ test('a sentence-transformers folder says how its vectors are made', async () =>
   };
   assert.deepEqual(
     await said('mean', [FIRST, POOLED, NORMALIZED], { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true }),
-    { pooling: 'mean', normalize: true, tokens: 20, context: 20 },
+    { pooling: 'mean', normalize: true, tokens: 20, width: 36, context: 20 },
   );
   assert.deepEqual(await said('cls', [FIRST, POOLED], { pooling_mode: 'cls' }), {
     pooling: 'cls',
     normalize: false,
     tokens: 20,
+    width: 36,
     context: 20,
   });
   assert.deepEqual(await said('last', [FIRST, POOLED], { pooling_mode_lasttoken: true }), {
     pooling: 'last',
     normalize: false,
     tokens: 20,
+    width: 36,
     context: 20,
   });
   await assert.rejects(said('max', [FIRST, POOLED], { pooling_mode_max_tokens: true }), {
@@ -143,7 +145,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const { generates, kv, embedding, contextTokens: context } = model.info;
       assert.deepEqual(
         { generates, kv, embedding, contextTokens: context },
-        { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32 }, contextTokens: 32 },
+        { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32, width: 36 }, contextTokens: 32 },
       );
       const vectorOf = async (/** @type {any} */ options) => (await model.embed([ids], options)).vectors[0];
       near(await vectorOf({ pooling: 'cls', normalize: false }), state(0));

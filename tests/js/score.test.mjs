@@ -53,9 +53,10 @@ test('rerank: the cosine of vectors, the most relevant first; equal ones in thei
   /** @type {Record<string, number[]>} */
   const vectors = { q: [1, 0], near: [0.8, 0.6], far: [0, 1], same: [1, 0] };
   const model = /** @type {any} */ ({
-    info: { generates: false },
+    info: { reranks: 'cosine' },
     embed: async (/** @type {string[]} */ texts) => ({
       vectors: texts.map((text) => Float32Array.from(vectors[text])),
+      tokens: texts.map(() => 1),
     }),
   });
   const ranked = await rerank(model, 'q', ['far', 'near', 'same', 'same']);

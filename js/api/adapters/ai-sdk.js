@@ -6,6 +6,7 @@ import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, collectRep
 /** Types of the `ai` package that the caller has installed. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
 /** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */
 /** @typedef {ReturnType<typeof import('ai').wrapProvider>} ProviderV4 */
+/** @typedef {NonNullable<ReturnType<NonNullable<ProviderV4['rerankingModel']>>>} RerankingModelV4 */
 /** @typedef {Parameters<LanguageModelV4['doGenerate']>[0]} CallOptions */
 /** @typedef {Awaited<ReturnType<LanguageModelV4['doGenerate']>>} Generated */
 /** @typedef {Extract<Generated['content'][number], { type: 'tool-call' }>} Call */
@@ -285,6 +286,32 @@ export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
 });
 
 /**
+ * A RerankingModelV4. UNSUPPORTED: the model is of `connect()`.
+ * @param {AnyModel} model @param {{ modelId?: string }} [options]
+ * @returns {RerankingModelV4}
+ */
+export const rerankingModel = (model, { modelId = nameOf(model) } = {}) => ({
+  specificationVersion: 'v4',
+  provider: 'bq4',
+  modelId,
+  async doRerank(/** @type {any} */ { documents: { type, values }, query, topN, abortSignal }) {
+    const own = /** @type {import('../../shared/types.js').Model} */ (model);
+    if (!own.rerank)
+      throw new BqError('UNSUPPORTED', 'a model of connect() ranks no documents', { hint: 'load a reranker here' });
+    const texts = type === 'object' ? values.map((/** @type {object} */ one) => JSON.stringify(one)) : values;
+    const ranked = await inTurn(model, () => own.rerank(query, texts, { topN, signal: abortSignal }));
+    return {
+      ranking: ranked.map(({ index, score }) => ({ index, relevanceScore: score })),
+      warnings:
+        type === 'object'
+          ? [{ type: 'compatibility', feature: 'object documents', details: 'they are read as JSON texts' }]
+          : [],
+      response: { modelId },
+    };
+  },
+});
+
+/**
  * A ProviderV4 that gives models by name, for example to `createProviderRegistry`.
  * @param {Record<string, AnyModel>} models
  * @returns {ProviderV4}
@@ -300,6 +327,7 @@ export function createProvider(models) {
     specificationVersion: 'v4',
     languageModel: (/** @type {string} */ modelId) => languageModel(find(modelId), { modelId }),
     embeddingModel: (/** @type {string} */ modelId) => embeddingModel(find(modelId), { modelId }),
+    rerankingModel: (/** @type {string} */ modelId) => rerankingModel(find(modelId), { modelId }),
     imageModel: () => {
       throw new BqError('UNSUPPORTED', 'bq4 makes no images');
     },

@@ -18,11 +18,11 @@ export async function embeddings(model, body, options) {
   const { signal } = checkOptions('createOne', options);
   const { input, dimensions, encoding_format, model: modelName } = fieldsOf('embeddings.create', body);
   if (input === undefined || !listOf(input).length) throw refuse('input', 'the request has no input');
-  const { hidden, name } = model.info;
-  if (dimensions !== undefined && dimensions !== hidden)
+  const { embedding, name } = model.info;
+  if (dimensions !== undefined && dimensions !== embedding.width)
     throw refuse(
       'dimensions',
-      `dimensions is ${dimensions}: the model's vectors have ${hidden} numbers, and none can be left out`,
+      `dimensions is ${dimensions}: the model's vectors have ${embedding.width} numbers, and none can be left out`,
       'leave it out',
     );
   // As with OpenAI, a text that is too long is an error.

@@ -120,6 +120,16 @@ const FIELDS = {
     echo: flag,
     best_of: exactly(1, '1'),
   },
+  rerank: {
+    query: text,
+    documents: kind(
+      'a list of texts, or of { text }',
+      (v) => Array.isArray(v) && v.every((one) => isText(one?.text ?? one)),
+    ),
+    ...METADATA,
+    top_n: whole(1),
+    return_documents: flag,
+  },
   'embeddings.create': { input: prompt, ...METADATA, dimensions: whole(1), encoding_format: oneOf('float', 'base64') },
 };
 

@@ -1,4 +1,5 @@
 /** The paths of the interface and the model methods behind them. */
+import { rerankRequest } from '../openai/rerank.js';
 import { Refusal } from './refusal.js';
 
 /** @import { Served } from './index.js' */
@@ -8,6 +9,7 @@ export const POSTS = {
   '/v1/chat/completions': (model) => model.chat.completions,
   '/v1/completions': (model) => model.completions,
   '/v1/embeddings': (model) => model.embeddings,
+  '/v1/rerank': (model) => ({ create: (body, options) => rerankRequest(model, body, options) }),
 };
 
 /** @param {Served} served */
@@ -18,6 +20,7 @@ const describe = ({ id, created, model: { info } }) => ({
   owned_by: 'bq4',
   context_length: info.contextTokens,
   generates: info.generates,
+  ...(info.reranks && { reranks: info.reranks }),
   ...(info.license && { license: info.license }),
 });
 
@@ -68,6 +71,10 @@ export function modelFor(path, name, models) {
   if (name !== undefined && name !== null && typeof name !== 'string')
     throw new Refusal(400, 'invalid_value', 'model: expected a string');
   if (name !== undefined && name !== null && name !== '') return find(name, models);
+  if (path === '/v1/rerank') {
+    const able = (/** @type {string} */ how) => models.find(({ model: { info } }) => info.reranks === how);
+    return able('classifier') ?? able('cosine') ?? models[0];
+  }
   const encodes = path === '/v1/embeddings';
   return models.find(({ model: { info } }) => info.generates !== encodes) ?? models[0];
 }

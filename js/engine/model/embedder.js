@@ -2,22 +2,25 @@
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { progressOf } from '../../shared/progress.js';
+import { round } from './probabilities.js';
+import { pairCut } from './text-pairs.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from '../session/session.js' */
-/** @import { Embeddings, EmbedOptions } from '../../shared/types.js' */
+/** @import { Classified, Embeddings, EmbedOptions } from '../../shared/types.js' */
 
 /** Texts that a session is given at once: more than it computes at once. */
 const OFFERED = 32;
 
-/** As in docs/FORMAT.md, "CONF keys". */
-const POOLING = { mean: 1, cls: 2, last: 3 };
+/** As in docs/FORMAT.md, "CONF keys"; `labels`: BQ_POOL_LABELS of c/model/config.h. */
+const POOLING = { mean: 1, cls: 2, last: 3, labels: 4 };
 
-/** @typedef {{ ids: ArrayLike<number>, whole: boolean }} Cut */
+/** What counts of a text, or of two; `second`: where the second begins if its tokens are of the second type, else 0. @typedef {{ ids: ArrayLike<number>, whole: boolean, second?: number }} Cut */
+/** @typedef {{ text: string, textPair: string }} TextPair */
 
 /**
  * A vector of each of the first of these texts, as many as are computed at once. What the session held is gone.
- * @param {LocalSession} session @param {ArrayLike<number>[]} texts @param {number} pooling @param {boolean} normalize
+ * @param {LocalSession} session @param {Cut[]} texts @param {number} pooling @param {boolean} normalize
  * @param {number} width  numbers of a vector @param {AbortSignal} [signal]
  */
 const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
@@ -30,12 +33,34 @@ const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
         wasm.u32(at, list.length).set(list);
         return at;
       };
-      const [ids, lengths] = [put(texts.flatMap((ids) => Array.from(ids))), put(texts.map((ids) => ids.length))];
-      return wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
+      const [ids, lengths] = [
+        put(texts.flatMap(({ ids }) => Array.from(ids))),
+        put(texts.map(({ ids }) => ids.length)),
+      ];
+      const count = wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
+      const seconds = texts.slice(0, count).map(({ second = 0 }) => second);
+      if (seconds.some(Boolean)) wasm.check('bqw_session_second', handle, put(seconds), count);
+      return count;
     });
     await timeline.run({ signal }, 1);
     return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', handle, i), width).slice());
   });
+
+/**
+ * Of one label the logistic function of its logit, of several their softmax. Eight digits: browsers' own functions differ in others.
+ * @param {Float32Array} logits @param {string[]} labels @returns {Classified}
+ */
+function classified(logits, labels) {
+  const most = logits.reduce((a, b) => Math.max(a, b));
+  const powers = Array.from(logits, (logit) => Math.exp(logit - most));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  const scores = Float32Array.from(
+    labels.length === 1 ? [1 / (1 + Math.exp(-logits[0]))] : powers.map((power) => power / sum),
+    round,
+  );
+  const index = logits.indexOf(most);
+  return { label: labels[index], index, score: scores[index], scores, logits };
+}
 
 export class Embedder {
   #model;
@@ -49,11 +74,35 @@ export class Embedder {
     this.#replies = replies;
   }
 
-  /** One call after the other. @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
-  embed(texts, options) {
-    const turn = this.#before.then(() => this.#embed(texts, options));
+  /** One call after the other. @template T @param {() => Promise<T>} work @param {AbortSignal} [signal] */
+  #inTurn(work, signal) {
+    const turn = this.#before.then(work);
     this.#before = turn.catch(() => {});
-    return unlessAborted(turn, options.signal);
+    return unlessAborted(turn, signal);
+  }
+
+  /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
+  embed(texts, options) {
+    return this.#inTurn(() => this.#embed(texts, options), options.signal);
+  }
+
+  /**
+   * Labels by the model's own classifier. UNSUPPORTED: it has none; CONTEXT_FULL.
+   * @param {(string | Uint32Array | TextPair)[]} texts @param {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'>} options
+   * @returns {Promise<Classified[]>}
+   */
+  async classify(texts, { truncate = true, signal, onProgress }) {
+    const { labels } = this.#model.info;
+    if (!labels)
+      throw new BqError('UNSUPPORTED', 'the model has no classifier of its own', {
+        hint: 'give classify() one in `classifier`, made by bq4/classifiers',
+      });
+    const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
+    const logits = await this.#inTurn(
+      () => this.#vectors(cuts, POOLING.labels, false, labels.length, signal, onProgress),
+      signal,
+    );
+    return logits.map((row, i) => ({ ...classified(row, labels), tokens: cuts[i].ids.length }));
   }
 
   /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
@@ -61,32 +110,37 @@ export class Embedder {
     const said = this.#model.info.embedding;
     const how = POOLING[pooling ?? said.pooling ?? 'mean'];
     const unit = normalize ?? (said.normalize || !said.pooling);
-    signal?.throwIfAborted();
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
-    const session = await this.#replies.take([], null, signal);
-    /** @type {Float32Array[]} */
-    const vectors = [];
-    const progress = progressOf('embed', 'texts');
-    try {
-      while (vectors.length < texts.length) {
-        onProgress?.(progress(vectors.length, texts.length));
-        const next = cuts.slice(vectors.length, vectors.length + OFFERED).map(({ ids }) => ids);
-        vectors.push(...(await vectorsOf(session, next, how, unit, this.#model.info.hidden, signal)));
-      }
-    } finally {
-      this.#replies.give(session);
-    }
-    onProgress?.(progress(texts.length, texts.length));
     return {
-      vectors,
+      vectors: await this.#vectors(cuts, how, unit, said.width, signal, onProgress),
       tokens: cuts.map(({ ids }) => ids.length),
       truncated: cuts.flatMap(({ whole }, i) => (whole ? [] : [i])),
     };
   }
 
+  /** @param {Cut[]} cuts @param {number} pooling @param {boolean} normalize @param {number} width @param {AbortSignal} [signal] @param {EmbedOptions['onProgress']} [onProgress] */
+  async #vectors(cuts, pooling, normalize, width, signal, onProgress) {
+    signal?.throwIfAborted();
+    const session = await this.#replies.take([], null, signal);
+    /** @type {Float32Array[]} */
+    const vectors = [];
+    const progress = progressOf('embed', 'texts');
+    try {
+      while (vectors.length < cuts.length) {
+        onProgress?.(progress(vectors.length, cuts.length));
+        const next = cuts.slice(vectors.length, vectors.length + OFFERED);
+        vectors.push(...(await vectorsOf(session, next, pooling, normalize, width, signal)));
+      }
+    } finally {
+      this.#replies.give(session);
+    }
+    onProgress?.(progress(cuts.length, cuts.length));
+    return vectors;
+  }
+
   /**
    * What counts of a text. ARGUMENT: nothing; CONTEXT_FULL.
-   * @param {string | Uint32Array} text @param {number} index @param {boolean} truncate
+   * @param {string | Uint32Array | TextPair} text @param {number} index @param {boolean} truncate
    * @returns {Cut}
    */
   #cut(text, index, truncate) {
@@ -94,6 +148,7 @@ export class Embedder {
       embedding: { tokens: most },
       tokenizer,
     } = this.#model.info;
+    if (typeof text === 'object' && 'textPair' in text) return pairCut(this.#model, text, index, truncate);
     const { ids, whole } = typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, whole: true };
     if (!ids.length)
       throw new BqError('ARGUMENT', `text ${index} has no tokens`, {

@@ -43,6 +43,8 @@ export class LocalModel {
   #closed = false;
   /** @type {Promise<Embedder> | null} */
   #embedder = null;
+  /** How two texts are joined for its classifier. @type {import('../../shared/types.js').PairFormat | null} */
+  pair = null;
   /** By their ids. @type {Map<string, LocalAdapter>} */
   #adapters = new Map();
   /** What is kept for them. @type {import('./adapter.js').Room | null} */
@@ -80,6 +82,7 @@ export class LocalModel {
       chatFormat: this.#chat(),
       chatTemplate: this.#section('TMPL'),
       card: this.#section('CARD'),
+      ...this.#meta(plan),
     };
   }
 
@@ -180,12 +183,32 @@ export class LocalModel {
 
   /** @returns {ChatFormat | null} */
   #chat() {
-    const text = this.#section('CHAT');
+    return this.#json('CHAT');
+  }
+
+  /** @param {string} tag */
+  #json(tag) {
+    const text = this.#section(tag);
     try {
       return text ? JSON.parse(text) : null;
     } catch (cause) {
-      throw new BqError('FORMAT', 'the CHAT section is no JSON', { cause, hint: 'convert the model anew' });
+      throw new BqError('FORMAT', `the ${tag} section is no JSON`, { cause, hint: 'convert the model anew' });
     }
+  }
+
+  /** What the file says in META. @param {Plan} plan @returns {Pick<ModelInfo, 'labels' | 'reranks' | 'prompts' | 'unused'>} */
+  #meta({ labelCount: count, generates, embedding }) {
+    const { labels: names = [], pair = null, prompts = {}, unused = [] } = this.#json('META') ?? {};
+    const labels = count ? Array.from({ length: count }, (_, i) => String(names[i] ?? `LABEL_${i}`)) : null;
+    this.pair = pair;
+    const scores = labels?.length === 1 || labels?.join() === 'yes,no';
+    const vectors = !generates || embedding.pooling;
+    return {
+      labels,
+      reranks: labels ? (pair && scores ? 'classifier' : null) : vectors ? 'cosine' : null,
+      prompts,
+      unused,
+    };
   }
 
   /** @param {Plan} plan @returns {TokenizerInfo | null} */
@@ -309,6 +332,7 @@ export class LocalModel {
       options,
       ...hears
     } = checkCall(TABLE.model.classify, given);
+    if (!options.classifier) return (await this.#embedding()).classify(texts, { ...options, ...hears });
     const { classify } = await onDemand(import('../../api/classifiers/classify.js'));
     return classify(this, texts, { classifier: options.classifier, ...options, ...hears });
   };
@@ -332,12 +356,16 @@ export class LocalModel {
       options,
       ...hears
     } = checkCall(TABLE.model.embed, given);
+    return (await this.#embedding()).embed(texts, { ...options, ...hears });
+  };
+
+  #embedding() {
     const embedder = (this.#embedder ??= onDemand(import('./embedder.js')).then(
       ({ Embedder }) => new Embedder(this, this.replies),
     ));
     embedder.catch(() => (this.#embedder = null)); // the next call tries again
-    return (await embedder).embed(texts, { ...options, ...hears });
-  };
+    return embedder;
+  }
 
   /** UNSUPPORTED: it is an encoder. */
   writes() {

@@ -68,6 +68,10 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [alibi_max]
  * @property {number} [alibi_scale]
  * @property {number} [qkv_clip]
+ * @property {number} [dense1]  rows of the first dense layer behind the pooling
+ * @property {number} [dense2]
+ * @property {string | number} [dense_activation]  between them: "linear", "tanh", "gelu_erf" or "relu"
+ * @property {boolean | number} [labels]  of them come logits of a classifier's labels
  */
 
 /** Kinds of a record: the type of its 4-byte value. */
@@ -131,6 +135,10 @@ const KEYS = {
   alibi_max: [39, F32, true],
   alibi_scale: [40, F32, true],
   qkv_clip: [41, F32, true],
+  dense1: [60, U32, true],
+  dense2: [61, U32, true],
+  dense_activation: [62, U32, true, ['linear', 'tanh', 'gelu_erf', 'relu']],
+  labels: [63, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -154,6 +162,7 @@ const BOOLEANS = [
   'experts_sum',
   'delta_strided',
   'attn_gate',
+  'labels',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

@@ -29,6 +29,7 @@ import { countsOf, encodeTokenizer } from '../../text/tokenizers/section.js';
  * @property {object | null} [chat]
  * @property {string} [template]
  * @property {string} [card]
+ * @property {object | null} [meta]  a ModelMeta
  * @property {Uint8Array} [id]  16 bytes that identify the file; without them saved sessions are not bound to a file
  */
 
@@ -72,6 +73,7 @@ export function manifestSections({ config, tensors, extra, tokenizer, ...texts }
     ...section('CHAT', texts.chat),
     ...section('TMPL', texts.template),
     ...section('CARD', texts.card),
+    ...section('META', texts.meta),
     ...section('XTRA', extra?.length ? encodeExtra(extra) : null),
     ...section('FILE', texts.id),
   ];

@@ -8,7 +8,7 @@ import { completeConfig } from './config.js';
  * @property {number[]} dims
  * @property {boolean} required
  * @property {boolean} embedding  is part of the embedding or the LM head
- * @property {boolean} exact      small and sensitive to rounding (router, switch): kept as f32
+ * @property {boolean} exact      small and sensitive to rounding (router, switch, classifier): kept as f32
  */
 
 /** Numbers of choices (docs/FORMAT.md, "CONF keys"): position, norm_place, block, qk_norm. */
@@ -29,7 +29,13 @@ export function tensorTable(config) {
   /** @type {Slot[]} */
   const slots = [];
   const add = (/** @type {string} */ name, /** @type {number[]} */ dims, required = true, embedding = false) =>
-    slots.push({ name, dims, required, embedding, exact: /\.(router|switch|delta\.[ab])\.weight$/.test(name) });
+    slots.push({
+      name,
+      dims,
+      required,
+      embedding,
+      exact: (c.labels && name.startsWith('pooled.')) || /\.(router|switch|delta\.[ab])\.weight$/.test(name),
+    });
   const linear = (/** @type {string} */ name, /** @type {number} */ out, /** @type {number} */ into) => {
     add(`${name}.weight`, [out, into]);
     add(`${name}.bias`, [out], false);
@@ -98,6 +104,16 @@ export function tensorTable(config) {
     if (after) norm(`h.${n}.ln2_post`);
   }
   if (place !== AFTER_SUM) norm('ln_f');
+  if (c.dense1) {
+    add('pooled.dense1.weight', [c.dense1, c.hidden]);
+    add('pooled.dense1.bias', [c.dense1], false);
+    add('pooled.norm.weight', [c.dense1], false);
+    add('pooled.norm.bias', [c.dense1], false);
+  }
+  if (c.dense2) {
+    add('pooled.dense2.weight', [c.dense2, c.dense1 || c.hidden]);
+    add('pooled.dense2.bias', [c.dense2], false);
+  }
   if (c.no_head) return slots;
   if (!c.tied) add('lm_head.weight', [c.vocab, c.hidden], true, true);
   add('lm_head.bias', [c.vocab], false, true);

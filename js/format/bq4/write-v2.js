@@ -26,6 +26,7 @@ import { weightBytes } from './weight-types.js';
  * @property {object | null} [chat]
  * @property {string} [template]
  * @property {string} [card]
+ * @property {object | null} [meta]  a ModelMeta
  * @property {Uint8Array | null} [activations]  an ACTQ payload
  */
 
@@ -181,6 +182,7 @@ function partsOf(model, hashBytes) {
     ...section('CHAT', model.chat),
     ...section('TMPL', model.template),
     ...section('CARD', model.card),
+    ...section('META', model.meta),
     ...section('ACTQ', model.activations),
   ];
   const { prefixLength } = prefixSizes(planAt(0), others, dataBytes, hashBytes);

@@ -1,6 +1,7 @@
 /** BERT and the encoders after it: bidirectional attention, norms after the residual sum, hidden states in place of logits. */
 import { pick, range } from '../bq4/tensor-views.js';
 import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
+import { denseLabels, GGUF_LABELS, ggufLabels } from './labels.js';
 import { activationOf, expect, parts, QKV } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -49,7 +50,7 @@ const ggufEncoder = (facts) => ({
 /** RoBERTa, XLM-RoBERTa, CamemBERT and DistilBERT are "bert" there, too. @type {GgufRow} */
 const bertGguf = {
   arch: 'other',
-  outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt' },
+  outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt', ...GGUF_LABELS },
   modules: () => ({
     ...GGUF_ATTENTION,
     attn_output_norm: 'ln1_post',
@@ -58,7 +59,7 @@ const bertGguf = {
     layer_output_norm: 'ln2_post',
   }),
   unread: /^(cls|cls\.output|cls\.norm)\./,
-  config: (facts) => ({ ...ggufLayerNorm(facts, 'gelu_erf'), ...ggufEncoder(facts) }),
+  config: (facts) => ({ ...ggufLayerNorm(facts, 'gelu_erf'), ...ggufEncoder(facts), ...ggufLabels(facts) }),
 };
 
 /** @type {Family} */
@@ -82,8 +83,9 @@ export const bert = {
     'output.dense': 'mlp.down',
     'output.LayerNorm': 'ln2_post',
   },
-  unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\./,
+  unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\.|^classifier\./,
   config: bertConfig,
+  labels: denseLabels('pooler.dense', 'classifier', 'tanh'),
   gguf: { bert: bertGguf },
 };
 
@@ -102,6 +104,7 @@ export const roberta = {
     expect((hf.pad_token_id ?? 1) === PADDING_ROWS - 1, `RoBERTa with pad_token_id ${hf.pad_token_id}`);
     return { ...bertConfig(hf), context: hf.max_position_embeddings - PADDING_ROWS };
   },
+  labels: denseLabels('classifier.dense', 'classifier.out_proj', 'tanh'),
   change: (name, tensor) =>
     name === 'wpe.weight' ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS)) : tensor,
 };
@@ -127,6 +130,7 @@ export const distilbert = {
     output_layer_norm: 'ln2_post',
   },
   unread: /(^|\.)embeddings\.position_ids$|^vocab_|^(pre_)?classifier\.|^qa_outputs\./,
+  labels: denseLabels('pre_classifier', 'classifier', 'relu'),
   config: (hf) => ({
     ...ENCODER,
     layers: hf.n_layers,

@@ -5,12 +5,14 @@ import {
   GGUF_EXPERT_MODULES,
   GGUF_HEAD_NORMS,
   GGUF_MODULES,
+  GGUF_OUTER,
   ggufExperts,
   ggufRms,
   ggufWindow,
   hasExperts,
 } from './gguf.js';
 import { eachLayer, someLayers } from './layers.js';
+import { GGUF_LABELS, ggufLastTokenLabels, lastTokenLabels } from './labels.js';
 import { LLAMA_MODULES, LLAMA_NAMES, QKV, activationOf, listedWindow, sizesOf, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -42,6 +44,7 @@ export const llama = {
     gated: true,
     tied: hf.tie_word_embeddings ?? false,
   }),
+  labels: lastTokenLabels,
   gguf: { llama: llamaGguf },
 };
 
@@ -89,8 +92,9 @@ export const qwen2 = {
 
 /** @type {GgufRow} */
 const qwen3Gguf = {
+  outer: { ...GGUF_OUTER, ...GGUF_LABELS },
   modules: () => ({ ...GGUF_MODULES, ...GGUF_HEAD_NORMS }),
-  config: (facts) => ({ ...ggufRms(facts), qk_norm: 'heads' }),
+  config: (facts) => ({ ...ggufRms(facts), qk_norm: 'heads', ...ggufLastTokenLabels(facts) }),
 };
 
 /** Each head of q and k has an RMS norm. @type {Family} */

@@ -7,7 +7,7 @@ import { joined, stacked } from '../bq4/tensor-views.js';
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 const CANONICAL =
-  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^rope\.(local_|long_)?factors$/;
+  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
 /** In multimodal models: the prefix of the language model's tensors, and tensors of the other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector)\./;
@@ -34,7 +34,10 @@ function guarded(read) {
 export function configOf(hf) {
   if (hf.model_type !== 'bq4') {
     const { family, hf: complete } = familyOf(hf);
-    return guarded(() => ({ arch: family.arch, ...family.config(complete) }));
+    return guarded(() => {
+      const config = { arch: family.arch, ...family.config(complete) };
+      return { ...config, ...family.labels?.(complete, config)?.config };
+    });
   }
   const { model_type: _, ...config } = hf;
   return config;
@@ -53,6 +56,10 @@ export function tablesOf(hf, config) {
   );
 }
 
+/** Name of a tensor's module. @param {string} name @param {string} prefix */
+const moduleName = (name, prefix) =>
+  (name.startsWith(prefix) ? name.slice(prefix.length) : name).replace(/\.(weight|bias)$/, '');
+
 /**
  * Splits and renames one tensor of a checkpoint: canonical names with their tensors. A name that ends with "#3" is part 3 of a
  * tensor (joinParts). Canonical names are kept; tensors that are not needed give an empty list. Throws UNSUPPORTED for an unknown
@@ -65,7 +72,10 @@ export function tablesOf(hf, config) {
  */
 export function canonicalTensors(hf, config, name, tensor) {
   const integers = () => new BqError('UNSUPPORTED', `tensor "${name}" holds integers; expected floats`);
-  const family = hf.model_type === 'bq4' ? null : familyOf(hf).family;
+  const { family = null, hf: complete = hf } = hf.model_type === 'bq4' ? {} : familyOf(hf);
+  const classifier = family?.labels?.(complete, config)?.outer;
+  const ofLabels = family && classifier?.[moduleName(name, family.prefix)];
+  if (ofLabels && tensor) return [[`${ofLabels}.${/\.bias$/.test(name) ? 'bias' : 'weight'}`, tensor]];
   if (family?.unread?.test(name) || (hf.text_config && OTHER_PARTS.test(name))) return [];
   const inner = hf.text_config ? name.replace(LANGUAGE_MODEL, '') : name;
   const stripped = family && inner.startsWith(family.prefix) ? inner.slice(family.prefix.length) : inner;

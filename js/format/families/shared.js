@@ -22,6 +22,8 @@ import { ropeOf } from './rope.js';
  * @property {Record<string, string>} outer  canonical names of the modules outside of the layers
  * @property {Record<string, string | Split>} modules  canonical names of a layer's modules
  * @property {RegExp} [unread]  names of tensors that are not needed, such as computed tables
+ * @property {(hf: Record<string, any>, config: Record<string, any>) => import('./labels.js').LabelLayers | null} [labels]  the
+ *   classifier of a checkpoint; null: it has none
  * @property {(name: string, tensor: InTensor) => InTensor} [change]  applied to each tensor, by canonical name
  * @property {Record<string, import('./gguf.js').GgufRow>} [gguf]  rows for GGUF files of this family by general.architecture
  */

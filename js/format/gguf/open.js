@@ -1,4 +1,5 @@
 /** Opens a GGUF file as a Description (bq4/manifest.js): its configuration, and the names, types and offsets of its tensors. */
+import { StringList } from './string-list.js';
 import { tokenizerFromGguf } from './tokenizer.js';
 import { ROWS, weightBytes } from '../bq4/weight-types.js';
 import { matrixOf } from '../bq4/write-v2.js';
@@ -6,6 +7,7 @@ import { BqError } from '../../shared/errors.js';
 import { readHeader } from './header.js';
 import { readRange } from '../../storage/sources/read.js';
 import { STRIDE } from '../../storage/sources/split.js';
+import { metaOf, unusedParts } from '../meta.js';
 import { ggufTables } from '../families/gguf.js';
 import { GGUF_ARCHITECTURES } from '../families/index.js';
 import { conversionOf, typeName, typeOf } from './types.js';
@@ -19,6 +21,9 @@ import { conversionOf, typeName, typeOf } from './types.js';
 const MAX_MESSAGE = 400;
 /** Bytes read first of each further part of a file. */
 const FIRST_READ = 65536;
+
+/** Tensors of a classifier. */
+const GGUF_LABEL_TENSOR = /^cls\./;
 
 /** @param {unknown} value */
 const textOf = (value) => (typeof value === 'string' ? value : '');
@@ -92,12 +97,36 @@ function draftsTokens(name, { get }) {
   return Boolean(layer) && Number(layer) >= get('block_count') - drafting;
 }
 
-/** @param {GgufHeader} header @param {GgufArchitecture} architecture @param {GgufFacts} facts */
-function listedTensors({ tensors }, architecture, facts) {
+/** Canonical names of the tensors that are used, by their own. @param {Pick<GgufHeader, 'tensors'>} header @param {GgufArchitecture} architecture @param {GgufFacts} facts @param {Record<string, any>} config */
+function namesOf({ tensors }, architecture, facts, config) {
   const modules = architecture.modules(facts);
+  /** @type {Map<string, string>} */
+  const names = new Map();
+  for (const tensor of tensors) {
+    const name = draftsTokens(tensor.name, facts) ? null : canonicalName(architecture, modules, tensor);
+    // A classifier may lack a part (ggufLabels).
+    if (name && (config.labels || !GGUF_LABEL_TENSOR.test(tensor.name))) names.set(tensor.name, name);
+  }
+  return names;
+}
+
+/** The META section. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @param {Map<string, string>} names @param {Record<string, any>} config @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer */
+function metaFrom({ metadata, tensors }, names, config, tokenizer) {
+  const labels = metadata[`${metadata['general.architecture']}.classifier.output_labels`];
+  const template = metadata['tokenizer.chat_template.rerank'];
+  return metaOf({
+    ...(config.labels && {
+      labels: labels instanceof StringList ? Array.from({ length: labels.length }, (_, i) => labels.at(i)) : [],
+      pair: typeof template === 'string' ? { template } : (tokenizer?.pair ?? null),
+    }),
+    unused: unusedParts(tensors.filter(({ name }) => !names.has(name)).map(({ name }) => name)),
+  });
+}
+
+/** @param {GgufHeader} header @param {Map<string, string>} names */
+function listedTensors({ tensors }, names) {
   return tensors.flatMap((tensor) => {
-    if (draftsTokens(tensor.name, facts)) return [];
-    const name = canonicalName(architecture, modules, tensor);
+    const name = names.get(tensor.name);
     if (!name) return [];
     const type = typeOf(tensor);
     const { rows, cols } = matrixOf(tensor.dims);
@@ -155,6 +184,13 @@ export async function readParts(file, head, signal) {
 /** The configuration alone. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
 export const configOfGguf = (header) => configFrom(architectureOf(header.metadata), factsOf(header));
 
+/** What the file says about itself, without how texts are joined. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
+export function metaOfGguf(header) {
+  const [architecture, facts] = [architectureOf(header.metadata), factsOf(header)];
+  const config = configFrom(architecture, facts);
+  return metaFrom(header, namesOf(header, architecture, facts, config), config, null);
+}
+
 /**
  * Opens a file, of which only the header is read. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
@@ -182,12 +218,15 @@ async function describe(file, head, signal) {
   const facts = factsOf(header);
   const config = configFrom(architecture, facts);
   const tables = Object.entries(ggufTables(facts, config));
+  const names = namesOf(header, architecture, facts, config);
+  const tokenizer = metadata['tokenizer.ggml.model'] === undefined ? null : tokenizerFromGguf(metadata);
   return {
     header,
     config,
-    tensors: listedTensors(header, architecture, facts),
+    tensors: listedTensors(header, names),
     extra: tables.map(([name, values]) => ({ name, dims: [values.length], values: new Uint8Array(values.buffer) })),
-    tokenizer: metadata['tokenizer.ggml.model'] === undefined ? null : tokenizerFromGguf(metadata),
+    tokenizer,
+    meta: metaFrom(header, names, config, tokenizer),
     name: textOf(metadata['general.name']),
     license: textOf(metadata['general.license']),
     template: textOf(metadata['tokenizer.chat_template']),

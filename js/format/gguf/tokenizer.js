@@ -197,6 +197,7 @@ export function tokenizerFromGguf(metadata) {
     bos,
     eos,
     pad: id('padding'),
+    pair: pairOf(model, bos, eos, get('add_sep_token') ?? (metadata['general.architecture'] === 'bert' && model !== 'bert')),
     // Like the original tokenizers, byte-level ones omit bytes that have no token.
     unk: model === 'gpt2' ? NONE : id('unknown'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
@@ -209,6 +210,18 @@ export function tokenizerFromGguf(metadata) {
     packed,
   };
 }
+
+/**
+ * How two texts are joined for a classifier: WordPiece's models know the second by its type, others by a separator of two tokens,
+ * which files say by add_sep_token (RoBERTa's, "bert" there, in older files don't).
+ * @param {string} model @param {number} bos @param {number} eos @param {boolean} twice
+ */
+const pairOf = (model, bos, eos, twice) => ({
+  before: [bos],
+  between: model === 'bert' || !twice ? [eos] : [eos, eos],
+  after: [eos],
+  types: model === 'bert',
+});
 
 /** Ids of added tokens that contain a space. @param {Omit<Packed, 'merges'>} vocabulary */
 const spacedOf = ({ text, ends, kinds }) =>

@@ -43,6 +43,16 @@ function texts(value) {
   throw wrong('the list of texts', value, 'a text or a list of texts');
 }
 
+/** The same, or pairs of texts. @param {any} value */
+function textsOrPairs(value) {
+  if (!Array.isArray(value)) return texts(value);
+  return value.map((one) =>
+    typeof one?.text === 'string' && typeof one.textPair === 'string'
+      ? { text: one.text, textPair: one.textPair }
+      : prompt(one),
+  );
+}
+
 /** @param {any} value */
 const prompt = (value) => (typeof value === 'string' ? value : tokens(value));
 /** Whether a prompt is a list of messages, not a text or tokens. @param {any} value */
@@ -94,7 +104,7 @@ export const TABLE = {
     savePromptCache: { args: [messagesOf], options: 'savePromptCache' },
     loadPromptCache: { args: [bytes] },
     embed: { args: [texts], options: 'embed' },
-    classify: { args: [texts], options: 'classify' },
+    classify: { args: [textsOrPairs], options: 'classify' },
     trace: { options: 'trace' },
     close: {},
   },

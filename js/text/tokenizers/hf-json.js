@@ -208,7 +208,7 @@ function tokenizerOf(json, hints) {
     if (!tokens[id]) throw malformed(`the vocabulary has no token ${name}`);
     return id;
   };
-  const { bos, eos } = template(json.post_processor);
+  const { bos, eos, pair } = template(json.post_processor);
   const ends = [hints.eos, ...(hints.eog ?? [])].map(idOf).filter((id) => id !== NONE);
   const rules = rulesPart(json, (own) => isPiece(own) && !own.normalized && /^▁+$/.test(own.content));
   return {
@@ -220,6 +220,7 @@ function tokenizerOf(json, hints) {
     unk: unk ?? NONE,
     pad: idOf(hints.pad),
     eog: [...new Set(ends)],
+    ...(pair && { pair }),
     tokens,
   };
 }
@@ -272,11 +273,16 @@ function withRules(parts, split, rules) {
 /**
  * Ids that a text begins and ends with by default.
  * @param {any} processor
- * @returns {{ bos?: number, eos?: number }}
+ * @returns {{ bos?: number, eos?: number, pair?: import('../../shared/types.js').PairFormat }}
  */
 function template(processor) {
-  const pair = stepOf(processor, 'BertProcessing') ?? stepOf(processor, 'RobertaProcessing');
-  if (pair) return { bos: pair.cls?.[1], eos: pair.sep?.[1] };
+  const bert = stepOf(processor, 'BertProcessing');
+  const ends = bert ?? stepOf(processor, 'RobertaProcessing');
+  if (ends) {
+    const [bos, eos] = [ends.cls?.[1], ends.sep?.[1]];
+    const pair = { before: [bos], between: bert ? [eos] : [eos, eos], after: [eos], types: Boolean(bert) };
+    return { bos, eos, ...([bos, eos].every(Number.isInteger) && { pair }) };
+  }
   const found = stepOf(processor, 'TemplateProcessing');
   if (!Array.isArray(found?.single)) return {};
   const at = found.single.findIndex((/** @type {any} */ part) => part?.Sequence);
@@ -285,7 +291,25 @@ function template(processor) {
     const name = parts[0]?.SpecialToken?.id;
     return name === undefined ? undefined : found.special_tokens[name]?.ids?.[0];
   };
-  const ends = found.single.slice(at + 1);
+  const behind = found.single.slice(at + 1);
   // Several tokens at the end (Command R: of a turn and of the text) end a whole conversation, and are not added to a text that continues.
-  return { bos: idAt(found.single.slice(0, at)), eos: ends.length > 1 ? undefined : idAt(ends) };
+  return {
+    bos: idAt(found.single.slice(0, at)),
+    eos: behind.length > 1 ? undefined : idAt(behind),
+    pair: pairOf(found),
+  };
+}
+
+/** How a TemplateProcessing joins two texts; undefined if it doesn't say. @param {any} processor @returns {import('../../shared/types.js').PairFormat | undefined} */
+function pairOf({ pair, special_tokens: specials }) {
+  if (!Array.isArray(pair)) return undefined;
+  const [first, second] = ['A', 'B'].map((name) => pair.findIndex((part) => part?.Sequence?.id === name));
+  if (first < 0 || second < first) return undefined;
+  const idsOf = (/** @type {any[]} */ parts) => parts.flatMap((part) => specials?.[part?.SpecialToken?.id]?.ids ?? []);
+  return {
+    before: idsOf(pair.slice(0, first)),
+    between: idsOf(pair.slice(first + 1, second)),
+    after: idsOf(pair.slice(second + 1)),
+    types: pair[second].Sequence.type_id === 1,
+  };
 }

@@ -56,6 +56,7 @@ export const NONE = 0xffffffff;
  * @property {number} unk
  * @property {number} pad
  * @property {number[]} eog  ids that end generation
+ * @property {import('../../shared/types.js').PairFormat} [pair]  how two texts are joined; not a part of the section
  * @property {Token[]} tokens
  * @property {[left: number, right: number, id: number][]} merges  in rank order; byte-level BPE only
  * @property {Packed} [packed]  tokens and merges in packed form, if the properties `tokens` and `merges` are computed from it on demand
