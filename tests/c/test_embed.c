@@ -324,7 +324,7 @@ static void test_dense_layers_and_second_parts(void) {
     }
 }
 
-/* A classifier's logits are asked for by BQ_POOL_LABELS; its vectors are those before its layers. */
+/* A classifier's logits are asked for by BQ_POOL_LABELS; its vectors are those before them. */
 static void test_labels(void) {
   static float plain[HIDDEN], vector[HIDDEN], logits[DENSE2], expected[DENSE2];
   bq_config c = dense(encoder(), 0, BQ_DENSE_LINEAR);

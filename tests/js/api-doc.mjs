@@ -88,6 +88,8 @@ export const RUNS = {
   'A share of the LM head 0': 'node',
   'Models 0': 'node',
   'Embeddings 0': 'node',
+  'Rerank 0': 'node',
+  'Rerank the best 0': 'node',
   'Score options 0': 'node',
   'Prompt cache 0': 'node',
   'Adapters of a model (LoRA) 0': 'node',

@@ -161,6 +161,18 @@ const CHECKS = {
     assert.deepEqual([vectors[1].length, truncated], [384, []]);
     assert.ok(cosine > 0.4 && cosine < 1, `${cosine}`);
   },
+  'Rerank 0': async (run) => {
+    await tinyReranker();
+    const { best, log } = await run(['best']);
+    assert.deepEqual(log, [[best.document, best.score, 'classifier']]);
+  },
+  'Rerank the best 0': async (run) => {
+    await tinyReranker();
+    const passages = ['The museum opens at nine.', 'Soup of the day: leek.', 'Trains leave.'];
+    const { ranked } = await run(['ranked'], { scope: { passages } });
+    assert.equal(ranked.length, 2);
+    assert.ok(ranked[0].score >= ranked[1].score);
+  },
   'Classifiers 0': async (run, t) => {
     const { label, score } = await run(['label', 'score'], { scope: { model: await minilm(t) } });
     assert.deepEqual([label, score > 0.8], ['negative', true]);
@@ -410,6 +422,13 @@ const CHECKS = {
     assert.deepEqual([log[0][0], typeof log[0][1]], ['weather', 'string']);
   },
 };
+
+/** A random cross-encoder, small, of the same kind as the examples'. */
+async function tinyReranker() {
+  const to = join(folder, 'reranker.bq4');
+  await convert(fileURLToPath(new URL('../golden/rerankers/bert', import.meta.url)), to, { quant: 'f32' });
+  files.set('reranker.bq4', readFileSync(to));
+}
 
 /** Those that need all-MiniLM-L6-v2. */
 const REAL = ['Embeddings 0', 'Classifiers 0', 'Training 0', 'Search 0'];

@@ -145,7 +145,12 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       const { generates, kv, embedding, contextTokens: context } = model.info;
       assert.deepEqual(
         { generates, kv, embedding, contextTokens: context },
-        { generates: false, kv: 'f32', embedding: { pooling: null, normalize: false, tokens: 32, width: 36 }, contextTokens: 32 },
+        {
+          generates: false,
+          kv: 'f32',
+          embedding: { pooling: null, normalize: false, tokens: 32, width: 36 },
+          contextTokens: 32,
+        },
       );
       const vectorOf = async (/** @type {any} */ options) => (await model.embed([ids], options)).vectors[0];
       near(await vectorOf({ pooling: 'cls', normalize: false }), state(0));
