@@ -108,7 +108,8 @@ WASM_LINK := -O2 $(EMCC_C) -sMALLOC=none -Wl,--no-entry -nostartfiles -Wl,--stac
 # which are in a module of their own, bq4-*-rare.wasm: added to an instance that has loaded a model of such weights.
 WASM_FLAGS := -O3 -fno-exceptions -msimd128
 ONE_TABLE := -DBQ_ONLY_TABLE=bqw_kernels -DBQ_KERNEL_TYPES=BQ_USUAL_TYPES
-RARE_ONLY := -fPIC -Wno-unused-function -DBQ_RARE_MODULE -DBQ_KERNEL_TYPES=BQ_RARE_TYPES
+# No tables in data, where a switch over types would else look up functions and constants.
+RARE_ONLY := -fPIC -fno-jump-tables -Wno-unused-function -DBQ_RARE_MODULE -DBQ_KERNEL_TYPES=BQ_RARE_TYPES
 $(eval $(call config,wasm-plain,$(EMCC),$(EMAR),$(WASM_FLAGS) $(ONE_TABLE),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes. What
 # workers without it do is left out.

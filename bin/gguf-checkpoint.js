@@ -4,7 +4,7 @@ import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
 import { ROWS, weightBytes } from '../js/format/bq4/weight-types.js';
 import { matrixOf } from '../js/format/bq4/write-v2.js';
 import { openGguf } from '../js/format/gguf/open.js';
-import { conversionOf } from '../js/format/gguf/types.js';
+import { conversionOf, loadConverter } from '../js/format/gguf/types.js';
 import { BqError } from '../js/shared/errors.js';
 import { readRange } from '../js/storage/sources/read.js';
 import { versionOf } from './version-of.js';
@@ -19,8 +19,7 @@ import { versionOf } from './version-of.js';
  * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
 function rowsOf(file, { type: storedType, dims, offset }, codec) {
-  const conversion = conversionOf(storedType);
-  const type = conversion?.engineType ?? storedType;
+  const type = conversionOf(storedType)?.engineType ?? storedType;
   const { cols } = matrixOf([...dims]);
   const stored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
     const [from, length] = [
@@ -32,7 +31,7 @@ function rowsOf(file, { type: storedType, dims, offset }, codec) {
       throw new BqError('TRUNCATED', `${file.name} ends after ${from + bytes.length} bytes`, {
         offset: from + bytes.length,
       });
-    return conversion ? conversion.convert(bytes) : bytes;
+    return (await loadConverter(storedType))?.(bytes) ?? bytes;
   };
   const maxRows = rowsPerPiece(dims);
   return {

@@ -39,7 +39,7 @@ const TABLES = {
   ],
   types: [
     'Types of GGUF',
-    'A storage type becomes a compute type when it is loaded. *Decode* is weights per second of one thread with relaxed SIMD, relative to Q4_0 ([the log](log/speed.md), "What stored types cost"; floats and bq8k_32 on another machine, without VNNI). IQ3_XXS and the IQ1, IQ2, TQ and MXFP4 types are refused by name: no compute type holds all their values exactly.',
+    'A storage type becomes a compute type when it is loaded. *Decode* is weights per second of one thread with relaxed SIMD, relative to Q4_0 ([the log](log/speed.md), "What stored types cost"; floats, codes and small types on another machine, without VNNI). An MXFP4 block whose scale is no f16 (below 2^-24 or above 2^15) is refused. Q8_1 and Q8_K, which no file stores, are refused by name.',
     {
       type: 'type',
       bits: 'bits per weight in the file',

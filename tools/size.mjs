@@ -13,7 +13,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 export const MODULE_LIMIT = 102_000;
 /** Of the kernels of rare types, fetched when a model has such weights, beside one of those. */
 export const RARE = /-rare\.wasm$/;
-export const RARE_LIMIT = 23_000;
+export const RARE_LIMIT = 27_500;
 /** The module that times dot products before a build is chosen. */
 export const PROBE = 'bq4-probe.wasm';
 export const PROBE_LIMIT = 1_400;

@@ -27,7 +27,7 @@ static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, u
     factor = scale - n * (1 + s.min_bytes) + k / s.block;
     min_factor = factor + n;
   }
-  b->scale = bq_load_sub_scale(factor, s.scale_bytes, scale);
+  b->scale = bq_load_sub_scale(factor, s.scale_bytes, scale) * bq_scale_unit(s);
   b->min = bq_load_sub_scale(min_factor, s.min_bytes, min);
 }
 

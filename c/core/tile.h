@@ -3,6 +3,7 @@
 #ifndef BQ_TILE_H
 #define BQ_TILE_H
 
+#include "core/codes.h"
 #include "core/half.h"
 #include "core/type.h"
 
@@ -10,24 +11,27 @@
  * constant to inline functions, so that each type gets a loop of its own. */
 typedef struct bq_tile_shape {
   uint32_t step;        /* k covered by a tile: 32, 64 or, with sub-blocks, 256 */
-  uint32_t bits;        /* 4; 8; 7: bytes below 128; 3, 2 and BQ_TERNARY: sub-4-bit weights */
+  uint32_t bits;        /* 4; 8; 7: bytes below 128; 3, 2 and BQ_TERNARY: sub-4-bit weights;
+                           BQ_CODES: codes of a table */
   uint32_t block;       /* weights that share a scale, at most `step` */
   uint32_t scale_bytes; /* 4: f32; 2: f16; 1: a sub-block scale, a multiple of the super-block's f16
                            */
   uint32_t min_bytes;   /* the same for the minimum; 0: no minimum, and weights are signed */
+  const bq_code_table *codes; /* for BQ_CODES; NULL in a constant shape, which several types have */
 } bq_tile_shape;
 
 /* Tile shape from a row of BQ_TILED_TYPES. */
 #define BQ_TILE_STEP(block, scale_bytes) \
   ((scale_bytes) == 1 ? BQ_SUPER_BLOCK : (block) < 32 ? 32 : (block))
 #define BQ_TILE_SHAPE(block, bits, scale_bytes, min_bytes) \
-  ((bq_tile_shape){BQ_TILE_STEP(block, scale_bytes), bits, block, scale_bytes, min_bytes})
+  ((bq_tile_shape){BQ_TILE_STEP(block, scale_bytes), bits, block, scale_bytes, min_bytes, NULL})
 
 static inline bq_tile_shape bq_tile_shape_of(bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
+  const bq_code_table *codes = f->bits == BQ_CODES ? bq_code_table_of(type) : NULL;
   if (f->factors)
-    return (bq_tile_shape){f->tile_step, f->bits, f->factors, 1, f->min_bytes ? 1 : 0};
-  return (bq_tile_shape){f->tile_step, f->bits, f->block, f->scale_bytes, f->min_bytes};
+    return (bq_tile_shape){f->tile_step, f->bits, f->factors, 1, f->min_bytes ? 1 : 0, codes};
+  return (bq_tile_shape){f->tile_step, f->bits, f->block, f->scale_bytes, f->min_bytes, codes};
 }
 
 static inline uint32_t bq_tile_blocks(bq_tile_shape s) { return s.step / s.block; }
@@ -62,27 +66,31 @@ static inline uint32_t bq_tile_min_at(bq_tile_shape s, uint32_t r, uint32_t k) {
   return bq_tile_mins_at(s) + (k / s.block * BQ_TILE_ROWS + r) * s.min_bytes;
 }
 
-/* Offset of the byte of row r that holds weight k: bytes are ordered [j][row][i]. With four bits,
- * each run of 32 k has k mod 32 = 4j + i in the low nibbles and 16 + 4j + i in the high ones. */
+static inline bool bq_is_sub4(bq_tile_shape s) { return s.bits < 4; }
+/* Whether a byte holds two weights, or codes of two. */
+static inline bool bq_has_nibbles(bq_tile_shape s) { return s.bits == 4 || s.bits == BQ_CODES; }
+
+/* Offset of the byte of row r that holds weight k: bytes are ordered [j][row][i]. With nibbles,
+ * each run of 32 k has k mod 32 = 4j + i in the low ones and 16 + 4j + i in the high ones. */
 static inline uint32_t bq_tile_byte(bq_tile_shape s, uint32_t r, uint32_t k) {
-  uint32_t run = s.bits == 4 ? k / 32 * 128 : 0;
-  uint32_t j = s.bits == 4 ? k % 16 / 4 : k / 4;
+  uint32_t run = bq_has_nibbles(s) ? k / 32 * 128 : 0;
+  uint32_t j = bq_has_nibbles(s) ? k % 16 / 4 : k / 4;
   return bq_tile_weights_at(s) + run + (j * BQ_TILE_ROWS + r) * 4 + k % 4;
 }
 
-static inline bool bq_is_sub4(bq_tile_shape s) { return s.bits < 4; }
-
 /* Zero point: the number that a tile stores for a weight of 0. Symmetric 2-bit weights have no 0:
- * they are 2 * stored - 3. */
+ * they are 2 * stored - 3. Codes are no numbers; what they stand for has the zero point
+ * BQ_CODE_ZERO. */
 static inline int bq_tile_zero_point(bq_tile_shape s) {
-  if (s.min_bytes) return 0;
+  if (s.min_bytes || s.bits == BQ_CODES) return 0;
   return s.bits == BQ_TERNARY ? 1 : s.bits == 2 ? 3 : 1 << (s.bits - 1);
 }
 static inline int bq_sub4_unit(bq_tile_shape s) { return s.bits == 2 && !s.min_bytes ? 2 : 1; }
-/* A byte of zero weights. Symmetric 2-bit types have no zero; any value works, because the
- * activations or the scale are 0. */
+/* A byte of zero weights. Symmetric 2-bit types and some tables of codes have no zero; any value
+ * works, because the activations or the scale are 0. */
 static inline uint8_t bq_tile_zero_byte(bq_tile_shape s) {
   if (bq_is_sub4(s)) return s.min_bytes ? 0 : 0x55;
+  if (s.bits == BQ_CODES) return 0;
   return s.min_bytes ? 0 : s.bits == 8 ? 0x80 : s.bits == 7 ? 0x40 : 0x88;
 }
 
@@ -125,10 +133,11 @@ static inline int bq_tile_weight(bq_tile_shape s, const uint8_t *tile, uint32_t 
     return bq_sub4_get(s, tile + bq_sub4_at(s, r, k), 4 * BQ_TILE_ROWS, k) * bq_sub4_unit(s) -
            bq_tile_zero_point(s);
   uint8_t byte = tile[bq_tile_byte(s, r, k)];
-  int q = s.bits != 4 ? byte : k % 32 < 16 ? byte & 15 : byte >> 4;
-  return q - bq_tile_zero_point(s);
+  int q = !bq_has_nibbles(s) ? byte : k % 32 < 16 ? byte & 15 : byte >> 4;
+  return s.bits == BQ_CODES ? s.codes->stored[q] - BQ_CODE_ZERO : q - bq_tile_zero_point(s);
 }
 
+/* `weight`: for BQ_CODES, its code. */
 static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r, uint32_t k,
                                       int weight) {
   if (bq_is_sub4(s)) {
@@ -138,7 +147,7 @@ static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r
   }
   uint8_t *byte = tile + bq_tile_byte(s, r, k);
   const int q = weight + bq_tile_zero_point(s);
-  if (s.bits != 4) *byte = (uint8_t)q;
+  if (!bq_has_nibbles(s)) *byte = (uint8_t)q;
   else if (k % 32 < 16) *byte = (uint8_t)((*byte & 0xf0) | q);
   else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
 }
@@ -158,8 +167,9 @@ static inline bq_row_shape bq_row_shape_of(bq_type type) {
   return (bq_row_shape){f->block, f->block_bytes, in_front, f->scale_at, in_front || f->factors};
 }
 
-/* Weight k of a row-major block; s: the shape of the compute type. */
-static inline int bq_row_weight(bq_row_shape r, bq_tile_shape s, const uint8_t *block, uint32_t k) {
+/* Weight k of a row-major block, for BQ_CODES its code; s: the shape of the compute type. */
+static inline int bq_row_weight_stored(bq_row_shape r, bq_tile_shape s, const uint8_t *block,
+                                       uint32_t k) {
   const uint8_t *w = block + r.weights_at;
   if (bq_is_sub4(s))
     return bq_sub4_get(s, w + k / 32 * bq_tile_run_bytes(s) + k % 4, 4, k) * bq_sub4_unit(s) -
@@ -168,7 +178,11 @@ static inline int bq_row_weight(bq_row_shape r, bq_tile_shape s, const uint8_t *
   if (s.bits == 7) return (w[k] & 127) - bq_tile_zero_point(s);
   if (r.split) return (w[k / 32 * 16 + k % 16] >> k % 32 / 16 * 4 & 15) - bq_tile_zero_point(s);
   const int nibble = w[k / 2] >> k % 2 * 4 & 15;
-  return s.min_bytes ? nibble : (nibble ^ 8) - 8;
+  return s.min_bytes || s.bits == BQ_CODES ? nibble : (nibble ^ 8) - 8;
+}
+static inline int bq_row_weight(bq_row_shape r, bq_tile_shape s, const uint8_t *block, uint32_t k) {
+  const int stored = bq_row_weight_stored(r, s, block, k);
+  return s.bits == BQ_CODES ? s.codes->stored[stored] - BQ_CODE_ZERO : stored;
 }
 
 /* Reads a scale or minimum of `bytes` (4, 2 or 0) bytes; 0 bytes read as 0. */
@@ -188,9 +202,15 @@ static inline float bq_load_sub_scale(const uint8_t *p, uint32_t bytes, const ui
   return bytes == 1 ? bq_load_scale(super, 2) * (float)(int8_t)*p : bq_load_scale(p, bytes);
 }
 
+/* The power of 2 that a type's scales are multiplied by: exact. */
+static inline float bq_scale_unit(bq_tile_shape s) {
+  return s.bits == BQ_CODES ? s.codes->unit : 1.0f;
+}
+
 /* Scale and minimum of row r for the block that holds weight k. */
 static inline float bq_tile_scale(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
-  return bq_load_sub_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes, tile + 2 * r);
+  return bq_load_sub_scale(tile + bq_tile_scale_at(s, r, k), s.scale_bytes, tile + 2 * r) *
+         bq_scale_unit(s);
 }
 static inline float bq_tile_min(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
   return bq_load_sub_scale(tile + bq_tile_min_at(s, r, k), s.min_bytes,

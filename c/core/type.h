@@ -17,7 +17,8 @@
  *   or, if there is a minimum, q * scale + minimum with unsigned q. Bytes of a scale: 4 for f32, 2
  *   for f16, 0 for none, 1 for a sub-block scale: a signed byte, multiplied by an f16 that 256
  *   weights (a super-block) share. 7 bits are stored in bytes below 128; 2 bits without a minimum
- *   stand for -3, -1, 1 and 3; 1 "bit" (BQ_TERNARY), stored in 2, stands for -1, 0 and 1.
+ *   stand for -3, -1, 1 and 3; 1 "bit" (BQ_TERNARY), stored in 2, stands for -1, 0 and 1; 5 "bits"
+ *   (BQ_CODES), stored in 4, are codes: places in the type's table of 16 weights (core/codes.h).
  * RARE(the same)
  *   A compute type of few files, whose kernels are shipped in a module of their own.
  * IMPORTED(the same)
@@ -66,9 +67,14 @@
   RARE(BQ3A_64, bq3a_64, 64, 3, 2, 2)                             \
   RARE(BQ2A_64, bq2a_64, 64, 2, 2, 2)                             \
   RARE(BQ2_64, bq2_64, 64, 2, 2, 0)                               \
-  RARE(BQT_64, bqt_64, 64, 1, 2, 0)
+  RARE(BQT_64, bqt_64, 64, 1, 2, 0)                               \
+  IMPORTED(BQC2K_16, bqc2k_16, 16, 5, 1, 0)                       \
+  IMPORTED(BQC3K_16, bqc3k_16, 16, 5, 1, 0)                       \
+  IMPORTED(BQC3SK_16, bqc3sk_16, 16, 5, 1, 0)                     \
+  IMPORTED(BQF4_16, bqf4_16, 16, 5, 2, 0)
 
 #define BQ_TERNARY 1
+#define BQ_CODES 5
 
 #define BQ_SKIP_TYPE(...)
 #define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \
@@ -115,7 +121,8 @@ typedef struct bq_type_facts {
 
 #define BQ_TILE_ROWS 8u
 /* Bits that a weight takes in a block. */
-#define BQ_BLOCK_BITS(bits) ((bits) == 7 ? 8 : (bits) == BQ_TERNARY ? 2 : (bits))
+#define BQ_BLOCK_BITS(bits) \
+  ((bits) == 7 ? 8 : (bits) == BQ_TERNARY ? 2 : (bits) == BQ_CODES ? 4 : (bits))
 /* Weights of a super-block, which share one f16 that their sub-block scales multiply. */
 #define BQ_SUPER_BLOCK 256u
 

@@ -137,10 +137,13 @@ INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *w, const bq_batch *a,
   }
 }
 
+/* A constant, but for types with a table. */
+#define SHAPE_OF(w, block, bits, scale, min) \
+  ((bits) == BQ_CODES ? bq_tile_shape_of((w)->type) : BQ_TILE_SHAPE(block, bits, scale, min))
 #define TILED_SLOT(NAME, name, block, bits, scale, min)                                         \
   void bq_scalar_matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, \
                                float *y, size_t y_stride) {                                     \
-    matmul_tiled(BQ_TILE_SHAPE(block, bits, scale, min), w, a, row0, row1, y, y_stride);        \
+    matmul_tiled(SHAPE_OF(w, block, bits, scale, min), w, a, row0, row1, y, y_stride);          \
   }
 
 BQ_TILED_TYPES(TILED_SLOT)
@@ -183,7 +186,7 @@ static void tile_block(bq_tile_shape s, bq_row_shape from, const uint8_t *block,
                        uint32_t r, uint32_t k0) {
   const uint8_t *scale = block + from.scale_at;
   for (uint32_t k = 0; k < from.block; k++)
-    bq_tile_put_weight(s, tile, r, k0 + k, bq_row_weight(from, s, block, k));
+    bq_tile_put_weight(s, tile, r, k0 + k, bq_row_weight_stored(from, s, block, k));
   if (s.scale_bytes == 1) {
     tile_sub_scales(s, scale, tile, r);
     return;

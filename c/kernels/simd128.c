@@ -216,6 +216,17 @@ INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const 
     UNROLL for (int g = 0; g < G; g++) dot_256ths(part, j, w[g] + 32 * j, q, c, sum[g]);
 }
 
+INLINE void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q, v128_t table,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
+  uint8_t looked_up[MAX_GROUPS][TILE_BYTES_32];
+  const uint8_t *at[MAX_GROUPS];
+  UNROLL for (int g = 0; g < G; g++) {
+    look_up_codes(part, w[g], table, looked_up[g]);
+    at[g] = looked_up[g];
+  }
+  dot_bytes(G, 7, part, at, q, c, sum);
+}
+
 /* Quad j of one run, of each of 2 * P tokens, times w0 and w1. */
 INLINE void dot_quad(int P, const uint8_t *const *q, int run, int j, v128_t w0, v128_t w1,
                      v128_t (*sum)[2]) {

@@ -36,7 +36,7 @@ INLINE reading reading_of(bq_tile_shape s, bq_row_shape from) {
   const bool as_tiled = from.split || s.bits == 7;
   return (reading){wasm_i8x16_splat(s.bits == 7 ? 127 : -1),
                    as_tiled && s.bits != 8 ? simd_zero() : zeros, zeros,
-                   s.bits == 4 && !as_tiled, s.block == 16 && s.scale_bytes != 1};
+                   bq_has_nibbles(s) && !as_tiled, s.block == 16 && s.scale_bytes != 1};
 }
 
 /* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or of 16 weights (7 or 8 bits). */

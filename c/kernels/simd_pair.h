@@ -23,9 +23,10 @@ INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint
                      const uint8_t *q, const super_scales *super, const matmul_constants *c,
                      v128_t acc[PAIR_GROUPS][2][2]) {
   v128_t sum[PAIR_GROUPS][2][2];
+  uint8_t looked_up[PAIR_GROUPS][TILE_BYTES_32];
   const uint8_t *w[PAIR_GROUPS], *sums = q + 2 * PANEL_Q + 8;
   UNROLL for (int g = 0; g < PAIR_GROUPS; g++)
-    w[g] = tile[g] + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+    w[g] = weights_at(s, part, tile[g], k, c, looked_up[g]);
   UNROLL for (int t = 0; t < 2; t++) {
     const v128_t from = start(s, part, 2, sums + 4 * t);
     UNROLL for (int g = 0; g < PAIR_GROUPS; g++) sum[g][t][0] = sum[g][t][1] = from;
@@ -40,8 +41,8 @@ INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint
 
 /* to[g][t] = PAIR_GROUPS groups of 8 rows, whose tiles lie `gap` bytes apart, times a pair. */
 INLINE void gemm_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, size_t cols,
-                          const uint8_t *panel, v128_t (*to)[2][2]) {
-  const matmul_constants c = {prepare(), simd_f16_prepare()};
+                      const uint8_t *panel, bq_type type, v128_t (*to)[2][2]) {
+  const matmul_constants c = load_matmul_constants(s, type);
   v128_t acc[PAIR_GROUPS][2][2];
   super_scales n[PAIR_GROUPS];
   memset(acc, 0, sizeof acc);
@@ -71,7 +72,7 @@ static __attribute__((noinline)) void matmul_pair(gemm_pair_fn *gemm, size_t gro
     if (row == row0 + run) row += (PAIR_GROUPS - 1) * run, gap = 0;
     if (row == row1) return;
     gemm(m->data + row / BQ_TILE_ROWS * group, gap / BQ_TILE_ROWS * group, m->cols, a->panel,
-             acc);
+         m->type, acc);
     store_tokens(y + row, y_stride, a->tokens, acc[0], row1 - row);
     if (gap) store_tokens(y + row + gap, y_stride, a->tokens, acc[1], row1 - row - gap);
   }
@@ -80,9 +81,10 @@ static __attribute__((noinline)) void matmul_pair(gemm_pair_fn *gemm, size_t gro
 #define PAIR_OF(name) gemm_pair_##name
 #define PAIR_FN(name, ...)                                                                      \
   static __attribute__((noinline)) void gemm_pair_##name(                                       \
-      const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel, v128_t(*to)[2][2]) { \
+      const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel,                      \
+      bq_type type, v128_t(*to)[2][2]) {                                                        \
     if (is_single_pair(BQ_TILE_SHAPE(__VA_ARGS__), 2))                                          \
-      gemm_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, to);                       \
+      gemm_pair(BQ_TILE_SHAPE(__VA_ARGS__), tiles, gap, cols, panel, type, to);                 \
   }
 
 #endif

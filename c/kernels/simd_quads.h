@@ -92,6 +92,20 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
   }
 }
 
+/* As dot_nibbles, with what the nibbles stand for: weights of 7 bits. */
+INLINE void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q, v128_t table,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
+  UNROLL for (int j = 0; j < 4; j++) {
+    v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
+    UNROLL for (int g = 0; g < G; g++)
+      UNROLL for (int h = 0; h < 2; h++) {
+        const v128_t v = wasm_v128_load(w[g] + 32 * j + 16 * h);
+        if (part & LOW) dot(low, wasm_i8x16_swizzle(table, low_nibbles(v, c)), c, &sum[g][h]);
+        if (part & HIGH) dot(high, wasm_i8x16_swizzle(table, high_nibbles(v, c)), c, &sum[g][h]);
+      }
+  }
+}
+
 /* Quad j of each of 2 * P tokens times a vector of rows 0...3 and one of rows 4...7. */
 INLINE void dot_quad(int P, const uint8_t *const *q, int j, v128_t w0, v128_t w1,
                      const constants *c, v128_t (*sum)[2]) {
@@ -282,7 +296,7 @@ INLINE void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const u
     dot_nibbles_of_pair(part, w, q, c, sum);
     return;
   }
-  UNROLL for (int g = 0; g < PAIR_GROUPS; g++) dot_pairs((int)s.bits, 1, part, w[g], &q, c, sum[g]);
+  UNROLL for (int g = 0; g < PAIR_GROUPS; g++) dot_pairs(dot_bits(s), 1, part, w[g], &q, c, sum[g]);
 }
 
 INLINE void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]) {

@@ -23,7 +23,7 @@
  *   enum { PANEL_Q, PANEL_EXTRA, SUM_UNIT, SUM_START }
  *       bytes of activations, and of extra data, per token and block; how often a product counts in
  *       a sum, a power of 2; the bit pattern of a sum of 0
- *   typedef ... constants;  constants load_constants(void);
+ *   typedef ... constants;  constants prepare(void);
  *       vectors that are loaded once per matmul
  *   int unrolled_groups(bq_tile_shape s);
  *       groups of rows computed at once for one token, at most MAX_GROUPS
@@ -39,6 +39,8 @@
  *   void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
  *                    const constants *c, v128_t sum[MAX_GROUPS][2]);
  *   void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
+ *                  const constants *c, v128_t sum[MAX_GROUPS][2]);
+ *   void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q, v128_t table,
  *                  const constants *c, v128_t sum[MAX_GROUPS][2]);
  *   void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
  *                 const constants *c, v128_t sum[MAX_GROUPS][2]);
@@ -76,6 +78,8 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
                         const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MAX_GROUPS][2]);
+INLINE void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q, v128_t table,
+                      const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
@@ -108,7 +112,45 @@ INLINE size_t row_blocks(bq_tile_shape s, size_t cols) {
 typedef struct matmul_constants {
   constants dot;
   simd_f16_constants f16;
+  v128_t codes, unit; /* for BQ_CODES: what the codes stand for; the factor of scales */
 } matmul_constants;
+
+/* The tables are constants in the code: modules of rare types can have no data (emscripten.mk). */
+INLINE void load_codes(bq_type type, matmul_constants *c) {
+#define CODES_OF(NAME, of, ...)                                \
+  if (type == BQ_TYPE_##NAME) {                                \
+    c->codes = wasm_u8x16_const(BQ_STORED_CODES(__VA_ARGS__)); \
+    c->unit = wasm_f32x4_const_splat(of);                      \
+  }
+  BQ_CODE_TABLES(CODES_OF)
+#undef CODES_OF
+}
+
+/* `type` matters with BQ_CODES alone: types that differ only in their tables share the rest. */
+INLINE matmul_constants load_matmul_constants(bq_tile_shape s, bq_type type) {
+  matmul_constants c = {prepare(), simd_f16_prepare(), simd_zero(), simd_zero()};
+  if (s.bits == BQ_CODES) load_codes(type, &c);
+  return c;
+}
+
+/* Bits of the weights that dots meet: codes are looked up first. */
+INLINE int dot_bits(bq_tile_shape s) { return s.bits == BQ_CODES ? 7 : (int)s.bits; }
+
+/* Bytes of 32 k of a tile with 7 or 8 bits; LOW is the first half. */
+enum { TILE_BYTES_32 = 32 * BQ_TILE_ROWS };
+
+/* Looks up the codes of `part` of 32 k of a tile: `to` gets what a tile of 7 bits would hold. */
+INLINE void look_up_codes(int part, const uint8_t *codes, v128_t table, uint8_t *to) {
+  const v128_t nibble = wasm_i8x16_const_splat(15);
+  KEEP_LOOP for (int i = 0; i < TILE_BYTES_32 / 2; i += 16) {
+    const v128_t v = wasm_v128_load(codes + i);
+    if (part & LOW)
+      wasm_v128_store(to + i, wasm_i8x16_swizzle(table, wasm_v128_and(v, nibble)));
+    if (part & HIGH)
+      wasm_v128_store(to + TILE_BYTES_32 / 2 + i,
+                      wasm_i8x16_swizzle(table, wasm_u8x16_shr(v, 4)));
+  }
+}
 
 /* Loads 8 scales or minimums of `bytes` bytes each. 1-byte ones are sub-block scales: multipliers
  * of the super-block scales in `super`. */
@@ -126,6 +168,12 @@ INLINE void load_scales(uint32_t bytes, const uint8_t *p, const v128_t super[2],
     to[h] = bytes == 2 ? simd_load_f16_finite(p + 8 * h, &c->f16) : wasm_v128_load(p + 16 * h);
 }
 
+/* Multiplies 8 f16 scales of a type with BQ_CODES by its unit. */
+INLINE void apply_unit(bq_tile_shape s, const matmul_constants *c, v128_t scale[2]) {
+  if (s.bits != BQ_CODES) return;
+  UNROLL for (int h = 0; h < 2; h++) scale[h] = wasm_f32x4_mul(scale[h], c->unit);
+}
+
 /* Super-block scales (K-quants): one f32 per row for scales, one for minimums. */
 typedef struct super_scales {
   v128_t scale[2], min[2];
@@ -134,6 +182,7 @@ typedef struct super_scales {
 INLINE void load_super_scales(bq_tile_shape s, const uint8_t *tile, const matmul_constants *c,
                          super_scales *to) {
   load_scales(2, tile, NULL, c, to->scale);
+  apply_unit(s, c, to->scale);
   if (s.min_bytes) load_scales(2, tile + 2 * BQ_TILE_ROWS, NULL, c, to->min);
 }
 
@@ -148,7 +197,7 @@ INLINE v128_t add_scaled(int bits, int T, v128_t acc, v128_t sum, v128_t a_scale
 INLINE v128_t start(bq_tile_shape s, int part, int T, const uint8_t *sums) {
   if (s.min_bytes) return initial_sum_zero((int)s.bits);
   if (bq_is_sub4(s)) return initial_sum_sub4(bq_tile_zero_point(s), T, sums);
-  return initial_sum((int)s.bits, part, T, sums);
+  return initial_sum(dot_bits(s), part, T, sums);
 }
 
 /* The factor of minimums, splatted: the scaled sum of the activations of `part`. `sums` points to
@@ -185,16 +234,18 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
   const uint8_t *w[MAX_GROUPS], *sums = q + PANEL_Q + 4;
   const v128_t from = start(s, part, 1, sums);
   UNROLL for (int g = 0; g < G; g++) w[g] = tile[g] + at, sum[g][0] = sum[g][1] = from;
-  if (bq_is_sub4(s)) dot_sub4(s, G, w, q, &c->dot, sum);
+  if (s.bits == BQ_CODES) dot_codes(G, part, w, q, c->codes, &c->dot, sum);
+  else if (bq_is_sub4(s)) dot_sub4(s, G, w, q, &c->dot, sum);
   else if (s.bits == 4) dot_nibbles(G, part, w, q, &c->dot, sum);
-  else dot_bytes(G, (int)s.bits, part, w, q, &c->dot, sum);
+  else dot_bytes(G, dot_bits(s), part, w, q, &c->dot, sum);
   const v128_t a_scale = wasm_v128_load32_splat(q + PANEL_Q);
   const v128_t a_sum = s.min_bytes ? min_factor(part, 1, sums) : simd_zero();
   UNROLL for (int g = 0; g < G; g++) {
     load_scales(s.scale_bytes, tile[g] + scales, n[g].scale, c, w_scale);
+    if (s.scale_bytes == 2) apply_unit(s, c, w_scale);
     if (s.min_bytes) load_scales(s.min_bytes, tile[g] + mins, n[g].min, c, w_min);
     UNROLL for (int h = 0; h < 2; h++) {
-      v128_t y = add_scaled((int)s.bits, 1, acc[g][h], sum[g][h], a_scale, w_scale[h], &c->dot);
+      v128_t y = add_scaled(dot_bits(s), 1, acc[g][h], sum[g][h], a_scale, w_scale[h], &c->dot);
       acc[g][h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, w_min[h])) : y;
     }
   }
@@ -293,13 +344,16 @@ INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const u
  * keep compilers from hoisting the loads, so they are kept on the stack. For types with few scales
  * this costs a batch of 4 tokens more than it gains at 32, so these reload them for every 4 tokens.
  */
-INLINE bool scales_once(bq_tile_shape s) { return s.min_bytes || (s.bits == 4 && s.block == 16); }
+INLINE bool scales_once(bq_tile_shape s) {
+  return s.min_bytes || (bq_has_nibbles(s) && s.block == 16);
+}
 
 /* Scales and minimums of the block of weight k. Sub-block scales are multiplied by `super`. */
 INLINE super_scales block_scales_at(bq_tile_shape s, const uint8_t *tile, uint32_t k,
                                     const super_scales *super, const matmul_constants *c) {
   super_scales to;
   load_scales(s.scale_bytes, tile + bq_tile_scale_at(s, 0, k), super->scale, c, to.scale);
+  if (s.scale_bytes == 2) apply_unit(s, c, to.scale);
   if (s.min_bytes) load_scales(s.min_bytes, tile + bq_tile_min_at(s, 0, k), super->min, c, to.min);
   return to;
 }
@@ -311,26 +365,34 @@ INLINE void add_token(bq_tile_shape s, int part, const uint8_t *sums, const v128
   const v128_t a = wasm_v128_load32_splat(sums - 8);
   const v128_t a_sum = s.min_bytes ? min_factor(part, 2, sums) : simd_zero();
   UNROLL for (int h = 0; h < 2; h++) {
-    v128_t y = add_scaled((int)s.bits, 2, acc[h], sum[h], a, n->scale[h], &c->dot);
+    v128_t y = add_scaled(dot_bits(s), 2, acc[h], sum[h], a, n->scale[h], &c->dot);
     acc[h] = s.min_bytes ? wasm_f32x4_add(y, wasm_f32x4_mul(a_sum, n->min[h])) : y;
   }
 }
 
-/* Adds 32 k of a tile, from k on, or `part` of them, times 2 * P tokens: acc[t][h]. `loaded`: their
- * scales, if scales_once; else they are loaded here, with super-block scales `super`. Each weight
- * is unpacked once, while it is in a register. */
+/* The weights of 32 k of a tile, from k on; codes are looked up, into `to`. */
+INLINE const uint8_t *weights_at(bq_tile_shape s, int part, const uint8_t *tile, uint32_t k,
+                                 const matmul_constants *c, uint8_t to[TILE_BYTES_32]) {
+  const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+  if (s.bits != BQ_CODES) return w;
+  look_up_codes(part, w, c->codes, to);
+  return to;
+}
+
+/* Adds 32 k of a tile, from k on, or `part` of them, times 2 * P tokens: acc[t][h]. `w`: their
+ * weights. `loaded`: their scales, if scales_once; else they are loaded here, with super-block
+ * scales `super`. Each weight is unpacked once, while it is in a register. */
 INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t k,
-                      const uint8_t *const *q, const super_scales *super,
+                      const uint8_t *w, const uint8_t *const *q, const super_scales *super,
                       const super_scales *loaded, const matmul_constants *c, v128_t (*acc)[2]) {
   v128_t sum[2 * MAX_PAIRS][2];
-  const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
   const uint8_t *sums[2 * MAX_PAIRS];
   UNROLL for (int t = 0; t < 2 * P; t++) {
     sums[t] = q[t / 2] + 2 * PANEL_Q + 8 + 4 * (t % 2);
     sum[t][0] = sum[t][1] = start(s, part, 2, sums[t]);
   }
   if (bq_is_sub4(s)) dot_sub4_pairs(s, P, w, q, &c->dot, sum);
-  else dot_pairs((int)s.bits, P, part, w, q, &c->dot, sum);
+  else dot_pairs(dot_bits(s), P, part, w, q, &c->dot, sum);
   const super_scales n =
       scales_once(s) ? *loaded : block_scales_at(s, tile, k + (part == HIGH ? 16 : 0), super, c);
   UNROLL for (int t = 0; t < 2 * P; t++) add_token(s, part, sums[t], sum[t], &n, c, acc[t]);
@@ -338,15 +400,15 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
 
 /* Adds 32 k: in two parts, where a block has 16 weights. */
 INLINE void add_32_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
-                            const uint8_t *const *q, const super_scales *super,
+                            const uint8_t *w, const uint8_t *const *q, const super_scales *super,
                             const super_scales loaded[2], const matmul_constants *c,
                             v128_t (*acc)[2]) {
   if (s.block != 16) {
-    add_pairs(s, P, ALL, tile, k, q, super, &loaded[0], c, acc);
+    add_pairs(s, P, ALL, tile, k, w, q, super, &loaded[0], c, acc);
     return;
   }
-  add_pairs(s, P, LOW, tile, k, q, super, &loaded[0], c, acc);
-  add_pairs(s, P, HIGH, tile, k, q, super, &loaded[1], c, acc);
+  add_pairs(s, P, LOW, tile, k, w, q, super, &loaded[0], c, acc);
+  add_pairs(s, P, HIGH, tile, k, w, q, super, &loaded[1], c, acc);
 }
 
 /* Adds 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart. */
@@ -359,20 +421,22 @@ INLINE void add_32_of_batch(bq_tile_shape s, const uint8_t *tile, uint32_t k, co
   /* Types without minimums read the scales from memory: V8 then leaves all registers to dots. With
    * minimums it would spill more. */
   const super_scales *ready = scales_once(s) && !s.min_bytes ? simd_hide(loaded) : loaded;
+  uint8_t looked_up[TILE_BYTES_32];
+  const uint8_t *w = weights_at(s, ALL, tile, k, c, looked_up);
   KEEP_LOOP for (; tokens > 2; acc += 4, panel += 2 * pair) {
     const uint8_t *const q[] = {panel, panel + pair};
-    add_32_of_pairs(s, 2, tile, k, q, super, ready, c, acc);
+    add_32_of_pairs(s, 2, tile, k, w, q, super, ready, c, acc);
     tokens -= tokens < 4 ? tokens : 4;
   }
   const uint8_t *const q[] = {panel};
-  if (tokens) add_32_of_pairs(s, 1, tile, k, q, super, ready, c, acc);
+  if (tokens) add_32_of_pairs(s, 1, tile, k, w, q, super, ready, c, acc);
 }
 
 /* GEMM: acc[t] += a group of 8 rows times 2 to BATCH_TOKENS tokens. Weights are read as one stream:
  * with so much work between two loads, hardware would not prefetch several streams in time. */
 INLINE void gemm_batch(bq_tile_shape s, const uint8_t *tile, size_t cols, const uint8_t *panel,
-                          size_t tokens, v128_t (*acc)[2]) {
-  const matmul_constants c = {prepare(), simd_f16_prepare()};
+                       size_t tokens, bq_type type, v128_t (*acc)[2]) {
+  const matmul_constants c = load_matmul_constants(s, type);
   const size_t pair = panel_size(cols, 2);
   super_scales n;
   for (size_t left = row_blocks(s, cols); left; tile += bq_tile_size(s)) {
@@ -385,9 +449,9 @@ INLINE void gemm_batch(bq_tile_shape s, const uint8_t *tile, size_t cols, const 
 }
 
 typedef void gemm_batch_fn(const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens,
-                     v128_t (*acc)[2]);
+                           bq_type type, v128_t (*acc)[2]);
 typedef void gemm_pair_fn(const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel,
-                     v128_t (*acc)[2][2]);
+                          bq_type type, v128_t (*acc)[2][2]);
 
 /* Tokens that a weight is multiplied with while it is in the L1 cache. */
 enum { BATCH_TOKENS = 32 };
@@ -408,7 +472,7 @@ static __attribute__((noinline)) void matmul_batch(gemm_batch_fn *gemm, size_t g
     for (size_t row = row0; row < row1; row += BQ_TILE_ROWS) {
       memset(acc, 0, (n + n % 2) * sizeof *acc);
       gemm(m->data + row / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, from),
-               n, acc);
+               n, m->type, acc);
       store_tokens(y + from * y_stride + row, y_stride, n, acc, row1 - row);
     }
   }
@@ -426,7 +490,11 @@ INLINE void matmul_pair(gemm_pair_fn *gemm, size_t group, const bq_matrix *m, co
 }
 #endif
 
-INLINE void matmul_tiled(bq_tile_shape s, gemm_batch_fn *some, gemm_pair_fn *pair,
+/* GEMV of `rows` rows, the first of which lie at `tiles`. */
+typedef void gemv_fn(const uint8_t *tiles, size_t cols, const uint8_t *panel, bq_type type,
+                     size_t rows, float *y);
+
+INLINE void matmul_tiled(bq_tile_shape s, gemv_fn *one, gemm_batch_fn *some, gemm_pair_fn *pair,
                          const bq_matrix *m, const bq_batch *a, size_t row0, size_t row1, float *y,
                          size_t y_stride) {
   const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s);
@@ -434,22 +502,29 @@ INLINE void matmul_tiled(bq_tile_shape s, gemm_batch_fn *some, gemm_pair_fn *pai
   if (is_single_pair(s, last)) matmul_pair(pair, group, m, a, row0, row1, y, y_stride);
   else if (last) matmul_batch(some, group, m, a, last, row0, row1, y, y_stride);
   if (!alone) return;
-  const matmul_constants c = {prepare(), simd_f16_prepare()};
-  gemv_one(s, m->data + row0 / BQ_TILE_ROWS * group, m->cols,
-               a->panel + panel_size(m->cols, last), &c, row1 - row0, y + last * y_stride + row0);
+  one(m->data + row0 / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, last), m->type,
+      row1 - row0, y + last * y_stride + row0);
 }
 
-/* Defines the matmul of a type and its entry in the table. */
+/* Defines the matmul of a type and its entry in the table. GEMV isn't inlined, so that types which
+ * differ only in their codes share it. */
 #define MATMUL_SLOT(NAME, name, ...)                                                             \
+  static __attribute__((noinline)) void gemv_##name(const uint8_t *tiles, size_t cols,           \
+                                                    const uint8_t *panel, bq_type type,          \
+                                                    size_t rows, float *y) {                     \
+    const matmul_constants c = load_matmul_constants(BQ_TILE_SHAPE(__VA_ARGS__), type);          \
+    gemv_one(BQ_TILE_SHAPE(__VA_ARGS__), tiles, cols, panel, &c, rows, y);                       \
+  }                                                                                              \
   static __attribute__((noinline)) void gemm_batch_##name(                                       \
-      const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens, v128_t(*acc)[2]) {  \
-    gemm_batch(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, acc);                      \
+      const uint8_t *tile, size_t cols, const uint8_t *panel, size_t tokens, bq_type type,       \
+      v128_t(*acc)[2]) {                                                                         \
+    gemm_batch(BQ_TILE_SHAPE(__VA_ARGS__), tile, cols, panel, tokens, type, acc);                \
   }                                                                                              \
   PAIR_FN(name, __VA_ARGS__)                                                                     \
   static void matmul_##name(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,     \
                             float *y, size_t y_stride) {                                         \
-    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), gemm_batch_##name, PAIR_OF(name), w, a, row0, row1, \
-                 y, y_stride);                                                                   \
+    matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), gemv_##name, gemm_batch_##name, PAIR_OF(name), w,   \
+                 a, row0, row1, y, y_stride);                                                    \
   }
 #ifndef BQ_KERNEL_TYPES /* emscripten.mk: modules that leave some types out */
 #define BQ_KERNEL_TYPES BQ_TILED_TYPES

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/codes.h"
 #include "core/half.h"
 #include "core/import.h"
 #include "core/tile.h"
@@ -181,7 +182,8 @@ static void print_lines(const bq_kernels *k, const run_type *r, const rates *of)
 int main(int argc, char **argv) {
 #define X(NAME, ...) BQ_TYPE_##NAME,
   static const bq_type all[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X)};
-  static const bq_type stored[] = {BQ_FLOAT_TYPES(X) BQ_ENCODED_TYPES(X) BQ_STORED_TYPES(X)};
+  static const bq_type stored[] = {BQ_FLOAT_TYPES(X) BQ_ENCODED_TYPES(X) BQ_STORED_TYPES(X)
+                                   BQ_CODE_TABLES(X)};
 #undef X
   enum { RUNS = sizeof all / sizeof *all, STORED = sizeof stored / sizeof *stored };
   const int rounds = argc > 1 ? atoi(argv[1]) : 9;

@@ -14,7 +14,7 @@ import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
 import { convertGguf } from '../../bin/convert-gguf.js';
 import { tensorTable } from '../../js/format/bq4/names.js';
-import { q6kOfIq3s } from '../../js/format/gguf/iq3s.js';
+import { CONVERTERS } from '../../js/format/gguf/block-conversions.js';
 import { random } from './fixture.mjs';
 import { bytesTokenizer, gguf, ggufName, llamaMetadata, randomGguf, randomParts, SMALL } from './gguf-writer.mjs';
 
@@ -356,9 +356,48 @@ const iq4nlOfIq4xs = (blocks) =>
     ),
   );
 
+/**
+ * Blocks of Q6_K with the values of codes of `weights`, in units of 2^-shift.
+ * @param {Uint8Array} coded  blocks of 146 bytes: nibbles, 16 factors, f16 scale (not subnormal if there is a shift) @param {number[]} weights @param {number} shift
+ */
+function q6kOfCodes(coded, weights, shift) {
+  const out = new Uint8Array((coded.length / 146) * 210);
+  for (let from = 0, to = 0; from < coded.length; from += 146, to += 210) {
+    for (let k = 0; k < 256; k++) {
+      const code = (coded[from + (k >> 5) * 16 + (k & 15)] >> (k & 16 ? 4 : 0)) & 15;
+      const q = 32 + (code < 8 ? weights[code] : -weights[code - 8]);
+      out[to + (k >> 7) * 64 + (k & 63)] |= (q & 15) << (k & 64 ? 4 : 0);
+      out[to + 128 + (k >> 7) * 32 + (k & 31)] |= (q >> 4) << (2 * ((k >> 5) & 3));
+    }
+    out.set(coded.subarray(from + 128, from + 146), to + 192);
+    out[to + 209] -= shift << 2;
+  }
+  return out;
+}
+
 /** Types that few files have: GGUF's numbers, bytes of a block and what they begin with behind half a scale (of IQ3_S a subnormal one), and the same values in another type. */
 const OTHERS = {
-  IQ3_S: { number: 21, bytes: 110, head: [1], as: 14, of: q6kOfIq3s },
+  IQ3_S: {
+    number: 21,
+    bytes: 110,
+    head: [1],
+    as: 14,
+    of: (/** @type {Uint8Array} */ blocks) => q6kOfCodes(CONVERTERS.iq3_s(blocks), [1, 3, 5, 7, 9, 11, 13, 15], 0),
+  },
+  IQ3_XXS: {
+    number: 18,
+    bytes: 98,
+    head: [0x14],
+    as: 14,
+    of: (/** @type {Uint8Array} */ blocks) => q6kOfCodes(CONVERTERS.iq3_xxs(blocks), [2, 6, 10, 14, 18, 22, 26, 31], 1),
+  },
+  IQ1_S: {
+    number: 19,
+    bytes: 50,
+    head: [0x14],
+    as: 14,
+    of: (/** @type {Uint8Array} */ blocks) => q6kOfCodes(CONVERTERS.iq1_s(blocks), [8, 25, 43, 1, 7, 9, 0, 0], 3),
+  },
   IQ4_XS: { number: 23, bytes: 136, head: [0x14, 0xaa, 0xaa, 0x11, 0x11, 0x11, 0x11], as: 20, of: iq4nlOfIq4xs },
 };
 

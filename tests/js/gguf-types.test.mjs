@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../../js/format/bq4/weight-types.js';
-import { ALL_TYPES, conversionOf, readableTypes } from '../../js/format/gguf/types.js';
+import { ALL_TYPES, conversionOf, loadConverter, readableTypes, storedOffset } from '../../js/format/gguf/types.js';
 import { modelRows } from '../models-report.mjs';
 
 const golden = new URL('../golden/gguf_blocks/', import.meta.url);
@@ -14,6 +14,9 @@ const { wasm } = await createCodec(1 << 20);
 const rows = [];
 after(() => rows.length && modelRows('types', 'gguf', rows));
 
+/** Types that PyPI gguf lacks: their values follow from ggml's definition (tests/golden/make_gguf_blocks.py). */
+const DEFINED = ['q1_0', 'q2_0'];
+
 /** @param {string} name */
 function blocksOf(name) {
   const bytes = new Uint8Array(readFileSync(new URL(`${name}.bin`, golden)));
@@ -22,17 +25,17 @@ function blocksOf(name) {
 }
 
 for (const name of readableTypes().map((type) => type.toLowerCase()))
-  test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, () => {
+  test(`${name}: repacked, its values are those of PyPI gguf, to the bit`, async () => {
     const { count, weights, blocks, values } = blocksOf(name);
     const stored = /** @type {import('../../js/format/bq4/weight-types.js').WeightType} */ (
       ALL_TYPES.find((type) => type.name === name)
     );
-    const conversion = conversionOf(stored);
-    const engineType = conversion?.engineType ?? stored;
+    const engineType = conversionOf(stored)?.engineType ?? stored;
+    const rowsOfBlocks = (await loadConverter(stored))?.(blocks) ?? blocks;
     const run = TYPES[wasm.call('bqw_run_type', engineType.id)];
     const layout = runLayout(run);
     const found = wasm.scope((take) => {
-      const from = wasm.put(take, conversion ? conversion.convert(blocks) : blocks).at;
+      const from = wasm.put(take, rowsOfBlocks).at;
       const tiles = layout === TILED ? take(weightBytes(run, TILED, count, weights)) : from;
       if (layout === TILED) wasm.check('bqw_repack', engineType.id, from, count, weights, tiles);
       const to = take(4 * count * weights);
@@ -48,9 +51,28 @@ for (const name of readableTypes().map((type) => type.toLowerCase()))
       bits: bits(stored, ROWS),
       memory: bits(run, layout),
       exact: 'bit for bit',
-      against: `gguf ${gguf}`,
+      against: DEFINED.includes(name) ? 'ggml-quants.c' : `gguf ${gguf}`,
     });
   });
+
+test('an MXFP4 block whose scale is no f16 is refused, with its place; zeros with such a scale are zeros', async () => {
+  const type = /** @type {any} */ (ALL_TYPES.find(({ name }) => name === 'mxfp4'));
+  const convert = /** @type {(blocks: Uint8Array) => Uint8Array} */ (await loadConverter(type));
+  const blocks = new Uint8Array(3 * 17);
+  for (const exponent of [0, 103, 144, 255]) {
+    blocks[2 * 17] = exponent;
+    blocks[2 * 17 + 5] = 0x80;
+    assert.ok(convert(blocks).every((byte) => byte === 0 || byte === 0x80 || byte === 8));
+    blocks[2 * 17 + 5] = 0x10;
+    assert.throws(
+      () => convert(blocks),
+      (/** @type {any} */ e) =>
+        e.code === 'FORMAT' &&
+        e.message === `a scale of 2^${exponent - 128}; expected 2^-24 to 2^15` &&
+        storedOffset(type, e.offset) === 2 * 17,
+    );
+  }
+});
 
 test('what is not finite or no type is refused', () => {
   const { blocks, weights } = blocksOf('q4_1');

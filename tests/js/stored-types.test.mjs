@@ -4,10 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { ROWS, TYPES } from '../../js/format/bq4/weight-types.js';
+import { ALL_TYPES, conversionOf } from '../../js/format/gguf/types.js';
 
 const folder = new URL('../golden/gguf_blocks/', import.meta.url);
 /** Those that become another type while they are read: gguf-types.test.mjs. */
-const REPACKED = ['iq3_s'];
+const REPACKED = ALL_TYPES.filter(conversionOf).map(({ name }) => name);
 const names = readdirSync(folder)
   .filter((name) => name.endsWith('.bin'))
   .map((name) => name.slice(0, -4))

@@ -9,7 +9,7 @@ import { BqError } from '../../shared/errors.js';
  * @property {number} blockBytes  bytes of a row-major block
  * @property {number} step        columns of a tile; 0: the type has no tiled layout
  * @property {number} tileBytes   bytes of a tile of 8 rows
- * @property {number} bits        per weight; 1: ternary, stored in 2 bits; 0: no encoder, decoded by the C code alone
+ * @property {number} bits        per weight; 1: ternary, stored in 2 bits; 5: codes of a table, stored in 4; 0: no encoder, decoded by the C code alone
  * @property {number} scaleBytes  size of a block's scale: 4 (f32), 2 (f16), 0 (no scale)
  * @property {number} minBytes    size of a block's minimum, likewise; types with a minimum have unsigned weights
  */
@@ -34,7 +34,7 @@ function tiled(name, shared, bits, scaleBytes, minBytes) {
   const hasSuperblocks = scaleBytes === 1;
   const block = hasSuperblocks ? 256 : shared;
   const step = Math.max(block, 32);
-  const bytes = (bits === 7 ? 8 : Math.max(bits, 2)) / 8;
+  const bytes = (bits === 7 ? 8 : bits === 5 ? 4 : Math.max(bits, 2)) / 8;
   const scales = (scaleBytes + minBytes) / shared + (hasSuperblocks ? (2 + 2 * minBytes) / block : 0); // per weight
   return {
     name,
@@ -104,6 +104,10 @@ const TABLE = [
   tiled('bq2a_64', 64, 2, 2, 2),
   tiled('bq2_64', 64, 2, 2, 0),
   tiled('bqt_64', 64, 1, 2, 0),
+  imported('bqc2k_16', 16, 5, 1, 0),
+  imported('bqc3k_16', 16, 5, 1, 0),
+  imported('bqc3sk_16', 16, 5, 1, 0),
+  imported('bqf4_16', 16, 5, 2, 0),
 ];
 
 /** Indexed by id. @type {readonly WeightType[]} */

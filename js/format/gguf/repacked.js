@@ -7,7 +7,7 @@ import { BqError } from '../../shared/errors.js';
 import { integrityOf, Sha256 } from '../../wasm/sha256.js';
 import { Wasm } from '../../wasm/wasm.js';
 import { endOfTensors } from './layout.js';
-import { conversionOf } from './types.js';
+import { conversionOf, loadConverter, storedOffset } from './types.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
@@ -72,6 +72,8 @@ export class RepackedSource {
   #file;
   #wasm;
   #tensors;
+  /** By the name of a stored type. @type {Map<string, (blocks: Uint8Array) => Uint8Array>} */
+  #converters;
   /** @type {IntegrityCheck | null} */
   #check;
   /** The beginning of the file, which was fetched for its header and is not requested again. */
@@ -79,13 +81,14 @@ export class RepackedSource {
   /** Length of the repacked file. */
   size;
 
-  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly PlacedTensor[]} tensors @param {Uint8Array} head @param {IntegrityCheck | null} check */
-  constructor(file, wasm, tensors, head, check) {
+  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly PlacedTensor[]} tensors @param {Map<string, (blocks: Uint8Array) => Uint8Array>} converters @param {Uint8Array} head @param {IntegrityCheck | null} check */
+  constructor(file, wasm, tensors, converters, head, check) {
     this.#check = check;
     this.#head = head;
     this.#file = file;
     this.#wasm = wasm;
     this.#tensors = tensors;
+    this.#converters = converters;
     this.size = endOfTensors(tensors);
     this.remote = file.remote;
     if (file.nextMirror)
@@ -104,12 +107,18 @@ export class RepackedSource {
    * @param {{ expected: Uint8Array, bytes: number } | null} [integrity]
    */
   static async open(file, compiled, tensors, head = new Uint8Array(), integrity = null) {
+    const converters = new Map();
+    for (const { stored } of tensors) {
+      const converter = converters.has(stored.name) ? undefined : await loadConverter(stored);
+      if (converter) converters.set(stored.name, converter);
+    }
     // A piece as stored, converted and tiled: neither of the last two is more than four times as large as the first.
     const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ALLOCATOR_BYTES);
     return new RepackedSource(
       file,
       wasm,
       tensors,
+      converters,
       head,
       integrity && { ...integrity, hash: new Sha256(await Wasm.create(compiled, HASH_BYTES + ALLOCATOR_BYTES)), at: 0 },
     );
@@ -250,14 +259,14 @@ export class RepackedSource {
     const length = Math.ceil(rows / 8) * tensor.unit;
     const conversion = conversionOf(tensor.stored);
     return wasm.scope((take) => {
-      const from = wasm.put(take, conversion ? conversion.convert(bytes) : bytes).at;
-      const to = take(length);
       try {
+        const from = wasm.put(take, this.#converters.get(tensor.stored.name)?.(bytes) ?? bytes).at;
+        const to = take(length);
         wasm.check('bqw_repack', (conversion?.engineType ?? tensor.stored).id, from, rows, tensor.cols, to);
+        return wasm.bytes(to, length).slice();
       } catch (error) {
         throw error instanceof BqError && error.code === 'FORMAT' ? damaged(tensor, first, error, conversion) : error;
       }
-      return wasm.bytes(to, length).slice();
     });
   }
 
@@ -274,9 +283,7 @@ const damaged = (tensor, first, cause, conversion) =>
     offset:
       tensor.from +
       first * tensor.storedUnit +
-      (conversion
-        ? Math.floor(Number(cause.offset) / conversion.engineType.blockBytes) * conversion.blockBytes
-        : Number(cause.offset)),
+      (conversion ? storedOffset(conversion, Number(cause.offset)) : Number(cause.offset)),
     hint: cause.hint,
     cause,
   });

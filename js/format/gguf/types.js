@@ -1,15 +1,14 @@
 /**
  * The weight types of GGUF files, one row each. A type is readable if the engine has a type of the same name (bq4/weight-types.js), or
  * if its row has a conversion to one; tensors of all other types are refused by name. To support another type is to add it to the
- * engine, or a conversion to its row here.
+ * engine, or a conversion to its row here and its function to block-conversions.js.
  */
 import { BqError } from '../../shared/errors.js';
 import { TYPES } from '../bq4/weight-types.js';
-import { q6kOfIq3s } from './iq3s.js';
 
 /** @import { WeightType } from '../bq4/weight-types.js' */
 
-/** How blocks are converted as they are read: bytes of a block, name of the engine's type with the same weights per block, and the function for whole blocks. @typedef {{ blockBytes: number, to: string, convert: (blocks: Uint8Array) => Uint8Array }} Conversion */
+/** How blocks are converted as they are read: weights and bytes of a block, and the engine's type, of which a block becomes one or several blocks. @typedef {[block: number, blockBytes: number, to: string]} Conversion */
 
 /** ggml's number and name of each type. @type {[number: number, name: string, conversion?: Conversion][]} */
 const TABLE = [
@@ -27,28 +26,30 @@ const TABLE = [
   [13, 'q5_k'],
   [14, 'q6_k'],
   [15, 'q8_k'],
-  [16, 'iq2_xxs'],
-  [17, 'iq2_xs'],
-  [18, 'iq3_xxs'],
-  [19, 'iq1_s'],
+  [16, 'iq2_xxs', [256, 66, 'bqc2k_16']],
+  [17, 'iq2_xs', [256, 74, 'bqc2k_16']],
+  [18, 'iq3_xxs', [256, 98, 'bqc3k_16']],
+  [19, 'iq1_s', [256, 50, 'bqc2k_16']],
   [20, 'iq4_nl'],
-  [21, 'iq3_s', { blockBytes: 110, to: 'q6_k', convert: q6kOfIq3s }],
-  [22, 'iq2_s'],
+  [21, 'iq3_s', [256, 110, 'bqc3sk_16']],
+  [22, 'iq2_s', [256, 82, 'bqc2k_16']],
   [23, 'iq4_xs'],
   [24, 'i8'],
   [25, 'i16'],
   [26, 'i32'],
   [27, 'i64'],
   [28, 'f64'],
-  [29, 'iq1_m'],
+  [29, 'iq1_m', [256, 56, 'bqc2k_16']],
   [30, 'bf16'],
-  [34, 'tq1_0'],
-  [35, 'tq2_0'],
-  [39, 'mxfp4'],
-  [40, 'nvfp4'],
+  [34, 'tq1_0', [256, 54, 'bqt_64']],
+  [35, 'tq2_0', [256, 66, 'bqt_64']],
+  [39, 'mxfp4', [32, 17, 'bqf4_16']],
+  [40, 'nvfp4', [64, 36, 'bqf4_16']],
+  [41, 'q1_0', [128, 18, 'bq2_64']],
+  [42, 'q2_0', [64, 18, 'bqt_64']],
 ];
 
-/** A type without an engine type of its own: `convert` makes blocks of `engineType` of its blocks. @typedef {WeightType & { engineType: WeightType, convert: Conversion['convert'] }} ConvertedType */
+/** A type without an engine type of its own, whose blocks become blocks of `engineType`. @typedef {WeightType & { engineType: WeightType }} ConvertedType */
 
 /** Ids of converted types are their numbers in GGUF plus this: larger than those of all engine types. */
 const FIRST_CONVERTED_ID = 1000;
@@ -59,14 +60,14 @@ const engineTypeNamed = (name) => TYPES.find((type) => type.name === name);
 /** Readable types by GGUF's number. @type {Map<number, WeightType | ConvertedType>} */
 const READABLE = new Map();
 for (const [number, name, conversion] of TABLE) {
-  const engineType = engineTypeNamed(conversion?.to ?? name);
+  const [block, blockBytes, to] = conversion ?? [];
+  const engineType = engineTypeNamed(to ?? name);
   if (!engineType) continue;
-  const { blockBytes, convert } = conversion ?? {};
-  const converted = { ...engineType, id: FIRST_CONVERTED_ID + number, name, blockBytes, engineType, convert };
+  const converted = { ...engineType, id: FIRST_CONVERTED_ID + number, name, block, blockBytes, engineType };
   READABLE.set(number, conversion ? /** @type {ConvertedType} */ (converted) : engineType);
 }
 const NAMES = new Map(TABLE.map(([number, name]) => [number, name]));
-const CONVERTED = [...READABLE.values()].filter((type) => 'convert' in type);
+const CONVERTED = [...READABLE.values()].filter((type) => 'engineType' in type);
 
 /** The engine's types and those that are converted to one of them. */
 export const ALL_TYPES = [...TYPES, ...CONVERTED];
@@ -82,6 +83,21 @@ export const typeWithId = (id) => /** @type {WeightType} */ (ALL_TYPES.find((typ
 
 /** The conversion of a type; undefined if the engine reads the type itself. @param {{ id: number }} type @returns {ConvertedType | undefined} */
 export const conversionOf = ({ id }) => CONVERTED.find((type) => type.id === id);
+
+/**
+ * The function that converts whole blocks of a type to blocks of the engine's type; undefined if the engine reads the type itself. An
+ * error that it throws has an offset in the result.
+ * @param {{ id: number, name: string }} type @returns {Promise<((blocks: Uint8Array) => Uint8Array) | undefined>}
+ */
+export async function loadConverter(type) {
+  if (!conversionOf(type)) return undefined;
+  const { CONVERTERS } = await import('./block-conversions.js');
+  return CONVERTERS[type.name];
+}
+
+/** Offset of the stored block that became the engine's block with the byte at `offset`. @param {ConvertedType} type @param {number} offset */
+export const storedOffset = ({ block, blockBytes, engineType }, offset) =>
+  Math.floor((offset * engineType.block) / (engineType.blockBytes * block)) * blockBytes;
 
 /** Id of the engine's type for a type. @param {number} id */
 export const engineTypeId = (id) => conversionOf({ id })?.engineType.id ?? id;
