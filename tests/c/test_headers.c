@@ -5,6 +5,7 @@
 #include "core/arena.h"
 #include "core/assert.h"
 #include "core/blocks.h"
+#include "core/codes.h"
 #include "core/cursor.h"
 #include "core/dequantize.h"
 #include "core/fmath.h"

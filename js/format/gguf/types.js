@@ -3,7 +3,7 @@
  * if its row has a conversion to one; tensors of all other types are refused by name. To support another type is to add it to the
  * engine, or a conversion to its row here and its function to block-conversions.js.
  */
-import { BqError } from '../../shared/errors.js';
+import { BqError, onDemand } from '../../shared/errors.js';
 import { TYPES } from '../bq4/weight-types.js';
 
 /** @import { WeightType } from '../bq4/weight-types.js' */
@@ -91,7 +91,7 @@ export const conversionOf = ({ id }) => CONVERTED.find((type) => type.id === id)
  */
 export async function loadConverter(type) {
   if (!conversionOf(type)) return undefined;
-  const { CONVERTERS } = await import('./block-conversions.js');
+  const { CONVERTERS } = await onDemand(import('./block-conversions.js'));
   return CONVERTERS[type.name];
 }
 
