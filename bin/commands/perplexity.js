@@ -28,7 +28,7 @@ export const command = {
   run: measurePerplexity,
 };
 
-/** @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm, timeline: import('../../js/engine/session/token-sequence.js').Timeline }} Own */
+/** @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm, sequence: import('../../js/engine/session/token-sequence.js').TokenSequence }} SessionParts */
 
 /** Default tokens of a window. */
 const CONTEXT = 512;
@@ -54,40 +54,40 @@ export function windowsOf(n, context, stride) {
 
 /** Computes the logits of successive positions of a given text. The next tokens are passed as drafts, so that batches are computed. */
 class Reader {
-  #own;
+  #parts;
   #vocab;
   #ahead = 0;
 
-  /** @param {Own} own @param {number} vocab */
-  constructor(own, vocab) {
-    this.#own = own;
+  /** @param {SessionParts} parts @param {number} vocab */
+  constructor(parts, vocab) {
+    this.#parts = parts;
     this.#vocab = vocab;
   }
 
   /** Computes the logits after the first n tokens. @param {number[]} ids @param {number} n */
   async start(ids, n) {
-    this.#own.timeline.sync(Uint32Array.from(ids.slice(0, n)));
+    this.#parts.sequence.sync(Uint32Array.from(ids.slice(0, n)));
     await this.#compute(ids, n);
   }
 
   /** Computes the logits after one more token, ids[n - 1]. @param {number[]} ids @param {number} n */
   async next(ids, n) {
-    this.#own.timeline.push(ids[n - 1]);
+    this.#parts.sequence.push(ids[n - 1]);
     if (this.#ahead) this.#ahead--;
     else await this.#compute(ids, n);
   }
 
   /** @param {number[]} ids @param {number} n */
   async #compute(ids, n) {
-    const { timeline } = this.#own;
-    this.#ahead = timeline.draft(ids.slice(n, n + BATCH));
-    await timeline.run({}, 0);
+    const { sequence } = this.#parts;
+    this.#ahead = sequence.addDraftTokens(ids.slice(n, n + BATCH));
+    await sequence.run({}, 0);
   }
 
   /** The logits, valid until the next call. */
   get logits() {
-    const { wasm, timeline } = this.#own;
-    return wasm.f32(wasm.out('bqw_session_logits', timeline.handle), this.#vocab);
+    const { wasm, sequence } = this.#parts;
+    return wasm.f32(wasm.out('bqw_session_logits', sequence.handle), this.#vocab);
   }
 }
 
@@ -155,7 +155,7 @@ async function open(engine, file, text, options, folder) {
       draftTokens: BATCH,
     })
   );
-  model.writes();
+  model.checkGenerates();
   /** @type {number[]} */
   const ids = [];
   for (const chunk of chunksOf(text, CHUNK_CHARACTERS)) {
@@ -209,8 +209,8 @@ export async function measurePerplexity([file, path], options) {
       const next = all[readers.length];
       if (!next) return score(readers, ids, windows, progress(ids.length - 1));
       const session = await next.model.createSession();
-      return session.alone((/** @type {Own} */ own) =>
-        measured([...readers, new Reader(own, next.model.info.vocabSize)]),
+      return session.runAlone((/** @type {SessionParts} */ parts) =>
+        measured([...readers, new Reader(parts, next.model.info.vocabSize)]),
       );
     };
     printResult(all, path, { tokens: ids.length, context, stride }, await measured([]), engine.info, options.json);

@@ -1,4 +1,4 @@
-/** The engine of this thread: compiles a build once, plans and loads models. Each model has an instance of its own. */
+/** The engine of this thread: compiles a build once, then plans and loads models. Each model has its own instance. */
 import { portOf } from '../remote/port/dispatch.js';
 import { checkCall, TABLE } from '../remote/port/methods.js';
 import { asyncDispose } from '../shared/async.js';
@@ -20,112 +20,112 @@ import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
 /** @import { Threads } from '../wasm/threads.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
 
-/** Weights that warming up may multiply, in bytes: what a browser needs to notice; larger models don't need it. */
-const WARM_BYTES = 2 ** 27;
-/** What an instance that measures needs of the heap besides. */
+/** Bytes of weights that warming up multiplies: enough for a browser to optimize the code. Larger models don't need it. */
+const WARM_UP_BYTES = 2 ** 27;
+/** Spare heap bytes of an instance that measures. */
 const SPARE_BYTES = 262144;
 /** The most threads that "auto" tries. */
 const AUTO_THREADS = 8;
 
-/** Weights of a token from which on others may compute a part of them without shared memory. */
-const SPREAD_WEIGHTS = 50e6;
+/** Least number of weights per token for tensor parallelism without shared memory. */
+const MIN_PARALLEL_WEIGHTS = 50e6;
 
-/** How many may compute without shared memory; whether that number was asked for. @typedef {{ most: number, asked: boolean, url?: string }} Sharing */
+/** Number of workers for tensor parallelism; `isForced`: the caller has set it. @typedef {{ workerCount: number, isForced: boolean, url?: string }} Sharing */
 
 /** @implements {Engine} */
 class LocalEngine {
   #compiled;
   #threads;
   #cache;
-  #owned;
-  #sharing;
+  #ownsCache;
+  #parallelism;
   #startThreads;
-  #closed = false;
+  #isClosed = false;
   /** @type {Set<LocalModel>} */
   #models = new Set();
-  /** Ways to it that are open. @type {Set<MessagePort>} */
+  /** Open ports of the engine. @type {Set<MessagePort>} */
   #ports = new Set();
   events = new Events();
-  /** @type {import('./pace.js').Tempo} */
+  /** @type {import('./pace.js').PaceState} */
   #tempo = Object.assign(new PauseGate(), { slow: false, events: this.events });
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
-   * @param {Cache | null} cache @param {boolean} owned  closed with the engine
-   * @param {Sharing} sharing @param {() => Promise<void>} startThreads  once more, where some came late
+   * @param {Cache | null} cache @param {boolean} ownsCache  the engine closes the cache
+   * @param {Sharing} parallelism @param {() => Promise<void>} startThreads  starts threads again, if some started too late
    */
-  constructor(compiled, info, threads, cache, owned, sharing, startThreads) {
+  constructor(compiled, info, threads, cache, ownsCache, parallelism, startThreads) {
     this.#startThreads = startThreads;
-    this.#sharing = sharing;
+    this.#parallelism = parallelism;
     this.#compiled = compiled;
     this.#threads = threads;
     this.#cache = cache;
-    this.#owned = owned;
+    this.#ownsCache = ownsCache;
     /** @type {EngineStore | null} */
     this.store = /** @type {any} */ (cache);
     this.info = info;
   }
 
   /** @type {Engine['plan']} */
-  plan = async (source, given) => {
+  plan = async (source, callOptions) => {
     const {
-      args: [described],
-      options: sizes,
-      ...hears
-    } = checkCall(TABLE.engine.plan, [source, given]);
+      args: [requested],
+      options: loadOptions,
+      ...handlers
+    } = checkCall(TABLE.engine.plan, [source, callOptions]);
     this.#check();
-    const options = { ...sizes, ...hears };
-    const one = await this.#oneFile(described, options);
-    return unlessRenamed(one, (from) => this.#plan(from, options));
+    const options = { ...loadOptions, ...handlers };
+    const single = await this.#oneFile(requested, options);
+    return unlessRenamed(single, (opened) => this.#plan(opened, options));
   };
 
-  /** @param {Source} one @param {import('../shared/types.js').LoadOptions} options */
-  async #plan(one, options) {
-    const file = await openSource(one, options.signal);
+  /** @param {Source} single @param {import('../shared/types.js').LoadOptions} options */
+  async #plan(single, options) {
+    const file = await openSource(single, options.signal);
     try {
-      const planned = await planModel(this.#compiled, one, file, options, this.#cache);
+      const planResult = await planModel(this.#compiled, single, file, options, this.#cache);
       const { tokensPerSecond } = await onDemand(import('./speed-estimate.js'));
       return {
-        ...planned.plan,
-        .../** @type {any} */ (one).facts,
-        tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planned.plan),
+        ...planResult.plan,
+        .../** @type {any} */ (single).facts,
+        tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planResult.plan),
       };
     } finally {
       await file.close();
     }
   }
 
-  pause = async () => this.#settle({ paused: true });
-  resume = async () => this.#settle({ paused: false });
+  pause = async () => this.#applyPace({ paused: true });
+  resume = async () => this.#applyPace({ paused: false });
 
   /** @type {Engine['setPace']} */
-  setPace = async (given) => this.#settle({ pace: checkCall(TABLE.engine.setPace, [given]).args[0] });
+  setPace = async (newPace) => this.#applyPace({ pace: checkCall(TABLE.engine.setPace, [newPace]).args[0] });
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
-  async #settle(change) {
-    (await onDemand(import('./pace.js'))).settle(this.#tempo, change);
-    for (const model of this.#models) model.computeAlone(this.#tempo.slow);
+  async #applyPace(change) {
+    (await onDemand(import('./pace.js'))).applyPace(this.#tempo, change);
+    for (const model of this.#models) model.useOneThread(this.#tempo.slow);
   }
 
   /** @type {Engine['load']} */
-  load = async (source, given) => {
+  load = async (source, callOptions) => {
     const {
-      args: [described],
+      args: [requested],
       options,
-      ...hears
-    } = checkCall(TABLE.engine.load, [source, given]);
+      ...handlers
+    } = checkCall(TABLE.engine.load, [source, callOptions]);
     try {
-      const all = { ...options, ...hears };
-      const one = await this.#oneFile(described, all);
-      const load = (/** @type {Source} */ from) => this.#load(from, all, false);
-      return /** @type {any} */ (await unlessRenamed(one, load)); // createChat and others are made of it: openai/conversing.js
+      const allOptions = { ...options, ...handlers };
+      const single = await this.#oneFile(requested, allOptions);
+      const loadFrom = (/** @type {Source} */ opened) => this.#load(opened, allOptions, false);
+      return /** @type {any} */ (await unlessRenamed(single, loadFrom)); // the mixin in js/api/openai adds the other methods
     } catch (error) {
       if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
       throw error;
     }
   };
 
-  /** The source that is opened for another one: for a name on a hub, for the files of a folder. @param {Source} source @param {LoadOptions} options */
+  /** The file to open for a name on a hub or for the files of a folder. @param {Source} source @param {LoadOptions} options */
   async #oneFile(source, options) {
     this.#check();
     const resolved = await resolveSource(source, { ...options, cache: this.#cache });
@@ -135,12 +135,12 @@ class LocalEngine {
   }
 
   /**
-   * @param {Source} described @param {LoadOptions} options @param {boolean} fresh  what the cache knows is out of date
+   * @param {Source} requested @param {LoadOptions} options @param {boolean} ignoresCache  the cached entry is out of date
    * @returns {Promise<LocalModel>}
    */
-  async #load(described, options, fresh) {
+  async #load(requested, options, ignoresCache) {
     this.#check();
-    const loading = await this.#begin(described, options, fresh);
+    const loading = await this.#startLoading(requested, options, ignoresCache);
     let pager = null;
     /** @type {LocalModel | undefined} */
     let model;
@@ -149,7 +149,7 @@ class LocalEngine {
       if (loading.plan.paging)
         pager = await (
           await onDemand(import('../storage/paging/paging.js'))
-        ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? described);
+        ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? requested);
       model = new LocalModel(
         loading.wasm,
         loading,
@@ -161,14 +161,14 @@ class LocalEngine {
         this.#tempo,
       );
       this.#models.add(model);
-      model.computeAlone(this.#tempo.slow);
-      await model.settleChat();
-      if (this.#closed) await model.close();
-      const one = model;
-      const done = options.streaming ? loading.done : loaded(model, loading);
-      const all = done.then(() => this.#spread(one, loading, options));
-      if (!options.streaming) await all;
-      else all.catch(() => {});
+      model.useOneThread(this.#tempo.slow);
+      await model.findChatFormat();
+      if (this.#isClosed) await model.close();
+      const loadedModel = model;
+      const whenLoaded = options.streaming ? loading.done : waitForWeights(model, loading);
+      const whenReady = whenLoaded.then(() => this.#startTensorParallel(loadedModel, loading, options));
+      if (!options.streaming) await whenReady;
+      else whenReady.catch(() => {});
       return model;
     } catch (error) {
       if (model) this.#models.delete(model);
@@ -176,40 +176,41 @@ class LocalEngine {
       loading.stop(error);
       loading.wasm.release();
       await loading.releaseCache();
-      if (loading.outdated && !options.streaming) return this.#load(described, options, true);
+      if (loading.outdated && !options.streaming) return this.#load(requested, options, true);
       throw error;
     }
   }
 
-  /** Workers that compute parts of a model's products, where memory can't be shared and it pays. @param {LocalModel} model @param {Loading} loading @param {LoadOptions} options */
-  async #spread(model, { wasm, plan }, options) {
-    const { most, asked } = this.#sharing;
-    if (most < 2 || plan.paging || !wasm.alive || (!asked && plan.tokenWeights < SPREAD_WEIGHTS)) return;
-    const { Spread } = await onDemand(import('./batching/tensor-parallel.js'));
-    model.spread(await Spread.open(wasm, this.#compiled, this.#sharing, plan, options));
+  /** Starts tensor parallelism where memory can't be shared and sharing products is faster. @param {LocalModel} model @param {Loading} loading @param {LoadOptions} options */
+  async #startTensorParallel(model, { wasm, plan }, options) {
+    const { workerCount, isForced } = this.#parallelism;
+    if (workerCount < 2 || plan.paging || !wasm.alive || (!isForced && plan.tokenWeights < MIN_PARALLEL_WEIGHTS))
+      return;
+    const { TensorParallel } = await onDemand(import('./batching/tensor-parallel.js'));
+    model.useTensorParallel(await TensorParallel.open(wasm, this.#compiled, this.#parallelism, plan, options));
   }
 
-  /** @param {Source} source @param {LoadOptions} options @param {boolean} fresh */
-  async #begin(source, options, fresh) {
+  /** @param {Source} source @param {LoadOptions} options @param {boolean} ignoresCache */
+  async #startLoading(source, options, ignoresCache) {
     if (this.#threads?.late) await this.#useLateThreads(this.#threads);
     const file = await openSource(source, options.signal);
     /** @type {Wasm | undefined} */
     let wasm;
     try {
-      const planned = await planModel(this.#compiled, source, file, options, this.#cache, true, fresh);
-      const rare = planned.plan.rareTypes
+      const planResult = await planModel(this.#compiled, source, file, options, this.#cache, true, ignoresCache);
+      const rare = planResult.plan.rareTypes
         ? await (await onDemand(import('../wasm/optional-kernels.js'))).loadOptionalKernels(this.#compiled)
         : undefined;
-      wasm = await Wasm.create(this.#compiled, planned.regionBytes, rare);
+      wasm = await Wasm.create(this.#compiled, planResult.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
-      if (wasm.choice) wasm.choice.onLearned = this.#learned;
-      const { repacked, prefixBytes, wanted } = planned;
-      const read = repacked
+      if (wasm.choice) wasm.choice.onLearned = this.#reportLearned;
+      const { repacked, prefixBytes, wanted: expectedHash } = planResult;
+      const byteSource = repacked
         ? await (
             await onDemand(import('./plan/gguf-plan.js'))
-          ).openRepacked(repacked, prefixBytes, file, this.#compiled, wanted)
+          ).openRepacked(repacked, prefixBytes, file, this.#compiled, expectedHash)
         : file;
-      const loading = new Loading(wasm, read, planned, options, this.#cache);
+      const loading = new Loading(wasm, byteSource, planResult, options, this.#cache);
       file.onFailure = (failures) => loading.failed(failures);
       return loading;
     } catch (error) {
@@ -219,13 +220,13 @@ class LocalEngine {
     }
   }
 
-  /** The model that computes has found a number of threads. @param {EngineInfo['learned']} learned */
-  #learned = (learned) => {
+  /** Reports the number of threads that a model has found to be the fastest. @param {EngineInfo['learned']} learned */
+  #reportLearned = (learned) => {
     this.info.learned = learned;
     emit(this.events, 'threads', { learned });
   };
 
-  /** Threads that came after their time-out compute the models that follow. @param {Threads} threads */
+  /** Lets threads that started after their timeout compute for later models. @param {Threads} threads */
   async #useLateThreads(threads) {
     await this.#startThreads();
     const { count, reason, timings } = threads;
@@ -235,15 +236,15 @@ class LocalEngine {
   }
 
   #check() {
-    if (this.#closed) throw new BqError('CLOSED', 'the engine was closed');
+    if (this.#isClosed) throw new BqError('CLOSED', 'the engine was closed');
   }
 
   async close() {
-    this.#closed = true;
+    this.#isClosed = true;
     await Promise.all([...this.#models].map((model) => model.close()));
     for (const port of this.#ports) port.close();
     this.#threads?.close();
-    if (this.#owned) await this.store?.close?.();
+    if (this.#ownsCache) await this.store?.close?.();
   }
 
   async openPort() {
@@ -257,8 +258,8 @@ class LocalEngine {
 }
 
 /**
- * Some networks for delivery have nodes that name the same bytes differently (ETag, Last-Modified). Without hashes it can't be told
- * whether several answers belong together: one answer, read to its end, does.
+ * Some content delivery networks give the same bytes different validators (ETag, Last-Modified) on different nodes. Without hashes it is unknown
+ * whether several answers belong to the same version, so the file is read again as a single answer.
  * @template T @param {Source} source @param {(source: Source) => Promise<T>} work @returns {Promise<T>}
  */
 async function unlessRenamed(source, work) {
@@ -271,17 +272,19 @@ async function unlessRenamed(source, work) {
 }
 
 /**
- * Waits for all weights. Where that takes a while, computes a prompt meanwhile with the layers that have come. Browsers
- * begin with quick code and make better code of what runs much: the first real prompt would take a quarter longer
+ * Waits for all weights. If that takes a while, computes a prompt with the layers that have arrived. Browsers
+ * start with baseline code and optimize functions that run often: without it the first prompt would take a quarter longer
  * (docs/SPEED.md).
- * @param {LocalModel} model  whose session nobody uses yet; closed when they don't come
+ * @param {LocalModel} model  not in use yet; closed if the weights don't arrive
  * @param {Loading} loading
  */
-async function loaded(model, { done, plan }) {
-  let slices = (WARM_BYTES / plan.weightBytes) * model.info.layers;
+async function waitForWeights(model, { done, plan }) {
+  let remainingUnits = (WARM_UP_BYTES / plan.weightBytes) * model.info.layers;
   let warm;
   const stay =
-    plan.paging || !plan.generates ? () => {} : after('warmUp', () => (warm = warmUp(model, () => slices-- < 1)));
+    plan.paging || !plan.generates
+      ? () => {}
+      : after('warmUp', () => (warm = warmUp(model, () => remainingUnits-- < 1)));
   try {
     await done;
   } catch (error) {
@@ -289,12 +292,12 @@ async function loaded(model, { done, plan }) {
     throw error;
   } finally {
     stay();
-    slices = 0;
+    remainingUnits = 0;
     await warm;
   }
 }
 
-/** What goes wrong in it is no trouble of the load: whoever uses the model meets it. @param {LocalModel} model @param {() => boolean} aborted */
+/** Computes a short prompt. Errors are ignored, since the first use of the model reports them. @param {LocalModel} model @param {() => boolean} aborted */
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
@@ -302,27 +305,27 @@ async function warmUp(model, aborted) {
   } catch {}
 }
 
-/** How many threads to try, and why not more. @param {EngineOptions['threads']} wanted @returns {Promise<{ most: number, reason: string, blocked?: boolean }>} */
-async function threadsToTry(wanted = 'auto') {
-  if (wanted === 1) return { most: 1, reason: 'asked for' };
+/** How many threads to try, and the reason why not more. @param {EngineOptions['threads']} requested @returns {Promise<{ workerCount: number, reason: string, isBlocked?: boolean }>} */
+async function threadsToTry(requested = 'auto') {
+  if (requested === 1) return { workerCount: 1, reason: 'asked for' };
   const reason = threadsBlocked();
-  const blocked = Boolean(reason);
-  if (wanted !== 'auto') return { most: wanted, reason: reason || 'asked for', blocked };
+  const isBlocked = Boolean(reason);
+  if (requested !== 'auto') return { workerCount: requested, reason: reason || 'asked for', isBlocked };
   const cores =
     globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
-  // One core stays free for the page, unless that leaves but one.
-  const most = Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS);
-  return { most, reason: reason || 'this machine has one core', blocked };
+  // One core stays free for the page, unless the machine has only two.
+  const count = Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS);
+  return { workerCount: count, reason: reason || 'this machine has one core', isBlocked };
 }
 
 /**
- * The build for so many threads; the plain one where there is but one to be had.
+ * Compiles the build for these threads; without threads if only one is available.
  * @param {EngineOptions} options
- * @param {{ most: number, reason: string, blocked?: boolean }} wanted
+ * @param {{ workerCount: number, reason: string, isBlocked?: boolean }} wanted
  */
-async function compileFor(options, { most, reason, blocked }) {
+async function compileFor(options, { workerCount, reason, isBlocked }) {
   const faster = fasterBuild(options);
-  if (most > 1 && !blocked) {
+  if (workerCount > 1 && !isBlocked) {
     try {
       return { compiled: await compile(options, true, faster), reason };
     } catch (error) {
@@ -334,19 +337,19 @@ async function compileFor(options, { most, reason, blocked }) {
 }
 
 /**
- * An engine in this thread, which tells when it starts threads: from then on it must go fast. NO_SIMD, NO_ENGINE.
+ * An engine in this thread. NO_SIMD, NO_ENGINE.
  * @param {EngineOptions} options
  * @param {() => void} onThreads
  * @returns {Promise<Engine>}
  */
 export async function openEngine(options, onThreads) {
-  const wanted = await threadsToTry(options.threads);
-  const { compiled, reason: threadsReason } = await compileFor(options, wanted);
+  const requested = await threadsToTry(options.threads);
+  const { compiled, reason: threadsReason } = await compileFor(options, requested);
   const cache = options.cache
     ? await (await onDemand(import('../storage/load/cached-load.js'))).openCache(options.cache, compiled)
     : null;
   const threads = compiled.shared ? await threadsFor(compiled, options, onThreads) : null;
-  const start = async () => (threads ? startThreads(threads, compiled, options, wanted) : undefined);
+  const start = async () => (threads ? startThreads(threads, compiled, options, requested) : undefined);
   await start();
   const { count = 1, timings = [] } = threads ?? {};
   const info = {
@@ -358,10 +361,10 @@ export async function openEngine(options, onThreads) {
     timings,
     learned: {},
   };
-  const { threads: asked = 'auto', threadUrl } = options;
+  const { threads: threadOption = 'auto', threadUrl } = options;
   const sharing = {
-    most: wanted.blocked ? wanted.most : 1,
-    asked: asked !== 'auto',
+    workerCount: requested.isBlocked ? requested.workerCount : 1,
+    isForced: threadOption !== 'auto',
     url: threadUrl && fullUrl(threadUrl),
   };
   return new LocalEngine(
@@ -381,13 +384,18 @@ async function threadsFor(compiled, { threadUrl }, onThreads) {
   return Object.assign(new Threads(threadUrl && fullUrl(threadUrl)), { onStart: onThreads });
 }
 
-/** Starts threads in an instance that only measures. @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ most: number }} wanted */
-async function startThreads(threads, compiled, { threads: asked = 'auto', signal }, { most }) {
-  const { MEASURE_BYTES: room } = await onDemand(import('../wasm/threads.js'));
-  const wasm = await Wasm.create(compiled, SPARE_BYTES + room);
+/** Starts threads and, for "auto", measures how many are fastest, in a separate instance. @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ workerCount: number }} wanted */
+async function startThreads(
+  threads,
+  compiled,
+  { threads: threadOption = 'auto', signal },
+  { workerCount: maxThreads },
+) {
+  const { MEASURE_BYTES: spareBytes } = await onDemand(import('../wasm/threads.js'));
+  const wasm = await Wasm.create(compiled, SPARE_BYTES + spareBytes);
   try {
-    if (asked === 'auto') await threads.choose(wasm, compiled, most);
-    else threads.reason = (await threads.attach(wasm, compiled, most)) || ((threads.count = most), '');
+    if (threadOption === 'auto') await threads.choose(wasm, compiled, maxThreads);
+    else threads.reason = (await threads.attach(wasm, compiled, maxThreads)) || ((threads.count = maxThreads), '');
   } finally {
     wasm.release();
   }

@@ -1,22 +1,22 @@
-/** How much of the machine an engine takes: all of it, less, nothing. Loaded when that is to change. */
+/** Changes the pace of an engine: full, slow or paused. Loaded on the first change. */
 import { emit } from '../shared/events.js';
 
 /** @import { PauseGate } from '../shared/pause-gate.js' */
 /** @import { Pace } from '../shared/types.js' */
 
 /**
- * What computing looks at before it goes on.
- * @typedef {object} Facts
- * @property {boolean} slow     it computes half of the time, with one thread
+ * State that running computations check between work units.
+ * @typedef {object} PaceFacts
+ * @property {boolean} slow     computes half of the time, with one thread
  * @property {EventTarget} events  of the engine
- * @property {boolean} [paused]  by the caller: whatever the pace is
+ * @property {boolean} [paused]  paused by the caller, at any pace
  * @property {Pace} [pace]
  */
 
-/** @typedef {PauseGate & Facts} Tempo */
+/** @typedef {PauseGate & PaceFacts} PaceState */
 
-/** @param {Tempo} tempo @param {{ paused?: boolean, pace?: Pace }} change */
-export function settle(tempo, change) {
+/** @param {PaceState} tempo @param {{ paused?: boolean, pace?: Pace }} change */
+export function applyPace(tempo, change) {
   const { paused = false, pace = 'full' } = tempo;
   Object.assign(tempo, change);
   tempo.slow = tempo.pace === 'slow';

@@ -1,19 +1,19 @@
-/** How fast this machine would compute with a model. */
+/** Estimates the speed of a model on this machine. */
 import { Wasm } from '../wasm/wasm.js';
 
 /** @import { EngineInfo, Plan } from '../shared/types.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
 
-/** What is timed (web/measure.c) like in js/wasm/threads.js, its weights, bits of each, and how often. */
+/** The measurement (web/measure.c, as in js/wasm/threads.js): products, weights, bits per weight, repetitions. */
 const PRODUCTS = 8;
 const WEIGHTS = PRODUCTS * 896 * 1024;
 const BITS = 4.5;
-const TIMES = 9;
-/** A token takes so many times as long with activations of i16 (docs/SPEED.md). */
-const FINER = 1.85;
+const TIMED_RUNS = 9;
+/** Time of a token with i16 activations relative to i8 (docs/SPEED.md). */
+const I16_COST = 1.85;
 
 /** Milliseconds of one bqw_measure in this thread, once per build. @type {WeakMap<WebAssembly.Module, Promise<number>>} */
-const measured = new WeakMap();
+const measurements = new WeakMap();
 
 /** @param {Compiled} compiled */
 async function measure(compiled) {
@@ -21,13 +21,13 @@ async function measure(compiled) {
   const wasm = await Wasm.create(compiled, bytes + 2 ** 20);
   const block = wasm.alloc(bytes);
   wasm.call('bqw_measure_prepare', block, PRODUCTS, 1);
-  const times = Array.from({ length: TIMES }, () => {
+  const times = Array.from({ length: TIMED_RUNS }, () => {
     const since = performance.now();
     wasm.call('bqw_measure', block);
     return performance.now() - since;
   });
   wasm.release();
-  // Some clocks tick in milliseconds: the mean of what is left without the slowest.
+  // Some clocks have a resolution of milliseconds, so this is the mean of the fastest runs.
   return (
     times
       .sort((a, b) => a - b)
@@ -36,15 +36,15 @@ async function measure(compiled) {
   );
 }
 
-/** Tokens per second after a short prompt; wider weights take as much longer. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
+/** Tokens per second after a short prompt; the time is proportional to the bits of a weight. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
 export async function tokensPerSecond(compiled, info, plan) {
   const timed = info.timings.length && Math.min(...info.timings.map(({ ms }) => ms));
-  if (!timed && !measured.has(compiled.module)) measured.set(compiled.module, measure(compiled));
-  return rateOf(timed || Number(await measured.get(compiled.module)), plan);
+  if (!timed && !measurements.has(compiled.module)) measurements.set(compiled.module, measure(compiled));
+  return rateOf(timed || Number(await measurements.get(compiled.module)), plan);
 }
 
 /** @param {number} ms  of one bqw_measure @param {Pick<Plan, 'tokenWeights' | 'weightBytes'> & { activations?: Plan['activations'] }} plan @returns {number | null} */
 export function rateOf(ms, { tokenWeights, weightBytes, activations }) {
-  const bits = Math.max((8 * weightBytes) / tokenWeights, BITS) * (activations === 'i16' ? FINER : 1);
+  const bits = Math.max((8 * weightBytes) / tokenWeights, BITS) * (activations === 'i16' ? I16_COST : 1);
   return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;
 }

@@ -260,11 +260,11 @@
  * `reranks`: what `rerank` scores documents with: that classifier, or the cosine of vectors; null: it can't.
  * `prompts` by name, for `embed`. `unused`: parts of the file that are not used, such as vision.
  * `authenticated`: an `integrity` was given. No token then comes out of any other file.
- * `spread`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
+ * `tensorParallel`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
  * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
  * `id`: which one it is of all that were loaded.
- * @typedef {Plan & { id: string, authenticated: boolean, threads: number, spread: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string,
+ * @typedef {Plan & { id: string, authenticated: boolean, threads: number, tensorParallel: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string,
  *   labels: string[] | null, reranks: 'classifier' | 'cosine' | null, prompts: Record<string, string>, unused: string[] }} ModelInfo
  */
 
@@ -548,9 +548,9 @@
 
 /**
  * @typedef {object} SessionStats
- * @property {number} tokens   in the timeline
+ * @property {number} tokens   in the sequence
  * @property {number} context  how many fit
- * @property {number} slices   computed since the session was created; a slice is one layer for one batch
+ * @property {number} workUnits   computed since the session was created; each is one layer for one batch
  * @property {number} draftedTokens   guesses that were computed along since then
  * @property {number} acceptedTokens  of these, that came
  */

@@ -1,6 +1,6 @@
 // What guesses of a text could have brought, with batches that cost so much: counted, nothing is computed.
-import { guess } from '../../js/engine/speculation/prompt-lookup.js';
-import { Costs, Gains } from '../../js/engine/speculation/tuner.js';
+import { proposeTokens } from '../../js/engine/speculation/prompt-lookup.js';
+import { StepCosts, SpeculationTuner } from '../../js/engine/speculation/tuner.js';
 
 /** Tokens that were made, behind those of a prompt. @typedef {{ prompt: number[], made: number[] }} Text */
 
@@ -10,7 +10,7 @@ function guesses({ prompt, made }, most) {
   let near = -1;
   return made.slice(0, -1).map((id, i) => {
     ids.push(id);
-    const found = guess(ids, near, Math.min(most, made.length - 2 - i));
+    const found = proposeTokens(ids, near, Math.min(most, made.length - 2 - i));
     near = found.near;
     let came = 0;
     while (came < found.tokens.length && found.tokens[came] === made[i + 1 + came]) came++;
@@ -32,19 +32,19 @@ export function allowed(text, steps) {
 
 /** How many times as fast `speculate: 'auto'` is, by what it computes with such costs. @param {Text} text @param {number[]} steps */
 export function counted(text, steps) {
-  const costs = new Costs();
-  const gains = new Gains(costs);
+  const costs = new StepCosts();
+  const gains = new SpeculationTuner(costs);
   const all = guesses(text, steps.length - 1);
   let spent = 0;
   for (let i = 0; i < all.length;) {
     const { length, tokens, came: right } = all[i];
-    const taken = length && gains.worth(length, tokens, 1);
+    const taken = length && gains.bestDraftLength(length, tokens, 1);
     const came = Math.min(taken, right);
     spent += steps[taken];
-    costs.took(1 + taken, steps[taken]);
-    for (let n = 0; n < came; n++) gains.saw(length + n, true);
-    if (came < Math.max(taken, Math.min(tokens, 1))) gains.saw(length + came, came < right);
-    gains.step(1, taken, came);
+    costs.record(1 + taken, steps[taken]);
+    for (let n = 0; n < came; n++) gains.recordToken(length + n, true);
+    if (came < Math.max(taken, Math.min(tokens, 1))) gains.recordToken(length + came, came < right);
+    gains.recordStep(1, taken, came);
     i += 1 + came;
   }
   return all.length / spent;

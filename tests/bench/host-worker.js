@@ -19,8 +19,8 @@ async function generation(options, aborted) {
   return timings.decodeMs / (usage.completionTokens - 1);
 }
 
-/** Milliseconds a token of the calls alone. @param {number} slices  per call; 0: all of a token */
-async function calls(slices) {
+/** Milliseconds a token of the calls alone. @param {number} workUnits  per call; 0: all of a token */
+async function calls(workUnits) {
   await session.generate(PROMPT, { ...GREEDY, maxTokens: 1 }).result;
   let ms = 0;
   for (let i = 0; i <= TOKENS; i++) {
@@ -31,7 +31,7 @@ async function calls(slices) {
       break;
     }
     wasm.check('bqw_session_append', handle, wasm.u32(scratch + 48, 1)[0]);
-    while (wasm.check('bqw_session_run', handle, slices) !== 0);
+    while (wasm.check('bqw_session_run', handle, workUnits) !== 0);
     ms += performance.now() - start;
   }
   return ms / TOKENS;

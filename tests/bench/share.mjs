@@ -8,7 +8,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fromFile } from '../../js/index.js';
-import { trace } from '../../js/engine/model/trace.js';
+import { readTrace } from '../../js/engine/model/trace.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 import { openLogits } from '../js/logits.mjs';
@@ -41,11 +41,11 @@ const ids = Uint32Array.from({ length: 2048 }, (_, i) => 1 + ((i * 7919) % 300))
 /** Runs `work` with so many threads and adds its stages' times. @param {number} n @param {Times} times @param {() => void} work */
 function stages(n, times, work) {
   session.wasm.check('bqw_threads', n, Number(values.spins), 0);
-  trace(session.wasm, session.session, session.layers, { on: true });
+  readTrace(session.wasm, session.session, session.layers, { on: true });
   const since = performance.now();
   work();
   const whole = performance.now() - since;
-  const seen = trace(session.wasm, session.session, session.layers, { on: false });
+  const seen = readTrace(session.wasm, session.session, session.layers, { on: false });
   for (const { stage, ms } of [...seen, { stage: 'all', ms: whole }]) {
     times.set(stage, [...(times.get(stage) ?? []), ms * 1e3]);
   }

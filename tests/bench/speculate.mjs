@@ -96,15 +96,15 @@ async function stepsOf(most) {
   const ids = Array.from({ length: 300 }, (_, i) => 1000 + ((i * 37) % 5000));
   /** @type {number[][]} */
   const ms = Array.from({ length: most }, () => []);
-  await base.alone(async (/** @type {any} */ { timeline }) => {
-    timeline.sync(Uint32Array.from(ids));
-    await timeline.run({}, 0);
+  await base.runAlone(async (/** @type {any} */ { sequence }) => {
+    sequence.sync(Uint32Array.from(ids));
+    await sequence.run({}, 0);
     for (let round = 0; round < 9; round++)
       for (let n = 1; n <= most; n++) {
-        timeline.sync(Uint32Array.from([...ids, 2000 + 40 * round + n])); // what was there already would not be computed
-        if (n > 1) timeline.draft(ids.slice(0, n - 1));
+        sequence.sync(Uint32Array.from([...ids, 2000 + 40 * round + n])); // what was there already would not be computed
+        if (n > 1) sequence.addDraftTokens(ids.slice(0, n - 1));
         const since = performance.now();
-        await timeline.run({}, 0);
+        await sequence.run({}, 0);
         if (round > 1) ms[n - 1].push(performance.now() - since);
       }
   });
@@ -124,7 +124,7 @@ async function begin({ ask, begin = '' }) {
 async function once(speculate) {
   await new Promise((go) => setTimeout(go, Number(values.rest)));
   const session = await base.fork();
-  const { ids: made, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
+  const { tokens: made, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
   await session.close();
   return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
 }

@@ -38,7 +38,7 @@ const measure = async ({ url, rounds, threads, batch }) => {
     const engine = await createWorkerEngine(options);
     const model = await engine.load(fromUrl(url), { contextTokens: 1024, sessions: 1, prefillBatch: batch });
     sessions[way] = await model.createSession();
-    seen[way] = { spread: model.info.spread, prefill: [], decode: [] };
+    seen[way] = { spread: model.info.tensorParallel, prefill: [], decode: [] };
   }
   for (let round = -1; round < rounds; round++)
     for (const way of Object.keys(ways)) {

@@ -340,10 +340,10 @@ test('a prompt waits while the file comes and is kept: at the last byte all laye
     reply.catch(() => {});
     Object.assign(globalThis, { engine, model, session, reply });
   }, server.url);
-  const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
-  await until('all layers but one', async () => (await slices()) >= LAYERS - 1, { every: 50, state: slices });
+  const workUnits = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).workUnits);
+  await until('all layers but one', async () => (await workUnits()) >= LAYERS - 1, { every: 50, state: workUnits });
   assert.equal(
-    await slices(),
+    await workUnits(),
     LAYERS - 1,
     'one slice per layer for so short a prompt; the last waits for its last byte',
   );

@@ -517,12 +517,12 @@ await chromiumFirst((name) => {
         ? /at most a quarter of this machine's/
         : deviceMemory
           ? /are much for this machine's/
-          : /does not tell how much memory/,
+          : /does not report the memory/,
     );
     assert.match(most.fitsReason, /MB/);
   });
 
-  const slices = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).slices);
+  const workUnits = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).workUnits);
 
   for (const phase of ['prefill', 'decode']) {
     test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {
@@ -555,7 +555,7 @@ await chromiumFirst((name) => {
         /** @type {const} */ ([server.at(PATH), phase]),
       );
       if (phase === 'prefill') {
-        await until('a slice of the prompt', async () => (await slices()) > 0);
+        await until('a slice of the prompt', async () => (await workUnits()) > 0);
         await page.evaluate(() => /** @type {any} */ (globalThis).controller.abort());
       }
       const seen = await page.evaluate(() => /** @type {any} */ (globalThis).ended);
@@ -613,9 +613,10 @@ await chromiumFirst((name) => {
       reply.catch(() => {});
       Object.assign(globalThis, { model, session, reply });
     }, server.at(PATH));
-    await until('all layers but one', async () => (await slices()) >= least, { state: slices });
+    await until('all layers but one', async () => (await workUnits()) >= least, { state: workUnits });
     // Each question is answered between two slices: if more could be computed, they would be.
-    for (let trip = 0; trip < 4; trip++) assert.equal(await slices(), least, 'the last layer waits for its last byte');
+    for (let trip = 0; trip < 4; trip++)
+      assert.equal(await workUnits(), least, 'the last layer waits for its last byte');
     last.release();
     assert.equal(
       await page.evaluate(async () => {

@@ -93,7 +93,7 @@ await chromiumFirst((name) => {
         rounds.push({
           name,
           reason: (await run.result)?.finishReason,
-          slices: read()[0] - at[0],
+          workUnits: read()[0] - at[0],
           samples: read()[1] - at[1],
           before: at[0] - started[0],
         });
@@ -101,9 +101,9 @@ await chromiumFirst((name) => {
       await engine.close();
       return rounds;
     });
-    for (const { name, reason, slices, samples, before } of rounds) {
+    for (const { name, reason, workUnits, samples, before } of rounds) {
       assert.deepEqual([name, reason], ['AbortError', 'abort']);
-      assert.ok(slices <= 1, `${slices} more slices`);
+      assert.ok(workUnits <= 1, `${workUnits} more slices`);
       assert.ok(samples <= 1, `${samples} more tokens`);
       assert.ok(before > 0 && before < 600, `${before} slices before`);
     }

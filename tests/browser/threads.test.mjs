@@ -22,7 +22,7 @@ async function inPage({ worker, options }) {
     const session = await model.createSession();
     ids.push((await session.generate('Once upon a time', { temperature: 0, maxTokens: 10 }).result).tokens.join());
     threads.push(model.info.threads);
-    spread.push(model.info.spread?.parts ?? 1);
+    spread.push(model.info.tensorParallel?.parts ?? 1);
     await model.close();
   }
   await engine.close();

@@ -43,7 +43,7 @@ async function adapt({ wasm, model, session }, source) {
     const [at, length] = wasm.u32(out, 2);
     return wasm.bytes(at, length).slice();
   });
-  const room = { take: () => {}, freed: () => {}, closed: () => {} };
+  const room = { take: () => {}, release: () => {}, removeAdapter: () => {} };
   const adapter = await LocalAdapter.load(wasm, conf, source, {}, { sessions: 1, rows: 32 }, room);
   adapter.enter(session);
   return adapter;
@@ -366,7 +366,7 @@ const REFUSED = [
     'a weight that is no number',
     (_, t) => (t.get(`${FIRST}.lora_A.weight`).values[5] = NaN),
     'FORMAT',
-    /no finite number/,
+    /expected finite weights/,
   ],
   ['nothing', (_, t) => t.clear(), 'FORMAT', /is not an adapter: it has no LoRA matrices/],
 ];

@@ -94,10 +94,10 @@ test('a load that fails releases its memory, and the engine knows no dead model'
   t.after(() => engine.close());
   const bytes = await tinyModel();
   const { attach } = Threads.prototype;
-  const { settleChat } = LocalModel.prototype;
+  const { findChatFormat } = LocalModel.prototype;
   t.after(() => {
     Threads.prototype.attach = attach;
-    LocalModel.prototype.settleChat = settleChat;
+    LocalModel.prototype.findChatFormat = findChatFormat;
   });
   /** @type {import('../../js/wasm/wasm.js').Wasm[]} */
   const failed = [];
@@ -110,7 +110,7 @@ test('a load that fails releases its memory, and the engine knows no dead model'
     failed.push(wasm);
     return attach.call(this, wasm, ...given);
   };
-  LocalModel.prototype.settleChat = async () => {
+  LocalModel.prototype.findChatFormat = async () => {
     throw new Error('no chat');
   };
   await assert.rejects(engine.load(fromBytes(bytes)), { message: 'no chat' });
@@ -118,7 +118,7 @@ test('a load that fails releases its memory, and the engine knows no dead model'
     failed.map(({ alive }) => alive),
     [false, false],
   );
-  LocalModel.prototype.settleChat = settleChat;
+  LocalModel.prototype.findChatFormat = findChatFormat;
   const model = /** @type {any} */ (await engine.load(fromBytes(bytes)));
   assert.equal(model.siblings.size, 1);
 });

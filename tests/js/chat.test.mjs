@@ -225,7 +225,7 @@ for (const [name, create] of /** @type {const} */ ([
         await refused(undefined, /content: expected a text or a list of text parts, found undefined/);
         await refused([{ type: 'image_url', image_url: {} }], /expected { type: 'text', text }, found .*"image_url"/);
         await refused([{ role: 'user', contents: 'x' }], /message: unknown option "contents"; did you mean "content"/);
-        await refused([{ role: 'bot', content: 'x' }], /no role "bot"/);
+        await refused([{ role: 'bot', content: 'x' }], /unknown role "bot"/);
         assert.equal(chat.messages.length, length);
         assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), { name: 'TypeError' });
       }));

@@ -3,14 +3,14 @@
 import { Wasm } from '../../js/wasm/wasm.js';
 
 /** Words of the counters' memory. `LIMIT`: slices at which the worker waits, 0 for never; `WAITING`: 1 while it does. */
-export const [SLICES, SAMPLES, LIMIT, WAITING, WORDS] = [0, 1, 2, 3, 4];
+export const [WORK_UNITS, SAMPLES, LIMIT, WAITING, WORDS] = [0, 1, 2, 3, 4];
 
 /** Call it before an engine runs. @param {Int32Array} counters  WORDS of shared memory */
 export function countCalls(counters) {
   const { call, stop } = Wasm.prototype;
   const slice = () => {
-    const slices = Atomics.add(counters, SLICES, 1) + 1;
-    for (let limit; (limit = Atomics.load(counters, LIMIT)) && slices >= limit;) {
+    const workUnits = Atomics.add(counters, WORK_UNITS, 1) + 1;
+    for (let limit; (limit = Atomics.load(counters, LIMIT)) && workUnits >= limit;) {
       Atomics.store(counters, WAITING, 1);
       Atomics.wait(counters, LIMIT, limit);
     }
@@ -36,8 +36,8 @@ export const gateOf = (counters) => {
     Atomics.notify(counters, LIMIT);
   };
   return {
-    /** The worker waits once it has run so many more slices. @param {number} slices */
-    closeAfter: (slices) => set(Atomics.load(counters, SLICES) + slices),
+    /** The worker waits once it has run so many more slices. @param {number} workUnits */
+    closeAfter: (workUnits) => set(Atomics.load(counters, WORK_UNITS) + workUnits),
     /** Whether it waits there: it has run exactly those. */
     reached: () => Atomics.load(counters, WAITING) === 1,
     open: () => set(0),

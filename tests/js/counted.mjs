@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
-import { gateOf, SAMPLES, SLICES, WORDS } from './count-calls.mjs';
+import { gateOf, SAMPLES, WORK_UNITS, WORDS } from './count-calls.mjs';
 import { tinyModel } from './fixture.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
@@ -21,7 +21,7 @@ export async function counted(t) {
   const gate = gateOf(counters);
   t.after(() => (gate.open(), engine.close()));
   const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })), { prefillBatch: 8 });
-  const read = () => ({ slices: Atomics.load(counters, SLICES), samples: Atomics.load(counters, SAMPLES) });
+  const read = () => ({ workUnits: Atomics.load(counters, WORK_UNITS), samples: Atomics.load(counters, SAMPLES) });
   /** A worker that computes has computed something meanwhile: it answers calls between two slices or tokens. */
   const roundTrips = async () => {
     for (let trip = 0; trip < TRIPS; trip++) await inTime('an answer of the worker', model.memory());

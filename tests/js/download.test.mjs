@@ -315,10 +315,10 @@ test('at the last byte all layers but one are computed', async (t) => {
     reply.catch(() => {});
     const batches = Math.ceil(101 / 32);
     const least = (SIZES.layers - 1) * batches;
-    const slices = async () => (await session.stats()).slices;
-    await until('all layers but one', async () => (await slices()) >= least, { state: slices });
+    const workUnits = async () => (await session.stats()).workUnits;
+    await until('all layers but one', async () => (await workUnits()) >= least, { state: workUnits });
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve)); // a slice takes one
-    assert.equal(await slices(), least, 'the last layer waits for its last bytes');
+    assert.equal(await workUnits(), least, 'the last layer waits for its last bytes');
     release();
     await reply;
     await model.loaded;

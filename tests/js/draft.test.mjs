@@ -87,17 +87,17 @@ describe('what is computed', () => {
   async function counting(bytes = SURE, options) {
     const model = await engine.load(fromBytes(bytes), { prefillBatch: 16, ...options });
     const { run } = model;
-    const counted = Object.assign(model, { slices: 0 });
-    model.run = (/** @type {[number, number]} */ ...given) => (counted.slices++, run.apply(model, given));
+    const counted = Object.assign(model, { workUnits: 0 });
+    model.run = (/** @type {[number, number]} */ ...given) => (counted.workUnits++, run.apply(model, given));
     return counted;
   }
 
   /** What a generation takes of the large model. @param {any} speculate @param {object} [options] */
   async function ran(speculate, options) {
     await session.generate([1], { maxTokens: 0 }).result; // nothing of the prompt is there
-    const before = (await session.stats()).slices;
+    const before = (await session.stats()).workUnits;
     const { tokens: made, usage } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
-    return { made, usage, slices: (await session.stats()).slices - before };
+    return { made, usage, workUnits: (await session.stats()).workUnits - before };
   }
 
   test('one of the same weights is right whenever it is sure; the large one takes a step less for each token that came', async () => {
@@ -106,17 +106,17 @@ describe('what is computed', () => {
     const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
     assert.deepEqual(fast.made, plain.made);
     assert.ok(came === drafted && came > 15, `${came} of ${drafted}`);
-    assert.equal(fast.slices, plain.slices - came * (large.info.layers + 1));
+    assert.equal(fast.workUnits, plain.workUnits - came * (large.info.layers + 1));
     // The prompt once, a step for each token that it guessed, and one for each guess that it ended unsure.
     const step = small.info.layers + 1;
     const prompt = small.info.layers * Math.ceil(ids.length / 16) + 1;
     const guesses = GREEDY.maxTokens - came;
-    assert.ok(small.slices <= prompt + (drafted + guesses) * step, `${small.slices}`);
-    assert.ok(small.slices >= prompt + (drafted - 1) * step, `${small.slices}`);
+    assert.ok(small.workUnits <= prompt + (drafted + guesses) * step, `${small.workUnits}`);
+    assert.ok(small.workUnits >= prompt + (drafted - 1) * step, `${small.workUnits}`);
     // What it has read it does not read again.
-    small.slices = 0;
+    small.workUnits = 0;
     await ran({ model: small, tokens: 4 });
-    assert.ok(small.slices <= (drafted + guesses) * step, `${small.slices}`);
+    assert.ok(small.workUnits <= (drafted + guesses) * step, `${small.workUnits}`);
     await small.close();
   });
 
@@ -128,9 +128,9 @@ describe('what is computed', () => {
     assert.ok(drafted > 15 && came < drafted / 5, `${came} of ${drafted}`);
     // Two tokens at most, and of a token that is the last none is behind it.
     for (const maxTokens of [1, 2]) {
-      const before = small.slices;
+      const before = small.workUnits;
       assert.equal((await ran({ model: small }, { maxTokens })).usage.draftedTokens, 0);
-      assert.equal(small.slices, before);
+      assert.equal(small.workUnits, before);
     }
     await small.close();
   });
@@ -141,7 +141,7 @@ describe('what is computed', () => {
     assert.deepEqual(fast.made, plain.made);
     const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
     assert.ok(drafted < GREEDY.maxTokens / 4, `${drafted}`);
-    assert.equal(fast.slices, plain.slices - came * (large.info.layers + 1));
+    assert.equal(fast.workUnits, plain.workUnits - came * (large.info.layers + 1));
     await small.close();
   });
 
@@ -168,8 +168,8 @@ describe('what is computed', () => {
       await assert.rejects(free, { code: 'NO_SESSION' });
       await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).result, {
         code: 'NO_SESSION',
-        message: "all of the draft model's sessions, 1, are in use",
-        hint: /load the draft model with as many sessions/,
+        message: "the draft model's sessions are all in use (1)",
+        hint: /a session for each generation/,
         details: { sessions: 1 },
       });
       break;
@@ -201,7 +201,7 @@ describe('what is computed', () => {
       const [big, small] = [await counting(), await counting()];
       const { run } = small;
       small.run = (/** @type {[number, number]} */ ...given) => {
-        if (small.slices === 5) act(small, big);
+        if (small.workUnits === 5) act(small, big);
         return run(...given);
       };
       const result = await big
@@ -209,19 +209,19 @@ describe('what is computed', () => {
         .result.catch((/** @type {any} */ error) => error);
       await big.close();
       await small.close();
-      return { result, slices: small.slices };
+      return { result, workUnits: small.workUnits };
     };
     const stop = new AbortController();
     const aborted = await amid(() => stop.abort(), { signal: stop.signal });
-    assert.deepEqual([aborted.result.name, aborted.slices], ['AbortError', 6]);
+    assert.deepEqual([aborted.result.name, aborted.workUnits], ['AbortError', 6]);
     const closed = await amid((_, big) => big.close());
-    assert.deepEqual([closed.result.code, closed.slices], ['CLOSED', 6]);
-    const { result, slices } = await amid((small) => small.close());
-    assert.deepEqual([result.tokens, result.usage.draftedTokens, slices], [made, 0, 6], 'it goes on alone');
+    assert.deepEqual([closed.result.code, closed.workUnits], ['CLOSED', 6]);
+    const { result, workUnits } = await amid((small) => small.close());
+    assert.deepEqual([result.tokens, result.usage.draftedTokens, workUnits], [made, 0, 6], 'it goes on alone');
     const now = performance.now.bind(performance);
     const late = () => t.mock.method(performance, 'now', () => now() + 3_600_000);
     const due = await amid(late, { deadline: 3_000_000 });
-    assert.deepEqual([due.result.finishReason, due.result.tokens, due.slices], ['deadline', made.slice(0, 1), 6]);
+    assert.deepEqual([due.result.finishReason, due.result.tokens, due.workUnits], ['deadline', made.slice(0, 1), 6]);
   });
 });
 
@@ -287,15 +287,18 @@ describe('refused', () => {
     await gone.close();
     const lost = {
       code: 'CLOSED',
-      message: 'the draft model was closed, or is of another engine',
-      hint: /load it with/,
+      message: 'the draft model was closed, or belongs to another engine',
+      hint: /with the same engine/,
     };
     await refuses(gone, lost);
     const elsewhere = await createEngine({ threads: 1 });
     await refuses(await elsewhere.load(fromBytes(SURE)), lost);
     await elsewhere.close();
     const encoder = await engine.load(fromFile(BERT));
-    await refuses(encoder, { code: 'UNSUPPORTED', message: 'the draft model is an encoder: it writes no text' });
+    await refuses(encoder, {
+      code: 'UNSUPPORTED',
+      message: 'the draft model is an embedding model; it cannot generate text',
+    });
     await encoder.close();
     for (const draft of [{}, 5, { info: {} }, undefined])
       await refuses(draft, { code: 'ARGUMENT', details: { param: 'speculate' } });

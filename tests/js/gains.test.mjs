@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, mock, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
-import { Costs, Gains } from '../../js/engine/speculation/tuner.js';
+import { StepCosts, SpeculationTuner } from '../../js/engine/speculation/tuner.js';
 import { allowed, counted } from '../bench/hindsight.mjs';
 import { random } from './fixture.mjs';
 
@@ -16,14 +16,14 @@ const DEAR = [1, 2.1, 3.1, 4.2, 5.3, 6.4, 7.4, 8.5];
 
 /** @param {number[]} steps  that so many tokens take */
 function costsOf(steps) {
-  const costs = new Costs();
-  for (const [i, each] of steps.entries()) costs.took(i + 1, 5 * each);
+  const costs = new StepCosts();
+  for (const [i, each] of steps.entries()) costs.record(i + 1, 5 * each);
   return costs;
 }
 
 /**
  * A text of which each token is guessed behind `length` equal ones, and comes with a chance; what is found of it.
- * @param {Gains} gains @param {number} tokens @param {number[]} steps @param {(at: number) => { length: number, chance: number }} text @param {number} seed
+ * @param {SpeculationTuner} gains @param {number} tokens @param {number[]} steps @param {(at: number) => { length: number, chance: number }} text @param {number} seed
  */
 function run(gains, tokens, steps, text, seed) {
   const next = random(seed); // -1 to 1
@@ -34,12 +34,12 @@ function run(gains, tokens, steps, text, seed) {
   for (let at = 0; at < tokens;) {
     const { length, chance } = text(at);
     const comes = () => next() < 2 * chance - 1;
-    const n = length ? gains.worth(length, 7, 1) : 0;
+    const n = length ? gains.bestDraftLength(length, 7, 1) : 0;
     let came = 0;
-    while (came < n && comes()) gains.saw(length + came++, true);
-    if (came < n) gains.saw(length + came, false);
-    else if (!n && length) gains.saw(length, comes());
-    gains.step(1, n, came);
+    while (came < n && comes()) gains.recordToken(length + came++, true);
+    if (came < n) gains.recordToken(length + came, false);
+    else if (!n && length) gains.recordToken(length, comes());
+    gains.recordStep(1, n, came);
     sizes.push(n);
     found.guessed += n;
     found.came += came;
@@ -52,7 +52,7 @@ function run(gains, tokens, steps, text, seed) {
 test('where nothing of a guess comes, none is computed', () => {
   for (const steps of [CHEAP, SLOW, DEAR])
     for (const length of [1, 2, 5, 8]) {
-      const gains = new Gains(costsOf(steps));
+      const gains = new SpeculationTuner(costsOf(steps));
       run(gains, 100, steps, () => ({ length, chance: 0 }), 1);
       assert.equal(run(gains, 400, steps, () => ({ length, chance: 0 }), 2).guessed, 0);
     }
@@ -60,7 +60,7 @@ test('where nothing of a guess comes, none is computed', () => {
 
 test('where all comes it is computed, soon, also behind a text where nothing did; and given up again', () => {
   for (const steps of [CHEAP, SLOW]) {
-    const gains = new Gains(costsOf(steps));
+    const gains = new SpeculationTuner(costsOf(steps));
     const text = (/** @type {number} */ chance) => () => ({ length: 8, chance });
     assert.ok(run(gains, 300, steps, text(0), 1).guessed < 10);
     const all = run(gains, 300, steps, text(1), 2);
@@ -72,20 +72,21 @@ test('where all comes it is computed, soon, also behind a text where nothing did
 });
 
 test('batches that cost as much as single tokens are never wanted, however much comes', () => {
-  const gains = new Gains(costsOf(DEAR));
+  const gains = new SpeculationTuner(costsOf(DEAR));
   const { guessed } = run(gains, 200, DEAR, () => ({ length: 8, chance: 1 }), 1);
   assert.equal(guessed, 0);
 });
 
 test('longer matches, cheaper batches, and what came before make longer guesses', () => {
-  const worth = (/** @type {Gains} */ gains) => [2, 4, 8].map((length) => gains.worth(length, 7, 1));
-  const [cheap, slow] = [CHEAP, SLOW].map((steps) => new Gains(costsOf(steps)));
+  const worth = (/** @type {SpeculationTuner} */ gains) =>
+    [2, 4, 8].map((length) => gains.bestDraftLength(length, 7, 1));
+  const [cheap, slow] = [CHEAP, SLOW].map((steps) => new SpeculationTuner(costsOf(steps)));
   assert.deepEqual(worth(cheap), [0, 1, 3]);
   assert.deepEqual(worth(slow), [0, 0, 3]);
-  for (const gains of [cheap, slow]) for (let i = 0; i < 100; i++) gains.saw(8, true);
+  for (const gains of [cheap, slow]) for (let i = 0; i < 100; i++) gains.recordToken(8, true);
   assert.deepEqual(worth(cheap), [0, 1, 7]);
   assert.deepEqual(worth(slow), [0, 0, 7]);
-  for (let i = 0; i < 20; i++) cheap.saw(2, true);
+  for (let i = 0; i < 20; i++) cheap.recordToken(2, true);
   assert.deepEqual(worth(cheap), [1, 1, 7]);
 });
 
@@ -95,17 +96,17 @@ test('less than two of a hundred steps are lost, whatever comes', () => {
       for (const fresh of [false, true]) {
         let [spent, tokens] = [0, 0];
         for (let seed = 1; seed <= 8; seed++) {
-          const costs = fresh ? new Costs() : costsOf(steps);
+          const costs = fresh ? new StepCosts() : costsOf(steps);
           const next = random(seed + 100);
           // A third of the places stood there before in some way; each hundred tokens are unlike the others.
           const text = (/** @type {number} */ at) => ({
             length: next() < -0.3 ? 1 + Math.floor((next() + 1) * 2) : 0,
             chance: at % 200 < 100 ? chance : chance / 2,
           });
-          const gains = new Gains(costs);
-          const took = gains.step.bind(gains);
-          gains.step = (due, guessed, came) => {
-            costs.took(due + guessed, 5 * steps[guessed]);
+          const gains = new SpeculationTuner(costs);
+          const took = gains.recordStep.bind(gains);
+          gains.recordStep = (due, guessed, came) => {
+            costs.record(due + guessed, 5 * steps[guessed]);
             took(due, guessed, came);
           };
           spent += run(gains, 400, steps, text, seed).steps;
@@ -116,54 +117,60 @@ test('less than two of a hundred steps are lost, whatever comes', () => {
 });
 
 test('nor where guesses fail behind another number of equal tokens each time', () => {
-  const { steps } = run(new Gains(costsOf(CHEAP)), 400, CHEAP, (at) => ({ length: 1 + (at % 8), chance: 0 }), 1);
+  const { steps } = run(
+    new SpeculationTuner(costsOf(CHEAP)),
+    400,
+    CHEAP,
+    (at) => ({ length: 1 + (at % 8), chance: 0 }),
+    1,
+  );
   assert.ok(steps < 1.02 * 400, `${steps}`);
 });
 
 test('tokens that are due anyway count: what a guess adds to them is what it costs', () => {
   const steps = [1, 2, 3, 3.05, 3.1, 6, 6.1, 8];
-  const worth = (/** @type {number} */ due) => new Gains(costsOf(steps)).worth(4, 2, due);
+  const worth = (/** @type {number} */ due) => new SpeculationTuner(costsOf(steps)).bestDraftLength(4, 2, due);
   assert.deepEqual([worth(1), worth(3)], [0, 2]);
 });
 
 test('what is not measured is as dear as where arithmetic is the limit, or as what is known of others says', () => {
-  const costs = new Costs();
-  const all = () => USUAL.map((_, i) => +costs.of(i + 1).toFixed(2));
+  const costs = new StepCosts();
+  const all = () => USUAL.map((_, i) => +costs.costOf(i + 1).toFixed(2));
   assert.deepEqual(all(), USUAL);
-  assert.equal(costs.of(16), costs.of(8) * 2);
-  costs.took(4, 12); // no step of one token is known yet
+  assert.equal(costs.costOf(16), costs.costOf(8) * 2);
+  costs.record(4, 12); // no step of one token is known yet
   assert.deepEqual(all(), USUAL);
-  costs.took(1, 4);
-  costs.took(4, 4 * (1 + 1.6 / 2));
+  costs.record(1, 4);
+  costs.record(4, 4 * (1 + 1.6 / 2));
   assert.deepEqual(
     all(),
     USUAL.map((steps) => +(1 + (steps - 1) / 2).toFixed(2)),
   );
-  for (let i = 0; i < 40; i++) costs.took(4, 11.6);
-  assert.ok(Math.abs(costs.of(4) - 2.9) < 0.01);
-  const before = costs.of(4);
-  costs.took(4, 4000); // whatever was in between
-  assert.ok(costs.of(4) < 1.26 * before);
+  for (let i = 0; i < 40; i++) costs.record(4, 11.6);
+  assert.ok(Math.abs(costs.costOf(4) - 2.9) < 0.01);
+  const before = costs.costOf(4);
+  costs.record(4, 4000); // whatever was in between
+  assert.ok(costs.costOf(4) < 1.26 * before);
 });
 
 test('what is doubtful is tried where it may pay: used if it does, and else not again soon', () => {
   const costs = () => {
-    const all = new Costs();
-    all.took(1, 5);
+    const all = new StepCosts();
+    all.record(1, 5);
     return all;
   };
   /** Steps that guesses were computed in, behind three equal tokens. @param {number[]} steps */
   const guessed = (steps) => {
     const known = costs();
-    const gains = new Gains(known);
+    const gains = new SpeculationTuner(known);
     let n = 0;
     for (let i = 0; i < 250; i++) {
-      const tokens = gains.worth(3, 3, 1);
+      const tokens = gains.bestDraftLength(3, 3, 1);
       n += Number(tokens > 0);
-      known.took(1 + tokens, 5 * steps[tokens]);
-      for (let came = 0; came < Math.min(tokens, 2); came++) gains.saw(3 + came, true);
-      if (tokens > 2) gains.saw(5, false);
-      gains.step(1, tokens, Math.min(tokens, 2));
+      known.record(1 + tokens, 5 * steps[tokens]);
+      for (let came = 0; came < Math.min(tokens, 2); came++) gains.recordToken(3 + came, true);
+      if (tokens > 2) gains.recordToken(5, false);
+      gains.recordStep(1, tokens, Math.min(tokens, 2));
     }
     return n;
   };
@@ -200,12 +207,12 @@ describe('in a session', () => {
 
   /** Steps are said to take so long while it works. @template T @param {number[]} steps @param {() => Promise<T>} work @param {number} [ms]  of one token */
   async function said(steps, work, ms = 5) {
-    const { took } = Costs.prototype;
+    const { record } = StepCosts.prototype;
     const told = mock.method(
-      Costs.prototype,
-      'took',
-      /** @this {Costs} @param {number} tokens */ function (tokens) {
-        took.call(this, tokens, ms * steps[tokens - 1]);
+      StepCosts.prototype,
+      'record',
+      /** @this {StepCosts} @param {number} tokens */ function (tokens) {
+        record.call(this, tokens, ms * steps[tokens - 1]);
       },
     );
     try {

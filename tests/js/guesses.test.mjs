@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
-import { lookNear, lookUp } from '../../js/engine/speculation/prompt-lookup.js';
+import { findNearRepetition, findRepetition } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
 import { told } from './told.mjs';
@@ -106,7 +106,7 @@ describe('a session', () => {
       maxTokens: 2,
       speculate: { tokens: 7 },
     }).result;
-    assert.deepEqual(lookUp([...distinct, ids[0]]), { length: 0, next: -1 });
+    assert.deepEqual(findRepetition([...distinct, ids[0]]), { length: 0, next: -1 });
     assert.deepEqual([usage.draftedTokens, usage.acceptedTokens, await counts()], [0, 0, zero]);
     const one = (await session.generate(PROMPTS[0], { ...GREEDY, speculate: { tokens: 4 } }).result).usage;
     const two = (await session.generate(PROMPTS[1], { ...GREEDY, speculate: { tokens: 4 } }).result).usage;
@@ -121,15 +121,15 @@ describe('a session', () => {
   test('computes less: slices are one for each layer and step', async () => {
     const model = await engine.load(fromBytes(CHAT));
     const session = await model.createSession();
-    const slices = async (/** @type {any} */ speculate) => {
+    const workUnits = async (/** @type {any} */ speculate) => {
       await session.generate('x', { maxTokens: 1 }).result;
-      const before = (await session.stats()).slices;
+      const before = (await session.stats()).workUnits;
       const { usage } = await session.generate(PROMPTS[0], { ...GREEDY, speculate }).result;
-      return { slices: (await session.stats()).slices - before, accepted: usage.acceptedTokens };
+      return { workUnits: (await session.stats()).workUnits - before, accepted: usage.acceptedTokens };
     };
-    const plain = await slices(false);
-    const fast = await slices({ tokens: 7 });
-    assert.equal(fast.slices, plain.slices - fast.accepted * (model.info.layers + 1));
+    const plain = await workUnits(false);
+    const fast = await workUnits({ tokens: 7 });
+    assert.equal(fast.workUnits, plain.workUnits - fast.accepted * (model.info.layers + 1));
     assert.ok(fast.accepted > 0);
     await model.close();
   });
@@ -256,7 +256,7 @@ for (const [name, create] of /** @type {const} */ ([
   });
 
 test('what is looked up: the longest end that was there before, the last time', () => {
-  const at = (/** @type {string} */ text) => lookUp([...text].map((c) => c.charCodeAt(0)));
+  const at = (/** @type {string} */ text) => findRepetition([...text].map((c) => c.charCodeAt(0)));
   assert.deepEqual(at(''), { length: 0, next: -1 });
   assert.deepEqual(at('abc'), { length: 0, next: -1 });
   assert.deepEqual(at('a-a'), { length: 0, next: -1 }, 'one token says little');
@@ -269,7 +269,7 @@ test('what is looked up: the longest end that was there before, the last time', 
 
 test('what is looked up where a word was another one: the last token, near the place', () => {
   const at = (/** @type {string} */ text, /** @type {number} */ place) =>
-    lookNear(
+    findNearRepetition(
       [...text].map((c) => c.charCodeAt(0)),
       place,
     );

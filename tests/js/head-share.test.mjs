@@ -120,7 +120,7 @@ test('what cannot be is refused, with what to do', async () => {
   const whole = await engine.load(source);
   await assert.rejects(whole.createSession({ quality }), {
     code: 'NOMEM',
-    hint: 'load it with quality.lmHeadFraction',
+    hint: 'load the model with quality.lmHeadFraction',
   });
   const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
   const small = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8 };

@@ -130,14 +130,14 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
       aborted ||= ++asked === n;
       return stop.call(this);
     };
-    const { slices } = await session.stats();
+    const { workUnits } = await session.stats();
     const options = { temperature: 0, maxTokens: 2 };
     const flag = () => aborted;
     await assert.rejects(/** @type {any} */ (session).generate([n, 2, 3], options, flag).result, {
       name: 'AbortError',
     });
     assert.deepEqual([calls, asked], [1, n]);
-    assert.equal((await session.stats()).slices - slices, model.info.layers + 1 + n);
+    assert.equal((await session.stats()).workUnits - workUnits, model.info.layers + 1 + n);
   }
   // Nothing is left of it: the same session computes on.
   const { tokens: ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;

@@ -91,7 +91,7 @@ test('what it cannot do is told', () => {
     [[plain, empty], 1, /expected at least 2/],
     [[plain, text, '--stride', '256'], 2, /--stride is "256"; expected an integer from 1 to 255/],
     [[plain, text, '--against', other], 1, /MISMATCH.*vocabulary of 300/s],
-    [[join(ROOT, 'tests/golden/fixtures/bert'), text], 1, /tokenizer|encoder/],
+    [[join(ROOT, 'tests/golden/fixtures/bert'), text], 1, /tokenizer|embedding model/],
   ];
   for (const [args, status, why] of wrong) {
     const found = bq4(...args);

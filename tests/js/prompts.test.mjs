@@ -50,7 +50,7 @@ describe('the tokens of a prompt', () => {
         const model = await load({ chat: null, template });
         const prompts = new Prompts(/** @type {any} */ (model));
         for (const [i, talk] of talks.entries())
-          assert.deepEqual((await prompts.make(talk)).tokens, ids[key][i], `${key}: ${JSON.stringify(talk)}`);
+          assert.deepEqual((await prompts.makePrompt(talk)).tokens, ids[key][i], `${key}: ${JSON.stringify(talk)}`);
         await model.close();
       }
     });
@@ -63,7 +63,7 @@ describe('the tokens of a prompt', () => {
         const prompts = new Prompts(/** @type {any} */ (model));
         for (const [i, talk] of talks.entries())
           if (talk.every(({ role }) => Object.hasOwn(chat.roles, role)))
-            assert.deepEqual((await prompts.make(talk)).tokens, ids[key][i], `${key}: ${JSON.stringify(talk)}`);
+            assert.deepEqual((await prompts.makePrompt(talk)).tokens, ids[key][i], `${key}: ${JSON.stringify(talk)}`);
         await model.close();
       }
     });
@@ -76,7 +76,7 @@ describe('the tokens of a prompt', () => {
       fromBytes(await tinyModel({ tokens, config: { vocab: pieces.length }, chat: null, template: templates.mistral })),
     );
     const prompts = new Prompts(/** @type {any} */ (model));
-    const make = async (/** @type {any} */ talk, options = {}) => (await prompts.make(talk, options)).tokens;
+    const make = async (/** @type {any} */ talk, options = {}) => (await prompts.makePrompt(talk, options)).tokens;
     const whole = (/** @type {string} */ text) => model.tokenize(text, { addSpecial: false, parseSpecial: true });
     const hello = { role: 'user', content: 'Hello' };
     assert.deepEqual(await make([hello], { prefix: ' you' }), await whole('<s>[INST] Hello [/INST] you'));

@@ -56,7 +56,7 @@ test('every build computes the same with them, whatever shares the work', async 
     }
   const engine = await unshared({ threads: 2 });
   const model = await engine.load(fromBytes(RARE));
-  assert.equal(model.info.spread?.parts, 2);
+  assert.equal(model.info.tensorParallel?.parts, 2);
   await model.close();
   all.push(await idsOf(engine, RARE));
   await engine.close();

@@ -10,7 +10,7 @@ import { createEngine, fromFile } from '../../js/node.js';
 import { structs } from '../../js/wasm/abi.js';
 import { openLogits } from './logits.mjs';
 import { unshared } from './unshared.mjs';
-import { pays, Spread, workerBytes } from '../../js/engine/batching/tensor-parallel.js';
+import { minTokensWorthwhile, TensorParallel, workerBytes } from '../../js/engine/batching/tensor-parallel.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -43,7 +43,7 @@ describe('products spread over workers', () => {
       test(`${build}, ${threads} workers: the same bits`, async () => {
         const engine = await unshared({ threads, build });
         const model = await engine.load(MODEL);
-        assert.deepEqual(model.info.spread, { parts: threads, tokens: 1 });
+        assert.deepEqual(model.info.tensorParallel, { parts: threads, tokens: 1 });
         assert.equal(model.info.threads, 1);
         assert.deepEqual(await said(model), expected);
         await engine.close();
@@ -85,7 +85,7 @@ describe('products spread over workers', () => {
 
   test('one thread asked for: no worker', async () => {
     const engine = await unshared({ threads: 1 });
-    assert.equal((await engine.load(MODEL)).info.spread, null);
+    assert.equal((await engine.load(MODEL)).info.tensorParallel, null);
     await engine.close();
   });
 
@@ -93,7 +93,7 @@ describe('products spread over workers', () => {
     const engine = await unshared({ threads: 2 });
     const { heapBytes } = await engine.plan(MODEL);
     const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
-    assert.equal(model.info.spread, null);
+    assert.equal(model.info.tensorParallel, null);
     assert.deepEqual(await said(model), expected);
     await engine.close();
   });
@@ -117,7 +117,7 @@ describe('products spread over workers', () => {
       );
       const engine = await unshared({ threads: 3, threadUrl: url });
       const model = await engine.load(MODEL);
-      assert.equal(model.info.spread.parts, 3);
+      assert.equal(model.info.tensorParallel.parts, 3);
       assert.deepEqual(await said(model), expected);
       await engine.close();
     });
@@ -133,7 +133,7 @@ describe('products spread over workers', () => {
       );
       const engine = await unshared({ threads: 2, threadUrl: url });
       const model = await engine.load(MODEL);
-      assert.equal(model.info.spread.parts, 2);
+      assert.equal(model.info.tensorParallel.parts, 2);
       assert.deepEqual(await said(model), expected);
       await engine.close();
     });
@@ -151,7 +151,7 @@ describe('products spread over workers', () => {
       const used = () => wasm.outStruct('bqw_heap_info', 'bqw_heap').used;
       const before = used();
       const plan = await alone.plan(MODEL);
-      assert.equal(await Spread.open(wasm, compiled, { most: 2, asked: false, url }, plan, {}), null);
+      assert.equal(await TensorParallel.open(wasm, compiled, { workerCount: 2, isForced: false, url }, plan, {}), null);
       assert.equal(used(), before);
       wasm.release();
     });
@@ -159,7 +159,7 @@ describe('products spread over workers', () => {
     test('at the start: one thread', async () => {
       const engine = await unshared({ threads: 2, threadUrl: script('throws.mjs', 'throw new Error("no")') });
       const model = await engine.load(MODEL);
-      assert.equal(model.info.spread, null);
+      assert.equal(model.info.tensorParallel, null);
       assert.deepEqual(await said(model), expected);
       await engine.close();
     });
@@ -236,12 +236,12 @@ test('what a measurement decides', () => {
   const small = { layers: 12, tokenWeights: 15e6, weightBytes: 15e6 * 0.5625 };
   const large = { layers: 24, tokenWeights: 494e6, weightBytes: 494e6 * 0.5625 };
   // The measured products (7.3 M weights) take 0.5 ms in one thread.
-  assert.equal(pays(large, 2, 0.5, [0.02, 0.2]), 1);
-  assert.equal(pays(large, 2, 0.5, [0.06, 0.1]), 8);
-  assert.equal(pays(small, 2, 0.5, [0.02, 0.02]), 32);
-  assert.equal(pays(small, 2, 0.5, [0.02, 0.5]), 0);
-  assert.equal(pays(small, 2, 0.5, [1, 1]), 0);
-  assert.equal(pays(large, 2, 0, [0.05, 0.2]), 0); // a clock that does not tell
+  assert.equal(minTokensWorthwhile(large, 2, 0.5, [0.02, 0.2]), 1);
+  assert.equal(minTokensWorthwhile(large, 2, 0.5, [0.06, 0.1]), 8);
+  assert.equal(minTokensWorthwhile(small, 2, 0.5, [0.02, 0.02]), 32);
+  assert.equal(minTokensWorthwhile(small, 2, 0.5, [0.02, 0.5]), 0);
+  assert.equal(minTokensWorthwhile(small, 2, 0.5, [1, 1]), 0);
+  assert.equal(minTokensWorthwhile(large, 2, 0, [0.05, 0.2]), 0); // a clock that does not tell
 });
 
 test('a worker has room for its part of a batch, results and activations', () => {

@@ -99,7 +99,7 @@ for (const [name, create] of /** @type {const} */ ([
         for (const role of ['bot', 'User', 'ai', ''])
           await assert.rejects(
             model.countTokens([{ role, content: 'a' }]),
-            (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.message.includes(`no role "${role}"`),
+            (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.message.includes(`unknown role "${role}"`),
           );
         assert.ok(await model.countTokens([{ role: 'tool', content: 'a' }]));
         await model.close();
@@ -207,7 +207,7 @@ for (const [name, create] of /** @type {const} */ ([
 
 /** The prompt's tokens, of a model of this thread. @param {any} model */
 async function promptOf(model, messages, options = {}) {
-  return (await new Prompts(model).make(messages, options)).tokens;
+  return (await new Prompts(model).makePrompt(messages, options)).tokens;
 }
 
 test(

@@ -17,9 +17,9 @@ const TOKENS = 24;
 const options = (i) => ({ maxTokens: TOKENS, stopTokens: [], temperature: i % 2 ? 0.9 : 0, seed: 7 + i });
 
 /** Slices that all sessions computed: passes over a layer's weights, or the head's. @param {any[]} sessions */
-async function slices(sessions) {
+async function workUnits(sessions) {
   const stats = await Promise.all(sessions.map((session) => session.stats()));
-  return stats.reduce((sum, one) => sum + one.slices, 0);
+  return stats.reduce((sum, one) => sum + one.workUnits, 0);
 }
 
 for (const [build, threads] of /** @type {const} */ ([
@@ -57,14 +57,14 @@ for (const [build, threads] of /** @type {const} */ ([
         const runs = sessions.slice(0, n).map((session, i) => session.generate(PROMPTS[i], options(i)));
         const readers = runs.map((run) => run[Symbol.asyncIterator]());
         for (const reader of readers) await reader.next();
-        const since = await slices(sessions);
+        const since = await workUnits(sessions);
         const rest = async (/** @type {any} */ reader) => {
           while (!(await reader.next()).done);
         };
         await Promise.all(readers.map(rest));
         const ids = await Promise.all(runs.map(async ({ result }) => (await result).tokens));
         assert.deepEqual(ids, alone.slice(0, n));
-        return (await slices(sessions)) - since;
+        return (await workUnits(sessions)) - since;
       };
       const one = await measure(1);
       assert.equal(await measure(4), one);

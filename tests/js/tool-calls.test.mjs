@@ -346,7 +346,7 @@ test('a template whose calls are not understood, or are lost, is refused by name
   ])
     await assert.rejects(ask(turns(calls)), {
       code: 'UNSUPPORTED',
-      message: /writes calls of tools is not understood/,
+      message: /writes tool calls in an unknown form/,
     });
   writes(t, ONE);
   const tells = turns("{# <tool_call>\\n{'name': … } #}").replace('{#', '{# <tool_call>\\n{"name": …}');
@@ -390,8 +390,8 @@ test('calls that are names and values: required names without a schema, texts th
     t.mock.restoreAll();
   }
   for (const [given, message] of /** @type {[object, RegExp][]} */ ([
-    [{ type: 'array' }, /of the type "array", not "object"/],
-    [{ properties: { 'a>\nb': {} } }, /contains what ends a name/],
+    [{ type: 'array' }, /expected the type "object", found "array"/],
+    [{ properties: { 'a>\nb': {} } }, /contains a separator/],
     [{ required: ['z'], additionalProperties: false }, /nothing can satisfy/],
   ]))
     await assert.rejects(ask(given), { code: 'GRAMMAR', message });

@@ -20,7 +20,7 @@ const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
 test('abort in the prompt: at most one more slice', async (t) => {
   const { session, read, gate } = await counted(t);
   for (let round = 0; round < 5; round++) {
-    const start = read().slices;
+    const start = read().workUnits;
     const controller = new AbortController();
     gate.closeAfter(20 + round);
     const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
@@ -28,11 +28,11 @@ test('abort in the prompt: at most one more slice', async (t) => {
     await until('the slices before the abort', gate.reached);
     controller.abort();
     const before = read();
-    assert.equal(before.slices - start, 20 + round);
+    assert.equal(before.workUnits - start, 20 + round);
     gate.open();
     await ended;
     const after = read();
-    assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
+    assert.ok(after.workUnits - before.workUnits <= 1, `${after.workUnits - before.workUnits} more slices`);
     assert.equal(after.samples, before.samples);
     assert.equal((await run.result)?.finishReason, 'abort');
   }
@@ -60,7 +60,7 @@ test('abort between tokens: at most one more token and one more slice', async (t
     );
     const after = read();
     assert.equal(n, 3 + round, 'no part after the abort');
-    assert.ok(after.slices - before.slices <= 1, `${after.slices - before.slices} more slices`);
+    assert.ok(after.workUnits - before.workUnits <= 1, `${after.workUnits - before.workUnits} more slices`);
     assert.ok(after.samples - before.samples <= 1, `${after.samples - before.samples} more tokens`);
   }
 });
@@ -77,7 +77,7 @@ test('abort without shared memory: by message, within the prompt', async (t) => 
   controller.abort();
   gate.open();
   await ended;
-  assert.ok(read().slices < sliced(prompt.length), `${read().slices} slices: the prompt was computed to its end`);
+  assert.ok(read().workUnits < sliced(prompt.length), `${read().workUnits} slices: the prompt was computed to its end`);
 });
 
 test('a slow reader slows the worker down: it is never more than the credits ahead', async (t) => {
@@ -86,7 +86,7 @@ test('a slow reader slows the worker down: it is never more than the credits ahe
   for (let taken = 1; taken <= 30; taken++) {
     await run.next();
     if (taken % 10) continue;
-    for (let before = NaN; before !== (before = read().slices);) await roundTrips();
+    for (let before = NaN; before !== (before = read().workUnits);) await roundTrips();
     const { samples } = read();
     assert.ok(samples - taken <= WINDOW, `${samples} tokens computed, ${taken} read`);
     assert.ok(samples > taken, 'it computes ahead');

@@ -99,7 +99,7 @@ async function lastByte({ url, size }) {
   return performance.timeOrigin + performance.now();
 }
 
-const slices = async () => (await session.stats()).slices;
+const workUnits = async () => (await session.stats()).workUnits;
 
 /** When its first token came; and in milliseconds a decode step, a whole prompt like it and the head, all warm. */
 async function early() {
@@ -125,4 +125,14 @@ async function early() {
   return result;
 }
 
-Object.assign(globalThis, { prepare, measure, finish, engineWithCache, loadOnce, sendEarly, slices, early, lastByte });
+Object.assign(globalThis, {
+  prepare,
+  measure,
+  finish,
+  engineWithCache,
+  loadOnce,
+  sendEarly,
+  workUnits,
+  early,
+  lastByte,
+});

@@ -295,11 +295,11 @@ export const rerankingModel = (model, { modelId = nameOf(model) } = {}) => ({
   provider: 'bq4',
   modelId,
   async doRerank(/** @type {any} */ { documents: { type, values }, query, topN, abortSignal }) {
-    const own = /** @type {import('../../shared/types.js').Model} */ (model);
-    if (!own.rerank)
+    const localModel = /** @type {import('../../shared/types.js').Model} */ (model);
+    if (!localModel.rerank)
       throw new BqError('UNSUPPORTED', 'a model of connect() ranks no documents', { hint: 'load a reranker here' });
-    const texts = type === 'object' ? values.map((/** @type {object} */ one) => JSON.stringify(one)) : values;
-    const ranked = await inTurn(model, () => own.rerank(query, texts, { topN, signal: abortSignal }));
+    const texts = type === 'object' ? values.map((/** @type {object} */ document) => JSON.stringify(document)) : values;
+    const ranked = await inTurn(model, () => localModel.rerank(query, texts, { topN, signal: abortSignal }));
     return {
       ranking: ranked.map(({ index, score }) => ({ index, relevanceScore: score })),
       warnings:

@@ -13,7 +13,7 @@ import { extensionsOf, headOf, logprobsOf, usageOf } from './usage.js';
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../../shared/types.js' */
 /** @import { Piece } from './answer.js' */
 
-/** A checked request; `parallel` of its choices run at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
+/** A checked request; `parallel` of its choices run at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} Asked */
 
 /** Messages for the engine: without nulls, `developer` as `system`, text parts joined. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
 const toMessages = (messages) =>
@@ -43,7 +43,7 @@ export async function chat(model, body, options) {
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
   const usage = wantsUsage(fields);
   const head = headOf('chatcmpl', model.info, fields.model);
-  const request = { model, fields, messages: toMessages(fields.messages), head, usage, most: parallel };
+  const request = { model, fields, messages: toMessages(fields.messages), head, usage, parallel };
   generateOptions(fields); // throws now if an option is wrong
   toolsOf(fields);
   const lifetime = follow(signal);
@@ -52,7 +52,7 @@ export async function chat(model, body, options) {
 }
 
 /** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
-async function collectCompletion({ model, fields, messages, head, most: parallel }, { signal, controller, release }) {
+async function collectCompletion({ model, fields, messages, head, parallel }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
   const collected = Array.from({ length: n }, () => ({
     text: '',
@@ -112,7 +112,7 @@ async function* chunks(request, lifetime) {
     fields: { n = 1 },
     usage,
     head,
-    most: parallel,
+    parallel,
   } = request;
   const chunk = (/** @type {ChatCompletionChunk['choices']} */ choices) =>
     /** @type {ChatCompletionChunk} */ ({

@@ -9,17 +9,23 @@ import { fieldsOf } from './request.js';
 /** @param {Model} model @param {any} body @param {{ signal?: AbortSignal }} [options] @returns {Promise<RerankAnswer>} */
 export async function rerankRequest(model, body, options) {
   const { signal } = checkOptions('createOne', options);
-  const { query, documents, top_n: topN, return_documents: returns = false, model: asked } = fieldsOf('rerank', body);
+  const {
+    query,
+    documents,
+    top_n: topN,
+    return_documents: returns = false,
+    model: modelName,
+  } = fieldsOf('rerank', body);
   if (query === undefined) throw refuse('query', 'the request has no query');
   if (!documents?.length) throw refuse('documents', 'the request has no documents');
-  const texts = documents.map((/** @type {any} */ one) => one.text ?? one);
+  const texts = documents.map((/** @type {any} */ document) => document.text ?? document);
   const ranked = await ranking(model, query, texts, { signal });
   // By vectors the query is read once for all.
-  const once = model.info.reranks === 'cosine' ? (await model.tokenize(query)).length : 0;
-  const total = ranked.reduce((sum, { tokens }) => sum + tokens, once);
+  const queryTokens = model.info.reranks === 'cosine' ? (await model.tokenize(query)).length : 0;
+  const total = ranked.reduce((sum, { tokens }) => sum + tokens, queryTokens);
   return {
     object: 'list',
-    model: asked ?? model.info.name,
+    model: modelName ?? model.info.name,
     usage: { prompt_tokens: total, total_tokens: total },
     results: ranked.slice(0, topN).map(({ index, score, document }) => ({
       index,

@@ -12,7 +12,7 @@ import { extensionsOf, finishReasonOf, headOf, namedOf, usageOf } from './usage.
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, most: number }} Asked */
+/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} Asked */
 
 /** The prompts of a request, as a list. @param {any} prompt @returns {(string | number[])[]} */
 export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
@@ -47,7 +47,7 @@ export async function completions(model, body, options) {
     echoed,
     head: headOf('cmpl', model.info, fields.model),
     usage,
-    most: parallel,
+    parallel,
   };
   const lifetime = follow(signal);
   const stream = new ChunkStream(chunks(request, lifetime), lifetime.controller);
@@ -88,7 +88,7 @@ async function echoOf(model, prompt, text, n, signal) {
 
 /** @param {Asked} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<TextCompletion, void>} */
 async function* chunks(request, lifetime) {
-  const { fields, prompts, head, usage, most: parallel } = request;
+  const { fields, prompts, head, usage, parallel } = request;
   const { n = 1 } = fields;
   const chunk = (/** @type {TextCompletion['choices']} */ choices) =>
     /** @type {TextCompletion} */ ({ ...head, object: 'text_completion', choices });

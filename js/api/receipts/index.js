@@ -127,15 +127,15 @@ const fromJson = ({ logitBias, maxTokens, ...options }) => ({
 export async function receiptOf(model, session, result, options = {}) {
   const chosen = asJson(options);
   const file = await fileOf(session);
-  const timeline = await session.tokens();
+  const sequence = await session.tokens();
   const { tokens } = result;
-  const from = timeline.length - tokens.length;
-  if (from < 1 || tokens.some((token, i) => timeline[from + i] !== token))
+  const from = sequence.length - tokens.length;
+  if (from < 1 || tokens.some((token, i) => sequence[from + i] !== token))
     throw new BqError('STATE', 'the session does not end with what this result has generated', {
       hint: 'ask for the receipt before anything else is done with the session',
     });
   const { context } = await session.stats();
-  return createReceipt(model, context, file, timeline.slice(0, from), result, chosen);
+  return createReceipt(model, context, file, sequence.slice(0, from), result, chosen);
 }
 
 /**

@@ -72,8 +72,8 @@ export function modelFor(path, name, models) {
     throw new Refusal(400, 'invalid_value', 'model: expected a string');
   if (name !== undefined && name !== null && name !== '') return find(name, models);
   if (path === '/v1/rerank') {
-    const able = (/** @type {string} */ how) => models.find(({ model: { info } }) => info.reranks === how);
-    return able('classifier') ?? able('cosine') ?? models[0];
+    const findReranker = (/** @type {string} */ kind) => models.find(({ model: { info } }) => info.reranks === kind);
+    return findReranker('classifier') ?? findReranker('cosine') ?? models[0];
   }
   const encodes = path === '/v1/embeddings';
   return models.find(({ model: { info } }) => info.generates !== encodes) ?? models[0];

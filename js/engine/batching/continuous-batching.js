@@ -1,42 +1,42 @@
 /**
- * Sessions of a model that decode at the same time: what is due of all that are ready is computed in one pass, which reads each
- * weight once (bq_session_run_with). What each computes is what it would alone, to the bit. Who is not ready within a turn of the
- * event loop is not waited for. Loaded when a second session decodes.
+ * Continuous batching: sessions of a model that decode at the same time share a batch, so that each weight is read
+ * once for all of them (bq_session_run_with). The results are the same bits as without a batch. A batch waits at most one turn of the
+ * event loop for further sessions. Loaded when a second session decodes.
  */
 import { OK, WANT_DATA } from '../../wasm/abi.js';
 import { Pace } from '../../shared/async.js';
-import { DRAFTS } from '../plan/plan.js';
+import { DEFAULT_DRAFT_TOKENS } from '../plan/plan.js';
 
 /** @import { Wasm } from '../../wasm/wasm.js' */
 /** @import { LocalModel } from '../model/model.js' */
-/** @import { Ends, Timeline } from '../session/token-sequence.js' */
+/** @import { StopConditions, TokenSequence } from '../session/token-sequence.js' */
 
-/** @typedef {{ timeline: Timeline, ends: Ends, done: (computed: boolean) => void }} Ready */
+/** @typedef {{ sequence: TokenSequence, ends: StopConditions, done: (computed: boolean) => void }} WaitingStep */
 
-/** Sessions of a pass at most: it has as many results as the first was made for. */
-const MOST = DRAFTS + 1;
-/** Milliseconds between turns where an abort is heard without one. */
+/** Largest number of sessions in a batch: the first session's buffers hold one result per draft token, and one more. */
+const MAX_BATCH_SESSIONS = DEFAULT_DRAFT_TOKENS + 1;
+/** Milliseconds between yields where aborts come through shared memory, so that yielding is not needed to notice them. */
 const ISOLATED_TURN_MS = 16;
 
-/** @type {WeakMap<LocalModel, Together>} */
-const known = new WeakMap();
+/** @type {WeakMap<LocalModel, Batcher>} */
+const batchers = new WeakMap();
 
-/** Computes what is due of a session, with others that decode. @param {LocalModel} model @param {Wasm} wasm @param {Timeline} timeline @param {Ends} ends @returns {Promise<boolean>}  false: it is to be computed alone */
-export function step(model, wasm, timeline, ends) {
-  const together = known.get(model) ?? new Together(model, wasm);
-  known.set(model, together);
-  return together.step(timeline, ends);
+/** Computes a step of a session together with others that decode. @param {LocalModel} model @param {Wasm} wasm @param {TokenSequence} sequence @param {StopConditions} ends @returns {Promise<boolean>}  false: it is to be computed alone */
+export function stepTogether(model, wasm, sequence, ends) {
+  const batcher = batchers.get(model) ?? new Batcher(model, wasm);
+  batchers.set(model, batcher);
+  return batcher.step(sequence, ends);
 }
 
-class Together {
+class Batcher {
   #model;
   #wasm;
-  /** @type {Ready[]} */
+  /** @type {WaitingStep[]} */
   #ready = [];
-  /** Passes that are begun since then are not those that a turn was waited for. */
+  /** Number of batches started; a start that waited for its turn gives up if another batch has started since. */
   #round = 0;
   #pace = new Pace();
-  /** Weights are read from a disk between slices: sessions take turns. */
+  /** Whether weights are paged, so that sessions must run one after another. */
   #paged = false;
 
   /** @param {LocalModel} model @param {Wasm} wasm */
@@ -45,66 +45,66 @@ class Together {
     this.#wasm = wasm;
   }
 
-  /** @param {Timeline} timeline @param {Ends} ends @returns {Promise<boolean>} */
-  step(timeline, ends) {
-    return new Promise((done) => {
-      this.#ready.push({ timeline, ends, done });
-      const all = this.#ready.length >= this.#model.decoding.size;
-      if (all || this.#ready.length === 1) void this.#begin(this.#round, all);
+  /** @param {TokenSequence} sequence @param {StopConditions} ends @returns {Promise<boolean>} */
+  step(sequence, ends) {
+    return new Promise((resolve) => {
+      this.#ready.push({ sequence, ends, done: resolve });
+      const allReady = this.#ready.length >= this.#model.decoding.size;
+      if (allReady || this.#ready.length === 1) void this.#startRound(this.#round, allReady);
     });
   }
 
-  /** @param {number} round @param {boolean} all  that decode are ready */
-  async #begin(round, all) {
+  /** @param {number} round @param {boolean} allReady  all sessions that decode are ready */
+  async #startRound(round, allReady) {
     const { tempo } = this.#model;
-    const apart = this.#ready.some(({ ends }) => !ends.aborted);
-    await (all
+    const needsTurn = this.#ready.some(({ ends }) => !ends.aborted);
+    await (allReady
       ? tempo.slow
         ? this.#pace.rest()
-        : this.#pace.pause(apart ? undefined : ISOLATED_TURN_MS)
+        : this.#pace.pause(needsTurn ? undefined : ISOLATED_TURN_MS)
       : new Pace().pause(0));
     if (round !== this.#round) return;
     this.#round++;
     const ready = this.#ready;
     this.#ready = [];
-    for (const group of this.#groups(ready)) this.#pass(group);
+    for (const group of this.#groupSessions(ready)) this.#runBatch(group);
   }
 
-  /** Who shares a pass; who has to end, or to rest, is alone. @param {Ready[]} ready @returns {Ready[][]} */
-  #groups(ready) {
-    const apart = (/** @type {Ready} */ { timeline, ends }) =>
+  /** Distributes steps over batches. Steps that must end or pause run alone. @param {WaitingStep[]} ready @returns {WaitingStep[][]} */
+  #groupSessions(ready) {
+    const runsAlone = (/** @type {WaitingStep} */ { sequence, ends }) =>
       this.#paged ||
       Boolean(this.#model.tempo.untilOpen) ||
-      timeline.closed ||
+      sequence.isClosed ||
       ends.signal?.aborted ||
       ends.aborted?.();
-    const alone = ready.filter(apart);
-    const others = ready.filter((one) => !alone.includes(one));
-    others.sort((a, b) => b.timeline.sizes.context - a.timeline.sizes.context); // the first lends its buffers
-    const parts = Math.ceil(others.length / MOST);
-    const groups = Array.from({ length: parts }, (_, i) => others.filter((_, at) => at % parts === i));
-    return [...alone.map((one) => [one]), ...groups];
+    const singles = ready.filter(runsAlone);
+    const batched = ready.filter((waiting) => !singles.includes(waiting));
+    batched.sort((a, b) => b.sequence.sizes.context - a.sequence.sizes.context); // the buffers of the first are used
+    const parts = Math.ceil(batched.length / MAX_BATCH_SESSIONS);
+    const groups = Array.from({ length: parts }, (_, i) => batched.filter((_, at) => at % parts === i));
+    return [...singles.map((waiting) => [waiting]), ...groups];
   }
 
-  /** @param {Ready[]} group */
-  #pass(group) {
+  /** @param {WaitingStep[]} group */
+  #runBatch(group) {
     const wasm = this.#wasm;
     let computed = false;
     if (group.length > 1)
       try {
         wasm.aborted = () => group.some(({ ends }) => ends.aborted?.());
-        const [first, ...others] = group.map(({ timeline }) => timeline.handle);
+        const [first, ...laterHandles] = group.map(({ sequence }) => sequence.handle);
         const status = wasm.scope((take) => {
-          const at = take(others.length * 4);
-          wasm.u32(at, others.length).set(others);
-          return this.#model.timed(first, others.length, () =>
-            wasm.check('bqw_session_run_with', first, at, others.length, 0),
+          const at = take(laterHandles.length * 4);
+          wasm.u32(at, laterHandles.length).set(laterHandles);
+          return this.#model.runTuned(first, laterHandles.length, () =>
+            wasm.check('bqw_session_run_with', first, at, laterHandles.length, 0),
           );
         });
-        computed = status === OK; // else the pass is given up, and each goes on by itself
+        computed = status === OK; // otherwise each step runs by itself
         this.#paged = status === WANT_DATA;
       } catch {
-        // They have different adapters or caches; or each says by itself what is wrong with it.
+        // The sessions have different adapters or caches, or one of them fails: each step runs by itself and reports its own error.
       }
     for (const { done } of group) done(computed);
   }

@@ -1,9 +1,9 @@
 /**
- * More cores without shared memory: workers that hold a part of each matrix, are sent what it is multiplied with, and send its
- * rows back. C stops before such a product (bq_session_spread) and goes on once its rows are there; the bits are the same, whoever
- * computes which part. Where a worker fails, this thread computes its part: it has all weights.
+ * Tensor parallelism without shared memory: each worker holds a part of each matrix, receives the activations and sends back
+ * the rows of the product. C stops before such a product (bq_session_spread) and continues when the rows are there. The bits are the same
+ * for any distribution. If a worker fails, this thread computes its part, since it has all weights.
  *
- * Loaded for large models, where memory can't be shared.
+ * Loaded for large models where memory can't be shared.
  */
 import { deferred, unlessAborted } from '../../shared/async.js';
 import { within } from '../../shared/timeouts.js';
@@ -17,139 +17,139 @@ import { Wasm } from '../../wasm/wasm.js';
 /** @import { Compiled } from '../../wasm/wasm.js' */
 
 /**
- * A part of a product, on its way to a worker: its weights only once.
+ * A part of a product in a message to a worker; its weights are sent only once.
  * @typedef {{ key: number, type: number, rows: number, bytes: number, weights?: Uint8Array }} PartRows
  * @typedef {{ tokens: number, cols: number, activations: number, panel: Uint8Array, list: PartRows[] }} PartWork
  */
 
-/** What each worker's heap has besides its weights, activations and results: rows that don't divide evenly, what is measured with. */
-const ROOM = 8 << 20;
-/** Exchanges that are timed together, since clocks tick in up to a millisecond here. */
-const ROUNDS = 24;
-/** Products in each (web/measure.c): so many at most, of so many bytes. */
+/** Spare bytes of each worker's heap, for rows that don't divide evenly and for measuring. */
+const SPARE_BYTES = 8 << 20;
+/** Exchanges that are timed together, since the clock may have a resolution of only a millisecond. */
+const TIMED_ROUNDS = 24;
+/** Largest number of products in each exchange (web/measure.c), and bytes of a product. */
 const PRODUCTS = 8;
 const PRODUCT_BYTES = (896 * 1024 * 4.5) / 8;
-/** So many times as fast it must be to be worth its memory and power. */
-const WORTH = 1.15;
-/** Tokens of a batch where nothing else is asked for, and how long one takes there beside one that comes alone. */
-const BATCH = 32;
-const IN_BATCH = 0.4;
-/** Messages come so many times as late while all cores compute (docs/decisions/0016-rows-by-message.md). */
-const LATER = 2.5;
-/** Products of a layer that wait for another. */
-const WAITS = 4;
+/** Least speedup that justifies the additional memory and power. */
+const MIN_SPEEDUP = 1.15;
+/** Default tokens of a batch, and the time of a token in a batch relative to a token alone. */
+const DEFAULT_BATCH = 32;
+const BATCH_TOKEN_COST = 0.4;
+/** Factor by which messages are delayed while all cores compute (docs/decisions/0016-rows-by-message.md). */
+const LOADED_DELAY = 2.5;
+/** Products of a layer that depend on an earlier product. */
+const EXCHANGES_PER_LAYER = 4;
 
-/** @param {number[]} all */
-const median = (all) => all.sort((a, b) => a - b)[all.length >> 1];
+/** @param {number[]} numbers */
+const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
 
-export class Spread {
+export class TensorParallel {
   #wasm;
-  /** By the number of their part; null: it failed. @type {(Thread | null)[]} */
+  /** Workers by the number of their part; null: this thread, or a worker that failed. @type {(Thread | null)[]} */
   #workers;
-  /** Addresses of the weights that each has. @type {Set<number>[]} */
-  #known;
-  /** Of a bqw_spread, and its rows. */
-  #at;
-  #closed = false;
-  /** What waits for answers. @type {Set<(rows: Float32Array | null) => void>} */
-  #asked = new Set();
-  /** Tokens from which on products are shared. */
-  tokens = 0;
+  /** Addresses of the weights that each worker has. @type {Set<number>[]} */
+  #sentWeights;
+  /** Address of a bqw_spread and its rows. */
+  #record;
+  #isClosed = false;
+  /** Resolve functions of pending answers. @type {Set<(rows: Float32Array | null) => void>} */
+  #pendingAnswers = new Set();
+  /** Least number of tokens of a batch whose products are shared. */
+  minTokens = 0;
 
   /** @param {Wasm} wasm @param {Thread[]} workers */
   constructor(wasm, workers) {
     this.#wasm = wasm;
     this.#workers = [null, ...workers];
-    this.#known = this.#workers.map(() => new Set());
-    this.#at = wasm.alloc(structs.bqw_spread.size + 3 * structs.bqw_spread_rows.size);
+    this.#sentWeights = this.#workers.map(() => new Set());
+    this.#record = wasm.alloc(structs.bqw_spread.size + 3 * structs.bqw_spread_rows.size);
   }
 
-  /** How many share a product, this thread included. */
+  /** Number of parts of a product: one for each worker and one for this thread. */
   get parts() {
     return this.#workers.length;
   }
 
   /**
-   * Null: it doesn't pay, or can't be had.
+   * Starts the workers. Null: they can't be started, or sharing would not be faster.
    * @param {Wasm} wasm @param {Compiled} compiled
-   * @param {{ most: number, asked: boolean, url?: string }} wanted  `asked`: whether it pays or not
+   * @param {{ workerCount: number, isForced: boolean, url?: string }} wanted  `asked`: whether it pays or not
    * @param {Plan} plan @param {LoadOptions} options
    */
   static async open(
     wasm,
     compiled,
-    { most, asked, url },
+    { workerCount, isForced, url },
     plan,
-    { memoryBudget: budget = Infinity, prefillBatch: batch = BATCH },
+    { memoryBudget: budget = Infinity, prefillBatch: batch = DEFAULT_BATCH },
   ) {
-    const own = workerBytes(plan, most, batch);
-    if (plan.heapBytes + own * (most - 1) > budget) return null;
+    const bytesPerWorker = workerBytes(plan, workerCount, batch);
+    if (plan.heapBytes + bytesPerWorker * (workerCount - 1) > budget) return null;
     /** @type {Thread[]} */
     const workers = [];
     const end = () => workers.splice(0).forEach((worker) => worker.end());
     const begin = async () => {
-      while (workers.length < most - 1) {
+      while (workers.length < workerCount - 1) {
         const worker = await startThread(url);
         workers.push(worker);
         await worker.here;
       }
       const { module, heapBase } = compiled;
-      const said = await all(workers, {
+      const answers = await postToAll(workers, {
         spread: { module, heapBase, shared: false },
         rare: wasm.rare,
-        bytes: own,
+        bytes: bytesPerWorker,
       });
-      if (said.some((message) => message !== 'ready')) throw new Error('a worker could not begin');
+      if (answers.some((message) => message !== 'ready')) throw new Error('a worker could not begin');
     };
-    const begun = begin();
-    /** @type {Spread | undefined} */
-    let spread;
+    const started = begin();
+    /** @type {TensorParallel | undefined} */
+    let parallel;
     try {
-      await within('spreadStart', begun);
-      spread = new Spread(wasm, workers);
-      spread.tokens = asked ? 1 : await within('spreadMeasure', spread.#measure(compiled, plan, batch));
+      await within('spreadStart', started);
+      parallel = new TensorParallel(wasm, workers);
+      parallel.minTokens = isForced ? 1 : await within('spreadMeasure', parallel.#measure(compiled, plan, batch));
       for (const worker of workers) worker.rest();
-      if (spread.tokens) return spread;
+      if (parallel.minTokens) return parallel;
     } catch {
-      // One thread computes, as it would without workers.
+      // One thread computes, as without workers.
     }
-    if (spread) wasm.free(spread.#at);
+    if (parallel) wasm.free(parallel.#record);
     end();
-    begun.catch(() => {}).finally(end); // those that come later are not wanted either
+    started.catch(() => {}).finally(end); // ends workers that start later
     return null;
   }
 
-  /** Sessions stop before products from now on: whoever runs them has to know of it already. */
+  /** From now on sessions stop before products, so the model must already use this object. */
   begin() {
-    this.#wasm.call('bqw_spread_from', this.tokens);
+    this.#wasm.call('bqw_spread_from', this.minTokens);
   }
 
   /**
-   * From how many tokens on it pays; 0: never. Times what a token's products will be: a part computed here, one by each worker, and
-   * what it takes to hear of it. In an instance of its own, since the model's memory is planned to the last byte.
+   * The least number of tokens for which sharing is faster; 0: never. Measures products of the model's size: one part here, one in each worker,
+   * and the messages. Runs in a separate instance, since the model's memory is planned exactly.
    * @param {Compiled} compiled @param {Plan} plan @param {number} batch
    */
   async #measure(compiled, plan, batch) {
-    const wasm = await Wasm.create({ ...compiled, shared: false }, ROOM);
+    const wasm = await Wasm.create({ ...compiled, shared: false }, SPARE_BYTES);
     const workers = /** @type {Thread[]} */ (this.#workers.slice(1));
-    const part = plan.weightBytes / (WAITS * plan.layers + 1) / this.parts;
+    const part = plan.weightBytes / (EXCHANGES_PER_LAYER * plan.layers + 1) / this.parts;
     const products = Math.min(Math.max(Math.round(part / PRODUCT_BYTES), 1), PRODUCTS);
     const block = wasm.alloc(wasm.call('bqw_measure_bytes', products, 1));
     wasm.call('bqw_measure_prepare', block, products, 1);
-    // Most products have the hidden state as their input: that many rows come back of a token.
-    const bytes = Math.ceil(plan.tokenWeights / plan.hidden / (WAITS * plan.layers + 1) / this.parts) * 4;
+    // Most products have the hidden state as input; `bytes` is the size of their rows for one token.
+    const bytes = Math.ceil(plan.tokenWeights / plan.hidden / (EXCHANGES_PER_LAYER * plan.layers + 1) / this.parts) * 4;
     const compute = () => wasm.call('bqw_measure', block);
     const exchange = (/** @type {number} */ tokens) => () => {
       const timed = { products, sent: new Uint8Array((bytes / 4) * tokens), bytes: bytes * tokens };
-      const others = all(workers, { timed });
+      const others = postToAll(workers, { timed });
       compute();
       return others;
     };
-    /** Milliseconds of one. @param {() => unknown} work */
+    /** Milliseconds of one call. @param {() => unknown} work */
     const time = async (work) => {
       const since = performance.now();
-      for (let i = 0; i < ROUNDS; i++) await work();
-      return (performance.now() - since) / ROUNDS;
+      for (let i = 0; i < TIMED_ROUNDS; i++) await work();
+      return (performance.now() - since) / TIMED_ROUNDS;
     };
     const works = [compute, exchange(1), exchange(batch)];
     /** @type {number[][]} */
@@ -157,144 +157,147 @@ export class Spread {
     for (let turn = -1; turn < 3; turn++)
       for (const [i, work] of works.entries()) {
         const ms = await time(work);
-        if (turn >= 0) times[i].push(ms); // before that with quick code
+        if (turn >= 0) times[i].push(ms); // the first round only warms up
       }
     wasm.release();
-    const [ms, one, whole] = times.map(median);
-    return pays(plan, this.parts, (ms / products) * PRODUCTS, [one - ms, whole - ms], batch);
+    const [ms, singleMs, batchMs] = times.map(median);
+    return minTokensWorthwhile(plan, this.parts, (ms / products) * PRODUCTS, [singleMs - ms, batchMs - ms], batch);
   }
 
-  /** After a run that stopped: false, no product was wanted. @param {number} session  its handle @param {AbortSignal} [signal] */
+  /** Computes the product before which a run stopped; false: there is none. @param {number} session  its handle @param {AbortSignal} [signal] */
   async wait(session, signal) {
-    if (!this.#part(session, 0)) return false;
-    const answers = this.#workers.map((worker, part) => (worker ? this.#ask(session, part, worker) : null));
-    this.#compute(session, 0);
+    if (!this.#describePart(session, 0)) return false;
+    const answers = this.#workers.map((worker, part) => (worker ? this.#requestPart(session, part, worker) : null));
+    this.#computePart(session, 0);
     for (let part = 1; part < this.parts; part++) {
-      const asked = answers[part];
-      const answer = asked && (await unlessAborted(asked, signal));
-      if (answer) this.#take(session, part, answer);
-      else this.#compute(session, part);
+      const pendingAnswer = answers[part];
+      const answer = pendingAnswer && (await unlessAborted(pendingAnswer, signal));
+      if (answer) this.#storeRows(session, part, answer);
+      else this.#computePart(session, part);
     }
     this.#wasm.call('bqw_session_spread_done', session);
     return true;
   }
 
-  /** Describes a part in the heap. @param {number} session @param {number} part @returns {number} how many products */
-  #part(session, part) {
-    const rows = this.#at + structs.bqw_spread.size;
-    return this.#wasm.call('bqw_session_spread', session, part, this.parts, this.#at, rows);
+  /** Writes the description of a part to the heap. @param {number} session @param {number} part @returns {number} number of products */
+  #describePart(session, part) {
+    const rows = this.#record + structs.bqw_spread.size;
+    return this.#wasm.call('bqw_session_spread', session, part, this.parts, this.#record, rows);
   }
 
-  /** Of what is described. @param {number} i */
-  #rows(i) {
-    return this.#wasm.read('bqw_spread_rows', this.#at + structs.bqw_spread.size + i * structs.bqw_spread_rows.size);
+  /** The rows of product `i` of the described part. @param {number} i */
+  #readRows(i) {
+    return this.#wasm.read(
+      'bqw_spread_rows',
+      this.#record + structs.bqw_spread.size + i * structs.bqw_spread_rows.size,
+    );
   }
 
   /** @param {number} session @param {number} part */
-  #compute(session, part) {
-    if (this.#part(session, part))
-      this.#wasm.check('bqw_spread_multiply', this.#at, this.#at + structs.bqw_spread.size);
+  #computePart(session, part) {
+    if (this.#describePart(session, part))
+      this.#wasm.check('bqw_spread_multiply', this.#record, this.#record + structs.bqw_spread.size);
   }
 
   /** @param {number} session @param {number} part @param {Thread} worker @returns {Promise<Float32Array | null>}  null: it failed */
-  #ask(session, part, worker) {
-    const n = this.#part(session, part);
+  #requestPart(session, part, worker) {
+    const n = this.#describePart(session, part);
     const wasm = this.#wasm;
-    const { tokens, cols, activations, panel, panel_bytes: bytes } = wasm.read('bqw_spread', this.#at);
+    const { tokens, cols, activations, panel, panel_bytes: bytes } = wasm.read('bqw_spread', this.#record);
     const list = Array.from({ length: n }, (_, i) => this.#rowsFor(part, i));
     /** @type {PartWork} */
     const work = { tokens, cols, activations, panel: wasm.bytes(panel, bytes).slice(), list };
-    const sent = [work.panel, ...list.map(({ weights }) => weights)].filter((bytes) => bytes !== undefined);
+    const buffers = [work.panel, ...list.map(({ weights }) => weights)].filter((bytes) => bytes !== undefined);
     worker.post(
       { work },
-      sent.map(({ buffer }) => /** @type {ArrayBuffer} */ (buffer)),
+      buffers.map(({ buffer }) => /** @type {ArrayBuffer} */ (buffer)),
     );
     const { promise, resolve } = deferred();
     const settle = (/** @type {Float32Array | null} */ rows) => {
-      this.#asked.delete(resolve);
+      this.#pendingAnswers.delete(resolve);
       resolve(rows);
     };
-    this.#asked.add(resolve);
+    this.#pendingAnswers.add(resolve);
     within('spreadAnswer', worker.next()).then(
       (/** @type {any} */ answer) => {
         worker.rest();
-        settle(answer.y ?? this.#fails(part));
+        settle(answer.y ?? this.#dropWorker(part));
       },
-      () => settle(this.#fails(part)),
+      () => settle(this.#dropWorker(part)),
     );
     return promise;
   }
 
   /** @param {number} part @param {number} i @returns {PartRows} */
   #rowsFor(part, i) {
-    const { weights: key, bytes, type, rows } = this.#rows(i);
-    const known = this.#known[part];
-    if (known.has(key)) return { key, type, rows, bytes };
-    known.add(key);
+    const { weights: key, bytes, type, rows } = this.#readRows(i);
+    const sentKeys = this.#sentWeights[part];
+    if (sentKeys.has(key)) return { key, type, rows, bytes };
+    sentKeys.add(key);
     return { key, type, rows, bytes, weights: this.#wasm.bytes(key, bytes).slice() };
   }
 
   /** @param {number} part */
-  #fails(part) {
+  #dropWorker(part) {
     this.#workers[part]?.end();
     this.#workers[part] = null;
     return null;
   }
 
-  /** Puts rows where C wants them: those of a product after those of another, of each token in turn. @param {number} session @param {number} part @param {Float32Array} from */
-  #take(session, part, from) {
-    const n = this.#part(session, part);
-    const { tokens } = this.#wasm.read('bqw_spread', this.#at);
+  /** Copies rows to the heap. The answer holds all tokens of one product, then of the next. @param {number} session @param {number} part @param {Float32Array} values */
+  #storeRows(session, part, values) {
+    const n = this.#describePart(session, part);
+    const { tokens } = this.#wasm.read('bqw_spread', this.#record);
     for (let i = 0, at = 0; i < n; i++) {
-      const { y, rows, stride } = this.#rows(i);
+      const { y, rows, stride } = this.#readRows(i);
       for (let t = 0; t < tokens; t++, at += rows)
-        this.#wasm.f32(y + 4 * t * stride, rows).set(from.subarray(at, at + rows));
+        this.#wasm.f32(y + 4 * t * stride, rows).set(values.subarray(at, at + rows));
     }
   }
 
-  // What js/engine/model/model.js tells those who read weights between slices.
+  // The model calls these around each work unit; only paging needs them.
   leave() {}
   ahead() {}
 
   async close() {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     for (const worker of this.#workers) worker?.end();
-    for (const resolve of this.#asked) resolve(null); // browsers don't tell of a worker's end
+    for (const resolve of this.#pendingAnswers) resolve(null); // browsers report no end of a worker
   }
 }
 
 /**
- * What a worker's heap holds: its weights, and a batch's activations and results. A layer's products together have about as many rows as
- * it has weights for each of `hidden` columns, and none has more columns than that; activations of 16 bits are twice those of 8.
+ * Bytes of a worker's heap: its weights, and the activations and results of a batch. A layer's products together have about as many rows as
+ * the layer has weights per hidden dimension, and no product has more columns than that. Activations of 16 bits take twice the bytes of 8 bits.
  * @param {Pick<Plan, 'layers' | 'hidden' | 'tokenWeights' | 'weightBytes'>} plan @param {number} parts @param {number} batch
  */
 export function workerBytes({ layers, hidden, tokenWeights, weightBytes }, parts, batch) {
   const rows = tokenWeights / hidden / layers;
-  return Math.ceil(weightBytes / parts + 2 * 4 * batch * rows) + ROOM;
+  return Math.ceil(weightBytes / parts + 2 * 4 * batch * rows) + SPARE_BYTES;
 }
 
-/** The answers to a message to each. @param {Thread[]} workers @param {object} message */
-function all(workers, message) {
+/** Sends a message to all workers and collects their answers. @param {Thread[]} workers @param {object} message */
+function postToAll(workers, message) {
   for (const worker of workers) worker.post(message);
   return Promise.all(workers.map((worker) => worker.next()));
 }
 
 /**
- * From how many tokens of a batch on sharing products pays; 0: never.
+ * The least number of tokens of a batch for which sharing products is faster; 0: never.
  * @param {Pick<Plan, 'layers' | 'tokenWeights' | 'weightBytes'> & { activations?: Plan['activations'] }} plan
  * @param {number} parts
- * @param {number} ms  of the measured products in one thread
- * @param {number[]} waits  milliseconds that an exchange takes longer than a part, with the rows of one token and of a batch
+ * @param {number} ms  time of the measured products in one thread
+ * @param {number[]} waits  milliseconds by which an exchange exceeds the computation, with the rows of one token and of a batch
  * @param {number} [batch]  its tokens
  */
-export function pays(plan, parts, ms, [one, whole], batch = BATCH) {
+export function minTokensWorthwhile(plan, parts, ms, [singleWait, batchWait], batch = DEFAULT_BATCH) {
   const token = 1000 / (rateOf(ms, plan) ?? Infinity);
-  const exchanges = WAITS * plan.layers + 1;
+  const exchanges = EXCHANGES_PER_LAYER * plan.layers + 1;
   for (const tokens of [1, batch / 4, batch / 2, batch].map(Math.ceil)) {
-    const time = tokens === 1 ? token : token * IN_BATCH * tokens;
-    const wait = Math.max(one + ((whole - one) * tokens) / batch, 0);
-    if (time > WORTH * (time / parts + exchanges * wait * LATER)) return tokens;
+    const time = tokens === 1 ? token : token * BATCH_TOKEN_COST * tokens;
+    const wait = Math.max(singleWait + ((batchWait - singleWait) * tokens) / batch, 0);
+    if (time > MIN_SPEEDUP * (time / parts + exchanges * wait * LOADED_DELAY)) return tokens;
   }
   return 0;
 }

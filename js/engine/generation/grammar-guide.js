@@ -1,6 +1,6 @@
 /**
- * Holds what a session generates to a grammar: which tokens may come next, which must, and when a text has to come to its
- * end so that it is whole within its limit.
+ * Constrains generated text to a grammar: which tokens may come next, which are forced, and when a text must
+ * end to be complete within its limit.
  */
 import { compile, compileParts, keyOf, Machine } from '../../text/grammar/index.js';
 import { ENDS, NONE } from '../../wasm/abi.js';
@@ -9,8 +9,8 @@ import { ENDS, NONE } from '../../wasm/abi.js';
 /** @import { ResponseFormat } from '../../shared/types.js' */
 /** @import { Matcher } from '../../text/grammar/machine.js' */
 
-/** The vocabulary of a model, for its guides. */
-export class Guides {
+/** Compiles grammars for the vocabulary of a model. */
+export class Grammars {
   /** @param {Machine} machine @param {LocalModel} model */
   constructor(machine, model) {
     this.machine = machine;
@@ -22,7 +22,7 @@ export class Guides {
 
   /** NO_ENGINE, GRAMMAR. @param {LocalModel} model @param {Uint8Array} section  TOKN @param {string | undefined} url */
   static async create(model, section, url) {
-    return new Guides(await Machine.create(url, section, model.info.vocabSize), model);
+    return new Grammars(await Machine.create(url, section, model.info.vocabSize), model);
   }
 
   /** GRAMMAR. @param {ResponseFormat} format @param {number[]} stopTokens */
@@ -31,7 +31,7 @@ export class Guides {
     return new Guide(this, matcher, [...this.ends, ...stopTokens]);
   }
 
-  /** Of a part of a text. GRAMMAR. @param {import('../../text/grammar/sequence.js').Node} node @param {number[]} ends  tokens that may follow it */
+  /** A guide for a part of a text. GRAMMAR. @param {import('../../text/grammar/sequence.js').Node} node @param {number[]} ends  tokens that may follow it */
   async part(node, ends) {
     const matcher = await this.machine.matcher(`parts ${keyOf(node)}`, () => compileParts(node));
     return new Guide(this, matcher, ends);
@@ -42,10 +42,10 @@ export class Guide {
   #guides;
   #matcher;
   #ends;
-  /** Whether the text could end within its limit: until then it need not be watched. */
+  /** Whether the text could end within its limit when last checked. */
   #fits = true;
 
-  /** @param {Guides} guides @param {Matcher} matcher @param {number[]} ends */
+  /** @param {Grammars} guides @param {Matcher} matcher @param {number[]} ends */
   constructor(guides, matcher, ends) {
     this.#guides = guides;
     this.#matcher = matcher;
@@ -53,48 +53,48 @@ export class Guide {
     this.words = guides.words;
   }
 
-  /** What of the format was passed over. */
+  /** Keywords of the format that have no effect. */
   get warnings() {
     return this.#matcher.warnings;
   }
 
-  /** Whether the text is whole, and nothing more can follow, or may. @param {number} left  tokens that may come */
-  ended(left) {
-    return !this.#matcher.continues || (this.#matcher.complete && left <= 0);
+  /** Whether the text is complete and nothing can follow, or the limit is reached. @param {number} remaining  tokens until the limit */
+  hasEnded(remaining) {
+    return !this.#matcher.continues || (this.#matcher.complete && remaining <= 0);
   }
 
   /**
-   * The next tokens: those that are forced, or one that is sampled and what it forces, which is computed along with it; once the limit
-   * is near, what ends the text.
-   * @param {number} left  tokens that may come
+   * The next tokens: forced ones, or a sampled one and the tokens that it forces, which are computed with it. Near the limit
+   * the shortest end of the text.
+   * @param {number} remaining  tokens until the limit
    * @param {(mask: Uint32Array) => number} sample
    * @returns {number[]}
    */
-  next(left, sample) {
-    const forced = this.#taken(left, this.#forced());
+  next(remaining, sample) {
+    const forced = this.#acceptWithinLimit(remaining, this.#forcedTokens());
     if (forced.length) return forced;
-    const id = this.#sampled(sample);
+    const id = this.#sampleMasked(sample);
     if (this.#ends.includes(id)) return [id];
-    const ids = this.#taken(left, [id]);
-    const rest = left - ids.length;
-    return rest > 0 ? [...ids, ...this.#taken(rest, this.#forced())] : ids;
+    const ids = this.#acceptWithinLimit(remaining, [id]);
+    const remainder = remaining - ids.length;
+    return remainder > 0 ? [...ids, ...this.#acceptWithinLimit(remainder, this.#forcedTokens())] : ids;
   }
 
-  /** Takes tokens, or what ends the text where it could not end behind them. @param {number} left @param {number[]} ids */
-  #taken(left, ids) {
+  /** Accepts tokens, or the shortest end of the text if it could not end within the limit after them. @param {number} remaining @param {number[]} ids */
+  #acceptWithinLimit(remaining, ids) {
     if (!ids.length) return ids;
     const matcher = this.#matcher;
     matcher.mark();
     for (const id of ids) matcher.accept(id);
-    if (!this.#fits || this.#endsWithin(left - ids.length)) return ids;
+    if (!this.#fits || this.#endsWithin(remaining - ids.length)) return ids;
     matcher.return();
-    this.#fits = this.#endsWithin(left);
-    const last = this.#fits ? this.#ids(matcher.shortest() ?? new Uint8Array()) : ids;
-    for (const id of last) matcher.accept(id);
-    return last;
+    this.#fits = this.#endsWithin(remaining);
+    const ending = this.#fits ? this.#encodeAfterText(matcher.shortest() ?? new Uint8Array()) : ids;
+    for (const id of ending) matcher.accept(id);
+    return ending;
   }
 
-  /** Tokens that may come next, those that end it included: a copy. */
+  /** A mask of tokens that may come next, end tokens included; a copy. */
   mask() {
     const mask = this.#matcher.mask(this.words).slice();
     if (this.#matcher.complete) for (const id of this.#ends) mask[id >>> 5] |= 1 << (id & 31);
@@ -102,16 +102,16 @@ export class Guide {
   }
 
   /** @param {(mask: Uint32Array) => number} sample */
-  #sampled(sample) {
+  #sampleMasked(sample) {
     return sample(this.mask());
   }
 
-  /** Takes a token that something else has picked. @param {number} id @returns {boolean}  whether it may come */
+  /** Accepts a token that was picked elsewhere. @param {number} id @returns {boolean}  false: it is not allowed */
   accept(id) {
     return this.#matcher.accept(id);
   }
 
-  /** Takes bytes that are part of a token. @param {Uint8Array} bytes @returns {boolean}  whether they may come */
+  /** Accepts bytes. @param {Uint8Array} bytes @returns {boolean}  false: they are not allowed */
   feed(bytes) {
     const { machine } = this.#guides;
     for (let at = 0; at < bytes.length;) {
@@ -127,51 +127,51 @@ export class Guide {
     return this.#matcher.complete;
   }
 
-  /** Whether it may go on. */
+  /** Whether the text may continue. */
   get continues() {
     return this.#matcher.continues;
   }
 
-  /** How many tokens end it; Infinity: too many to say. */
-  get rest() {
+  /** Number of tokens of the shortest end; Infinity: too many to compute. */
+  get shortestEnd() {
     if (this.#matcher.complete) return 0;
     const bytes = this.#matcher.shortest();
-    return bytes === null ? Infinity : this.#ids(bytes).length;
+    return bytes === null ? Infinity : this.#encodeAfterText(bytes).length;
   }
 
-  /** Whether the text can end with so many more tokens. A token has a byte at least. @param {number} left */
-  #endsWithin(left) {
-    const { least } = this.#matcher;
-    if (least <= left) return true;
-    const bytes = left > 0 ? this.#matcher.shortest() : null;
-    return bytes !== null && this.#ids(bytes).length <= left;
+  /** Whether the text can end within this many tokens. A token has at least one byte. @param {number} remaining */
+  #endsWithin(remaining) {
+    const { least: minBytes } = this.#matcher;
+    if (minBytes <= remaining) return true;
+    const bytes = remaining > 0 ? this.#matcher.shortest() : null;
+    return bytes !== null && this.#encodeAfterText(bytes).length <= remaining;
   }
 
-  /** Forced bytes as tokens, without those at the end that could be longer ones. */
-  #forced() {
+  /** Forced bytes as tokens, without tokens at the end that could continue as longer ones. */
+  #forcedTokens() {
     const bytes = this.#matcher.forced();
     if (!bytes.length) return [];
-    const ids = this.#ids(bytes);
+    const ids = this.#encodeAfterText(bytes);
     let at = 0;
-    const sure = ids.findIndex((id) => {
+    const undecided = ids.findIndex((id) => {
       const open = this.#matcher.extends(bytes.subarray(at));
       at += this.#guides.machine.token(id).length;
       return open;
     });
-    return sure < 0 ? ids : ids.slice(0, sure);
+    return undecided < 0 ? ids : ids.slice(0, undecided);
   }
 
-  /** Bytes as the model's tokenizer has them, behind other text. @param {Uint8Array} bytes @returns {number[]} */
-  #ids(bytes) {
+  /** Tokens of bytes that follow other text. @param {Uint8Array} bytes @returns {number[]} */
+  #encodeAfterText(bytes) {
     const { model, machine } = this.#guides;
-    for (const before of [[], [10]]) {
-      const ids = model.encode(Uint8Array.of(...before, ...bytes), { addSpecial: false });
+    for (const prefix of [[], [10]]) {
+      const ids = model.encode(Uint8Array.of(...prefix, ...bytes), { addSpecial: false });
       const lengths = ids.map((id) => machine.token(id).length);
-      let left = lengths.reduce((a, b) => a + b, 0);
+      let byteCount = lengths.reduce((a, b) => a + b, 0);
       let from = 0;
-      while (left > bytes.length) left -= lengths[from++];
-      const found = ids.slice(from);
-      if (left === bytes.length && this.#spell(found, bytes)) return found;
+      while (byteCount > bytes.length) byteCount -= lengths[from++];
+      const suffix = ids.slice(from);
+      if (byteCount === bytes.length && this.#spells(suffix, bytes)) return suffix;
     }
     const ids = [];
     for (let at = 0; at < bytes.length; at += machine.token(ids[ids.length - 1]).length) {
@@ -182,13 +182,13 @@ export class Guide {
     return ids;
   }
 
-  /** Whether tokens have these bytes. @param {number[]} ids @param {Uint8Array} bytes */
-  #spell(ids, bytes) {
+  /** Whether the tokens spell these bytes. @param {number[]} ids @param {Uint8Array} bytes */
+  #spells(ids, bytes) {
     let at = 0;
     return ids.every((id) => this.#guides.machine.token(id).every((byte) => byte === bytes[at++]));
   }
 
-  /** To be called when the text has ended. */
+  /** Returns the matcher to the machine when the text has ended. */
   close() {
     this.#guides.machine.give(this.#matcher);
   }

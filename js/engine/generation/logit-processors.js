@@ -1,34 +1,34 @@
 /**
- * What a generation asks of the probabilities of its tokens besides sampling: biases, penalties by how often a token has come, and
- * the probabilities themselves. Loaded when first asked for.
+ * Logit processors: biases, penalties by the count of a token, and log
+ * probabilities. Loaded when a generation asks for one of them.
  */
 
 import { structs } from '../../wasm/abi.js';
 import { wrong } from '../../shared/options.js';
-import { logSum, round } from '../model/probabilities.js';
+import { logSum, roundLogprob } from '../model/probabilities.js';
 
 /** @import { GenerateOptions, Logprob } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Where the sampler's options have them, and how many there are behind it. */
+/** The field of the sampler's options with the address of biases; their count follows it. */
 const BIAS = structs.bqw_sample_options.fields[7];
-/** Of a TOKN section: where the number of tokens is, of merges, of bytes of all texts (docs/FORMAT.md). */
+/** Offsets in a TOKN section of the numbers of tokens, of merges and of text bytes (docs/FORMAT.md). */
 const AT = { tokens: 32, merges: 36, text: 40 };
 
-/** The bytes of tokens. @param {Uint8Array} section  TOKN @returns {(id: number) => Uint8Array} */
+/** A function that gives the bytes of a token. @param {Uint8Array} section  TOKN @returns {(id: number) => Uint8Array} */
 export function vocabulary(section) {
   const view = new DataView(section.buffer, section.byteOffset, section.length);
   const [tokens, merges, bytes] = [AT.tokens, AT.merges, AT.text].map((at) =>
     section.length ? view.getUint32(at, true) : 0,
   );
-  // Texts are the last, kinds lie before the merges, and before them scores and where texts end.
+  // The section ends with the texts; before them lie merges, kinds, scores and the end offsets of texts.
   const text = section.length - bytes;
   const ends = text - 12 * merges - 4 * Math.ceil(tokens / 4) - 8 * tokens;
   const end = (/** @type {number} */ id) => (id < 0 ? 0 : view.getUint32(ends + 4 * id, true));
   return (id) => (id < tokens ? section.subarray(text + end(id - 1), text + end(id)) : new Uint8Array());
 }
 
-export class Picking {
+export class LogitProcessors {
   #wasm;
   #session;
   #section;
@@ -36,7 +36,7 @@ export class Picking {
   #options;
   /** @type {Map<number, number>} */
   #biases;
-  /** How often a token has come. @type {Map<number, number>} */
+  /** Number of occurrences of each token. @type {Map<number, number>} */
   #counts = new Map();
   /** @type {((id: number) => Uint8Array) | null} */
   #bytesOf = null;
@@ -57,9 +57,9 @@ export class Picking {
     }
   }
 
-  /** What is added to logits, into options of the sampler. @param {(bytes: number) => number} take @param {number} options  where they are */
-  bias(take, options) {
-    const biases = this.#biased();
+  /** Writes biases to the heap and to the sampler's options. @param {(bytes: number) => number} take @param {number} options  address of the options */
+  writeBiases(take, options) {
+    const biases = this.#allBiases();
     const at = take(8 * biases.length);
     for (const [i, [id, bias]] of biases.entries()) {
       this.#wasm.u32(at + 8 * i, 1)[0] = id;
@@ -69,57 +69,59 @@ export class Picking {
   }
 
   /** @returns {[id: number, bias: number][]} */
-  #biased() {
+  #allBiases() {
     const { presencePenalty = 0, frequencyPenalty = 0 } = this.#options;
-    const all = new Map(this.#biases);
+    const biases = new Map(this.#biases);
     if (presencePenalty || frequencyPenalty)
       for (const [id, count] of this.#counts)
-        all.set(id, (all.get(id) ?? 0) - presencePenalty - frequencyPenalty * count);
-    return [...all];
+        biases.set(id, (biases.get(id) ?? 0) - presencePenalty - frequencyPenalty * count);
+    return [...biases];
   }
 
   /**
-   * Takes note of a token; what is told of it. A token that had to come has no alternatives.
-   * @param {number} id @param {boolean} sampled  among the logits that are there
+   * Counts a token and returns its log probabilities, if they are requested. A forced token has no alternatives.
+   * @param {number} id @param {boolean} sampled  from the current logits
    * @returns {{ logprobs: Logprob & { top: Logprob[] } } | {}}
    */
-  took(id, sampled) {
+  accept(id, sampled) {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
     const { logprobs } = this.#options;
     if (logprobs === undefined) return {};
-    return { logprobs: sampled ? this.told(id, logprobs) : { ...this.#one(id, 0), top: [] } };
+    return { logprobs: sampled ? this.logprobsOf(id, logprobs) : { ...this.#logprobOf(id, 0), top: [] } };
   }
 
   /** @param {number} id @param {number} logprob @returns {Logprob} */
-  #one(id, logprob) {
+  #logprobOf(id, logprob) {
     this.#bytesOf ??= vocabulary(this.#section());
-    return { token: id, logprob: round(logprob), bytes: [...this.#bytesOf(id)] };
+    return { token: id, logprob: roundLogprob(logprob), bytes: [...this.#bytesOf(id)] };
   }
 
   /**
-   * How likely each token of a text is behind those before it, but for the first. What comes next is known, so several are computed in a batch,
-   * as guesses that are right.
-   * @param {import('../session/token-sequence.js').Timeline} timeline @param {import('../session/token-sequence.js').Ends} ends @param {Uint32Array} tokens @param {number} n  others of each
+   * Log probabilities of each token of a text, except the first. Since the next tokens are known, several are computed in a batch,
+   * as draft tokens that are all accepted.
+   * @param {import('../session/token-sequence.js').TokenSequence} sequence @param {import('../session/token-sequence.js').StopConditions} ends @param {Uint32Array} tokens @param {number} n  alternatives of each
    */
-  async ofPrompt(timeline, ends, tokens, n) {
-    timeline.sync(tokens.slice(0, 1));
-    const all = [];
-    for (let i = 1, ahead = -1; i < tokens.length; i++) {
-      if (ahead < 0) {
-        ahead = timeline.drafts ? timeline.draft([...tokens.subarray(i, i + timeline.drafts)]) : 0;
-        await timeline.run(ends, 1);
+  async logprobsOfPrompt(sequence, ends, tokens, n) {
+    sequence.sync(tokens.slice(0, 1));
+    const logprobs = [];
+    for (let i = 1, draftedAhead = -1; i < tokens.length; i++) {
+      if (draftedAhead < 0) {
+        draftedAhead = sequence.maxDraftTokens
+          ? sequence.addDraftTokens([...tokens.subarray(i, i + sequence.maxDraftTokens)])
+          : 0;
+        await sequence.run(ends, 1);
       }
-      all.push(this.told(tokens[i], n));
-      timeline.push(tokens[i]);
-      ahead--;
+      logprobs.push(this.logprobsOf(tokens[i], n));
+      sequence.push(tokens[i]);
+      draftedAhead--;
     }
-    return all;
+    return logprobs;
   }
 
-  /** By the model's own logits, before temperature, biases and all else. @param {number} id @param {number} n  how many others */
-  told(id, n) {
+  /** Log probabilities by the model's logits, before temperature, biases and other processors. @param {number} id @param {number} n  alternatives */
+  logprobsOf(id, n) {
     const logits = this.#wasm.f32(this.#wasm.out('bqw_session_logits', this.#session), this.#vocab);
-    /** The likeliest, ids rising where they are equal. @type {number[]} */
+    /** The likeliest tokens; of equal ones the smaller id comes first. @type {number[]} */
     const best = [];
     for (let i = 0; i < logits.length; i++) {
       if (best.length === n && !(n && logits[i] > logits[best[n - 1]])) continue;
@@ -129,7 +131,7 @@ export class Picking {
       best.length = Math.min(best.length, n);
     }
     const base = logSum(logits);
-    const one = (/** @type {number} */ token) => this.#one(token, logits[token] - base);
-    return { ...one(id), top: best.map(one) };
+    const entry = (/** @type {number} */ token) => this.#logprobOf(token, logits[token] - base);
+    return { ...entry(id), top: best.map(entry) };
   }
 }

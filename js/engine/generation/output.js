@@ -28,8 +28,8 @@ export class Output {
   #options;
   #block;
   #filter;
-  /** @type {import('./logit-processors.js').Picking | null} */
-  picking = null;
+  /** @type {import('./logit-processors.js').LogitProcessors | null} */
+  logitProcessors = null;
 
   /** @param {Wasm} wasm @param {LocalModel} model @param {number} session  its handle @param {GenerateOptions} options @param {number} seed */
   constructor(wasm, model, session, options, seed) {
@@ -43,11 +43,11 @@ export class Output {
     wasm.call('bqw_rng_seed', seed, this.#block + AT.rng);
   }
 
-  /** @param {number | null} before  the last token of the prompt; null: all of the text is shown */
-  begin(before) {
+  /** @param {number | null} lastPromptToken  the last token of the prompt; null: all of the text is shown */
+  begin(lastPromptToken) {
     const state = this.#wasm.bytes(this.#block + AT.detokenizer, 8).fill(0);
     // The space that a first token brings is dropped only where no text precedes it.
-    state[6] = before !== null && this.#model.flags(before) & SPECIAL ? 0 : 1;
+    state[6] = lastPromptToken !== null && this.#model.flags(lastPromptToken) & SPECIAL ? 0 : 1;
   }
 
   /** @param {Uint32Array} [mask]  of the tokens that may come; default: all @returns {number} */
@@ -58,7 +58,7 @@ export class Output {
       const at = mask ? take(mask.byteLength) : 0;
       if (mask) wasm.u32(at, mask.length).set(mask);
       wasm.u32(block + AT.options + MASK.offset, 1)[0] = at;
-      this.picking?.bias(take, block + AT.options);
+      this.logitProcessors?.writeBiases(take, block + AT.options);
       wasm.check('bqw_session_sample', this.#session, block + AT.options, block + AT.rng, block + AT.token);
       return wasm.u32(block + AT.token, 1)[0];
     });
@@ -84,15 +84,15 @@ export class Output {
   part(id, result, full, hidden = false) {
     const ends = Boolean(this.#model.flags(id) & ENDS) || Boolean(this.#options.stopTokens?.includes(id));
     result.tokens.push(id);
-    const shown = ends ? this.#text(NONE) : this.#text(id);
-    const met = hidden ? { text: this.#filter.flush(), stop: null } : this.#filter.push(shown);
-    let { text } = met;
-    if (met.stop !== null || ends) [result.finishReason, result.stop] = ['stop', met.stop ?? id];
+    const decoded = ends ? this.#text(NONE) : this.#text(id);
+    const filtered = hidden ? { text: this.#filter.flush(), stop: null } : this.#filter.push(decoded);
+    let { text } = filtered;
+    if (filtered.stop !== null || ends) [result.finishReason, result.stop] = ['stop', filtered.stop ?? id];
     else if (full) result.finishReason = full;
-    if (result.finishReason !== 'abort' && met.stop === null) {
-      const rest = ends ? { text: '', stop: null } : this.#filter.push(this.#text(NONE));
-      text += rest.text;
-      if (rest.stop !== null) [result.finishReason, result.stop] = ['stop', rest.stop];
+    if (result.finishReason !== 'abort' && filtered.stop === null) {
+      const tail = ends ? { text: '', stop: null } : this.#filter.push(this.#text(NONE));
+      text += tail.text;
+      if (tail.stop !== null) [result.finishReason, result.stop] = ['stop', tail.stop];
       else text += this.#filter.flush();
     }
     result.text += text;

@@ -8,17 +8,21 @@ import { Throttle } from '../../shared/throttle.js';
  * @param {NonNullable<GenerateOptions['onProgress']>} onProgress
  * @param {number} total  tokens that are to be computed
  * @param {{ window: number, batch: number, layers: number }} sizes
- * @param {() => number} slices  that the session has computed; one is a layer for a batch
+ * @param {() => number} workUnits  that the session has computed; one is a layer for a batch
  */
-export function prefillProgress(onProgress, total, { window, batch, layers }, slices) {
+export function prefillProgress(onProgress, total, { window, batch, layers }, workUnits) {
   const throttle = new Throttle();
-  const before = slices();
-  const all = layers * (Math.floor(total / window) * Math.ceil(window / batch) + Math.ceil((total % window) / batch));
+  const unitsBefore = workUnits();
+  const totalUnits =
+    layers * (Math.floor(total / window) * Math.ceil(window / batch) + Math.ceil((total % window) / batch));
   const progress = progressOf('prefill', 'tokens');
   const report = (/** @type {number} */ loaded) => onProgress(progress(loaded, total));
   report(0);
   return {
-    onSlices: () => throttle.run(() => report(Math.floor((total * Math.min(slices() - before, all)) / (all + 1)))),
+    onWorkUnits: () =>
+      throttle.run(() =>
+        report(Math.floor((total * Math.min(workUnits() - unitsBefore, totalUnits)) / (totalUnits + 1))),
+      ),
     end() {
       throttle.stop();
       report(total);

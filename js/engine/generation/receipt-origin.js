@@ -1,10 +1,10 @@
-/** What a reply was made from, for its receipt: what a page does not see of it. Loaded when somebody asks. */
+/** The prompt and model file of a reply, for its reproducibility record. Loaded when a reply has the option `receipt`. */
 import { hex } from '../../shared/hex.js';
 
 /** @import { LocalSession } from '../session/session.js' */
 
-/** In a saved session's head (c/session/state.c): the bytes that name the model's file. */
-const [HEAD, FROM, TO] = [128, 8, 24];
+/** The header of a saved session (c/session/state.c), and the range of the model file's id in it. */
+const [HEADER_BYTES, ID_START, ID_END] = [128, 8, 24];
 
 /**
  * @param {LocalSession} session  that computed it
@@ -12,12 +12,12 @@ const [HEAD, FROM, TO] = [128, 8, 24];
  * @returns {Promise<NonNullable<import('../../shared/types.js').Result['origin']>>}
  */
 export const originOf = (session, prompt, { stop, stopTokens }) =>
-  session.alone(({ wasm, timeline }) => ({
+  session.runAlone(({ wasm, sequence }) => ({
     file: wasm.scope((take) => {
-      const at = take(HEAD);
-      // A file without an id can't be saved: a status, not an exception.
-      const status = wasm.call('bqw_session_save', timeline.handle, 0, at, HEAD);
-      return status === 0 ? hex(wasm.bytes(at, HEAD).slice(FROM, TO)) : null;
+      const at = take(HEADER_BYTES);
+      // For a file without an id the call returns a status.
+      const status = wasm.call('bqw_session_save', sequence.handle, 0, at, HEADER_BYTES);
+      return status === 0 ? hex(wasm.bytes(at, HEADER_BYTES).slice(ID_START, ID_END)) : null;
     }),
     prompt: Array.from(prompt),
     stop,

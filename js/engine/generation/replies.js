@@ -1,10 +1,10 @@
-/** Replies and texts, computed in sessions that the model keeps for them. */
+/** Generates replies and texts in sessions of the model's pool. */
 import { checkCall, isMessages, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { Generation } from '../../shared/generation.js';
 import { unlessAborted } from '../../shared/async.js';
 import { after, now, timeout } from '../../shared/timeouts.js';
-import { Pool } from '../model/session-pool.js';
+import { SessionPool } from '../model/session-pool.js';
 import { Prompts } from '../prompt/chat-prompt.js';
 
 /** @import { LocalModel } from '../model/model.js' */
@@ -12,80 +12,80 @@ import { Prompts } from '../prompt/chat-prompt.js';
 /** @import { Reading } from '../../shared/generation.js' */
 /** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../../shared/types.js' */
 
-/** Says from another thread that it is over. @typedef {() => boolean} Aborted */
+/** Whether another thread has aborted the generation. @typedef {() => boolean} Aborted */
 
 /** Calls that may wait for a session. */
-const MOST_WAITING = 1000;
+const MAX_WAITING = 1000;
 
 export class Replies {
   #model;
   #prompts;
   #pool;
-  /** Sessions of the pool whose time is traced; null: none. @type {WeakSet<LocalSession> | null} */
+  /** Sessions of the pool that are traced; null: tracing is off. @type {WeakSet<LocalSession> | null} */
   #traced = null;
-  /** Calls that wait for a session, in turn; each is woken to look again. @type {{ wake: () => void }[]} */
-  #waiting = [];
+  /** Calls that wait for a session, in order; the first is woken to try again. @type {{ wake: () => void }[]} */
+  #queue = [];
 
-  /** @param {LocalModel} model @param {() => LocalSession | null} create  a session; null: there is room for none */
+  /** @param {LocalModel} model @param {() => LocalSession | null} create  creates a session; null: there is no room for another */
   constructor(model, create) {
     this.#model = model;
     this.#prompts = new Prompts(model);
-    this.#pool = new Pool(create);
+    this.#pool = new SessionPool(create);
   }
 
   /**
-   * A session for a prompt. Where all are in use by other calls it waits its turn; not for those whose readers have asked for nothing for
-   * a while. NO_SESSION, CLOSED.
-   * @param {ArrayLike<number>} tokens @param {string | null} [adapter]  by its id @param {AbortSignal} [signal]
+   * Takes a session for a prompt, or waits for one if all are in use. Sessions whose readers have not read for a while are
+   * not waited for. NO_SESSION, CLOSED.
+   * @param {ArrayLike<number>} tokens @param {string | null} [adapter]  its id @param {AbortSignal} [signal]
    */
   async take(tokens, adapter = null, signal) {
-    const session = this.#waiting.length ? null : this.#pool.take(tokens, adapter);
-    return this.#prepared(session ?? (await this.#waitForSession(tokens, adapter, signal)), adapter);
+    const session = this.#queue.length ? null : this.#pool.take(tokens, adapter);
+    return this.#setAdapter(session ?? (await this.#waitForSession(tokens, adapter, signal)), adapter);
   }
 
-  /** As `take`, for a call that others may be waiting for. @param {ArrayLike<number>} tokens */
+  /** Takes a session at once, for a caller on whom others may be waiting. NO_SESSION. @param {ArrayLike<number>} tokens */
   takeNow(tokens) {
     const session = this.#pool.take(tokens, null);
     if (!session) throw this.#model.noSession();
-    return this.#prepared(session, null);
+    return this.#setAdapter(session, null);
   }
 
   /** @param {ArrayLike<number>} tokens @param {string | null} adapter @param {AbortSignal} [signal] */
   async #waitForSession(tokens, adapter, signal) {
-    if (this.#waiting.length >= MOST_WAITING)
-      throw new BqError('NO_SESSION', `${MOST_WAITING} calls wait for a session already`);
-    const turn = { wake: () => {} };
-    this.#waiting.push(turn);
+    if (this.#queue.length >= MAX_WAITING)
+      throw new BqError('NO_SESSION', `${MAX_WAITING} calls are already waiting for a session`);
+    const waiter = { wake: () => {} };
+    this.#queue.push(waiter);
     try {
       for (;;) {
         this.#model.check();
-        if (this.#waiting[0] === turn) {
+        if (this.#queue[0] === waiter) {
           const session = this.#pool.take(tokens, adapter);
           if (session) return session;
-          if (!this.#pool.works(now() - timeout('sessionWait'))) throw this.#model.noSession();
+          if (!this.#pool.hasActive(now() - timeout('sessionWait'))) throw this.#model.noSession();
         }
         let stop = () => {};
-        const woken = new Promise((resolve) => {
-          turn.wake = () => resolve(undefined);
-          stop = after('sessionLook', turn.wake);
+        const signalled = new Promise((resolve) => {
+          waiter.wake = () => resolve(undefined);
+          stop = after('sessionLook', waiter.wake);
         });
-        await unlessAborted(woken, signal).finally(stop);
+        await unlessAborted(signalled, signal).finally(stop);
       }
     } finally {
-      this.#waiting.splice(this.#waiting.indexOf(turn), 1);
+      this.#queue.splice(this.#queue.indexOf(waiter), 1);
       this.wake();
     }
   }
 
-  /** There may be a session, or none any more. */
+  /** Wakes the first waiting call, because sessions have changed. */
   wake() {
-    this.#waiting[0]?.wake();
+    this.#queue[0]?.wake();
   }
 
   /** @param {LocalSession} session @param {string | null} adapter */
-  #prepared(session, adapter) {
+  #setAdapter(session, adapter) {
     try {
-      session.use(adapter);
+      session.useAdapter(adapter);
     } catch (error) {
       this.give(session);
       throw error;
@@ -93,33 +93,33 @@ export class Replies {
     return session;
   }
 
-  /** Idle sessions compute without this adapter. @param {string} adapter */
+  /** Removes an adapter from idle sessions. @param {string} adapter */
   leave(adapter) {
-    this.#pool.leave(adapter);
+    this.#pool.dropAdapter(adapter);
   }
 
-  /** @param {LocalSession} session  that was taken */
+  /** Returns a session to the pool. @param {LocalSession} session */
   give(session) {
     this.#pool.give(session);
     this.wake();
   }
 
-  /** Gives up a session that nobody uses. @returns {boolean}  whether there was one */
+  /** Closes an idle session. @returns {boolean}  false: there was none */
   evict() {
     return this.#pool.evict();
   }
 
   /** The prompt for a reply. @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
   async tokens(messages, options) {
-    const all = /** @type {any} */ (messages);
-    const calls = await this.#calling(all, { chatFormat: options?.chatFormat, tools: options?.tools });
-    return (await this.#prompts.make(calls?.messages ?? all, options)).tokens;
+    const asMessages = /** @type {any} */ (messages);
+    const calls = await this.#prepareCalls(asMessages, { chatFormat: options?.chatFormat, tools: options?.tools });
+    return (await this.#prompts.makePrompt(calls?.messages ?? asMessages, options)).tokens;
   }
 
-  /** What a reply that may call, or a conversation with calls, is made from; undefined: there are none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
-  async #calling(messages, options) {
+  /** Converts a conversation with tools; undefined: it has none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
+  async #prepareCalls(messages, options) {
     if (!options.toolChoice && !messages.some(({ tool_calls }) => tool_calls)) return undefined;
-    return (await onDemand(import('../prompt/tool-prompt.js'))).calling(this.#model, messages, options);
+    return (await onDemand(import('../prompt/tool-prompt.js'))).prepareCalls(this.#model, messages, options);
   }
 
   /** @param {string | ArrayLike<number> | MessageLike[]} prompt @param {CompleteOptions} [options] @param {Aborted} [aborted] */
@@ -137,7 +137,7 @@ export class Replies {
    */
   async *#text({ args: [checked], options, onProgress }, aborted, end, reading) {
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
-    const run = await this.#run(tokens, { ...options, onProgress }, aborted, reading);
+    const run = await this.#startGeneration(tokens, { ...options, onProgress }, aborted, reading);
     try {
       yield* run.parts;
     } finally {
@@ -155,7 +155,15 @@ export class Replies {
   async *#reply(
     {
       args: [checked],
-      options: { chatFormat, prefix, tools: offered, templateVariables, toolChoice, parallelToolCalls, ...options },
+      options: {
+        chatFormat,
+        prefix,
+        tools: offeredTools,
+        templateVariables,
+        toolChoice,
+        parallelToolCalls,
+        ...options
+      },
       onProgress,
     },
     aborted,
@@ -163,50 +171,55 @@ export class Replies {
     reading,
   ) {
     const { signal, reader } = reading;
-    if (!checked.length) throw new BqError('ARGUMENT', 'there are no messages to reply to');
-    this.#model.writes();
-    const calls = await this.#calling(checked, { chatFormat, tools: offered, toolChoice });
-    const asked = calls ? calls.messages : checked;
-    const turns = { chatFormat, prefix, tools: calls ? calls.tools : offered, templateVariables };
+    if (!checked.length) throw new BqError('ARGUMENT', 'expected at least one message, found none');
+    this.#model.checkGenerates();
+    const calls = await this.#prepareCalls(checked, { chatFormat, tools: offeredTools, toolChoice });
+    const conversation = calls ? calls.messages : checked;
+    const promptOptions = { chatFormat, prefix, tools: calls ? calls.tools : offeredTools, templateVariables };
     const { contextPolicy = 'error', receipt } = options;
-    const fitted =
+    const fitResult =
       receipt || contextPolicy !== 'error'
         ? await (
             await onDemand(import('../prompt/context-policy.js'))
-          ).fitted(this, this.#model, asked, turns, { ...options, signal }, aborted)
+          ).fitConversation(this, this.#model, conversation, promptOptions, { ...options, signal }, aborted)
         : null;
-    const { tokens, stop, stopTokens, end: last } = await this.#prompts.make(fitted?.messages ?? asked, turns);
-    const thinking = await this.#thinking(chatFormat, last);
-    const holds = { ...options, toolChoice, parallelToolCalls };
-    const turn = await this.#turnOf(holds, thinking, calls);
-    const shown = turn ?? thinking;
+    const {
+      tokens,
+      stop,
+      stopTokens,
+      end: last,
+    } = await this.#prompts.makePrompt(fitResult?.messages ?? conversation, promptOptions);
+    const reasoning = await this.#reasoningParser(chatFormat, last);
+    const partOptions = { ...options, toolChoice, parallelToolCalls };
+    const replyParts = await this.#replyPartsFor(partOptions, reasoning, calls);
+    const partFilter = replyParts ?? reasoning;
     const ends = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const given = { ...options, ...fitted?.more, ...ends, onProgress };
-    const run = await this.#run(tokens, given, aborted, reading, turn).catch((error) => {
-      turn?.close();
+    const runOptions = { ...options, ...fitResult?.generateOptions, ...ends, onProgress };
+    const run = await this.#startGeneration(tokens, runOptions, aborted, reading, replyParts).catch((error) => {
+      replyParts?.close();
       throw error;
     });
     try {
-      yield* shown ? shown.parts(run.parts) : run.parts;
+      yield* partFilter ? partFilter.parts(run.parts) : run.parts;
     } finally {
       run.close();
       const result = await run.parts.result.catch(() => null);
-      if (result) await fitted?.tell(result, run.session, tokens, ends);
-      if (result) end(shown ? shown.result(result, reader?.readCount ?? Infinity) : result);
+      if (result) await fitResult?.report(result, run.session, tokens, ends);
+      if (result) end(partFilter ? partFilter.result(result, reader?.readCount ?? Infinity) : result);
     }
   }
 
-  /** A generation in a session of the pool, which `close` gives back. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Reading} reading @param {import('./reply-parts.js').Turn | null} [turn] */
-  async #run(tokens, options, aborted, { signal, reader }, turn) {
+  /** Starts a generation in a session of the pool; `close` returns the session. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Reading} reading @param {import('./reply-parts.js').ReplyParts | null} [turn] */
+  async #startGeneration(tokens, options, aborted, { signal, reader }, turn) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
     const session = await this.take(tokens, adapter, signal);
     const close = () => this.give(session);
     try {
       const { sessions } = this.#pool;
-      if (sessions.size > 1) await session.borrow(sessions, tokens, adapter);
+      if (sessions.size > 1) await session.copyCacheFrom(sessions, tokens, adapter);
       if (this.#traced && !this.#traced.has(session)) await session.trace({ on: true });
     } catch (error) {
       close();
@@ -217,8 +230,8 @@ export class Replies {
     return { parts, close, session };
   }
 
-  /** What takes the reasoning out of a reply, where the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
-  async #thinking(format, prompt) {
+  /** A parser of reasoning, if the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
+  async #reasoningParser(format, prompt) {
     const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const marks = (format ?? chat)?.think;
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
@@ -227,22 +240,22 @@ export class Replies {
   }
 
   /**
-   * What holds a reply to its parts; null: it has one.
+   * The parts of a reply that are constrained; null: it has only free text.
    * @param {CompleteOptions} options @param {import('../../api/chat/reasoning.js').ReasoningParser | null} thinking
-   * @param {Pick<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').calling>>, 'form' | 'callable'> | undefined} calls
+   * @param {Pick<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').prepareCalls>>, 'form' | 'callable'> | undefined} calls
    */
-  async #turnOf(options, thinking, calls) {
+  async #replyPartsFor(options, thinking, calls) {
     const { type = 'text' } = /** @type {any} */ (options.responseFormat ?? {});
     if (!calls?.callable.length && (!thinking || type === 'text')) return null;
-    const { turnOf } = await onDemand(import('../prompt/tool-prompt.js'));
+    const { replyPartsFor } = await onDemand(import('../prompt/tool-prompt.js'));
     const { form = null, callable = [] } = calls ?? {};
-    return turnOf(this.#model, { thinking, marks: thinking?.marks ?? null, options, form, callable });
+    return replyPartsFor(this.#model, { thinking, marks: thinking?.marks ?? null, options, form, callable });
   }
 
   /** @param {TraceOptions} options */
   async trace(options) {
-    const { merged } = await onDemand(import('../model/trace.js'));
+    const { mergeTraces } = await onDemand(import('../model/trace.js'));
     if (options.on !== undefined) this.#traced = options.on ? new WeakSet(this.#pool.sessions) : null;
-    return merged(await Promise.all([...this.#pool.sessions].map((session) => session.trace(options))));
+    return mergeTraces(await Promise.all([...this.#pool.sessions].map((session) => session.trace(options))));
   }
 }

@@ -1,71 +1,71 @@
 /**
- * A reply of several parts, each held to what it has to be: what a model thinks first, then its answer, in a format where one was asked for,
- * or calls of tools. Loaded for replies that may call, and for those in a format of models that reason.
+ * A reply of several sections, each with its own constraint: first the reasoning, then the answer, in a format if one is given,
+ * or tool calls. Loaded for replies that may call tools, and for formats of models that reason.
  */
 import { overlap } from '../../api/chat/stop-strings.js';
 
 /** @import { ReasoningParser } from '../../api/chat/reasoning.js' */
-/** @import { Guide, Guides } from './grammar-guide.js' */
+/** @import { Guide, Grammars } from './grammar-guide.js' */
 /** @import { Branch, Call, CallWriter } from '../prompt/tool-calls.js' */
 /** @import { Part, Result } from '../../shared/types.js' */
 
-/** Tokens that stay for what follows the reasoning, as a part of those that may come, and at most. */
-const [SHARE, MOST] = [1 / 4, 256];
+/** Tokens that are reserved for the answer after the reasoning: a share of the limit, and at most this many. */
+const [RESERVED_SHARE, MAX_RESERVED] = [1 / 4, 256];
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** @param {Uint32Array} mask @param {number} id */
-const has = (mask, id) => Boolean(mask[id >>> 5] & (1 << (id & 31)));
+const hasToken = (mask, id) => Boolean(mask[id >>> 5] & (1 << (id & 31)));
 /** @param {Uint32Array} mask @param {number} id */
-const add = (mask, id) => void (mask[id >>> 5] |= 1 << (id & 31));
+const addToken = (mask, id) => void (mask[id >>> 5] |= 1 << (id & 31));
 
-/** A call that is being written. */
-class Writing {
+/** A tool call that is being generated. */
+class CallInProgress {
   #guides;
   #writer;
-  /** Tools whose calls begin like this one. @type {Branch[]} */
+  /** Tools whose calls begin with the text so far. @type {Branch[]} */
   #branches;
   #at = 0;
-  /** Texts of pieces that are there. @type {string[]} */
+  /** Texts of complete pieces. @type {string[]} */
   #texts = [];
-  /** Bytes of the piece that is being written. @type {Uint8Array[]} */
+  /** Bytes of the current piece. @type {Uint8Array[]} */
   #bytes = [];
-  /** Of each branch's pieces; null: of a special token. @type {Map<Branch, (Guide | null)[]>} */
+  /** Guides of each branch's pieces; null: the piece is a special token. @type {Map<Branch, (Guide | null)[]>} */
   #open = new Map();
 
-  /** @param {Guides} guides @param {CallWriter} writer @param {Branch[]} branches */
+  /** @param {Grammars} guides @param {CallWriter} writer @param {Branch[]} branches */
   constructor(guides, writer, branches) {
     this.#guides = guides;
     this.#writer = writer;
     this.#branches = branches;
   }
 
-  /** Compiles what it needs: tools whose calls are the same up to a piece have one guide for it. GRAMMAR. */
+  /** Compiles the guides. Tools whose calls are the same up to a piece share its guide. GRAMMAR. */
   async prepare() {
     /** @type {Map<string, Guide>} */
-    const made = new Map();
-    const before = (/** @type {Branch} */ { pieces }, /** @type {number} */ i) =>
+    const guidesByPrefix = new Map();
+    const prefixKey = (/** @type {Branch} */ { pieces }, /** @type {number} */ i) =>
       JSON.stringify([i, pieces.slice(0, i)]);
     for (const branch of this.#branches) {
       /** @type {(Guide | null)[]} */
       const guides = [];
       for (const [i, { special }] of branch.pieces.entries()) {
-        const key = before(branch, i);
-        if (special === null && !made.has(key)) {
-          const others = this.#branches.filter((other) => before(other, i) === key);
-          const nodes = new Map(others.map(({ pieces }) => [JSON.stringify(pieces[i].node), pieces[i].node]));
+        const key = prefixKey(branch, i);
+        if (special === null && !guidesByPrefix.has(key)) {
+          const sameBranches = this.#branches.filter((candidate) => prefixKey(candidate, i) === key);
+          const nodes = new Map(sameBranches.map(({ pieces }) => [JSON.stringify(pieces[i].node), pieces[i].node]));
           const end = branch.pieces[i + 1]?.special ?? null;
-          made.set(key, await this.#guides.part({ any: [...nodes.values()] }, end === null ? [] : [end]));
+          guidesByPrefix.set(key, await this.#guides.part({ any: [...nodes.values()] }, end === null ? [] : [end]));
         }
-        guides.push(special === null ? /** @type {Guide} */ (made.get(key)) : null);
+        guides.push(special === null ? /** @type {Guide} */ (guidesByPrefix.get(key)) : null);
       }
       this.#open.set(branch, guides);
     }
     return this;
   }
 
-  /** What of the tools' parameters was passed over. */
+  /** Keywords of the tools' parameters that have no effect. */
   get warnings() {
     return [...this.#open.values()].flat().flatMap((guide) => guide?.warnings ?? []);
   }
@@ -78,16 +78,16 @@ class Writing {
     return /** @type {Guide} */ (this.#open.get(this.#branches[0])?.[this.#at]);
   }
 
-  /** Whether it is not in the template's form. */
+  /** Whether it is a plain JSON object instead of the template's form. */
   get isBare() {
     return Boolean(this.#branches[0].bare);
   }
 
-  get over() {
+  get isComplete() {
     return this.#at === this.#branches[0].pieces.length;
   }
 
-  /** The call, when it is over; null: it can't be read. @returns {Call | null} */
+  /** The complete call; null: it can't be parsed. @returns {Call | null} */
   get call() {
     for (const branch of this.#branches) {
       const call = this.#writer.read(branch, this.#texts);
@@ -96,28 +96,28 @@ class Writing {
     return null;
   }
 
-  /** Tokens that may come next. @returns {Uint32Array} */
+  /** A mask of tokens that may come next. @returns {Uint32Array} */
   mask() {
     const { special } = this.#piece;
     if (special === null) return this.#guide.mask();
     const mask = new Uint32Array(this.#guides.words);
-    add(mask, special);
+    addToken(mask, special);
     return mask;
   }
 
-  /** How many tokens its pieces from this one on take at least. @param {number} from */
-  #rest(from) {
-    const guides = /** @type {(Guide | null)[]} */ (this.#open.get(this.#branches[0])).slice(from);
-    return guides.reduce((sum, guide) => sum + (guide ? guide.rest : 1), 0);
+  /** Least number of tokens of the pieces from an index on. @param {number} index */
+  #shortestFrom(index) {
+    const guides = /** @type {(Guide | null)[]} */ (this.#open.get(this.#branches[0])).slice(index);
+    return guides.reduce((sum, guide) => sum + (guide ? guide.shortestEnd : 1), 0);
   }
 
-  /** How many tokens end it. */
-  get rest() {
-    return this.#rest(this.#at);
+  /** Least number of tokens that complete the call. */
+  get shortestEnd() {
+    return this.#shortestFrom(this.#at);
   }
 
-  /** @param {number} left @param {(mask: Uint32Array) => number} sample @returns {number[]} */
-  next(left, sample) {
+  /** @param {number} remaining @param {(mask: Uint32Array) => number} sample @returns {number[]} */
+  next(remaining, sample) {
     const { special } = this.#piece;
     if (special !== null) {
       this.#at++;
@@ -125,18 +125,18 @@ class Writing {
     }
     const guide = this.#guide;
     const end = this.#branches[0].pieces[this.#at + 1]?.special;
-    const ids = guide.next(left - this.#rest(this.#at + 1), sample);
+    const ids = guide.next(remaining - this.#shortestFrom(this.#at + 1), sample);
     for (const id of ids) {
       if (id === end && guide.complete) {
-        this.#end();
+        this.#endPiece();
         this.#at++;
       } else this.#bytes.push(this.#guides.machine.token(id));
     }
-    if (!this.over && this.#guide === guide) this.#endIfWhole();
+    if (!this.isComplete && this.#guide === guide) this.#endIfComplete();
     return ids;
   }
 
-  /** Takes a token that was picked before. @param {number} id @returns {boolean}  whether it may come */
+  /** Accepts a token that was picked elsewhere. @param {number} id @returns {boolean}  false: it is not allowed */
   accept(id) {
     const { special } = this.#piece;
     if (special !== null) {
@@ -145,51 +145,51 @@ class Writing {
       return true;
     }
     if (id === this.#branches[0].pieces[this.#at + 1]?.special && this.#guide.complete) {
-      this.#end();
+      this.#endPiece();
       this.#at++;
       return true;
     }
     const bytes = this.#guides.machine.token(id);
     if (!this.#guide.accept(id)) return false;
     this.#bytes.push(bytes);
-    this.#endIfWhole();
+    this.#endIfComplete();
     return true;
   }
 
-  /** Takes the text that it begins with. @param {string} text @returns {boolean}  whether it may come */
+  /** Accepts the beginning of the call. @param {string} text @returns {boolean}  false: it is not allowed */
   feed(text) {
-    let rest = text;
-    for (let { special } = this.#piece; special !== null && rest; { special } = this.#piece) {
+    let unread = text;
+    for (let { special } = this.#piece; special !== null && unread; { special } = this.#piece) {
       const fixed = decoder.decode(this.#guides.machine.token(special));
-      if (!rest.startsWith(fixed)) return false;
-      rest = rest.slice(fixed.length);
+      if (!unread.startsWith(fixed)) return false;
+      unread = unread.slice(fixed.length);
       this.#at++;
-      if (this.over) return !rest;
+      if (this.isComplete) return !unread;
     }
-    if (!rest) return true;
-    const bytes = encoder.encode(rest);
+    if (!unread) return true;
+    const bytes = encoder.encode(unread);
     if (!this.#guide.feed(bytes)) return false;
     this.#bytes.push(bytes);
-    this.#endIfWhole();
+    this.#endIfComplete();
     return true;
   }
 
-  /** Nothing can follow in this piece, or need to in the last one. */
-  #endIfWhole() {
+  /** Ends the piece if nothing can follow in it, or if it is the last one and complete. */
+  #endIfComplete() {
     const isLast = this.#at === this.#branches[0].pieces.length - 1;
-    if (this.#guide.complete && (isLast || !this.#guide.continues)) this.#end();
+    if (this.#guide.complete && (isLast || !this.#guide.continues)) this.#endPiece();
   }
 
-  /** A piece is whole: those tools stay whose call it is of. */
-  #end() {
+  /** Ends a piece and keeps the tools whose calls it fits. */
+  #endPiece() {
     const length = this.#bytes.reduce((sum, { length: bytes }) => sum + bytes, 0);
-    const all = new Uint8Array(length);
+    const joined = new Uint8Array(length);
     let at = 0;
     for (const bytes of this.#bytes) {
-      all.set(bytes, at);
+      joined.set(bytes, at);
       at += bytes.length;
     }
-    const text = decoder.decode(all);
+    const text = decoder.decode(joined);
     this.#texts[this.#at] = text;
     this.#bytes = [];
     const fits = this.#branches.filter(({ pieces }) => new RegExp(`^${pieces[this.#at].pattern}$`, 'u').test(text));
@@ -203,46 +203,46 @@ class Writing {
   }
 }
 
-/** What comes of a reply. @typedef {'reasoning' | 'start' | 'text' | 'format' | 'call' | 'between' | 'over'} Place */
+/** Section of a reply that is being generated. @typedef {'reasoning' | 'start' | 'text' | 'format' | 'call' | 'between' | 'over'} Place */
 
-export class Turn {
+export class ReplyParts {
   #guides;
   #thinking;
   #marks;
   #format;
   #writer;
-  #must;
-  #many;
+  #mustCall;
+  #allowsMany;
   #ids;
   /** @type {Place} */
-  #place = 'start';
-  /** @type {Writing | null} */
+  #section = 'start';
+  /** @type {CallInProgress | null} */
   #writing = null;
-  /** One that the model may begin in the place of a format, or behind a call. @type {Writing[]} */
-  #offered = [];
-  /** Calls that were written, and those of them that the reader has not got. @type {Call[]} */
+  /** Calls that the model may start instead of the answer, or after another call. @type {CallInProgress[]} */
+  #offeredCalls = [];
+  /** Complete calls, and how many of them were passed to the reader. @type {Call[]} */
   #calls = [];
-  #told = 0;
-  /** Tokens of the step under way that the reader has not got. */
-  #unread = 0;
-  /** Text that may belong to a call. */
-  #held = '';
-  /** Whether the answer's text can be no bare call any more: until then all of it is held. */
-  #begun = false;
-  /** What was shown, by parts. @type {Omit<Part, 'token'>[]} */
+  #reportedCalls = 0;
+  /** Tokens of the current step that were not passed to the reader. */
+  #unreadTokens = 0;
+  /** Text held back because it may belong to a call. */
+  #heldText = '';
+  /** Whether the answer has text that can't be a plain JSON call; until then all of it is held back. */
+  #hasAnswerText = false;
+  /** Parts that were passed to the reader. @type {Omit<Part, 'token'>[]} */
   #parts = [];
-  #reserved = 0;
-  /** Whether the reasoning has just ended: white space may follow. */
-  #gap = 0;
+  #reservedTokens = 0;
+  /** Tokens of white space that may still follow the reasoning. */
+  #blanksAllowed = 0;
   /** Tokens of white space. @type {number[]} */
-  #blank = [];
-  #hidden = false;
+  #blankTokens = [];
+  #isHidden = false;
   /** @type {Set<string>} */
   #warnings;
 
   /**
    * @param {object} parts
-   * @param {Guides} parts.guides
+   * @param {Grammars} parts.guides
    * @param {(text: string) => number[]} parts.ids  tokens of a text, special ones included
    * @param {ReasoningParser | null} parts.thinking
    * @param {[string, string] | null} parts.marks  of the reasoning
@@ -251,38 +251,38 @@ export class Turn {
    * @param {boolean} parts.must  the reply is a call
    * @param {boolean} parts.many  calls may follow each other
    */
-  constructor({ guides, ids, thinking, marks, format, writer, must, many }) {
+  constructor({ guides, ids, thinking, marks, format, writer, must: mustCall, many: allowsMany }) {
     this.#guides = guides;
     this.#ids = ids;
     this.#thinking = thinking;
     this.#marks = marks;
     this.#format = format;
     this.#writer = writer;
-    this.#must = must;
-    this.#many = many;
+    this.#mustCall = mustCall;
+    this.#allowsMany = allowsMany;
     this.#warnings = new Set(format?.warnings);
-    if (thinking?.place === 'inside') this.#place = 'reasoning';
-    if (marks) this.#blank = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
+    if (thinking?.place === 'inside') this.#section = 'reasoning';
+    if (marks) this.#blankTokens = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
   }
 
-  /** What of the format was passed over, and of the parameters of calls that were compiled so far. @returns {string[]} */
+  /** Keywords without effect of the format, and of the parameters that were compiled so far. @returns {string[]} */
   get warnings() {
     return [...this.#warnings];
   }
 
   /** Whether the answer is free text. */
-  get free() {
-    return !this.#format && !this.#must;
+  get isFreeText() {
+    return !this.#format && !this.#mustCall;
   }
 
-  /** Whether the text of this step's tokens is not shown. */
-  get hides() {
-    return this.#hidden;
+  /** Whether the text of the current step is hidden. */
+  get hidesText() {
+    return this.#isHidden;
   }
 
-  /** Compiles what the answer can begin with. GRAMMAR. */
+  /** Compiles calls with which the answer can begin. GRAMMAR. */
   async prepare() {
-    if (this.#writer && !this.free) this.#offered = [await this.#call(0, true)];
+    if (this.#writer && !this.isFreeText) this.#offeredCalls = [await this.#call(0, true)];
   }
 
   /** @param {number} count @param {boolean} strict */
@@ -293,212 +293,215 @@ export class Turn {
 
   /** @param {CallWriter} writer @param {Branch[]} branches */
   async #prepared(writer, branches) {
-    const call = await new Writing(this.#guides, writer, branches).prepare();
+    const call = await new CallInProgress(this.#guides, writer, branches).prepare();
     for (const warning of call.warnings) this.#warnings.add(warning);
     return call;
   }
 
-  /** What the text so far must end with, in tokens. */
-  get #least() {
-    return this.#format?.rest ?? this.#offered[0]?.rest ?? 0;
+  /** Least number of tokens that complete the answer. */
+  get #minTokens() {
+    return this.#format?.shortestEnd ?? this.#offeredCalls[0]?.shortestEnd ?? 0;
   }
 
-  /** @param {number} left @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
-  next(left, sample) {
-    const ids = this.#next(left, sample);
-    this.#unread = ids.length;
+  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  next(remaining, sample) {
+    const ids = this.#nextInSection(remaining, sample);
+    this.#unreadTokens = ids.length;
     return ids;
   }
 
-  /** @param {number} left @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
-  #next(left, sample) {
-    this.#hidden = false;
-    this.#reserved ||= left === Infinity ? MOST : Math.max(this.#least, Math.min(MOST, Math.floor(left * SHARE)));
-    switch (this.#place) {
+  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  #nextInSection(remaining, sample) {
+    this.#isHidden = false;
+    this.#reservedTokens ||=
+      remaining === Infinity
+        ? MAX_RESERVED
+        : Math.max(this.#minTokens, Math.min(MAX_RESERVED, Math.floor(remaining * RESERVED_SHARE)));
+    switch (this.#section) {
       case 'reasoning':
-        return this.#reason(left, sample);
+        return this.#nextInReasoning(remaining, sample);
       case 'start':
-        return this.#start(left, sample);
+        return this.#nextAtStart(remaining, sample);
       case 'format':
-        return /** @type {Guide} */ (this.#format).next(left, sample);
+        return /** @type {Guide} */ (this.#format).next(remaining, sample);
       case 'call':
-        return this.#write(left, sample);
+        return this.#nextInCall(remaining, sample);
       case 'between':
-        return this.#between(left, sample);
+        return this.#nextBetweenCalls(remaining, sample);
       default:
         return [sample()];
     }
   }
 
-  /** @param {number} left @param {(mask?: Uint32Array) => number} sample */
-  #reason(left, sample) {
-    if (this.free) return [sample()];
+  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample */
+  #nextInReasoning(remaining, sample) {
+    if (this.isFreeText) return [sample()];
     const close = this.#ids(/** @type {[string, string]} */ (this.#marks)[1]);
-    if (left <= this.#reserved + close.length) return close;
-    return [sample(this.#all())];
+    if (remaining <= this.#reservedTokens + close.length) return close;
+    return [sample(this.#maskWithoutEnds())];
   }
 
   /** All tokens but those that end a text. */
-  #all() {
+  #maskWithoutEnds() {
     const mask = new Uint32Array(this.#guides.words).fill(0xffffffff);
     for (const id of this.#guides.ends) mask[id >>> 5] &= ~(1 << (id & 31));
     return mask;
   }
 
-  /** @param {number} left @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
-  #start(left, sample) {
-    if (this.free) {
-      this.#place = 'text';
-      return this.#next(left, sample);
+  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  #nextAtStart(remaining, sample) {
+    if (this.isFreeText) {
+      this.#section = 'text';
+      return this.#nextInSection(remaining, sample);
     }
     const opens =
-      this.#thinking?.place === 'before' && left > this.#reserved
+      this.#thinking?.place === 'before' && remaining > this.#reservedTokens
         ? this.#ids(/** @type {[string, string]} */ (this.#marks)[0])
         : [];
-    const [call] = this.#offered;
-    // White space takes no room that the answer needs.
-    if (this.#gap && left <= this.#least + 1) this.#gap = 0;
-    if (!opens.length && !this.#gap) {
-      if (this.#must) return this.#begin(call, left, sample);
-      if (!call || left <= this.#least) return this.#answer(left, sample);
+    const [call] = this.#offeredCalls;
+    // White space must not take tokens that the answer needs.
+    if (this.#blanksAllowed && remaining <= this.#minTokens + 1) this.#blanksAllowed = 0;
+    if (!opens.length && !this.#blanksAllowed) {
+      if (this.#mustCall) return this.#startCall(call, remaining, sample);
+      if (!call || remaining <= this.#minTokens) return this.#startAnswer(remaining, sample);
     }
-    const format = this.#must ? null : this.#format;
+    const format = this.#mustCall ? null : this.#format;
     const mask = new Uint32Array(this.#guides.words);
-    for (const other of [format?.mask(), call?.mask()]) other?.forEach((word, i) => (mask[i] |= word));
-    const own = mask.slice();
-    if (opens.length) add(mask, opens[0]);
-    if (this.#gap) for (const id of this.#blank) add(mask, id);
+    for (const otherMask of [format?.mask(), call?.mask()]) otherMask?.forEach((word, i) => (mask[i] |= word));
+    const answerMask = mask.slice();
+    if (opens.length) addToken(mask, opens[0]);
+    if (this.#blanksAllowed) for (const id of this.#blankTokens) addToken(mask, id);
     const id = sample(mask);
-    if (!has(own, id)) {
+    if (!hasToken(answerMask, id)) {
       if (id === opens[0]) return opens;
-      this.#gap--;
+      this.#blanksAllowed--;
       return [id];
     }
-    this.#gap = 0;
+    this.#blanksAllowed = 0;
     const isFormat = format !== null && (format.accept(id) || (format.complete && this.#guides.ends.includes(id)));
     const isCall = call?.accept(id) ?? false;
-    if (isFormat && isCall && !call.over) return [id]; // not decided yet
+    if (isFormat && isCall && !call.isComplete) return [id]; // not decided yet
     if (!isCall) {
-      this.#place = 'format';
-      this.#leave();
+      this.#section = 'format';
+      this.#dropOffered();
       return [id];
     }
-    this.#place = 'call';
+    this.#section = 'call';
     this.#writing = call;
-    this.#hide();
-    if (call.over) this.#finish(call);
+    this.#hideStep();
+    if (call.isComplete) this.#finishCall(call);
     return [id];
   }
 
-  /** @param {Writing} call @param {number} left @param {(mask?: Uint32Array) => number} sample */
-  #begin(call, left, sample) {
-    this.#place = 'call';
+  /** @param {CallInProgress} call @param {number} remaining @param {(mask?: Uint32Array) => number} sample */
+  #startCall(call, remaining, sample) {
+    this.#section = 'call';
     this.#writing = call;
-    return this.#write(left, sample);
+    return this.#nextInCall(remaining, sample);
   }
 
-  /** @param {number} left @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
-  #answer(left, sample) {
-    this.#leave();
-    this.#place = 'format';
-    return this.#next(left, sample);
+  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  #startAnswer(remaining, sample) {
+    this.#dropOffered();
+    this.#section = 'format';
+    return this.#nextInSection(remaining, sample);
   }
 
-  /** What was offered was not begun. */
-  #leave() {
-    for (const call of this.#offered) call.close();
-    this.#offered = [];
+  /** Drops calls that the model has not started. */
+  #dropOffered() {
+    for (const call of this.#offeredCalls) call.close();
+    this.#offeredCalls = [];
   }
 
-  /** What comes of this step, and what was held back, belongs to a call. */
-  #hide() {
-    this.#hidden = true;
-    this.#held = '';
+  /** Hides the text of this step and the held text, because they belong to a call. */
+  #hideStep() {
+    this.#isHidden = true;
+    this.#heldText = '';
   }
 
-  /** @param {number} left @param {(mask?: Uint32Array) => number} sample */
-  #write(left, sample) {
-    const writing = /** @type {Writing} */ (this.#writing);
-    this.#hide();
-    const ids = writing.over ? [] : writing.next(left, sample);
-    if (writing.over) this.#finish(writing);
+  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample */
+  #nextInCall(remaining, sample) {
+    const writing = /** @type {CallInProgress} */ (this.#writing);
+    this.#hideStep();
+    const ids = writing.isComplete ? [] : writing.next(remaining, sample);
+    if (writing.isComplete) this.#finishCall(writing);
     return ids;
   }
 
-  /** @param {Writing} writing */
-  #finish(writing) {
+  /** @param {CallInProgress} writing */
+  #finishCall(writing) {
     const { call } = writing;
     if (call) this.#calls.push(call);
-    this.#offered = this.#offered.filter((one) => one !== writing);
+    this.#offeredCalls = this.#offeredCalls.filter((offered) => offered !== writing);
     writing.close();
-    this.#leave();
+    this.#dropOffered();
     this.#writing = null;
-    this.#place = call && this.#many && !writing.isBare && this.#writer?.repeats ? 'between' : 'over';
+    this.#section = call && this.#allowsMany && !writing.isBare && this.#writer?.repeats ? 'between' : 'over';
   }
 
-  /** Another call, or the end. @param {number} left @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
-  #between(left, sample) {
-    this.#hide();
+  /** Samples another call or the end. @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  #nextBetweenCalls(remaining, sample) {
+    this.#hideStep();
     const mask = new Uint32Array(this.#guides.words);
-    for (const call of this.#offered) call.mask().forEach((word, i) => (mask[i] |= word));
-    const after = this.#ids(this.#writer?.after ?? '');
-    for (const id of after.length ? after.slice(0, 1) : this.#guides.ends) add(mask, id);
+    for (const call of this.#offeredCalls) call.mask().forEach((word, i) => (mask[i] |= word));
+    const endTokens = this.#ids(this.#writer?.after ?? '');
+    for (const id of endTokens.length ? endTokens.slice(0, 1) : this.#guides.ends) addToken(mask, id);
     const id = sample(mask);
-    const taken = this.#offered.filter((call) => call.accept(id));
-    if (!taken.length) {
-      this.#place = 'over';
-      return after.length ? after : [id];
+    const accepted = this.#offeredCalls.filter((call) => call.accept(id));
+    if (!accepted.length) {
+      this.#section = 'over';
+      return endTokens.length ? endTokens : [id];
     }
-    for (const call of this.#offered) if (call !== taken[0]) call.close();
-    this.#offered = [];
-    this.#writing = taken[0];
-    this.#place = 'call';
+    for (const call of this.#offeredCalls) if (call !== accepted[0]) call.close();
+    this.#offeredCalls = [];
+    this.#writing = accepted[0];
+    this.#section = 'call';
     return [id];
   }
 
-  /** Whether nothing more comes. @param {number} left */
-  ended(left) {
-    if (this.#place === 'over') return true;
-    return this.#place === 'format' && /** @type {Guide} */ (this.#format).ended(left);
+  /** Whether the reply is complete. @param {number} remaining */
+  hasEnded(remaining) {
+    if (this.#section === 'over') return true;
+    return this.#section === 'format' && /** @type {Guide} */ (this.#format).hasEnded(remaining);
   }
 
-  /** A reply without marks, and with its calls. @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
+  /** Parts of a reply without think marks, with tool calls as `toolCalls`. @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
   async *parts(run) {
     let last = 0;
     for await (const { token, text, logprobs } of run) {
       last = token;
-      const read = await this.#read(token, text);
-      this.#parts.push(read);
-      yield { token, ...read, ...(logprobs && !this.#hidden && { logprobs }) };
+      const fields = await this.#separatePart(token, text);
+      this.#parts.push(fields);
+      yield { token, ...fields, ...(logprobs && !this.#isHidden && { logprobs }) };
     }
-    const rest = this.#rest();
-    if (!rest.text && !rest.reasoning) return;
-    this.#parts.push(rest);
-    yield { token: last, ...rest };
+    const lastText = this.#flushHeld();
+    if (!lastText.text && !lastText.reasoning) return;
+    this.#parts.push(lastText);
+    yield { token: last, ...lastText };
   }
 
   /** What is left when the text has ended. @returns {Omit<Part, 'token'>} */
-  #rest() {
+  #flushHeld() {
     const { text, reasoning } = this.#thinking?.push('', true) ?? { text: '', reasoning: '' };
-    const all = this.#held + text;
-    this.#held = '';
-    return { text: all, ...(reasoning && { reasoning }) };
+    const available = this.#heldText + text;
+    this.#heldText = '';
+    return { text: available, ...(reasoning && { reasoning }) };
   }
 
   /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'token'>>} */
-  async #read(id, text) {
-    this.#unread--;
+  async #separatePart(id, text) {
+    this.#unreadTokens--;
     // A mark may be a special token, which has no text.
-    const given = text || (this.#marks?.find((mark) => this.#isToken(mark, id)) ?? '');
-    const was = this.#thinking?.place;
-    const { text: said, reasoning } = this.#thinking?.push(given, false) ?? { text: given, reasoning: '' };
-    if (this.#thinking && was !== this.#thinking.place) this.#turn(said);
-    let shown = this.#hidden ? '' : this.#shown(said);
-    if (this.#place === 'text' && !this.#hidden) shown = await this.#watch(id, shown);
-    if (this.#place === 'between' && !this.#offered.length && !this.#unread) await this.#offer();
-    const calls = this.#unread ? [] : this.#calls.slice(this.#told);
-    this.#told += calls.length;
-    return { text: shown, ...(reasoning && { reasoning }), ...(calls.length && { toolCalls: calls }) };
+    const raw = text || (this.#marks?.find((mark) => this.#isToken(mark, id)) ?? '');
+    const sectionBefore = this.#thinking?.place;
+    const { text: answer, reasoning } = this.#thinking?.push(raw, false) ?? { text: raw, reasoning: '' };
+    if (this.#thinking && sectionBefore !== this.#thinking.place) this.#enterSection(answer);
+    let visible = this.#isHidden ? '' : this.#visibleText(answer);
+    if (this.#section === 'text' && !this.#isHidden) visible = await this.#watch(id, visible);
+    if (this.#section === 'between' && !this.#offeredCalls.length && !this.#unreadTokens) await this.#offer();
+    const calls = this.#unreadTokens ? [] : this.#calls.slice(this.#reportedCalls);
+    this.#reportedCalls += calls.length;
+    return { text: visible, ...(reasoning && { reasoning }), ...(calls.length && { toolCalls: calls }) };
   }
 
   /** @param {string} text @param {number} id */
@@ -507,27 +510,27 @@ export class Turn {
     return ids.length === 1 && ids[0] === id;
   }
 
-  /** The reasoning began, or ended. @param {string} said  what already follows it */
-  #turn(said) {
+  /** The reasoning began, or ended. @param {string} answerText  what already follows it */
+  #enterSection(answerText) {
     const { place } = /** @type {ReasoningParser} */ (this.#thinking);
-    if (place === 'inside') this.#place = 'reasoning';
-    else if (this.#place === 'reasoning') {
-      this.#place = this.free ? 'text' : 'start';
-      this.#gap = said ? 0 : 2;
+    if (place === 'inside') this.#section = 'reasoning';
+    else if (this.#section === 'reasoning') {
+      this.#section = this.isFreeText ? 'text' : 'start';
+      this.#blanksAllowed = answerText ? 0 : 2;
       // What the last token of the mark brought along belongs to the answer.
-      const text = said.trimStart();
-      if (!text || this.free) return;
+      const text = answerText.trimStart();
+      if (!text || this.isFreeText) return;
       const bytes = encoder.encode(text);
-      if (!this.#must && this.#format?.feed(bytes)) this.#place = 'format';
+      if (!this.#mustCall && this.#format?.feed(bytes)) this.#section = 'format';
     }
   }
 
-  /** What is shown of a text while it isn't decided what it belongs to. @param {string} said */
-  #shown(said) {
-    const all = this.#held + said;
-    const undecided = this.#place === 'start' && !this.free && this.#offered.length > 0;
-    this.#held = undecided ? all : '';
-    return undecided ? '' : all;
+  /** What is shown of a text while it isn't decided what it belongs to. @param {string} text */
+  #visibleText(text) {
+    const available = this.#heldText + text;
+    const undecided = this.#section === 'start' && !this.isFreeText && this.#offeredCalls.length > 0;
+    this.#heldText = undecided ? available : '';
+    return undecided ? '' : available;
   }
 
   /** Free text, in which a call may begin: what may be one is held back. @param {number} id @param {string} text @returns {Promise<string>} */
@@ -536,47 +539,47 @@ export class Turn {
     if (!writer) return text;
     const { trigger } = writer;
     if (trigger && this.#isToken(trigger, id))
-      return this.#commit(await this.#call(0, false), trigger, text.replace(trigger, ''));
-    if (!this.#begun) {
+      return this.#reportCall(await this.#call(0, false), trigger, text.replace(trigger, ''));
+    if (!this.#hasAnswerText) {
       const bare = writer.isBare(text);
       if (bare === true) return this.#bare(text);
       if (bare === null) {
-        this.#held = text;
+        this.#heldText = text;
         return '';
       }
-      this.#begun = true;
+      this.#hasAnswerText = true;
     }
     const at = trigger ? text.indexOf(trigger) : -1;
-    if (at >= 0) return this.#commit(await this.#call(0, false), text.slice(at), text.slice(0, at));
-    const hold = trigger ? overlap(text, trigger) : 0;
-    this.#held = text.slice(text.length - hold);
-    return text.slice(0, text.length - hold);
+    if (at >= 0) return this.#reportCall(await this.#call(0, false), text.slice(at), text.slice(0, at));
+    const heldLength = trigger ? overlap(text, trigger) : 0;
+    this.#heldText = text.slice(text.length - heldLength);
+    return text.slice(0, text.length - heldLength);
   }
 
   /** A bare call goes on as one, if it can. @param {string} text */
   async #bare(text) {
     const writer = /** @type {CallWriter} */ (this.#writer);
-    return this.#commit(await this.#prepared(writer, writer.bare()), text, '');
+    return this.#reportCall(await this.#prepared(writer, writer.bare()), text, '');
   }
 
-  /** A call has begun, if it can go on from its first words. @param {Writing} call @param {string} begun @param {string} before  what was said before @returns {string}  what is shown */
-  #commit(call, begun, before) {
-    this.#begun = true;
-    if (!call.feed(begun)) {
+  /** A call has begun, if it can go on from its first words. @param {CallInProgress} call @param {string} hadText @param {string} textBefore  what was said before @returns {string}  what is shown */
+  #reportCall(call, hadText, textBefore) {
+    this.#hasAnswerText = true;
+    if (!call.feed(hadText)) {
       call.close();
-      return before + begun;
+      return textBefore + hadText;
     }
-    this.#held = '';
+    this.#heldText = '';
     this.#writing = call;
-    this.#place = 'call';
-    if (call.over) this.#finish(call);
-    return before.trim() || !this.#calls.length ? before : '';
+    this.#section = 'call';
+    if (call.isComplete) this.#finishCall(call);
+    return textBefore.trim() || !this.#calls.length ? textBefore : '';
   }
 
   /** Compiles what may follow a call. */
   async #offer() {
     const strict = await this.#call(this.#calls.length, true);
-    this.#offered = this.#writer?.after ? [strict] : [strict, await this.#call(0, true)];
+    this.#offeredCalls = this.#writer?.after ? [strict] : [strict, await this.#call(0, true)];
   }
 
   /** @param {Result} result  of the whole reply @param {number} count  parts that were read @returns {Result} */
@@ -595,6 +598,6 @@ export class Turn {
   close() {
     this.#format?.close();
     this.#writing?.close();
-    this.#leave();
+    this.#dropOffered();
   }
 }

@@ -1,22 +1,22 @@
-/** Parts of a generation that were passed on to a reader in another thread, which left before it had read them. */
+/** Removes parts of a generation that were sent to a reader in another thread, but not read before it left. */
 
 /** @import { Result } from '../../shared/types.js' */
-/** @import { Timeline } from '../session/token-sequence.js' */
+/** @import { TokenSequence } from '../session/token-sequence.js' */
 
-/** The state with a part: the timeline's tokens, the text's length, and the time that decoding has taken. @typedef {{ tokens: number, text: number, decodeMs: number }} Mark */
+/** State after a part: tokens of the sequence, length of the text, decode time so far. @typedef {{ tokens: number, text: number, decodeMs: number }} PartState */
 
 /**
- * Takes them out of the result and of the timeline, as if they had not been computed.
- * @param {number} read  parts @param {Mark[]} marks  one of each part, before them one of the prompt @param {Result} result @param {Timeline} timeline
+ * Removes them from the result and from the sequence.
+ * @param {number} readCount  parts @param {PartState[]} marks  one of each part, before them one of the prompt @param {Result} result @param {TokenSequence} sequence
  */
-export function dropUnread(read, marks, result, timeline) {
-  if (read >= result.tokens.length) return;
-  const { tokens, text, decodeMs } = marks[read];
-  result.tokens.length = read;
+export function dropUnread(readCount, marks, result, sequence) {
+  if (readCount >= result.tokens.length) return;
+  const { tokens, text, decodeMs } = marks[readCount];
+  result.tokens.length = readCount;
   result.text = result.text.slice(0, text);
   result.finishReason = 'abort';
   result.stop = null;
-  result.usage.completionTokens = read;
+  result.usage.completionTokens = readCount;
   result.timings.decodeMs = decodeMs;
-  if (!timeline.closed) timeline.sync(Uint32Array.from(timeline.all().slice(0, tokens)));
+  if (!sequence.isClosed) sequence.sync(Uint32Array.from(sequence.allTokens().slice(0, tokens)));
 }

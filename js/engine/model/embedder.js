@@ -2,7 +2,7 @@
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { progressOf } from '../../shared/progress.js';
-import { round } from './probabilities.js';
+import { roundLogprob } from './probabilities.js';
 import { pairCut } from './text-pairs.js';
 
 /** @import { LocalModel } from './model.js' */
@@ -10,55 +10,55 @@ import { pairCut } from './text-pairs.js';
 /** @import { Classified, Embeddings, EmbedOptions } from '../../shared/types.js' */
 
 /** Texts that a session is given at once: more than it computes at once. */
-const OFFERED = 32;
+const MAX_OFFERED = 32;
 
 /** As in docs/FORMAT.md, "CONF keys"; `labels`: BQ_POOL_LABELS of c/model/config.h. */
 const POOLING = { mean: 1, cls: 2, last: 3, labels: 4 };
 
-/** What counts of a text, or of two; `second`: where the second begins if its tokens are of the second type, else 0. @typedef {{ ids: ArrayLike<number>, whole: boolean, second?: number }} Cut */
+/** What counts of a text, or of two; `second`: where the second begins if its tokens are of the second type, else 0. @typedef {{ ids: ArrayLike<number>, isWhole: boolean, second?: number }} Cut */
 /** @typedef {{ text: string, textPair: string }} TextPair */
 
 /**
- * A vector of each of the first of these texts, as many as are computed at once. What the session held is gone.
+ * The vectors of the first of these texts, as many as fit into one batch. Clears the session.
  * @param {LocalSession} session @param {Cut[]} texts @param {number} pooling @param {boolean} normalize
  * @param {number} width  numbers of a vector @param {AbortSignal} [signal]
  */
 const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
-  session.alone(async ({ wasm, timeline }) => {
-    timeline.forget();
-    const { handle } = timeline;
-    const taken = wasm.scope((take) => {
-      const put = (/** @type {number[]} */ list) => {
+  session.runAlone(async ({ wasm, sequence }) => {
+    sequence.clear();
+    const { handle } = sequence;
+    const count = wasm.scope((take) => {
+      const putList = (/** @type {number[]} */ list) => {
         const at = take(list.length * 4);
         wasm.u32(at, list.length).set(list);
         return at;
       };
       const [ids, lengths] = [
-        put(texts.flatMap(({ ids }) => Array.from(ids))),
-        put(texts.map(({ ids }) => ids.length)),
+        putList(texts.flatMap(({ ids }) => Array.from(ids))),
+        putList(texts.map(({ ids }) => ids.length)),
       ];
       const count = wasm.out('bqw_session_texts', handle, ids, lengths, texts.length, pooling, Number(normalize));
       const seconds = texts.slice(0, count).map(({ second = 0 }) => second);
-      if (seconds.some(Boolean)) wasm.check('bqw_session_second', handle, put(seconds), count);
+      if (seconds.some(Boolean)) wasm.check('bqw_session_second', handle, putList(seconds), count);
       return count;
     });
-    await timeline.run({ signal }, 1);
-    return Array.from({ length: taken }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', handle, i), width).slice());
+    await sequence.run({ signal }, 1);
+    return Array.from({ length: count }, (_, i) => wasm.f32(wasm.out('bqw_session_vector', handle, i), width).slice());
   });
 
 /**
- * Of one label the logistic function of its logit, of several their softmax. Eight digits: browsers' own functions differ in others.
+ * The probability of a label: the logistic function of a single logit, the softmax of several, rounded to eight digits.
  * @param {Float32Array} logits @param {string[]} labels @returns {Classified}
  */
 function classified(logits, labels) {
-  const most = logits.reduce((a, b) => Math.max(a, b));
-  const powers = Array.from(logits, (logit) => Math.exp(logit - most));
+  const maximum = logits.reduce((a, b) => Math.max(a, b));
+  const powers = Array.from(logits, (logit) => Math.exp(logit - maximum));
   const sum = powers.reduce((a, b) => a + b, 0);
   const scores = Float32Array.from(
     labels.length === 1 ? [1 / (1 + Math.exp(-logits[0]))] : powers.map((power) => power / sum),
-    round,
+    roundLogprob,
   );
-  const index = logits.indexOf(most);
+  const index = logits.indexOf(maximum);
   return { label: labels[index], index, score: scores[index], scores, logits };
 }
 
@@ -66,7 +66,7 @@ export class Embedder {
   #model;
   #replies;
   /** The call before has ended. @type {Promise<unknown>} */
-  #before = Promise.resolve();
+  #previous = Promise.resolve();
 
   /** @param {LocalModel} model @param {import('../generation/replies.js').Replies} replies  which have the sessions */
   constructor(model, replies) {
@@ -75,15 +75,15 @@ export class Embedder {
   }
 
   /** One call after the other. @template T @param {() => Promise<T>} work @param {AbortSignal} [signal] */
-  #inTurn(work, signal) {
-    const turn = this.#before.then(work);
-    this.#before = turn.catch(() => {});
+  #runInTurn(work, signal) {
+    const turn = this.#previous.then(work);
+    this.#previous = turn.catch(() => {});
     return unlessAborted(turn, signal);
   }
 
   /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
   embed(texts, options) {
-    return this.#inTurn(() => this.#embed(texts, options), options.signal);
+    return this.#runInTurn(() => this.#embed(texts, options), options.signal);
   }
 
   /**
@@ -98,7 +98,7 @@ export class Embedder {
         hint: 'give classify() one in `classifier`, made by bq4/classifiers',
       });
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
-    const logits = await this.#inTurn(
+    const logits = await this.#runInTurn(
       () => this.#vectors(cuts, POOLING.labels, false, labels.length, signal, onProgress),
       signal,
     );
@@ -107,14 +107,14 @@ export class Embedder {
 
   /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
   async #embed(texts, { pooling, normalize, truncate = true, signal, onProgress }) {
-    const said = this.#model.info.embedding;
-    const how = POOLING[pooling ?? said.pooling ?? 'mean'];
-    const unit = normalize ?? (said.normalize || !said.pooling);
+    const defaults = this.#model.info.embedding;
+    const poolingCode = POOLING[pooling ?? defaults.pooling ?? 'mean'];
+    const unit = normalize ?? (defaults.normalize || !defaults.pooling);
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
     return {
-      vectors: await this.#vectors(cuts, how, unit, said.width, signal, onProgress),
+      vectors: await this.#vectors(cuts, poolingCode, unit, defaults.width, signal, onProgress),
       tokens: cuts.map(({ ids }) => ids.length),
-      truncated: cuts.flatMap(({ whole }, i) => (whole ? [] : [i])),
+      truncated: cuts.flatMap(({ isWhole }, i) => (isWhole ? [] : [i])),
     };
   }
 
@@ -128,7 +128,7 @@ export class Embedder {
     try {
       while (vectors.length < cuts.length) {
         onProgress?.(progress(vectors.length, cuts.length));
-        const next = cuts.slice(vectors.length, vectors.length + OFFERED);
+        const next = cuts.slice(vectors.length, vectors.length + MAX_OFFERED);
         vectors.push(...(await vectorsOf(session, next, pooling, normalize, width, signal)));
       }
     } finally {
@@ -139,38 +139,38 @@ export class Embedder {
   }
 
   /**
-   * What counts of a text. ARGUMENT: nothing; CONTEXT_FULL.
+   * The tokens of a text, cut to the model's maximum if `truncate` is set. ARGUMENT: no tokens; CONTEXT_FULL.
    * @param {string | Uint32Array | TextPair} text @param {number} index @param {boolean} truncate
    * @returns {Cut}
    */
   #cut(text, index, truncate) {
     const {
-      embedding: { tokens: most },
+      embedding: { tokens: maximum },
       tokenizer,
     } = this.#model.info;
     if (typeof text === 'object' && 'textPair' in text) return pairCut(this.#model, text, index, truncate);
-    const { ids, whole } = typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, whole: true };
+    const { ids, isWhole } = typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, isWhole: true };
     if (!ids.length)
       throw new BqError('ARGUMENT', `text ${index} has no tokens`, {
         hint: 'leave empty texts out',
         details: { index },
       });
-    if (ids.length <= most) return { ids, whole };
+    if (ids.length <= maximum) return { ids, isWhole };
     if (!truncate)
-      throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens, there is room for ${most}`, {
+      throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens, there is room for ${maximum}`, {
         hint: 'cut it into parts, or leave `truncate` on',
-        details: { index, tokens: ids.length, most },
+        details: { index, tokens: ids.length, most: maximum },
       });
     // The token that ends every text ends this one, too.
     const end = typeof text === 'string' && tokenizer?.addEos ? [ids[ids.length - 1]] : [];
-    return { ids: [...Array.from(ids).slice(0, most - end.length), ...end], whole: false };
+    return { ids: [...Array.from(ids).slice(0, maximum - end.length), ...end], isWhole: false };
   }
 
   /** Of a text that is too long for a prompt only the beginning is looked at. @param {string} text @param {boolean} truncate */
   #encode(text, truncate) {
     for (let part = text; ; part = part.slice(0, part.length / 2)) {
       try {
-        return { ids: this.#model.encode(part), whole: part === text };
+        return { ids: this.#model.encode(part), isWhole: part === text };
       } catch (error) {
         if (!truncate || !(error instanceof BqError) || error.code !== 'CONTEXT_FULL') throw error;
       }

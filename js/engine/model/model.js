@@ -1,4 +1,4 @@
-/** A loaded model in the engine of this thread. */
+/** A loaded model of an engine in this thread. */
 import { NONE, structs, WANT_DATA } from '../../wasm/abi.js';
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -18,11 +18,11 @@ import { asyncDispose, unlessAborted } from '../../shared/async.js';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Layers; of an `exit` at least that one, so that the engine refuses it where there is none. @param {import('../../shared/types.js').Quality} quality @param {number} layers */
-function leftOut({ skipLayers: skip = [], exitLayer: exit }, layers) {
-  const left = [...skip];
-  for (let i = exit ?? layers; i === exit || i < layers; i++) left.push(i);
-  return left;
+/** Indices of skipped layers. An `exitLayer` beyond the last layer is listed too, so that C refuses it. @param {import('../../shared/types.js').Quality} quality @param {number} layers */
+function skippedLayers({ skipLayers: skip = [], exitLayer: exit }, layers) {
+  const skipped = [...skip];
+  for (let i = exit ?? layers; i === exit || i < layers; i++) skipped.push(i);
+  return skipped;
 }
 
 /** @implements {Omit<Model, 'createChat' | 'score' | 'rerank' | 'chat' | 'completions' | 'embeddings'>} */
@@ -30,27 +30,27 @@ export class LocalModel {
   #wasm;
   #loading;
   #options;
-  /** What a run that stopped waits for. @type {Pager | import('../batching/tensor-parallel.js').Spread | null} */
-  #pager;
+  /** The source of missing weights or products after a run that stopped: paging or tensor parallelism. @type {Pager | import('../batching/tensor-parallel.js').TensorParallel | null} */
+  #waiter;
   /** @type {Set<LocalSession>} */
   #sessions = new Set();
-  /** Those that were forked: their room is that of the sessions they come from. @type {Set<LocalSession>} */
+  /** Forked sessions, which share the memory of their origins. @type {Set<LocalSession>} */
   #forks = new Set();
-  /** Its handle in the engine. */
+  /** Handle in the WebAssembly instance. */
   handle;
-  /** Timelines that go on token by token. @type {Set<import('../session/token-sequence.js').Timeline>} */
+  /** Sequences that are being decoded. @type {Set<import('../session/token-sequence.js').TokenSequence>} */
   decoding = new Set();
-  #closed = false;
+  #isClosed = false;
   /** @type {Promise<Embedder> | null} */
   #embedder = null;
   /** How two texts are joined for its classifier. @type {import('../../shared/types.js').PairFormat | null} */
   pair = null;
-  /** By their ids. @type {Map<string, LocalAdapter>} */
+  /** Adapters by their ids. @type {Map<string, LocalAdapter>} */
   #adapters = new Map();
-  /** What is kept for them. @type {import('./adapter.js').Room | null} */
-  #room = null;
-  /** The vocabulary for formats, once one was asked for. @type {Promise<import('../generation/grammar-guide.js').Guides> | null} */
-  #guides = null;
+  /** Memory reserved for adapters. @type {import('./adapter.js').AdapterBudget | null} */
+  #adapterBudget = null;
+  /** Grammars for the model's vocabulary, created for the first format. @type {Promise<import('../generation/grammar-guide.js').Grammars> | null} */
+  #grammars = null;
 
   /**
    * @param {Wasm} wasm  its own instance
@@ -58,17 +58,17 @@ export class LocalModel {
    * @param {number} handle
    * @param {Plan} plan
    * @param {LoadOptions} options
-   * @param {Pager | null} pager  when not all weights stay in memory
-   * @param {Set<LocalModel>} siblings  all of its engine, itself included
-   * @param {import('../pace.js').Tempo} tempo  of the engine
+   * @param {Pager | null} pager  null: all weights stay in memory
+   * @param {Set<LocalModel>} siblings  all models of the engine, itself included
+   * @param {import('../pace.js').PaceState} pace  of the engine
    */
-  constructor(wasm, loading, handle, plan, options, pager, siblings, tempo) {
+  constructor(wasm, loading, handle, plan, options, pager, siblings, pace) {
     this.#wasm = wasm;
     this.#loading = loading;
     this.#options = options;
-    this.#pager = pager;
+    this.#waiter = pager;
     this.siblings = siblings;
-    this.tempo = tempo;
+    this.tempo = pace;
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
@@ -77,7 +77,7 @@ export class LocalModel {
       id: crypto.getRandomValues(new Uint32Array(2)).join('-'),
       authenticated: options.integrity !== undefined,
       threads: wasm.threads,
-      spread: null,
+      tensorParallel: null,
       tokenizer: this.#tokenizer(plan),
       chatFormat: this.#chat(),
       chatTemplate: this.#section('TMPL'),
@@ -86,55 +86,57 @@ export class LocalModel {
     };
   }
 
-  /** Others compute parts of its products from now on. @param {import('../batching/tensor-parallel.js').Spread | null} spread */
-  spread(spread) {
-    if (this.#closed) return void spread?.close();
-    this.#pager = spread;
-    spread?.begin();
-    if (spread) this.info.spread = { parts: spread.parts, tokens: spread.tokens };
+  /** From now on workers compute parts of its products; null: they don't. @param {import('../batching/tensor-parallel.js').TensorParallel | null} parallel */
+  useTensorParallel(parallel) {
+    if (this.#isClosed) return void parallel?.close();
+    this.#waiter = parallel;
+    parallel?.begin();
+    if (parallel) this.info.tensorParallel = { parts: parallel.parts, tokens: parallel.minTokens };
   }
 
-  /** Computes with one of its threads, or with all. @param {boolean} alone */
-  computeAlone(alone) {
+  /** Computes with one thread, or with all. @param {boolean} isAlone */
+  useOneThread(isAlone) {
     const { choice, threads } = this.#wasm;
-    if (choice) choice.alone = alone;
-    else this.#wasm.useThreads(alone ? 1 : threads);
+    if (choice) choice.alone = isAlone;
+    else this.#wasm.useThreads(isAlone ? 1 : threads);
   }
 
   pauseDownload = async () => this.#loading.pause();
   resumeDownload = async () => this.#loading.resume();
 
   /**
-   * Computes for a session; returns a status of the border.
+   * Computes work units of a session and returns a status of the ABI.
    * @param {number} session  its handle
-   * @param {number} slices  at most; 0: all there are. One at a time where weights are read between them
+   * @param {number} workUnits  at most; 0: all there are. One at a time where weights are read between them
    */
-  run(session, slices) {
-    const status = this.timed(session, 0, () => this.#wasm.check('bqw_session_run', session, this.#pager ? 1 : slices));
+  run(session, workUnits) {
+    const status = this.runTuned(session, 0, () =>
+      this.#wasm.check('bqw_session_run', session, this.#waiter ? 1 : workUnits),
+    );
     if (status !== WANT_DATA) {
-      this.#pager?.leave(session);
-      this.#pager?.ahead(session);
+      this.#waiter?.leave(session);
+      this.#waiter?.ahead(session);
     }
     return status;
   }
 
-  /** Runs with as many threads as are found to be the fastest. @param {number} session  its handle, or the first's of several in one pass @param {number} others  in it @param {() => number} run */
-  timed(session, others, run) {
+  /** Runs with the number of threads that the tuner picks. @param {number} session  its handle, or that of the first session of a batch @param {number} otherCount  further sessions of the batch @param {() => number} run */
+  runTuned(session, otherCount, run) {
     const { choice } = this.#wasm;
-    return choice ? choice.run(session, others, run) : run();
+    return choice ? choice.run(session, otherCount, run) : run();
   }
 
-  /** After WANT_DATA: until the bytes may be there that the next slice needs. @param {number} session  its handle @param {AbortSignal} [signal] */
+  /** After WANT_DATA: waits until the bytes for the next work unit may have arrived. @param {number} session  its handle @param {AbortSignal} [signal] */
   async wait(session, signal) {
-    if (!(await this.#pager?.wait(session, signal))) await unlessAborted(this.#loading.arrival, signal);
+    if (!(await this.#waiter?.wait(session, signal))) await unlessAborted(this.#loading.arrival, signal);
   }
 
-  /** For a session that stops, whatever it was doing. @param {number} session  its handle */
-  rest(session) {
-    this.#pager?.leave(session);
+  /** Releases pages that a session uses, when it stops. @param {number} session  its handle */
+  releaseUnit(session) {
+    this.#waiter?.leave(session);
   }
 
-  /** What a section holds, a copy. @param {string} tag */
+  /** A copy of a section. @param {string} tag */
   bytes(tag) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
@@ -151,32 +153,32 @@ export class LocalModel {
     return decoder.decode(this.bytes(tag));
   }
 
-  /** 1 ends generation, 2 special. @param {number} id */
+  /** Flags of a token: 1 ends generation, 2 is special. @param {number} id */
   flags(id) {
     return this.#wasm.call('bqw_token_flags', this.handle, id);
   }
 
-  /** What holds a text to its format; null: nothing does. GRAMMAR, NO_ENGINE, STATE. @param {Omit<GenerateOptions, 'responseFormat'> & { responseFormat?: any }} options */
+  /** A guide for the format of a text; null: there is no format. GRAMMAR, NO_ENGINE, STATE. @param {Omit<GenerateOptions, 'responseFormat'> & { responseFormat?: any }} options */
   async guide({ responseFormat, stopTokens = [] }) {
     if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
-    return (await this.guides()).guide(responseFormat, stopTokens);
+    return (await this.grammars()).guide(responseFormat, stopTokens);
   }
 
-  /** NO_ENGINE, STATE. @returns {Promise<import('../generation/grammar-guide.js').Guides>} */
-  async guides() {
+  /** NO_ENGINE, STATE. @returns {Promise<import('../generation/grammar-guide.js').Grammars>} */
+  async grammars() {
     if (!this.info.tokenizer)
-      throw new BqError('STATE', 'the model has no tokenizer: its texts cannot be held to a format');
-    const { Guides } = await onDemand(import('../generation/grammar-guide.js'));
-    const guides = (this.#guides ??= Guides.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
-    guides.catch(() => (this.#guides = null)); // the next one tries again
+      throw new BqError('STATE', 'the model has no tokenizer, so its text can not be constrained to a format');
+    const { Grammars } = await onDemand(import('../generation/grammar-guide.js'));
+    const guides = (this.#grammars ??= Grammars.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
+    guides.catch(() => (this.#grammars = null)); // the next one tries again
     return guides;
   }
 
-  /** What else is done with the probabilities of tokens; null: nothing. @param {GenerateOptions} options @param {number} session  its handle */
-  async picking(options, session) {
+  /** Logit processors of a generation; null: none is requested. @param {GenerateOptions} options @param {number} session  its handle */
+  async logitProcessors(options, session) {
     const { logitBias, presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
-    const told = logprobs ?? promptLogprobs;
-    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && told === undefined) return null;
+    const logprobCount = logprobs ?? promptLogprobs;
+    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobCount === undefined) return null;
     const { Picking } = await onDemand(import('../session/lazy-methods.js'));
     return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocabSize);
   }
@@ -192,7 +194,7 @@ export class LocalModel {
     try {
       return text ? JSON.parse(text) : null;
     } catch (cause) {
-      throw new BqError('FORMAT', `the ${tag} section is no JSON`, { cause, hint: 'convert the model anew' });
+      throw new BqError('FORMAT', `the ${tag} section is not JSON`, { cause, hint: 'convert the model anew' });
     }
   }
 
@@ -239,19 +241,19 @@ export class LocalModel {
   }
 
   /** @type {Model['tokenize']} */
-  tokenize = async (...given) => {
+  tokenize = async (...args) => {
     const {
       args: [text],
       options,
-    } = checkCall(TABLE.model.tokenize, given);
+    } = checkCall(TABLE.model.tokenize, args);
     return this.encode(text, options);
   };
 
   /** @type {Model['detokenize']} */
-  detokenize = async (...given) => {
+  detokenize = async (...args) => {
     const {
       args: [ids],
-    } = checkCall(TABLE.model.detokenize, given);
+    } = checkCall(TABLE.model.detokenize, args);
     const wasm = this.#wasm;
     return wasm.scope((take) => {
       const state = take(8);
@@ -264,7 +266,7 @@ export class LocalModel {
   };
 
   /** @type {Model['tokenId']} */
-  tokenId = async (...given) => this.findToken(checkCall(TABLE.model.tokenId, given).args[0]);
+  tokenId = async (...args) => this.findToken(checkCall(TABLE.model.tokenId, args).args[0]);
 
   /** `tokenId` at once. @param {string} text @returns {number | null} */
   findToken(text) {
@@ -276,7 +278,7 @@ export class LocalModel {
     });
   }
 
-  /** Text of a token, a special one's as it is written. @param {number} id */
+  /** Text of a token; of a special token its name. @param {number} id */
   tokenText(id) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
@@ -288,75 +290,83 @@ export class LocalModel {
 
   /** @type {Model['createSession']} */
   createSession = async (options) => {
-    const { options: given } = checkCall(TABLE.model.createSession, [options]);
+    const { options: sessionOptions } = checkCall(TABLE.model.createSession, [options]);
     if (this.#sessions.size >= this.info.sessions && !this.replies.evict()) throw this.noSession();
-    return this.#open(given);
+    return this.#open(sessionOptions);
   };
 
   /** @type {Model['loadAdapter']} */
-  loadAdapter = async (...given) => {
+  loadAdapter = async (...args) => {
     const {
       args: [source],
       options,
       signal,
-    } = checkCall(TABLE.model.loadAdapter, given);
+    } = checkCall(TABLE.model.loadAdapter, args);
     const { prefillBatch: batch = 32, forks = 0 } = this.#options;
     const { sessions } = this.info;
     const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
-    const { LocalAdapter, Room } = await onDemand(import('./adapter.js'));
-    this.#room ??= new Room(this.#options.adapterBytes ?? 0, this.#adapters, (id) => this.replies.leave(id));
-    const read = { ...options, signal };
-    const adapter = await LocalAdapter.load(this.#wasm, this.bytes('CONF'), source, read, sizes, this.#room);
+    const { LocalAdapter, AdapterBudget } = await onDemand(import('./adapter.js'));
+    this.#adapterBudget ??= new AdapterBudget(this.#options.adapterBytes ?? 0, this.#adapters, (id) =>
+      this.replies.leave(id),
+    );
+    const readOptions = { ...options, signal };
+    const adapter = await LocalAdapter.load(
+      this.#wasm,
+      this.bytes('CONF'),
+      source,
+      readOptions,
+      sizes,
+      this.#adapterBudget,
+    );
     this.#adapters.set(adapter.info.id, adapter);
     return adapter;
   };
 
-  /** For a session with a share of the head: whether that is enough from now on. @param {number} session  its handle @param {boolean} on @param {AbortSignal} [signal] */
-  async cluster(session, on, signal) {
-    if (on) await unlessAborted(this.loaded, signal);
-    if (on) this.#wasm.check('bqw_model_cluster', this.handle);
-    this.#wasm.check('bqw_session_clusters', session, Number(on));
+  /** Switches the clustered LM head of a session on or off. @param {number} session  its handle @param {boolean} isOn @param {AbortSignal} [signal] */
+  async useClusteredHead(session, isOn, signal) {
+    if (isOn) await unlessAborted(this.loaded, signal);
+    if (isOn) this.#wasm.check('bqw_model_cluster', this.handle);
+    this.#wasm.check('bqw_session_clusters', session, Number(isOn));
   }
 
   /** CLOSED. @param {string} id */
   adapter(id) {
     const adapter = this.#adapters.get(id);
     if (adapter) return adapter;
-    throw new BqError('CLOSED', 'the adapter was closed, or is of another model');
+    throw new BqError('CLOSED', 'the adapter was closed, or belongs to another model');
   }
 
   /** @type {Model['classify']} */
-  classify = async (...given) => {
+  classify = async (...args) => {
     const {
       args: [texts],
       options,
-      ...hears
-    } = checkCall(TABLE.model.classify, given);
-    if (!options.classifier) return (await this.#embedding()).classify(texts, { ...options, ...hears });
+      ...handlers
+    } = checkCall(TABLE.model.classify, args);
+    if (!options.classifier) return (await this.#embedding()).classify(texts, { ...options, ...handlers });
     const { classify } = await onDemand(import('../../api/classifiers/classify.js'));
-    return classify(this, texts, { classifier: options.classifier, ...options, ...hears });
+    return classify(this, texts, { classifier: options.classifier, ...options, ...handlers });
   };
 
   /** @type {Model['savePromptCache']} */
-  savePromptCache = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).savePromptCache(this, this.replies, given);
+  savePromptCache = async (...args) =>
+    (await onDemand(import('../session/lazy-methods.js'))).savePromptCache(this, this.replies, args);
 
   /** @type {Model['loadPromptCache']} */
-  loadPromptCache = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).loadPromptCache(this.replies, given);
+  loadPromptCache = async (...args) =>
+    (await onDemand(import('../session/lazy-methods.js'))).loadPromptCache(this.replies, args);
 
   /** @type {Model['choose']} */
-  choose = async (...given) =>
-    (await onDemand(import('../session/lazy-methods.js'))).chooseIn(this, this.replies, given);
+  choose = async (...args) => (await onDemand(import('../session/lazy-methods.js'))).chooseIn(this, this.replies, args);
 
   /** @type {Model['embed']} */
-  embed = async (...given) => {
+  embed = async (...args) => {
     const {
       args: [texts],
       options,
-      ...hears
-    } = checkCall(TABLE.model.embed, given);
-    return (await this.#embedding()).embed(texts, { ...options, ...hears });
+      ...handlers
+    } = checkCall(TABLE.model.embed, args);
+    return (await this.#embedding()).embed(texts, { ...options, ...handlers });
   };
 
   #embedding() {
@@ -367,50 +377,54 @@ export class LocalModel {
     return embedder;
   }
 
-  /** UNSUPPORTED: it is an encoder. */
-  writes() {
+  /** UNSUPPORTED: it is an embedding model. */
+  checkGenerates() {
     if (!this.info.generates)
-      throw new BqError('UNSUPPORTED', 'the model is an encoder: it writes no text', { hint: 'use embed()' });
+      throw new BqError('UNSUPPORTED', 'this is an embedding model; it cannot generate text', { hint: 'use embed()' });
   }
 
   /** CLOSED. */
   check() {
-    if (this.#closed) throw new BqError('CLOSED', 'the model was closed');
+    if (this.#isClosed) throw new BqError('CLOSED', 'the model was closed');
   }
 
   noSession() {
     const { sessions } = this.info;
-    return new BqError('NO_SESSION', `all of the model's sessions, ${sessions}, are in use`, { details: { sessions } });
+    return new BqError('NO_SESSION', `the model's sessions are all in use (${sessions})`, { details: { sessions } });
   }
 
   /** @param {SessionOptions & { adapter?: any }} options */
   #open(options) {
     const wasm = this.#wasm;
-    const { contextTokens: planned } = this.info;
+    const { contextTokens: maxContext } = this.info;
     const { adapter = null, ...sizes } = options;
-    const chosen = { ...this.#options, contextTokens: planned, ...sizes };
-    if (chosen.contextTokens > planned)
-      throw new BqError('NOMEM', `the model was loaded for a context of ${planned}`, {
-        hint: 'load it with a larger context',
-      });
-    if (chosen.quality?.lmHeadFraction && !this.info.quality?.lmHeadFraction)
-      throw new BqError('NOMEM', 'the model was loaded for the whole head alone', {
-        hint: 'load it with quality.lmHeadFraction',
+    const settings = { ...this.#options, contextTokens: maxContext, ...sizes };
+    if (settings.contextTokens > maxContext)
+      throw new BqError(
+        'NOMEM',
+        `contextTokens: expected at most ${maxContext} (of the loaded model), found ${settings.contextTokens}`,
+        {
+          hint: 'load the model with a larger contextTokens',
+        },
+      );
+    if (settings.quality?.lmHeadFraction && !this.info.quality?.lmHeadFraction)
+      throw new BqError('NOMEM', 'the model was loaded without a clustered LM head', {
+        hint: 'load the model with quality.lmHeadFraction',
       });
     const handle = wasm.scope((take) => {
       const record = take(structs.bqw_session_options.size);
-      wasm.write('bqw_session_options', record, sessionRecord(chosen));
+      wasm.write('bqw_session_options', record, sessionRecord(settings));
       return wasm.out('bqw_session_create', this.handle, record);
     });
-    const session = new LocalSession(this, wasm, handle, chosen);
+    const session = new LocalSession(this, wasm, handle, settings);
     this.#sessions.add(session);
     try {
-      session.use(adapter);
-      const left = leftOut(chosen.quality ?? {}, this.info.layers);
+      session.useAdapter(adapter);
+      const skipped = skippedLayers(settings.quality ?? {}, this.info.layers);
       wasm.scope((take) => {
-        const at = take(4 * left.length);
-        wasm.u32(at, left.length).set(left);
-        wasm.check('bqw_session_skip', handle, at, left.length);
+        const at = take(4 * skipped.length);
+        wasm.u32(at, skipped.length).set(skipped);
+        wasm.check('bqw_session_skip', handle, at, skipped.length);
       });
     } catch (error) {
       session.end();
@@ -419,45 +433,45 @@ export class LocalModel {
     return session;
   }
 
-  /** One that goes on from where another is. NO_SESSION. @param {number} from  its handle @param {{ contextTokens: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */
-  forked(from, sizes, ids, adapter) {
-    const planned = (this.#options.forks ?? 0) * this.info.sessions;
-    if (this.#forks.size >= planned) throw new BqError('NO_SESSION', `all planned forks, ${planned}, are in use`);
-    const handle = this.#wasm.out('bqw_session_fork', from);
+  /** A fork of a session. NO_SESSION. @param {number} sourceHandle  its handle @param {{ contextTokens: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */
+  forked(sourceHandle, sizes, ids, adapter) {
+    const maxForks = (this.#options.forks ?? 0) * this.info.sessions;
+    if (this.#forks.size >= maxForks) throw new BqError('NO_SESSION', `all ${maxForks} planned forks are in use`);
+    const handle = this.#wasm.out('bqw_session_fork', sourceHandle);
     const session = new LocalSession(this, this.#wasm, handle, sizes, ids, adapter);
     this.#forks.add(session);
     return session;
   }
 
   /** @type {Model['countTokens']} */
-  countTokens = async (...given) => {
+  countTokens = async (...args) => {
     const {
       args: [messages],
       options,
-    } = checkCall(TABLE.model.countTokens, given);
+    } = checkCall(TABLE.model.countTokens, args);
     return (await this.replies.tokens(messages, options)).length;
   };
 
   replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
-  /** As of the Model; a third argument says whether another thread has aborted. */
+  /** `model.generate`; a third argument tells whether another thread has aborted. */
   generate = this.replies.generate;
 
-  /** For a model whose file has a template and no compact form of it: one that is known. */
-  async settleChat() {
+  /** Looks for a known chat format, if the file has only a template. */
+  async findChatFormat() {
     const { chatFormat: chat, chatTemplate: template } = this.info;
     if (!chat && template)
       this.info.chatFormat = (await onDemand(import('../../text/templates/known-formats.js'))).knownFormat(template);
   }
 
   /** @type {Model['trace']} */
-  trace = async (given) => this.replies.trace(checkCall(TABLE.model.trace, [given]).options);
+  trace = async (options) => this.replies.trace(checkCall(TABLE.model.trace, [options]).options);
 
   async memory() {
     const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
     return { used, peak, heap: size, total: this.#wasm.memoryBytes };
   }
 
-  /** For a session that closes. @param {LocalSession} session */
+  /** Removes a session that was closed. @param {LocalSession} session */
   forget(session) {
     this.#sessions.delete(session);
     this.#forks.delete(session);
@@ -465,12 +479,12 @@ export class LocalModel {
   }
 
   async close() {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.replies.wake();
     for (const session of [...this.#sessions, ...this.#forks]) await session.close();
     this.#loading.stop(new BqError('CLOSED', 'the model was closed'));
-    await this.#pager?.close();
+    await this.#waiter?.close();
     this.#wasm.release();
     await this.#loading.releaseCache();
     this.siblings.delete(this);

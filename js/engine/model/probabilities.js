@@ -1,18 +1,18 @@
-/** Probabilities of tokens, of logits. */
+/** Log probabilities from logits. */
 
-/** Eight digits: what browsers' own logarithms differ in is not told. @param {number} x */
-export const round = (x) => Math.round(x * 1e8) / 1e8;
+/** Rounds to eight digits, because logarithms differ between browsers beyond that. @param {number} x */
+export const roundLogprob = (x) => Math.round(x * 1e8) / 1e8;
 
-/** The logarithm of the sum of their exponentials: a logit less this is a log probability. @param {ArrayLike<number>} logits */
+/** The logarithm of the sum of exponentials of logits; a logit minus this is a log probability. @param {ArrayLike<number>} logits */
 export function logSum(logits) {
-  let most = -Infinity;
-  for (let i = 0; i < logits.length; i++) if (logits[i] > most) most = logits[i];
+  let maximum = -Infinity;
+  for (let i = 0; i < logits.length; i++) if (logits[i] > maximum) maximum = logits[i];
   let sum = 0;
-  for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i] - most);
-  return most + Math.log(sum);
+  for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i] - maximum);
+  return maximum + Math.log(sum);
 }
 
-/** The first of the largest. @param {Float32Array} logits */
+/** Index of the largest logit, the first one of equals. @param {Float32Array} logits */
 export function argmax(logits) {
   let best = 0;
   for (let i = 1; i < logits.length; i++) if (logits[i] > logits[best]) best = i;

@@ -1,53 +1,61 @@
-/** How likely given answers are behind a prompt. */
+/** `choose`: probabilities of given answers to a prompt. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError } from '../../shared/errors.js';
-import { logSum, round } from './probabilities.js';
+import { logSum, roundLogprob } from './probabilities.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { LocalSession } from '../session/session.js' */
 /** @import { Replies } from '../generation/replies.js' */
 /** @import { Chosen } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
-/** @import { Ends, Timeline } from '../session/token-sequence.js' */
+/** @import { StopConditions, TokenSequence } from '../session/token-sequence.js' */
 
-/** A prompt, and what follows it for each option. @typedef {{ base: number[], tails: number[][] }} Branches */
+/** Tokens of a prompt, and the tokens of each option after it. @typedef {{ base: number[], tails: number[][] }} Branches */
 
 /**
- * A text and each of its continuations as tokens. A text's last tokens may become others with what follows: only what is the
- * same with every option is the prompt, and the rest is counted to each option.
+ * Tokens of a text and of each of its continuations. The last tokens of a text may change with what follows: only tokens that are the
+ * same for every option belong to the prompt, the others to each option.
  * @param {LocalModel} model @param {string | ArrayLike<number>} prompt @param {string[]} options @returns {Branches}
  */
-function branches(model, prompt, options) {
-  const own = typeof prompt === 'string' ? model.encode(prompt) : Array.from(prompt);
-  const whole = options.map((option) =>
+function splitOptions(model, prompt, options) {
+  const promptTokens = typeof prompt === 'string' ? model.encode(prompt) : Array.from(prompt);
+  const fullTokens = options.map((option) =>
     typeof prompt === 'string'
       ? model.encode(prompt + option)
-      : [...own, ...model.encode(option, { addSpecial: false })],
+      : [...promptTokens, ...model.encode(option, { addSpecial: false })],
   );
-  let shared = 0;
-  while (shared < own.length && whole.every((ids) => ids[shared] === own[shared])) shared++;
-  const tails = whole.map((ids) => ids.slice(shared));
-  const without = tails.findIndex((ids) => !ids.length);
-  if (without >= 0) throw new BqError('ARGUMENT', `the option "${options[without]}" adds no token to the prompt`);
-  return { base: own.slice(0, shared), tails };
+  let sharedLength = 0;
+  while (
+    sharedLength < promptTokens.length &&
+    fullTokens.every((ids) => ids[sharedLength] === promptTokens[sharedLength])
+  )
+    sharedLength++;
+  const tails = fullTokens.map((ids) => ids.slice(sharedLength));
+  const emptyIndex = tails.findIndex((ids) => !ids.length);
+  if (emptyIndex >= 0)
+    throw new BqError(
+      'ARGUMENT',
+      `the option "${options[emptyIndex]}" adds no token to the prompt; expected a text that does`,
+    );
+  return { base: promptTokens.slice(0, sharedLength), tails };
 }
 
 /**
- * The logarithm of the probability of each continuation. Where several begin alike that is computed once.
- * @param {Wasm} wasm @param {number} vocab @param {Timeline} timeline @param {Branches} branches @param {Ends} ends @param {any} onProgress
+ * The log probability of each continuation. A common beginning of several continuations is computed once.
+ * @param {Wasm} wasm @param {number} vocab @param {TokenSequence} sequence @param {Branches} branches @param {StopConditions} ends @param {any} onProgress
  */
-async function scores(wasm, vocab, timeline, { base, tails }, ends, onProgress) {
+async function scoreTails(wasm, vocab, sequence, { base, tails }, ends, onProgress) {
   const logprobs = tails.map(() => 0);
-  wasm.check('bqw_session_clusters', timeline.handle, 0);
-  const reused = await timeline.prefill(ends, onProgress, Uint32Array.from(base));
+  wasm.check('bqw_session_clusters', sequence.handle, 0);
+  const reused = await sequence.prefill(ends, onProgress, Uint32Array.from(base));
   let computed = base.length - reused;
   /** @type {{ path: number[], members: number[] }[]} */
-  const open = [{ path: [], members: tails.map((_, i) => i) }];
-  for (let node = open.pop(); node; node = open.pop()) {
+  const pending = [{ path: [], members: tails.map((_, i) => i) }];
+  for (let node = pending.pop(); node; node = pending.pop()) {
     const { path, members } = node;
-    const all = Uint32Array.from([...base, ...path]);
-    if (path.length) computed += all.length - (await timeline.prefill(ends, undefined, all));
-    const logits = wasm.f32(wasm.out('bqw_session_logits', timeline.handle), vocab);
+    const prefix = Uint32Array.from([...base, ...path]);
+    if (path.length) computed += prefix.length - (await sequence.prefill(ends, undefined, prefix));
+    const logits = wasm.f32(wasm.out('bqw_session_logits', sequence.handle), vocab);
     const sum = logSum(logits);
     /** @type {Map<number, number[]>} */
     const next = new Map();
@@ -56,51 +64,51 @@ async function scores(wasm, vocab, timeline, { base, tails }, ends, onProgress) 
       logprobs[i] += logits[id] - sum;
       if (tails[i].length > path.length + 1) next.set(id, [...(next.get(id) ?? []), i]);
     }
-    for (const [id, those] of next) open.push({ path: [...path, id], members: those });
+    for (const [id, memberList] of next) pending.push({ path: [...path, id], members: memberList });
   }
-  timeline.sync(Uint32Array.from(base));
+  sequence.sync(Uint32Array.from(base));
   return { logprobs, reused, computed };
 }
 
-/** `session.choose`. @param {LocalSession} session @param {LocalModel} model @param {any[]} given @returns {Promise<Chosen>} */
-export function next(session, model, given) {
+/** `session.choose`. @param {LocalSession} session @param {LocalModel} model @param {any[]} args @returns {Promise<Chosen>} */
+export function chooseNext(session, model, args) {
   const {
     args: [prompt, options],
     signal,
     onProgress,
-  } = checkCall(TABLE.session.choose, given);
-  model.writes();
-  return session.alone(async ({ wasm, timeline, fit }) => {
-    const made = branches(model, prompt.length ? prompt : timeline.all(), options);
-    for (const tail of made.tails) fit([...made.base, ...tail.slice(0, -1)]);
+  } = checkCall(TABLE.session.choose, args);
+  model.checkGenerates();
+  return session.runAlone(async ({ wasm, sequence, fit }) => {
+    const split = splitOptions(model, prompt.length ? prompt : sequence.allTokens(), options);
+    for (const tail of split.tails) fit([...split.base, ...tail.slice(0, -1)]);
     const { vocabSize: vocab } = model.info;
-    const { logprobs, reused, computed } = await scores(wasm, vocab, timeline, made, { signal }, onProgress);
+    const { logprobs, reused, computed } = await scoreTails(wasm, vocab, sequence, split, { signal }, onProgress);
     const total = logSum(logprobs);
-    const told = options.map((/** @type {string} */ text, /** @type {number} */ i) => ({
+    const scored = options.map((/** @type {string} */ text, /** @type {number} */ i) => ({
       text,
-      probability: round(Math.exp(logprobs[i] - total)),
-      logprob: round(logprobs[i]),
-      tokens: made.tails[i],
+      probability: roundLogprob(Math.exp(logprobs[i] - total)),
+      logprob: roundLogprob(logprobs[i]),
+      tokens: split.tails[i],
     }));
-    const most = logprobs.indexOf(Math.max(...logprobs));
-    const counts = { promptTokens: made.base.length, cachedTokens: reused, computedTokens: computed };
-    return { best: options[most], options: told, ...counts };
+    const bestIndex = logprobs.indexOf(Math.max(...logprobs));
+    const counts = { promptTokens: split.base.length, cachedTokens: reused, computedTokens: computed };
+    return { best: options[bestIndex], options: scored, ...counts };
   });
 }
 
-/** `model.choose`. @param {LocalModel} model @param {Replies} replies @param {any[]} given @returns {Promise<Chosen>} */
-export async function choose(model, replies, given) {
+/** `model.choose`. @param {LocalModel} model @param {Replies} replies @param {any[]} args @returns {Promise<Chosen>} */
+export async function chooseOption(model, replies, args) {
   const {
     args: [prompt, options],
-    options: turns,
-    ...hears
-  } = checkCall(TABLE.model.choose, given);
-  model.writes();
+    options: promptOptions,
+    ...handlers
+  } = checkCall(TABLE.model.choose, args);
+  model.checkGenerates();
   const isConversation = Array.isArray(prompt) && typeof prompt[0] === 'object';
-  const text = isConversation ? await replies.tokens(prompt, turns) : prompt;
-  const session = await replies.take(typeof text === 'string' ? model.encode(text) : text, null, hears.signal);
+  const text = isConversation ? await replies.tokens(prompt, promptOptions) : prompt;
+  const session = await replies.take(typeof text === 'string' ? model.encode(text) : text, null, handlers.signal);
   try {
-    return await next(session, model, [text, options, hears]);
+    return await chooseNext(session, model, [text, options, handlers]);
   } finally {
     replies.give(session);
   }

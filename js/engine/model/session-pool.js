@@ -1,58 +1,58 @@
-/** Sessions that replies are computed in, between replies: whoever comes next takes the one that knows most of his prompt. */
+/** The session pool of a model: the next reply takes the idle session with the longest common prefix. */
 
 /** @import { LocalSession } from '../session/session.js' */
 
-export class Pool {
-  /** The least recently used first. @type {Set<LocalSession>} */
+export class SessionPool {
+  /** Idle sessions, the least recently used first. @type {Set<LocalSession>} */
   #idle = new Set();
-  /** All that it has made and not given up. @type {Set<LocalSession>} */
+  /** All open sessions of the pool. @type {Set<LocalSession>} */
   sessions = new Set();
   #create;
 
-  /** @param {() => LocalSession | null} create  another one; null: there is room for none */
+  /** @param {() => LocalSession | null} create  creates a session; null: there is no room for another */
   constructor(create) {
     this.#create = create;
   }
 
   /**
-   * A session for a prompt; null: all are in use. It is the one that shares most with it, if that is at least half of
-   * what it holds: a conversation is worth more than what a new one shares with it. Else a new session, or the least
+   * Takes a session for a prompt; null: all are in use. It is the one with the longest common prefix, if that is at least half of
+   * its tokens, since keeping a longer conversation is worth more than a short prefix. Otherwise a new session, or the least
    * recently used.
-   * @param {ArrayLike<number>} tokens @param {string | null} adapter  that it is to be computed with
+   * @param {ArrayLike<number>} tokens @param {string | null} adapter  of the prompt
    */
   take(tokens, adapter) {
     let best = null;
-    let most = -1;
+    let longest = -1;
     for (const session of this.#idle) {
-      const shared = session.shares(tokens, adapter);
-      if (shared > most) [best, most] = [session, shared];
+      const length = session.sharedLength(tokens, adapter);
+      if (length > longest) [best, longest] = [session, length];
     }
     const [oldest = null] = this.#idle;
-    const chosen = (best && 2 * most >= best.length ? best : this.#create()) ?? oldest;
+    const chosen = (best && 2 * longest >= best.length ? best : this.#create()) ?? oldest;
     if (!chosen) return null;
     this.#idle.delete(chosen);
     this.sessions.add(chosen);
     return chosen;
   }
 
-  /** @param {LocalSession} session  that was taken */
+  /** Returns a session to the pool. @param {LocalSession} session */
   give(session) {
-    if (!session.closed) this.#idle.add(session);
+    if (!session.isClosed) this.#idle.add(session);
   }
 
-  /** Whether one that is in use is worth waiting for. @param {number} since  its reader has asked for something since then */
-  works(since) {
+  /** Whether the reader of a session in use has read since this time. @param {number} since */
+  hasActive(since) {
     return [...this.sessions].some(
-      (session) => !this.#idle.has(session) && !session.closed && session.heldSince > since,
+      (session) => !this.#idle.has(session) && !session.isClosed && session.unreadSince > since,
     );
   }
 
-  /** Idle sessions compute without this adapter. @param {string} adapter */
-  leave(adapter) {
-    for (const session of this.#idle) if (session.adapter === adapter) session.use(null);
+  /** Removes an adapter from idle sessions. @param {string} adapter */
+  dropAdapter(adapter) {
+    for (const session of this.#idle) if (session.adapter === adapter) session.useAdapter(null);
   }
 
-  /** Gives up the least recently used. @returns {boolean}  whether there was one */
+  /** Closes the least recently used idle session. @returns {boolean}  false: there was none */
   evict() {
     const [oldest] = this.#idle;
     if (!oldest) return false;

@@ -77,7 +77,7 @@ export function pairCut(model, pair, index, truncate) {
   const start = [...before, ...first.slice(0, one), ...between];
   return {
     ids: [...start, ...second.slice(0, two), ...after],
-    whole: tokens <= most,
+    isWhole: tokens <= most,
     second: types ? start.length : 0,
   };
 }

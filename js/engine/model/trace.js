@@ -1,4 +1,4 @@
-/** Where the time of a session goes: what the engine has added up per stage and layer. Loaded when it is asked for. */
+/** Reads the time that a session has spent per stage and layer. Loaded with the first trace. */
 import { structs } from '../../wasm/abi.js';
 
 /** @import { StageTrace, TraceOptions } from '../../shared/types.js' */
@@ -19,18 +19,18 @@ const STAGES = /** @type {const} */ ([
   'head',
   'sample',
 ]);
-/** Those that are of no layer. */
-const WHOLE = new Set(['host', 'embed', 'head', 'sample']);
-const [END, BEGIN, LOOK] = [0, 1, 2];
+/** Stages that belong to no layer. */
+const MODEL_STAGES = new Set(['host', 'embed', 'head', 'sample']);
+const [END, BEGIN, READ] = [0, 1, 2];
 
-/** Milliseconds of one look at the clock, which no stage is to pay: 0.1 µs in Node, 1 µs in Chromium, and a token of 30 layers is 330 looks. */
-let clock = 0;
+/** Milliseconds of reading the clock, which are subtracted: 0.1 µs in Node, 1 µs in Chromium, and a token of 30 layers needs 330 readings. */
+let clockMs = 0;
 function timeClock() {
-  if (clock) return;
-  const LOOKS = 512;
+  if (clockMs) return;
+  const READS = 512;
   const since = performance.now();
-  for (let i = 1; i < LOOKS; i++) performance.now();
-  clock = (performance.now() - since) / LOOKS;
+  for (let i = 1; i < READS; i++) performance.now();
+  clockMs = (performance.now() - since) / READS;
 }
 
 /** @param {Omit<StageTrace, 'GBps'>} row @returns {StageTrace} */
@@ -43,14 +43,20 @@ function rows(wasm, at, layers, byLayer) {
   for (let i = 0; i < layers * STAGES.length; i++) {
     const stage = STAGES[i % STAGES.length];
     const layer = Math.floor(i / STAGES.length);
-    const { ms: seen, calls, weight_bytes, kv_bytes, macs } = wasm.read('bqw_stage', at + i * structs.bqw_stage.size);
+    const {
+      ms: measuredMs,
+      calls,
+      weight_bytes,
+      kv_bytes,
+      macs,
+    } = wasm.read('bqw_stage', at + i * structs.bqw_stage.size);
     if (!calls) continue;
-    const ms = Math.max(0, seen - calls * clock);
-    const named = byLayer && !WHOLE.has(stage) ? { stage, layer } : { stage };
-    const key = `${stage} ${named.layer ?? ''}`;
-    const sum = sums.get(key) ?? { ...named, ms: 0, calls: 0, weightBytes: 0, kvBytes: 0, macs: 0 };
+    const ms = Math.max(0, measuredMs - calls * clockMs);
+    const label = byLayer && !MODEL_STAGES.has(stage) ? { stage, layer } : { stage };
+    const key = `${stage} ${label.layer ?? ''}`;
+    const sum = sums.get(key) ?? { ...label, ms: 0, calls: 0, weightBytes: 0, kvBytes: 0, macs: 0 };
     sums.set(key, {
-      ...named,
+      ...label,
       ms: sum.ms + ms,
       calls: sum.calls + calls,
       weightBytes: sum.weightBytes + weight_bytes,
@@ -61,20 +67,20 @@ function rows(wasm, at, layers, byLayer) {
   return [...sums.values()].map(withRate);
 }
 
-/** The traces of several sessions as one. @param {StageTrace[][]} all @returns {StageTrace[]} */
-export function merged(all) {
+/** Adds up the traces of several sessions. @param {StageTrace[][]} traces @returns {StageTrace[]} */
+export function mergeTraces(traces) {
   /** @type {Map<string, StageTrace>} */
   const sums = new Map();
-  for (const row of all.flat()) {
+  for (const row of traces.flat()) {
     const key = `${row.stage} ${row.layer ?? ''}`;
     const sum = sums.get(key);
-    sums.set(key, sum ? { ...sum, ...added(sum, row) } : row);
+    sums.set(key, sum ? { ...sum, ...addRows(sum, row) } : row);
   }
   return [...sums.values()].map(withRate);
 }
 
 /** @param {StageTrace} a @param {StageTrace} b */
-const added = (a, b) => ({
+const addRows = (a, b) => ({
   ms: a.ms + b.ms,
   calls: a.calls + b.calls,
   weightBytes: a.weightBytes + b.weightBytes,
@@ -83,17 +89,17 @@ const added = (a, b) => ({
 });
 
 /**
- * What was traced so far, then begins anew or ends.
+ * Returns the trace so far; with `on` then starts a new trace or stops tracing.
  * @param {Wasm} wasm
  * @param {number} session  its handle
  * @param {number} layers
  * @param {TraceOptions} options
  * @returns {StageTrace[]}
  */
-export function trace(wasm, session, layers, { on, byLayer = false }) {
+export function readTrace(wasm, session, layers, { on: isOn, byLayer = false }) {
   timeClock();
-  const at = wasm.out('bqw_session_trace', session, LOOK);
-  const seen = at ? rows(wasm, at, layers, byLayer) : [];
-  if (on !== undefined) wasm.out('bqw_session_trace', session, on ? BEGIN : END);
-  return seen;
+  const at = wasm.out('bqw_session_trace', session, READ);
+  const stages = at ? rows(wasm, at, layers, byLayer) : [];
+  if (isOn !== undefined) wasm.out('bqw_session_trace', session, isOn ? BEGIN : END);
+  return stages;
 }

@@ -1,6 +1,6 @@
 /**
- * GGUF files: their header is read in js/format/gguf, and told to the engine as a manifest, of the file as it is or as the cache keeps
- * it: repacked (gguf/layout.js), the manifest before it, so that a later visit needs no header.
+ * Plans of GGUF files. js/format/gguf reads the header and makes a manifest of it for C: of the file as it is, or as the cache stores
+ * it, repacked (gguf/layout.js) behind its manifest, so that a later visit needs no header.
  */
 import { encodeDirectory, encodeSections, section } from '../../format/bq4/frame.js';
 import { endOfTensors, executionOrder, placeTensors } from '../../format/gguf/layout.js';
@@ -18,37 +18,37 @@ import { encodeManifest, manifestSections } from '../../format/bq4/manifest.js';
 /** @import { Compiled } from '../../wasm/wasm.js' */
 /** @import { StoredTensor } from '../../format/gguf/layout.js' */
 
-/** The section of ours that a kept manifest begins with: where its tensors come from. */
-const TAG = 'gguf';
-/** Bytes of the file's beginning that are kept, to recognise it. */
-const HEAD = 4096;
-const ROOM = 65536;
+/** Tag of the section in front of a cached manifest that says where the tensors come from. */
+const SECTION_TAG = 'gguf';
+/** Bytes of the file's beginning that are stored to recognise it. */
+const HEAD_BYTES = 4096;
+const SPARE_BYTES = 65536;
 
-/** What a plan read of a file, for the load that may follow it. @type {{ name: string, tag: string, size: number, read: Uint8Array } | null} */
-let planned = null;
+/** The header that the last plan has read, for a load that may follow. @type {{ name: string, tag: string, size: number, read: Uint8Array } | null} */
+let lastPlan = null;
 
-/** As much of the file's beginning as a plan has read, of the same version. @param {ByteSource} file @param {Uint8Array} known  its first bytes */
-function readBefore({ name, tag, size }, known) {
-  const before = planned;
-  planned = null;
-  const same = before && tag && before.tag === tag && before.name === name && before.size === size;
-  return same && known.every((byte, i) => byte === before.read[i]) ? before.read : known;
+/** The header that the last plan has read, if it was the same version of the file; otherwise the first bytes. @param {ByteSource} file @param {Uint8Array} firstBytes  its first bytes */
+function reuseHeader({ name, tag, size }, firstBytes) {
+  const previous = lastPlan;
+  lastPlan = null;
+  const isSame = previous && tag && previous.tag === tag && previous.name === name && previous.size === size;
+  return isSame && firstBytes.every((byte, i) => byte === previous.read[i]) ? previous.read : firstBytes;
 }
 
 /**
  * @typedef {object} Facts
  * @property {number} bytes    of the file
- * @property {string} tag      how its server calls this version; '' where it doesn't say
+ * @property {string} tag      the server's validator of this version; '': unknown
  * @property {StoredTensor[]} tensors
- * @property {string} integrity  the hash that it has, as far as it is whole; '': nobody asked
+ * @property {string} integrity  the expected hash of the whole file; '': none
  */
 
 /**
- * How to make what the cache keeps of a file.
+ * What is needed to repack a file for the cache.
  * @typedef {object} RepackedOnly
  * @property {Uint8Array} head  of the file
- * @property {Uint8Array} [known]  the same, as much as was read
- * @property {number} total  bytes of what the cache keeps
+ * @property {Uint8Array} [known]  the bytes of the file that were read so far
+ * @property {number} total  bytes of the repacked file
  */
 /** @typedef {Facts & RepackedOnly} Repacked */
 
@@ -56,12 +56,12 @@ function readBefore({ name, tag, size }, known) {
  * @typedef {object} Described
  * @property {Uint8Array} manifest
  * @property {Uint8Array} head      the file's first bytes
- * @property {Repacked} [repacked]  the manifest is that of the file as the cache keeps it
+ * @property {Repacked} [repacked]  the manifest describes the repacked file
  */
 
-/** What the engine says of the header and of types. @param {Compiled} compiled @param {Uint8Array} header @param {number} fileBytes */
+/** The file's id, and the compute type of each storage type, from C. @param {Compiled} compiled @param {Uint8Array} header @param {number} fileBytes */
 async function engineFacts(compiled, header, fileBytes) {
-  const wasm = await Wasm.create(compiled, header.length + ROOM);
+  const wasm = await Wasm.create(compiled, header.length + SPARE_BYTES);
   const id = new Uint8Array(16);
   wasm.scope((take) => {
     const { at, length } = wasm.put(take, header);
@@ -74,23 +74,23 @@ async function engineFacts(compiled, header, fileBytes) {
 }
 
 /**
- * A file as it is, or `repack`ed. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Describes a file as it is, or repacked. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {Compiled} compiled
  * @param {ByteSource} file
- * @param {Uint8Array} known  its first bytes
- * @param {{ repack: boolean, integrity?: string, plans: boolean }} how  with an integrity the tensors stay in their order; `plans`: a load may follow
+ * @param {Uint8Array} firstBytes  its first bytes
+ * @param {{ repack: boolean, integrity?: string, plans: boolean }} how  with `integrity` the tensors keep their order; `plans`: a load may follow
  * @param {AbortSignal} [signal]
  * @returns {Promise<Described>}
  */
-export async function describeGguf(compiled, file, known, { repack, integrity = '', plans }, signal) {
-  const { header, ...description } = await openGguf(file, readBefore(file, known), signal);
+export async function describeGguf(compiled, file, firstBytes, { repack, integrity = '', plans }, signal) {
+  const { header, ...description } = await openGguf(file, reuseHeader(file, firstBytes), signal);
   const head = header.read;
-  if (plans && file.tag) planned = { name: file.name, tag: file.tag, size: file.size, read: head };
-  // The same whether a server tells the length or not, since sessions and receipts name the file by it.
+  if (plans && file.tag) lastPlan = { name: file.name, tag: file.tag, size: file.size, read: head };
+  // The length is computed if the server does not report it, since sessions and receipts identify the file by it.
   const length = file.size < 0 ? lengthOf(file, description.tensors) : file.size;
   const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), length);
   if (file.parts && integrity)
-    throw new BqError('ARGUMENT', 'a model in several files has no integrity of its own', {
+    throw new BqError('ARGUMENT', 'integrity: expected a single file, found a model in several files', {
       hint: 'leave it out, or merge the parts',
     });
   if (!repack && !description.tensors.some(({ type }) => conversionOf(type)))
@@ -103,19 +103,23 @@ export async function describeGguf(compiled, file, known, { repack, integrity = 
     tensors: executionOrder(description.tensors, runType, integrity !== '' || !!file.single),
     integrity,
   };
-  const first = head.slice(0, HEAD);
-  const manifest = encodeKept({ ...description, id }, facts, first);
-  return { manifest, head, repacked: { ...facts, head: first, known: head, total: totalOf(facts, manifest) } };
+  const headBytes = head.slice(0, HEAD_BYTES);
+  const manifest = encodeCachedManifest({ ...description, id }, facts, headBytes);
+  return {
+    manifest,
+    head,
+    repacked: { ...facts, head: headBytes, known: head, total: repackedLength(facts, manifest) },
+  };
 }
 
-/** Bytes of a file; where its server doesn't tell, as many as its tensors need. TRUNCATED. @param {ByteSource} file @param {import('../../format/bq4/manifest.js').ListedTensor[]} tensors */
+/** Length of a file; if the server does not report it, the end of its tensors. TRUNCATED. @param {ByteSource} file @param {import('../../format/bq4/manifest.js').ListedTensor[]} tensors */
 function lengthOf(file, tensors) {
   const parts = file.parts ?? [file];
   const lengths = parts.map(({ size, name }, i) => {
-    const own = tensors.filter(({ offset }) => Math.floor(offset / STRIDE) === i);
-    const needed = own.reduce((end, { offset, bytes }) => Math.max(end, offset + bytes - i * STRIDE), 0);
+    const partTensors = tensors.filter(({ offset }) => Math.floor(offset / STRIDE) === i);
+    const needed = partTensors.reduce((end, { offset, bytes }) => Math.max(end, offset + bytes - i * STRIDE), 0);
     if (size >= 0 && needed > size)
-      throw new BqError('TRUNCATED', `${name} ends after ${size} of at least ${needed} bytes`, { offset: size });
+      throw new BqError('TRUNCATED', `${name}: expected at least ${needed} bytes, found ${size}`, { offset: size });
     return size < 0 ? needed : size;
   });
   return lengths.reduce((a, b) => a + b, 0);
@@ -125,50 +129,63 @@ function lengthOf(file, tensors) {
 function checkReadable(file, tensors, runType) {
   if (!tensors.length)
     throw new BqError('SHAPE', `${file.name} has no tensors`, {
-      hint: 'it is a part of a model: all parts are needed',
+      hint: 'it is one part of a model: pass all parts',
     });
-  const not = tensors.find(({ type }) => !TYPES[runType(engineTypeId(type.id))]);
-  if (not)
-    throw new BqError('UNSUPPORTED', `tensor "${not.name}" is stored as ${not.type.name}`, {
-      hint: 'this version of the engine does not read it',
+  const unreadable = tensors.find(({ type }) => !TYPES[runType(engineTypeId(type.id))]);
+  if (unreadable)
+    throw new BqError('UNSUPPORTED', `tensor "${unreadable.name}" is stored as ${unreadable.type.name}`, {
+      hint: 'this version of bq4 does not support the type',
     });
 }
 
-/** The manifest of the repacked file, which lies behind it. @param {import('../../format/bq4/manifest.js').Description} description @param {Facts} facts @param {Uint8Array} head */
-function encodeKept(description, facts, head) {
+/** The manifest in front of the repacked file. @param {import('../../format/bq4/manifest.js').Description} description @param {Facts} facts @param {Uint8Array} head */
+function encodeCachedManifest(description, facts, head) {
   const json = new TextEncoder().encode(JSON.stringify({ ...facts, head: btoa(String.fromCharCode(...head)) }));
-  const all = [...section(TAG, json), ...manifestSections({ ...description, tensors: placeTensors(facts.tensors, 0) })];
-  const bytes = Math.ceil(json.length / 8) * 8 + (-encodeSections(all).length & 63);
-  all[0].payload = new Uint8Array(bytes).fill(0x20);
-  all[0].payload.set(json);
-  const from = encodeSections(all).length;
-  const directory = all.find(({ tag }) => tag === 'TENS');
-  if (directory) directory.payload = encodeDirectory(placeTensors(facts.tensors, from));
-  return encodeSections(all);
+  const allSections = [
+    ...section(SECTION_TAG, json),
+    ...manifestSections({ ...description, tensors: placeTensors(facts.tensors, 0) }),
+  ];
+  const bytes = Math.ceil(json.length / 8) * 8 + (-encodeSections(allSections).length & 63);
+  allSections[0].payload = new Uint8Array(bytes).fill(0x20);
+  allSections[0].payload.set(json);
+  const dataStart = encodeSections(allSections).length;
+  const directory = allSections.find(({ tag }) => tag === 'TENS');
+  if (directory) directory.payload = encodeDirectory(placeTensors(facts.tensors, dataStart));
+  return encodeSections(allSections);
 }
 
 /** @param {Facts} facts @param {Uint8Array} manifest */
-const totalOf = ({ tensors }, manifest) => endOfTensors(placeTensors(tensors, manifest.length));
+const repackedLength = ({ tensors }, manifest) => endOfTensors(placeTensors(tensors, manifest.length));
 
-/** What the cache has kept. @param {Uint8Array} prefix @returns {Described} */
-export function keptGguf(prefix) {
-  const text = sections(prefix, 0, prefix.length)[TAG];
+/** Decodes a cached manifest. @param {Uint8Array} prefix @returns {Described} */
+export function readCachedManifest(prefix) {
+  const text = sections(prefix, 0, prefix.length)[SECTION_TAG];
   const { head, ...facts } = JSON.parse(new TextDecoder().decode(text));
   return {
     manifest: prefix,
     head: prefix,
-    repacked: { ...facts, head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)), total: totalOf(facts, prefix) },
+    repacked: {
+      ...facts,
+      head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)),
+      total: repackedLength(facts, prefix),
+    },
   };
 }
 
 /**
- * The source of what the cache keeps.
- * @param {Repacked} repacked @param {number} from  where its data begins @param {ByteSource} file @param {Compiled} compiled
- * @param {Uint8Array | null} wanted  SHA-256 of the file
+ * The repacked file as a source of bytes.
+ * @param {Repacked} repacked @param {number} dataStart  offset of its data @param {ByteSource} file @param {Compiled} compiled
+ * @param {Uint8Array | null} expectedHash  SHA-256 of the file
  */
-export function openRepacked(repacked, from, file, compiled, wanted) {
-  const { tensors, head, known, bytes, tag } = repacked;
-  repacked.known = undefined; // as large as the header: for as long as the source is open, not the model
+export function openRepacked(repacked, dataStart, file, compiled, expectedHash) {
+  const { tensors, head, known: header, bytes, tag } = repacked;
+  repacked.known = undefined; // frees it with the source, not only with the model
   file.expect?.(head, bytes, tag);
-  return RepackedSource.open(file, compiled, placeTensors(tensors, from), known, wanted && { expected: wanted, bytes });
+  return RepackedSource.open(
+    file,
+    compiled,
+    placeTensors(tensors, dataStart),
+    header,
+    expectedHash && { expected: expectedHash, bytes },
+  );
 }

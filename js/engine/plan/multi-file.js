@@ -1,4 +1,4 @@
-/** A model that is several files: the parts of a GGUF file stay as they are, a Hugging Face folder becomes a .bq4 file. Loaded when first asked for. */
+/** Models in several files: parts of a GGUF file stay as they are, a Hugging Face folder is converted to a .bq4 file. Loaded on demand. */
 import { convertFolder } from '../../convert/in-page.js';
 import { BqError } from '../../shared/errors.js';
 import { progressOf } from '../../shared/progress.js';
@@ -10,30 +10,30 @@ import { filesOf, placeOf } from '../../storage/sources/kinds.js';
 
 const CONFIG = 'config.json';
 
-/** The folder that all of them lie in, with "/" behind it; '' where they have none. @param {string[]} places */
+/** The common folder of paths, with "/" at its end; '': none. @param {string[]} places */
 function commonFolder(places) {
   const folders = places.map((place) => place.slice(0, place.lastIndexOf('/') + 1));
   return folders.reduce((a, b) => (a.length <= b.length ? a : b), folders[0]);
 }
 
-/** null: these are no folder of a model. ARGUMENT. @param {Source[]} sources @param {AbortSignal} [signal] @returns {Folder | null} */
+/** The sources as a folder of a model; null: they are not one. ARGUMENT. @param {Source[]} sources @param {AbortSignal} [signal] @returns {Folder | null} */
 function folderOf(sources, signal) {
   const places = sources.map(placeOf);
-  const common = commonFolder(places);
+  const root = commonFolder(places);
   /** @type {Map<string, Source>} */
   const files = new Map();
   sources.forEach((source, i) => {
-    const name = places[i].startsWith(common) ? places[i].slice(common.length) : places[i];
+    const name = places[i].startsWith(root) ? places[i].slice(root.length) : places[i];
     if (name && files.has(name))
       throw new BqError('ARGUMENT', `two files are called ${name}`, {
-        hint: 'choose the folder itself (webkitdirectory), which tells where they lie, or fewer files',
+        hint: 'select the folder itself (webkitdirectory), which gives paths, or fewer files',
       });
     files.set(name, source);
   });
   if (!files.has(CONFIG)) return null;
   const names = [...files.keys()];
   return {
-    path: common.split('/').at(-2) ?? 'model',
+    path: root.split('/').at(-2) ?? 'model',
     names: names.filter((name) => !name.includes('/')),
     has: (name) => files.has(name),
     open: async (name) => {
@@ -52,9 +52,9 @@ function conversionProgress(onProgress) {
 }
 
 /**
- * The source that is opened for a model in several files; `facts` are added to its plan.
+ * The source to open for a model in several files; `facts` are added to its plan.
  * @param {Source} source
- * @param {string | undefined} convertUrl  where the module of converters lies
+ * @param {string | undefined} convertUrl  URL of the module of converters
  * @param {{ signal?: AbortSignal, onProgress?: (progress: Progress) => void }} options
  * @returns {Promise<Source & { facts?: { converted: File } }>}
  */

@@ -1,6 +1,6 @@
 /**
- * Messages become a prompt: turns wrapped by the model's chat format, or its template rendered, as tokens. The text becomes
- * tokens as a whole: no tokenizer gives the same for its pieces.
+ * Converts messages to the tokens of a prompt, with the model's chat format or its template. The text is tokenized as a
+ * whole, since the tokens of pieces would differ.
  */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { compact } from '../../text/templates/compact.js';
@@ -9,7 +9,7 @@ import { compact } from '../../text/templates/compact.js';
 /** @import { ChatFormat, Message, PromptOptions } from '../../shared/types.js' */
 /** @import { Piece } from '../../text/templates/compact.js' */
 
-/** @param {any} format  of the model's file, or given @returns {ChatFormat} */
+/** Checks a chat format. FORMAT. @param {any} format @returns {ChatFormat} */
 function checkFormat(format) {
   const text = (/** @type {any} */ v) => typeof v === 'string';
   const turn = (/** @type {any} */ r) => r && text(r.before) && text(r.after);
@@ -29,14 +29,14 @@ function checkFormat(format) {
   });
 }
 
-/** Of a message that has more than a text only the model's template knows what becomes. @param {Message} message */
-const isPlain = ({ role, content, tokens, ...more }) => !Object.keys(more).length;
+/** Whether a message is only a text; for others only the model's template knows the prompt. @param {Message} message */
+const isPlain = ({ role, content, tokens, ...fields }) => !Object.keys(fields).length;
 
 const encoder = new TextEncoder();
 
 export class Prompts {
   #model;
-  /** The model's template, parsed. @type {import('./template-prompt.js').Rendered | null} */
+  /** The model's template, parsed. @type {import('./template-prompt.js').TemplatePrompt | null} */
   #template = null;
 
   /** @param {LocalModel} model */
@@ -49,31 +49,31 @@ export class Prompts {
    * @param {Message[]} messages
    * @param {PromptOptions & { prefix?: string }} [options]
    * @returns {Promise<{ tokens: number[], stop: string[], stopTokens: number[], end: string }>}
-   *   `end`: what the format writes behind the last message
+   *   `end`: the text after the last message
    */
-  async make(messages, { prefix = '', ...options } = {}) {
-    const { pieces, stop, end } = await this.#pieces(messages, options);
+  async makePrompt(messages, { prefix = '', ...options } = {}) {
+    const { pieces, stop, end } = await this.#piecesOf(messages, options);
     const stopTokens = stop.map((text) => this.#model.findToken(text)).filter((id) => id !== null);
-    const tokens = this.#ids(prefix ? [...pieces, { text: prefix, special: true }] : pieces);
+    const tokens = this.#encodePieces(prefix ? [...pieces, { text: prefix, special: true }] : pieces);
     return { tokens, stop, stopTokens, end: end + prefix };
   }
 
   /** @param {Message[]} messages @param {PromptOptions} options @returns {Promise<{ pieces: Piece[], stop: string[], end: string }>} */
-  async #pieces(messages, { chatFormat: given, tools, templateVariables: variables }) {
+  async #piecesOf(messages, { chatFormat: formatGiven, tools, templateVariables: variables }) {
     const { chatFormat: chat, chatTemplate: template } = this.#model.info;
-    const format = given
-      ? await (await onDemand(import('./custom-format.js'))).checkGiven(given, checkFormat)
+    const format = formatGiven
+      ? await (await onDemand(import('./custom-format.js'))).checkCustomFormat(formatGiven, checkFormat)
       : chat && checkFormat(chat);
     const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;
-    if (format && pieces) return this.#wrapped(format, pieces);
-    if (template && !given) return this.#rendered(messages, tools, variables);
+    if (format && pieces) return this.#wrapTurns(format, pieces);
+    if (template && !formatGiven) return this.#renderTemplate(messages, tools, variables);
     throw format
       ? unknownTurn(format, messages)
-      : new BqError('NO_CHAT', 'the model does not say how turns are wrapped');
+      : new BqError('NO_CHAT', 'the model has neither a chat format nor a chat template', { hint: 'pass chatFormat' });
   }
 
   /** @param {ChatFormat} format @param {Piece[]} pieces */
-  #wrapped({ bos, stop = [] }, pieces) {
+  #wrapTurns({ bos, stop = [] }, pieces) {
     const last = pieces.at(-1);
     return {
       pieces: bos ? [this.#token(this.#model.info.tokenizer?.bos), ...pieces] : pieces,
@@ -83,14 +83,14 @@ export class Prompts {
   }
 
   /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
-  async #rendered(messages, tools, variables) {
-    const { Rendered } = await onDemand(import('./template-prompt.js'));
+  async #renderTemplate(messages, tools, variables) {
+    const { TemplatePrompt } = await onDemand(import('./template-prompt.js'));
     const { tokenizer } = this.#model.info;
-    this.#template ??= new Rendered(this.#model, this.#token(tokenizer?.bos), this.#token(tokenizer?.eos));
-    return this.#template.make(messages, tools, variables);
+    this.#template ??= new TemplatePrompt(this.#model, this.#token(tokenizer?.bos), this.#token(tokenizer?.eos));
+    return this.#template.makePrompt(messages, tools, variables);
   }
 
-  /** A token as a piece of a prompt: its text, or itself where that is not read as the token. @param {number | null | undefined} id @returns {Piece} */
+  /** A token as a piece of a prompt: as its text, or as a token if the text would not be tokenized to it. @param {number | null | undefined} id @returns {Piece} */
   #token(id) {
     if (id == null) return { text: '', special: true };
     const text = this.#model.tokenText(id);
@@ -99,23 +99,23 @@ export class Prompts {
   }
 
   /**
-   * Tokens of the whole text. What wraps a turn may be special tokens; in what a person or the model wrote they are mere
-   * text. Replies that are there as tokens stay those.
+   * Tokens of the whole text. Special tokens are recognised in the text of the format, but not in
+   * messages. Replies with known tokens keep them.
    * @param {Piece[]} pieces
    */
-  #ids(pieces) {
+  #encodePieces(pieces) {
     /** @type {number[]} */
     const ids = [];
     /** @type {Piece[]} */
-    let run = [];
+    let textRun = [];
     let continues = false;
     const encode = () => {
-      for (const id of this.#encode(run, continues)) ids.push(id);
-      run = [];
+      for (const id of this.#encode(textRun, continues)) ids.push(id);
+      textRun = [];
     };
     for (const piece of pieces) {
       if (!piece.tokens) {
-        run.push(piece);
+        textRun.push(piece);
         continue;
       }
       encode();
@@ -126,7 +126,7 @@ export class Prompts {
     return ids;
   }
 
-  /** @param {Piece[]} pieces  without tokens @param {boolean} continues  they stand behind other text */
+  /** @param {Piece[]} pieces  without tokens @param {boolean} continues  they follow other text */
   #encode(pieces, continues) {
     const parts = pieces.map(({ text }) => encoder.encode(text));
     const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -143,14 +143,14 @@ export class Prompts {
   }
 }
 
-/** Why a format has no such conversation. @param {ChatFormat} format @param {Message[]} messages */
+/** The error for a conversation that a format does not support. @param {ChatFormat} format @param {Message[]} messages */
 function unknownTurn({ roles }, messages) {
-  const strange = messages.find(({ role }) => !Object.hasOwn(roles, role));
-  if (!strange)
-    return new BqError('ARGUMENT', 'the chat format has no conversation of this shape', {
-      hint: 'a message of the system comes first, texts only, no tools',
+  const unknownRole = messages.find(({ role }) => !Object.hasOwn(roles, role));
+  if (!unknownRole)
+    return new BqError('ARGUMENT', 'the chat format does not support this sequence of messages', {
+      hint: 'pass texts only, without tools, and a system message only at the beginning',
     });
-  return new BqError('ARGUMENT', `the chat format has no role "${strange.role}"`, {
-    hint: `it has ${Object.keys(roles).join(', ')}`,
+  return new BqError('ARGUMENT', `unknown role "${unknownRole.role}" in this chat format`, {
+    hint: `pass one of ${Object.keys(roles).join(', ')}`,
   });
 }

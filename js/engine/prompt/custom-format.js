@@ -1,4 +1,4 @@
-/** A chat format that a caller gave. Loaded when somebody gives one. */
+/** Checks the option `chatFormat`. Loaded when a call has it. */
 import { BqError } from '../../shared/errors.js';
 import { checkOptions } from '../../shared/options.js';
 import { FORMAT_NAMES, formatNamed } from '../../text/templates/known-formats.js';
@@ -6,15 +6,15 @@ import { FORMAT_NAMES, formatNamed } from '../../text/templates/known-formats.js
 /** @import { ChatFormat } from '../../shared/types.js' */
 
 /**
- * Unknown names in it are most likely mistyped. ARGUMENT, FORMAT.
- * @param {ChatFormat | string} format  that a caller gave @param {(format: any) => ChatFormat} checkFormat
+ * A known format by its name, or a checked object. ARGUMENT, FORMAT.
+ * @param {ChatFormat | string} format @param {(format: any) => ChatFormat} checkFormat
  */
-export async function checkGiven(format, checkFormat) {
+export async function checkCustomFormat(format, checkFormat) {
   if (typeof format === 'string') {
-    const named = formatNamed(format);
-    if (named) return named;
-    throw new BqError('ARGUMENT', `no chat format is called "${format}"`, {
-      hint: `there are ${FORMAT_NAMES.join(', ')}`,
+    const knownFormat = formatNamed(format);
+    if (knownFormat) return knownFormat;
+    throw new BqError('ARGUMENT', `unknown chat format "${format}"`, {
+      hint: `pass an object or one of ${FORMAT_NAMES.join(', ')}`,
     });
   }
   const { roles } = checkOptions('format', format);

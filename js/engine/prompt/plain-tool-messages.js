@@ -1,4 +1,4 @@
-/** Conversations with tools for templates that know of none. */
+/** Conversations with tools for templates without support for tools. */
 
 /** @import { ChatCompletionTool } from '../../shared/types.js' */
 
@@ -13,21 +13,22 @@ To call one, write a JSON object with its name and arguments within <tool_call><
 </tool_call>`;
 
 /**
- * A conversation with tools as one without: for templates that have no place for them.
+ * Writes tools, calls and results into the texts of messages.
  * @param {any[]} messages  with arguments as objects @param {ChatCompletionTool[]} tools
  * @returns {any[]}
  */
-export function plainly(messages, tools) {
-  const plain = messages.map(({ role, content, tool_calls, tool_call_id, name, ...more }) => {
+export function describeToolsInText(messages, tools) {
+  const plain = messages.map(({ role, content, tool_calls, tool_call_id, name, ...fields }) => {
     if (role === 'tool') return { role: 'user', content: `<tool_response>\n${content}\n</tool_response>` };
     const calls = (tool_calls ?? []).map(
-      (/** @type {any} */ { function: { name: called, arguments: given } }) =>
-        `<tool_call>\n${JSON.stringify({ name: called, arguments: given })}\n</tool_call>`,
+      (/** @type {any} */ { function: { name: functionName, arguments: callArguments } }) =>
+        `<tool_call>\n${JSON.stringify({ name: functionName, arguments: callArguments })}\n</tool_call>`,
     );
-    return { role, content: calls.length ? [content, ...calls].filter(Boolean).join('\n') : content, ...more };
+    return { role, content: calls.length ? [content, ...calls].filter(Boolean).join('\n') : content, ...fields };
   });
   if (!tools.length) return plain;
-  const [first, ...rest] = plain;
-  if (first?.role === 'system') return [{ ...first, content: `${first.content}\n\n${introduction(tools)}` }, ...rest];
+  const [first, ...laterMessages] = plain;
+  if (first?.role === 'system')
+    return [{ ...first, content: `${first.content}\n\n${introduction(tools)}` }, ...laterMessages];
   return [{ role: 'system', content: introduction(tools) }, ...plain];
 }

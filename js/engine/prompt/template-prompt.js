@@ -1,4 +1,4 @@
-/** Messages as the model's own template renders them. Loaded for models whose turns no compact format says. */
+/** Renders messages with the model's chat template. Loaded for models and messages without a compact format. */
 import { BqError } from '../../shared/errors.js';
 import { prepare } from '../../text/templates/jinja.js';
 import { BOS, EOS, Text } from '../../text/templates/template-texts.js';
@@ -7,14 +7,14 @@ import { BOS, EOS, Text } from '../../text/templates/template-texts.js';
 /** @import { Message, PromptOptions } from '../../shared/types.js' */
 /** @import { Piece } from '../../text/templates/compact.js' */
 
-/** Roles that any template may be asked for: many write whatever they are given. */
+/** Roles that every template is given; many templates write any role. */
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
 
-export class Rendered {
+export class TemplatePrompt {
   #render;
   #source;
-  /** Values of the engine's own. */
-  #own;
+  /** Variables that the engine provides. */
+  #engineValues;
   /** @type {Map<string, Piece>} */
   #marks = new Map();
 
@@ -27,45 +27,45 @@ export class Rendered {
       this.#marks.set(mark, token);
       return mark;
     };
-    this.#own = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
+    this.#engineValues = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
   /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
-  make(messages, tools, variables) {
+  makePrompt(messages, tools, variables) {
     for (const { role } of messages)
       if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))
-        throw new BqError('ARGUMENT', `the chat template has no role "${role}"`, {
-          hint: `roles are ${ROLES.join(', ')} and those that the template names`,
+        throw new BqError('ARGUMENT', `unknown role "${role}" in this chat template`, {
+          hint: `pass one of ${ROLES.join(', ')}, or a role that the template names`,
         });
-    const given = {
+    const templateInput = {
       documents: null,
       ...variables,
       tools: tools ?? null,
       messages: messages.map(({ tokens, ...message }) => message),
     };
-    const render = (/** @type {boolean} */ prompts) =>
-      this.#render({ ...this.#own, add_generation_prompt: prompts }, given);
+    const render = (/** @type {boolean} */ withPrompt) =>
+      this.#render({ ...this.#engineValues, add_generation_prompt: withPrompt }, templateInput);
     const text = render(true);
     return { pieces: this.#pieces(text), stop: [], end: generationPrompt(text, () => render(false)) };
   }
 
   /** @param {string | Text} text @returns {Piece[]} */
   #pieces(text) {
-    const { value, callerRanges: given } = text instanceof Text ? text : new Text(text);
+    const { value, callerRanges } = text instanceof Text ? text : new Text(text);
     /** @type {Piece[]} */
     const pieces = [];
     let at = 0;
-    for (let i = 0; i < given.length; i += 2) {
-      pieces.push(...this.#template(value.slice(at, given[i])), {
-        text: value.slice(given[i], given[i + 1]),
+    for (let i = 0; i < callerRanges.length; i += 2) {
+      pieces.push(...this.#template(value.slice(at, callerRanges[i])), {
+        text: value.slice(callerRanges[i], callerRanges[i + 1]),
         special: false,
       });
-      at = given[i + 1];
+      at = callerRanges[i + 1];
     }
     return [...pieces, ...this.#template(value.slice(at))];
   }
 
-  /** The template's own text, where tokens stand for their marks. @param {string} text @returns {Piece[]} */
+  /** Pieces of the template's text, with marks replaced by their tokens. @param {string} text @returns {Piece[]} */
   #template(text) {
     if (!this.#marks.size) return [{ text, special: true }];
     return text.split(/([\u{f0001}\u{f0002}])/u).map((part) => this.#marks.get(part) ?? { text: part, special: true });
@@ -73,19 +73,19 @@ export class Rendered {
 }
 
 /**
- * What a template writes behind the conversation: it may begin the reasoning, which no message can.
- * @param {string | Text} text @param {() => string | Text} without  renders the same without a prompt for a reply
+ * The text that a template writes after the conversation. It may open the reasoning, which a message can't.
+ * @param {string | Text} text @param {() => string | Text} renderWithout  renders without `add_generation_prompt`
  */
-function generationPrompt(text, without) {
-  const { value, callerRanges: given } = text instanceof Text ? text : new Text(text);
-  const own = value.slice(given.at(-1) ?? 0);
-  let before;
+function generationPrompt(text, renderWithout) {
+  const { value, callerRanges } = text instanceof Text ? text : new Text(text);
+  const templateEnd = value.slice(callerRanges.at(-1) ?? 0);
+  let withoutPrompt;
   try {
-    before = without();
+    withoutPrompt = renderWithout();
   } catch {
-    return own; // a template that refuses to end so
+    return templateEnd; // a template may refuse to render without it
   }
-  const conversation = before instanceof Text ? before.value : before;
+  const conversation = withoutPrompt instanceof Text ? withoutPrompt.value : withoutPrompt;
   const added = value.startsWith(conversation) ? value.slice(conversation.length) : '';
-  return added && added.length < own.length ? added : own;
+  return added && added.length < templateEnd.length ? added : templateEnd;
 }

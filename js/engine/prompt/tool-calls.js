@@ -1,4 +1,4 @@
-/** Calls of tools in the form of a model's template: what they are held to, and what is read out of them. Loaded when a reply may call. */
+/** Tool calls in the form of a model's template: grammars for generating them, and parsing. Loaded when a reply may call tools. */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { ARGUMENTS, COUNT, ID, NAME } from '../../text/templates/call-form.js';
@@ -7,12 +7,12 @@ import { ARGUMENTS, COUNT, ID, NAME } from '../../text/templates/call-form.js';
 /** @import { CallForm, Fields } from '../../text/templates/call-form.js' */
 
 /** A function that may be called. @typedef {{ name: string, parameters?: any }} Tool */
-/** A call that was read. @typedef {{ name: string, arguments: string, id?: string }} Call */
-/** A part of a call: a special token, or a text, and how it is read. @typedef {{ special: number | null, node: Node, pattern: string }} Piece */
-/** A call of one tool; `bare`: as an object of its name and arguments, not in the template's form. @typedef {{ tool: Tool, pieces: Piece[], bare?: boolean }} Branch */
+/** A parsed call. @typedef {{ name: string, arguments: string, id?: string }} Call */
+/** A piece of a call: a special token, or a text with its grammar and the pattern that parses it. @typedef {{ special: number | null, node: Node, pattern: string }} Piece */
+/** A call of one tool; `bare`: a plain JSON object of its name and arguments, not in the template's form. @typedef {{ tool: Tool, pieces: Piece[], bare?: boolean }} Branch */
 
-/** How calls are written where the message of the system tells of tools, since the template can't. @type {CallForm} */
-export const TOLD = {
+/** Form of calls where the system message describes the tools, because the template can't. @type {CallForm} */
+export const DEFAULT_CALL_FORM = {
   first: `<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
   next: `\n<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
   after: '',
@@ -21,29 +21,29 @@ export const TOLD = {
   none: false,
 };
 
-const MARKS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, 'u');
+const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, 'u');
 const SPACE = '[ \\t\\r\\n]{0,40}';
-const IDS = '[A-Za-z0-9]{9}';
+const ID_PATTERN = '[A-Za-z0-9]{9}';
 
-/** Keywords of parameters that calls without JSON are held to; those that say nothing of values besides. */
-const HELD = new Set(['type', 'properties', 'required', 'additionalProperties', '$defs', 'definitions']);
-const NOTES = new Set(['$schema', '$id', '$comment', 'title', 'description', 'default', 'examples']);
+/** Keywords of parameters that calls without JSON are checked against, and keywords that do not restrict values. */
+const CHECKED_KEYWORDS = new Set(['type', 'properties', 'required', 'additionalProperties', '$defs', 'definitions']);
+const IGNORED_KEYWORDS = new Set(['$schema', '$id', '$comment', 'title', 'description', 'default', 'examples']);
 
 /** @param {string} text */
-const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+const escapePattern = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** A text whose white space may be other white space, and any stand around what JSON is made of. @param {string} text @returns {{ node: Node, pattern: string }} */
-function loose(text) {
+/** A text with any white space in place of its own, and optional white space around JSON punctuation. @param {string} text @returns {{ node: Node, pattern: string }} */
+function looseText(text) {
   const parts = text.split(/(\s+|(?<=[{[:,])|(?=[}\]]))/).filter((part, i) => i % 2 || part);
   const spaces = (/** @type {string} */ part) => !part.trim();
   return {
     node: parts.map((part) => (spaces(part) ? { pattern: SPACE } : part)),
-    pattern: parts.map((part) => (spaces(part) ? '\\s*' : escaped(part))).join(''),
+    pattern: parts.map((part) => (spaces(part) ? '\\s*' : escapePattern(part))).join(''),
   };
 }
 
 /** @param {string} text */
-const exact = (text) => ({ node: text, pattern: escaped(text) });
+const exactText = (text) => ({ node: text, pattern: escapePattern(text) });
 
 /** Parameters as a schema of an object. @param {any} parameters */
 const objectOf = (parameters = {}) =>
@@ -51,34 +51,37 @@ const objectOf = (parameters = {}) =>
     ? { ...parameters, type: 'object' }
     : parameters;
 
-/** Arguments as names and values, in the order of the schema. GRAMMAR: it asks for what such a call isn't held to. @param {Tool} tool @param {Fields} fields @returns {Node} */
-function fieldsNode({ name: tool, parameters = {} }, { open, between, close, words }) {
-  const strange = Object.keys(parameters).find(
-    (keyword) => !HELD.has(keyword) && !NOTES.has(keyword) && !keyword.startsWith('x-'),
+/** Grammar of arguments as names and values, in the order of the schema. GRAMMAR: the schema has an unsupported keyword. @param {Tool} tool @param {Fields} fields @returns {Node} */
+function fieldsNode({ name: tool, parameters = {} }, { open, between: separator, close, words }) {
+  const unsupportedKeyword = Object.keys(parameters).find(
+    (keyword) => !CHECKED_KEYWORDS.has(keyword) && !IGNORED_KEYWORDS.has(keyword) && !keyword.startsWith('x-'),
   );
-  if (strange)
+  if (unsupportedKeyword)
     throw new BqError(
       'GRAMMAR',
-      `the parameters of "${tool}" have "${strange}", which this model's calls can't be held to`,
+      `parameters of "${tool}": the keyword "${unsupportedKeyword}" is not supported for calls of this model`,
       {
-        hint: 'the template writes arguments as names and values: leave it out, or put it into a property',
+        hint: 'leave it out, or put it into a property: the template writes arguments as names and values',
       },
     );
   if (parameters.type !== undefined && ![parameters.type].flat().includes('object'))
-    throw new BqError('GRAMMAR', `the parameters of "${tool}" are of the type ${shown(parameters.type)}, not "object"`);
+    throw new BqError(
+      'GRAMMAR',
+      `parameters of "${tool}": expected the type "object", found ${shown(parameters.type)}`,
+    );
   const required = new Set(parameters.required ?? []);
-  const { properties = {}, additionalProperties: other = true } = parameters;
-  const unnamed = [...required].filter((name) => !Object.hasOwn(properties, name)).map((name) => [name, other]);
+  const { properties = {}, additionalProperties: defaultSchema = true } = parameters;
+  const unnamed = [...required].filter((name) => !Object.hasOwn(properties, name)).map((name) => [name, defaultSchema]);
   return Object.entries(properties)
     .concat(/** @type {any} */ (unnamed))
     .map(([name, schema]) => {
-      // A reader would take the rest of such a name for its value.
-      if (name.includes(between) || name.includes(close))
+      // The end of such a name would be parsed as a value.
+      if (name.includes(separator) || name.includes(close))
         throw new BqError(
           'GRAMMAR',
-          `the parameter ${shown(name)} of "${tool}" contains what ends a name in this model's calls`,
+          `parameter ${shown(name)} of "${tool}": the name contains a separator of this model's calls`,
         );
-      const node = [open + name + between, { value: schema, root: parameters, end: close, words }, close];
+      const node = [open + name + separator, { value: schema, root: parameters, end: close, words }, close];
       return required.has(name) ? node : { maybe: node };
     });
 }
@@ -88,44 +91,48 @@ function typesOf(schema, root, depth = 0) {
   if (typeof schema !== 'object' || schema === null || depth > 20) return null;
   if (schema.type !== undefined) return new Set([schema.type].flat());
   const values = schema.enum ?? (Object.hasOwn(schema, 'const') ? [schema.const] : null);
-  if (values) return new Set(values.map((/** @type {any} */ one) => (one === null ? 'null' : typeof one)));
-  const named = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(schema.$ref ?? '');
-  if (named) return typesOf(root?.[named[1]]?.[named[2]], root, depth + 1);
-  const some = (schema.anyOf ?? schema.oneOf)?.map((/** @type {any} */ one) => typesOf(one, root, depth + 1));
-  return some?.every(Boolean) ? new Set(some.flatMap((/** @type {Set<string>} */ one) => [...one])) : null;
+  if (values) return new Set(values.map((/** @type {any} */ value) => (value === null ? 'null' : typeof value)));
+  const reference = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(schema.$ref ?? '');
+  if (reference) return typesOf(root?.[reference[1]]?.[reference[2]], root, depth + 1);
+  const branchTypes = (schema.anyOf ?? schema.oneOf)?.map((/** @type {any} */ branch) =>
+    typesOf(branch, root, depth + 1),
+  );
+  return branchTypes?.every(Boolean)
+    ? new Set(branchTypes.flatMap((/** @type {Set<string>} */ typeSet) => [...typeSet]))
+    : null;
 }
 
-/** A value as its parameter has it: JSON, but for texts, which are as they are. @param {string} text @param {any} schema @param {any} root @param {Fields['words']} words */
+/** The value of an argument: a string as it is, other values parsed as JSON. @param {string} text @param {any} schema @param {any} root @param {Fields['words']} words */
 function valueOf(text, schema, root, words) {
   const types = typesOf(schema, root);
   if (types?.size === 1 && types.has('string')) return text;
-  const word = Object.entries(words).find(([, written]) => written === text)?.[0];
+  const word = Object.entries(words).find(([, spelling]) => spelling === text)?.[0];
   try {
     const value = JSON.parse(word ?? text);
-    // Where a list has "1" and not 1, it is the text.
+    // If the enum has "1" and not 1, the value is the string.
     return schema?.enum?.includes(text) && !schema.enum.includes(value) ? text : value;
   } catch {
     return text;
   }
 }
 
-/** Arguments of a call that writes names and values. @param {string} text @param {Tool} tool @param {Fields} fields */
-function readFields(text, { parameters = {} }, { open, between, close, words }) {
+/** Parses arguments in the form of names and values. @param {string} text @param {Tool} tool @param {Fields} fields */
+function readFields(text, { parameters = {} }, { open, between: separator, close, words }) {
   /** @type {[string, any][]} */
   const values = [];
   for (let at = 0; at < text.length;) {
-    const name = text.indexOf(between, at + open.length);
-    const end = text.indexOf(close, name + between.length);
+    const name = text.indexOf(separator, at + open.length);
+    const end = text.indexOf(close, name + separator.length);
     if (!text.startsWith(open, at) || name < 0 || end < 0) throw new SyntaxError('no arguments');
     const key = text.slice(at + open.length, name);
     const schema = Object.hasOwn(parameters.properties ?? {}, key) ? parameters.properties[key] : undefined;
-    values.push([key, valueOf(text.slice(name + between.length, end), schema, parameters, words)]);
+    values.push([key, valueOf(text.slice(name + separator.length, end), schema, parameters, words)]);
     at = end + close.length;
   }
   return JSON.stringify(Object.fromEntries(values));
 }
 
-/** What makes tokens of texts. @typedef {{ ids: (text: string) => number[], special: (id: number) => string | null }} Vocabulary */
+/** Access to the tokenizer. @typedef {{ ids: (text: string) => number[], special: (id: number) => string | null }} Vocabulary */
 
 export class CallWriter {
   #form;
@@ -147,18 +154,18 @@ export class CallWriter {
     return this.#form.next !== null;
   }
 
-  /** What stands before the first call's name. */
+  /** Text before the name of the first call. */
   get opening() {
-    return this.#form.first.split(MARKS)[0];
+    return this.#form.first.split(PLACEHOLDERS)[0];
   }
 
-  /** What begins a call in the middle of a text: a tag, or all before the name; '': a brace, that others begin with, too. */
+  /** Text that starts a call in the middle of other text: a tag, or everything before the name; '': only a brace, which is ambiguous. */
   get trigger() {
     const opening = this.opening.trim();
     return /^(<[^>\s]+>|\[[A-Z_]+\])/.exec(opening)?.[0] ?? (/^[{[]/.test(opening) ? '' : opening);
   }
 
-  /** Calls of each tool, in the pieces that special tokens cut them into. @param {number} count  of calls before it @param {boolean} strict  in the template's own white space @returns {Branch[]} */
+  /** Calls of each tool, in pieces separated by special tokens. @param {number} count  number of calls before it @param {boolean} strict  with the exact white space of the template @returns {Branch[]} */
   branches(count, strict) {
     const form = /** @type {string} */ (count ? this.#form.next : this.#form.first);
     return this.#tools.map((tool) => ({ tool, pieces: this.#pieces(form, tool, count, strict) }));
@@ -171,50 +178,50 @@ export class CallWriter {
     /** @type {Node[]} */
     let nodes = [];
     let pattern = '';
-    const add = (/** @type {Node} */ node, /** @type {string} */ read) => {
+    const addNode = (/** @type {Node} */ node, /** @type {string} */ readPattern) => {
       nodes.push(node);
-      pattern += read;
+      pattern += readPattern;
     };
-    const cut = () => {
+    const endPiece = () => {
       if (nodes.length) pieces.push({ special: null, node: nodes, pattern });
       nodes = [];
       pattern = '';
     };
     const text = form.replace(NAME, () => tool.name).replace(COUNT, String(count));
-    for (const part of text.split(MARKS)) {
+    for (const part of text.split(PLACEHOLDERS)) {
       if (part === ARGUMENTS) {
         const { fields } = this.#form;
-        add(fields ? fieldsNode(tool, fields) : { schema: objectOf(tool.parameters) }, '(?<arguments>[^]*)');
-      } else if (part === ID) add({ pattern: IDS }, `(?<id>${IDS})`);
+        addNode(fields ? fieldsNode(tool, fields) : { schema: objectOf(tool.parameters) }, '(?<arguments>[^]*)');
+      } else if (part === ID) addNode({ pattern: ID_PATTERN }, `(?<id>${ID_PATTERN})`);
       else
-        for (const { special, text: fixed } of this.#cut(part)) {
+        for (const { special, text: fixed } of this.#splitAtTokens(part)) {
           if (special !== null) {
-            cut();
+            endPiece();
             pieces.push({ special, node: '', pattern: '' });
           } else {
-            const { node, pattern: read } = (strict ? exact : loose)(fixed);
-            add(node, read);
+            const { node, pattern: partPattern } = (strict ? exactText : looseText)(fixed);
+            addNode(node, partPattern);
           }
         }
     }
-    cut();
+    endPiece();
     return pieces;
   }
 
   /** A text in special tokens and what is between them. @param {string} text @returns {{ special: number | null, text: string }[]} */
-  #cut(text) {
-    const found = [];
+  #splitAtTokens(text) {
+    const pieces = [];
     let at = 0;
     for (const id of text ? this.#vocabulary.ids(text) : []) {
       const special = this.#vocabulary.special(id);
       const begin = special ? text.indexOf(special, at) : -1;
       if (!special || begin < 0) continue;
-      if (begin > at) found.push({ special: null, text: text.slice(at, begin) });
-      found.push({ special: id, text: special });
+      if (begin > at) pieces.push({ special: null, text: text.slice(at, begin) });
+      pieces.push({ special: id, text: special });
       at = begin + special.length;
     }
-    if (at < text.length) found.push({ special: null, text: text.slice(at) });
-    return found;
+    if (at < text.length) pieces.push({ special: null, text: text.slice(at) });
+    return pieces;
   }
 
   /** A call as a bare object, as small models write it whatever they are told. @returns {Branch[]} */
@@ -234,7 +241,7 @@ export class CallWriter {
             ...[space, ':', space, { schema: objectOf(tool.parameters) }, space, '}'],
             { maybe: [space, '```'] },
           ],
-          pattern: `\\s*(?:\`\`\`(?:json)?)?\\s*\\{\\s*"name"\\s*:\\s*"${escaped(tool.name)}"\\s*,\\s*"(?:arguments|parameters)"\\s*:\\s*(?<arguments>[^]*)\\s*\\}\\s*(?:\`\`\`)?\\s*`,
+          pattern: `\\s*(?:\`\`\`(?:json)?)?\\s*\\{\\s*"name"\\s*:\\s*"${escapePattern(tool.name)}"\\s*,\\s*"(?:arguments|parameters)"\\s*:\\s*(?<arguments>[^]*)\\s*\\}\\s*(?:\`\`\`)?\\s*`,
         },
       ],
     }));
@@ -243,31 +250,33 @@ export class CallWriter {
   /** Whether a reply's first words are such an object as far as its arguments; null: they may become one. @param {string} text @returns {boolean | null} */
   isBare(text) {
     const words = text.replace(/\s+/g, '');
-    const begin = (/** @type {string} */ wanted) =>
-      words.length < wanted.length ? (wanted.startsWith(words) ? null : false) : words.startsWith(wanted);
-    const found = ['', '```', '```json'].flatMap((fence) =>
+    const beginWith = (/** @type {string} */ quote) =>
+      words.length < quote.length ? (quote.startsWith(words) ? null : false) : words.startsWith(quote);
+    const candidates = ['', '```', '```json'].flatMap((fence) =>
       this.#tools.flatMap(({ name }) =>
-        ['arguments', 'parameters'].map((key) => begin(`${fence}{"name":"${name.replace(/\s+/g, '')}","${key}":`)),
+        ['arguments', 'parameters'].map((key) => beginWith(`${fence}{"name":"${name.replace(/\s+/g, '')}","${key}":`)),
       ),
     );
-    return found.includes(true) || (found.includes(null) ? null : false);
+    return candidates.includes(true) || (candidates.includes(null) ? null : false);
   }
 
   /** What was written, read; null: it is no whole call. @param {Branch} branch @param {string[]} texts  of its pieces @returns {Call | null} */
   read({ tool, pieces, bare }, texts) {
     /** @type {Record<string, string>} */
-    const found = {};
+    const callParts = {};
     for (const [i, { special, pattern }] of pieces.entries()) {
       if (special !== null) continue;
       const match = new RegExp(`^${pattern}$`, 'u').exec(texts[i] ?? '');
       if (!match) return null;
-      Object.assign(found, match.groups);
+      Object.assign(callParts, match.groups);
     }
     try {
       const { fields } = this.#form;
       const args =
-        fields && !bare ? readFields(found.arguments, tool, fields) : JSON.stringify(JSON.parse(found.arguments));
-      return { name: tool.name, arguments: args, ...(found.id && { id: found.id }) };
+        fields && !bare
+          ? readFields(callParts.arguments, tool, fields)
+          : JSON.stringify(JSON.parse(callParts.arguments));
+      return { name: tool.name, arguments: args, ...(callParts.id && { id: callParts.id }) };
     } catch {
       return null;
     }

@@ -1,11 +1,11 @@
-/** What a session does besides generating, and what few generations need. One module: parts that two share would be every page's. */
+/** Methods of sessions and models that few pages use, in one module that is loaded on demand. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError } from '../../shared/errors.js';
 import * as state from './saved-state.js';
 
-export { choose as chooseIn, next as choose } from '../model/score-options.js';
-export { Draft } from '../speculation/draft-model.js';
-export { Picking, vocabulary } from '../generation/logit-processors.js';
+export { chooseOption as chooseIn, chooseNext as choose } from '../model/score-options.js';
+export { DraftModel as Draft } from '../speculation/draft-model.js';
+export { LogitProcessors as Picking, vocabulary } from '../generation/logit-processors.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from './session.js' */
@@ -13,113 +13,121 @@ export { Picking, vocabulary } from '../generation/logit-processors.js';
 /** @import { SessionStats } from '../../shared/types.js' */
 
 /** @param {LocalSession} session @returns {Promise<SessionStats>} */
-export async function stats({ own: { wasm, timeline, context } }) {
-  timeline.check();
+export async function stats({ parts: { wasm, sequence, context } }) {
+  sequence.check();
   return {
-    tokens: timeline.all().length,
+    tokens: sequence.allTokens().length,
     context,
-    slices: wasm.call('bqw_session_slices', timeline.handle),
-    draftedTokens: timeline.drafted,
-    acceptedTokens: timeline.accepted,
+    workUnits: wasm.call('bqw_session_slices', sequence.handle),
+    draftedTokens: sequence.draftedCount,
+    acceptedTokens: sequence.acceptedCount,
   };
 }
 
-/** @param {LocalSession} session @param {LocalModel} model @param {any[]} given */
-export async function append(session, model, given) {
+/** @param {LocalSession} session @param {LocalModel} model @param {any[]} args */
+export async function append(session, model, args) {
   const {
-    args: [more],
+    args: [addition],
     options: { parseSpecial },
     signal,
     onProgress,
-  } = checkCall(TABLE.session.append, given);
-  await session.alone(({ timeline, fit }) => {
-    const addSpecial = !timeline.ids.length && timeline.next === null;
+  } = checkCall(TABLE.session.append, args);
+  await session.runAlone(({ sequence, fit }) => {
+    const addSpecial = !sequence.tokens.length && sequence.pendingToken === null;
     const ids =
-      typeof more === 'string' ? model.encode(more, { addSpecial, parseSpecial, continues: !addSpecial }) : more;
-    return timeline.prefill({ signal }, onProgress, fit([...timeline.all(), ...ids]));
+      typeof addition === 'string'
+        ? model.encode(addition, { addSpecial, parseSpecial, continues: !addSpecial })
+        : addition;
+    return sequence.prefill({ signal }, onProgress, fit([...sequence.allTokens(), ...ids]));
   });
   return session.stats();
 }
 
-/** @param {LocalSession} session @param {LocalModel} _model @param {any[]} given */
-export async function truncate(session, _model, given) {
+/** @param {LocalSession} session @param {LocalModel} _model @param {any[]} args */
+export async function truncate(session, _model, args) {
   const {
     args: [tokens],
-  } = checkCall(TABLE.session.truncate, given);
-  await session.alone(({ timeline }) => {
-    const all = timeline.all();
-    if (tokens > all.length) throw new BqError('ARGUMENT', `there are ${all.length} tokens, not ${tokens}`);
-    timeline.sync(Uint32Array.from(all.slice(0, tokens)));
+  } = checkCall(TABLE.session.truncate, args);
+  await session.runAlone(({ sequence }) => {
+    const tokenList = sequence.allTokens();
+    if (tokens > tokenList.length)
+      throw new BqError('ARGUMENT', `expected at most ${tokenList.length} tokens, found ${tokens}`);
+    sequence.sync(Uint32Array.from(tokenList.slice(0, tokens)));
   });
   return session.stats();
 }
 
 /** @param {LocalSession} session */
 export const save = (session) =>
-  session.alone(({ wasm, timeline }) => {
-    if (timeline.next !== null) timeline.push(timeline.next);
-    return state.save(wasm, timeline.handle);
+  session.runAlone(({ wasm, sequence }) => {
+    if (sequence.pendingToken !== null) sequence.push(sequence.pendingToken);
+    return state.save(wasm, sequence.handle);
   });
 
-/** @param {LocalSession} session @param {LocalModel} _model @param {any[]} given */
-export async function restore(session, _model, given) {
+/** @param {LocalSession} session @param {LocalModel} _model @param {any[]} args */
+export async function restore(session, _model, args) {
   const {
     args: [saved],
-  } = checkCall(TABLE.session.restore, given);
-  await session.alone(({ wasm, timeline }) => {
-    timeline.forget();
-    timeline.ids = state.restore(wasm, timeline.handle, saved);
+  } = checkCall(TABLE.session.restore, args);
+  await session.runAlone(({ wasm, sequence }) => {
+    sequence.clear();
+    sequence.tokens = state.restore(wasm, sequence.handle, saved);
   });
   return session.stats();
 }
 
-/** Tokens that are worth a copy of what was computed for them. */
-const LEAST = 32;
+/** Least number of tokens for which copying the KV cache is faster than computing. */
+const MIN_SHARED = 32;
 
 /**
- * A session goes on from what another one, which may be at work, has computed, as far as a prompt begins so: bytes are copied.
+ * Copies the KV cache of another session, which may be generating, if it shares a longer prefix with the prompt.
  * @param {LocalSession} session @param {LocalModel} _model @param {any[]} given  the sessions, the prompt, the id of the adapter or null
  */
-export async function borrow(session, _model, [others, tokens, adapter]) {
-  let most = session.shares(tokens, adapter) + LEAST;
+export async function copyCacheFrom(session, _model, [otherSessions, tokens, adapter]) {
+  let longest = session.sharedLength(tokens, adapter) + MIN_SHARED;
   /** @type {LocalSession | null} */
-  let from = null;
-  for (const other of /** @type {Iterable<LocalSession>} */ (others)) {
-    const shared = other.closed ? 0 : other.shares(tokens, adapter);
-    if (shared >= most) [most, from] = [shared, other];
+  let source = null;
+  for (const candidate of /** @type {Iterable<LocalSession>} */ (otherSessions)) {
+    const length = candidate.isClosed ? 0 : candidate.sharedLength(tokens, adapter);
+    if (length >= longest) [longest, source] = [length, candidate];
   }
-  if (!from) return;
-  const { handle } = /** @type {LocalSession} */ (from).own.timeline;
-  await session.alone(({ wasm, timeline }) => {
-    timeline.forget();
+  if (!source) return;
+  const { handle } = /** @type {LocalSession} */ (source).parts.sequence;
+  await session.runAlone(({ wasm, sequence }) => {
+    sequence.clear();
     try {
-      timeline.ids = state.restore(wasm, timeline.handle, state.save(wasm, handle));
+      sequence.tokens = state.restore(wasm, sequence.handle, state.save(wasm, handle));
     } catch {
-      // The model's file has no id, or the context is too small for both: the prompt is computed.
+      // The model's file has no id, or the heap is too small: the prompt is computed instead.
     }
   });
 }
 
-/** What a user may say first, as different as their first tokens are: what prompts with these have in common is common to nearly all. */
-const OPENINGS = ['1', 'And', 'x', '?'];
+/** Sample user messages with different first tokens: the common prefix of their prompts is common to nearly all prompts. */
+const SAMPLE_MESSAGES = ['1', 'And', 'x', '?'];
 
-/** @param {LocalModel} model @param {Replies} replies @param {any[]} given */
-export async function savePromptCache(model, replies, given) {
-  const { args, options, signal, onProgress } = checkCall(TABLE.model.savePromptCache, given);
-  model.writes();
+/** @param {LocalModel} model @param {Replies} replies @param {any[]} callArgs */
+export async function savePromptCache(model, replies, callArgs) {
+  const { args, options, signal, onProgress } = checkCall(TABLE.model.savePromptCache, callArgs);
+  model.checkGenerates();
   const [messages] = args;
-  const [one, ...others] = await Promise.all(
-    OPENINGS.map((content) => replies.tokens([...messages, { role: 'user', content }], options)),
+  const [firstPrompt, ...otherPrompts] = await Promise.all(
+    SAMPLE_MESSAGES.map((content) => replies.tokens([...messages, { role: 'user', content }], options)),
   );
-  let shared = 0;
-  while (shared < one.length && others.every((other) => other[shared] === one[shared])) shared++;
-  if (!shared) throw new BqError('ARGUMENT', 'conversations that begin with these messages have no token in common');
-  const tokens = one.slice(0, shared);
+  let sharedLength = 0;
+  while (
+    sharedLength < firstPrompt.length &&
+    otherPrompts.every((prompt) => prompt[sharedLength] === firstPrompt[sharedLength])
+  )
+    sharedLength++;
+  if (!sharedLength)
+    throw new BqError('ARGUMENT', 'expected messages whose conversations have a common prefix, found none');
+  const tokens = firstPrompt.slice(0, sharedLength);
   const session = await replies.take(tokens, null, signal);
   try {
-    return await session.alone(async ({ wasm, timeline, fit }) => {
-      await timeline.prefill({ signal }, onProgress, fit(tokens));
-      return state.save(wasm, timeline.handle);
+    return await session.runAlone(async ({ wasm, sequence, fit }) => {
+      await sequence.prefill({ signal }, onProgress, fit(tokens));
+      return state.save(wasm, sequence.handle);
     });
   } finally {
     replies.give(session);
@@ -127,38 +135,38 @@ export async function savePromptCache(model, replies, given) {
 }
 
 /**
- * Computes the last token of what was restored anew, which replies need anyway: then the same bytes are to be there. They depend
- * on all tokens before it, in all layers, so they tell weights apart whose files have one id (that of GGUF is a hash of the header), and
- * engines whose sums differ. MISMATCH: the session is empty.
+ * Computes the last restored token again, which replies need anyway, and compares the bytes of its KV cache. They depend
+ * on all earlier tokens in all layers, so they detect other weights under the same id (that of GGUF is a hash of the header), and
+ * versions whose sums differ. MISMATCH: the session is empty.
  * @param {LocalSession} session @param {Uint8Array} saved
  */
-const compare = (session, saved) =>
-  session.alone(async ({ wasm, timeline }) => {
-    let same = false;
+const compareLastToken = (session, saved) =>
+  session.runAlone(async ({ wasm, sequence }) => {
+    let isSame = false;
     try {
-      await timeline.run({}, 1);
-      same = state.isSame(wasm, timeline.handle, saved);
+      await sequence.run({}, 1);
+      isSame = state.isSame(wasm, sequence.handle, saved);
     } finally {
-      if (!same) {
-        timeline.forget();
-        if (!timeline.closed) state.empty(wasm, timeline.handle);
+      if (!isSame) {
+        sequence.clear();
+        if (!sequence.isClosed) state.empty(wasm, sequence.handle);
       }
     }
-    if (!same)
-      throw new BqError('MISMATCH', 'the state was computed with other weights, or by another version of the engine', {
-        hint: 'make it anew, with this model and this version',
+    if (!isSame)
+      throw new BqError('MISMATCH', 'the prompt cache was computed with other weights, or by another version of bq4', {
+        hint: 'save it again with this model and this version',
       });
   });
 
-/** @param {Replies} replies @param {any[]} given */
-export async function loadPromptCache(replies, given) {
+/** @param {Replies} replies @param {any[]} args */
+export async function loadPromptCache(replies, args) {
   const {
     args: [saved],
-  } = checkCall(TABLE.model.loadPromptCache, given);
+  } = checkCall(TABLE.model.loadPromptCache, args);
   const session = await replies.take([]);
   try {
     await session.restore(saved);
-    if (state.isComputed(saved)) await compare(session, saved);
+    if (state.isComputed(saved)) await compareLastToken(session, saved);
     return { tokens: session.length };
   } finally {
     replies.give(session);

@@ -1,8 +1,8 @@
-/** One timeline of tokens in the engine of this thread, and generation on it. */
+/** A session in this thread: a token sequence and the generations that extend it. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { Output } from '../generation/output.js';
 import { DEFAULT_MAX_TOKENS, emptyResult, Generation } from '../../shared/generation.js';
-import { Timeline } from './token-sequence.js';
+import { TokenSequence } from './token-sequence.js';
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { asyncDispose } from '../../shared/async.js';
 import { now } from '../../shared/timeouts.js';
@@ -19,19 +19,19 @@ export class LocalSession {
   #wasm;
   #context;
   #options;
-  #timeline;
-  #busy = false;
+  #sequence;
+  #isBusy = false;
   #adapter;
-  /** Since when a generation waits for its reader; Infinity: it doesn't. */
-  heldSince = Infinity;
+  /** When the reader of a generation stopped reading; Infinity: it is reading. */
+  unreadSince = Infinity;
 
   /**
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
    * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, quality?: SessionOptions['quality'] }} sizes
-   * @param {number[]} [ids]  that are there already
-   * @param {LocalAdapter | null} [adapter]  that it computes with already
+   * @param {number[]} [ids]  tokens of the original session, if this is a fork
+   * @param {LocalAdapter | null} [adapter]  of the original session
    */
   constructor(model, wasm, handle, sizes, ids = [], adapter = null) {
     adapter?.join();
@@ -40,14 +40,14 @@ export class LocalSession {
     this.#wasm = wasm;
     this.#context = sizes.contextTokens;
     this.#options = sizes;
-    this.#timeline = new Timeline(model, wasm, handle, sizes, ids);
+    this.#sequence = new TokenSequence(model, wasm, handle, sizes, ids);
   }
 
   /**
    * @param {string | ArrayLike<number>} prompt
    * @param {GenerateOptions} [options]
-   * @param {() => boolean} [aborted]  a faster way than the signal to hear from another thread that it ends
-   * @param {import('../generation/reply-parts.js').Turn | null} [turn]  what holds a reply's parts to what they are to be
+   * @param {() => boolean} [aborted]  whether another thread has aborted; faster than the signal
+   * @param {import('../generation/reply-parts.js').ReplyParts | null} [turn]  what holds a reply's parts to what they are to be
    */
   generate(prompt, options, aborted, turn = null) {
     return Generation.check(
@@ -65,82 +65,82 @@ export class LocalSession {
   }
 
   /**
-   * Work with what it is made of, that nothing else may be done beside.
-   * @template T @param {(own: { wasm: Wasm, timeline: Timeline, fit: (prompt: ArrayLike<number>) => Uint32Array }) => T | Promise<T>} work
+   * Runs work that needs exclusive use of the session's parts.
+   * @template T @param {(parts: { wasm: Wasm, sequence: TokenSequence, fit: (prompt: ArrayLike<number>) => Uint32Array }) => T | Promise<T>} work
    */
-  async alone(work) {
-    this.#idle();
-    return this.#during(async () => work({ ...this.own, fit: (prompt) => this.#prompt(prompt) }));
+  async runAlone(work) {
+    this.#checkIdle();
+    return this.#runBusy(async () => work({ ...this.parts, fit: (prompt) => this.#checkPrompt(prompt) }));
   }
 
-  /** Of the adapter that it computes with; null: none. */
+  /** Id of its adapter; null: none. */
   get adapter() {
     return this.#adapter?.info.id ?? null;
   }
 
-  /** Computes with another adapter, or none, from now on, all anew. CLOSED, NO_SESSION. @param {string | null} id */
-  use(id) {
+  /** Uses another adapter or none from now on; the sequence is computed again. CLOSED, NO_SESSION. @param {string | null} id */
+  useAdapter(id) {
     if (id === this.adapter) return;
     const adapter = id === null ? null : this.#model.adapter(id);
-    if (adapter) adapter.enter(this.#timeline.handle);
-    else this.#wasm.check('bqw_session_adapter', this.#timeline.handle, 0, 0);
+    if (adapter) adapter.enter(this.#sequence.handle);
+    else this.#wasm.check('bqw_session_adapter', this.#sequence.handle, 0, 0);
     this.#adapter?.leave();
     this.#adapter = adapter;
   }
 
-  /** How many tokens of a prompt it need not compute with an adapter. @param {ArrayLike<number>} tokens @param {string | null} adapter */
-  shares(tokens, adapter) {
-    const most = adapter === this.adapter ? Math.min(tokens.length, this.#timeline.ids.length) : 0;
+  /** Length of the common prefix with a prompt, with this adapter. @param {ArrayLike<number>} tokens @param {string | null} adapter */
+  sharedLength(tokens, adapter) {
+    const maxLength = adapter === this.adapter ? Math.min(tokens.length, this.#sequence.tokens.length) : 0;
     let n = 0;
-    while (n < most && tokens[n] === this.#timeline.ids[n]) n++;
+    while (n < maxLength && tokens[n] === this.#sequence.tokens[n]) n++;
     return n;
   }
 
-  /** Tokens of its timeline. */
+  /** Number of tokens of its sequence. */
   get length() {
-    return this.#timeline.ids.length;
+    return this.#sequence.tokens.length;
   }
 
-  /** What it is made of. */
-  get own() {
-    return { wasm: this.#wasm, timeline: this.#timeline, context: this.#context };
+  /** Its instance and its sequence. */
+  get parts() {
+    return { wasm: this.#wasm, sequence: this.#sequence, context: this.#context };
   }
 
-  get closed() {
-    return this.#timeline.closed;
+  get isClosed() {
+    return this.#sequence.isClosed;
   }
 
-  /** What few pages call comes when it is called. @param {'append' | 'borrow' | 'choose' | 'restore' | 'save' | 'stats' | 'truncate'} name @returns {(...given: any[]) => Promise<any>} */
-  #more =
+  /** A method that is loaded with its first call. @param {'append' | 'copyCacheFrom' | 'choose' | 'restore' | 'save' | 'stats' | 'truncate'} name @returns {(...given: any[]) => Promise<any>} */
+  #lazyMethod =
     (name) =>
-    async (...given) =>
-      (await onDemand(import('./lazy-methods.js')))[name](this, this.#model, given);
-  append = this.#more('append');
-  borrow = this.#more('borrow');
-  choose = this.#more('choose');
-  restore = this.#more('restore');
-  save = this.#more('save');
-  stats = this.#more('stats');
-  truncate = this.#more('truncate');
+    async (...args) =>
+      (await onDemand(import('./lazy-methods.js')))[name](this, this.#model, args);
+  append = this.#lazyMethod('append');
+  copyCacheFrom = this.#lazyMethod('copyCacheFrom');
+  choose = this.#lazyMethod('choose');
+  restore = this.#lazyMethod('restore');
+  save = this.#lazyMethod('save');
+  stats = this.#lazyMethod('stats');
+  truncate = this.#lazyMethod('truncate');
 
   /** @type {Session['fork']} */
   async fork() {
-    const { ids, handle } = this.#settled();
-    return /** @type {any} */ (this.#model.forked(handle, this.#options, [...ids], this.#adapter));
+    const { tokens, handle } = this.#settledSequence();
+    return /** @type {any} */ (this.#model.forked(handle, this.#options, [...tokens], this.#adapter));
   }
 
   /** @type {Session['tokens']} */
   async tokens() {
-    this.#timeline.check();
-    return [...this.#timeline.all()];
+    this.#sequence.check();
+    return [...this.#sequence.allTokens()];
   }
 
   /** @type {Session['trace']} */
-  async trace(given) {
-    const { options } = checkCall(TABLE.session.trace, [given]);
-    const { trace } = await onDemand(import('../model/trace.js'));
-    this.#timeline.check();
-    return trace(this.#wasm, this.#timeline.handle, this.#model.info.layers, options);
+  async trace(traceOptions) {
+    const { options } = checkCall(TABLE.session.trace, [traceOptions]);
+    const { readTrace } = await onDemand(import('../model/trace.js'));
+    this.#sequence.check();
+    return readTrace(this.#wasm, this.#sequence.handle, this.#model.info.layers, options);
   }
 
   async close() {
@@ -148,11 +148,11 @@ export class LocalSession {
   }
 
   end() {
-    if (this.#timeline.closed) return;
-    this.#timeline.close();
+    if (this.#sequence.isClosed) return;
+    this.#sequence.close();
     this.#model.forget(this);
-    // A generation that is under way frees it when it sees that it is closed.
-    if (!this.#busy) this.#free();
+    // A running generation frees the session when it notices the end.
+    if (!this.#isBusy) this.#free();
   }
 
   [asyncDispose]() {
@@ -161,33 +161,36 @@ export class LocalSession {
 
   #free() {
     if (!this.#wasm.alive) return;
-    this.#wasm.call('bqw_session_free', this.#timeline.handle);
+    this.#wasm.call('bqw_session_free', this.#sequence.handle);
     this.#adapter?.leave();
   }
 
-  /** That it does nothing now. */
-  #idle() {
-    this.#timeline.check();
-    if (this.#busy) throw new BqError('STATE', 'the session is generating already');
+  /** CLOSED, STATE: a generation is running. */
+  #checkIdle() {
+    this.#sequence.check();
+    if (this.#isBusy)
+      throw new BqError('STATE', 'the session is already generating', {
+        hint: 'await or abort the other generation first',
+      });
   }
 
-  /** The timeline, on which what was generated last has come. */
-  #settled() {
-    this.#idle();
-    const { next } = this.#timeline;
-    if (next !== null) this.#timeline.push(next);
-    return this.#timeline;
+  /** The sequence, after its pending token was appended. */
+  #settledSequence() {
+    this.#checkIdle();
+    const { pendingToken } = this.#sequence;
+    if (pendingToken !== null) this.#sequence.push(pendingToken);
+    return this.#sequence;
   }
 
-  /** Work that nothing else may be done beside. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
-  async #during(work) {
-    this.#busy = true;
+  /** Runs work while the session is marked as busy. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  async #runBusy(work) {
+    this.#isBusy = true;
     try {
       return await work();
     } finally {
-      this.#busy = false;
-      this.#model.rest(this.#timeline.handle);
-      if (this.#timeline.closed) this.#free();
+      this.#isBusy = false;
+      this.#model.releaseUnit(this.#sequence.handle);
+      if (this.#sequence.isClosed) this.#free();
     }
   }
 
@@ -195,143 +198,153 @@ export class LocalSession {
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end @param {import('../../shared/generation.js').Reading} reading
-   * @param {import('../generation/reply-parts.js').Turn | null} turn
+   * @param {import('../generation/reply-parts.js').ReplyParts | null} turn
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#generate({ args, options, onProgress }, aborted, end, { signal, reader }, turn) {
-    this.#idle();
-    this.#model.writes();
+    this.#checkIdle();
+    this.#model.checkGenerates();
     signal.throwIfAborted();
     const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = DEFAULT_MAX_TOKENS } = options;
     const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = 'auto' } = options;
-    const limits =
+    const rateLimiter =
       deadline === undefined && !maxTokensPerSecond
         ? null
-        : new (await onDemand(import('../generation/rate-limiter.js'))).Limits({ deadline, maxTokensPerSecond });
-    const shifts = contextPolicy !== 'error';
-    const ends = { signal, aborted, due: limits?.due };
-    this.#idle();
-    const tokens = this.#prompt(args[0] ?? this.#timeline.all());
-    if (options.adapter !== undefined) this.use(options.adapter);
+        : new (await onDemand(import('../generation/rate-limiter.js'))).RateLimiter({ deadline, maxTokensPerSecond });
+    const shiftsContext = contextPolicy !== 'error';
+    const stopConditions = { signal, aborted, due: rateLimiter?.deadline };
+    this.#checkIdle();
+    const tokens = this.#checkPrompt(args[0] ?? this.#sequence.allTokens());
+    if (options.adapter !== undefined) this.useAdapter(options.adapter);
     const result = emptyResult(seed, tokens.length);
     const { timings, usage } = result;
-    /** @type {import('../generation/unread-parts.js').Mark[]} */
+    /** @type {import('../generation/unread-parts.js').PartState[]} */
     const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
-    /** @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').Turn | null} */
+    /** @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').ReplyParts | null} */
     let guide = turn;
-    /** @type {import('../speculation/prompt-lookup.js').Guesses | null} */
-    let guesses = null;
-    /** @type {import('../speculation/draft-model.js').Draft | null} */
-    let draft = null;
-    const output = new Output(this.#wasm, this.#model, this.#timeline.handle, options, seed);
-    this.#busy = true;
-    let failed = false;
+    /** @type {import('../speculation/prompt-lookup.js').Speculator | null} */
+    let speculator = null;
+    /** @type {import('../speculation/draft-model.js').DraftModel | null} */
+    let draftModel = null;
+    const output = new Output(this.#wasm, this.#model, this.#sequence.handle, options, seed);
+    this.#isBusy = true;
+    let hasFailed = false;
     try {
-      // Loaded while the prompt is computed. Where it can't be, nothing is guessed.
-      const wanted = speculate && this.#timeline.drafts && maxTokens > 2;
-      const guessing = wanted ? onDemand(import('../speculation/prompt-lookup.js')).catch(() => null) : null;
+      // Loaded while the prompt is computed. If loading fails, the generation decodes without draft tokens.
+      const speculates = speculate && this.#sequence.maxDraftTokens && maxTokens > 2;
+      const loadingSpeculator = speculates
+        ? onDemand(import('../speculation/prompt-lookup.js')).catch(() => null)
+        : null;
       if (speculate.model)
-        draft = (await onDemand(import('./lazy-methods.js'))).Draft.open(
+        draftModel = (await onDemand(import('./lazy-methods.js'))).Draft.open(
           this.#model,
           speculate.model,
-          this.#timeline,
+          this.#sequence,
           tokens,
         );
       guide ??= await this.#model.guide(options);
       if (guide?.warnings.length) result.warnings = [...guide.warnings];
-      output.picking = await this.#model.picking(options, this.#timeline.handle);
-      // Of tokens that a format or a bias asks for all logits are needed.
+      output.logitProcessors = await this.#model.logitProcessors(options, this.#sequence.handle);
+      // Formats and biases may ask for any token, so they need all logits.
       if (this.#options.quality?.lmHeadFraction)
-        await this.#model.cluster(
-          this.#timeline.handle,
+        await this.#model.useClusteredHead(
+          this.#sequence.handle,
           !guide && !options.logitBias && options.promptLogprobs === undefined,
           signal,
         );
-      if (output.picking && options.promptLogprobs !== undefined)
-        result.promptLogprobs = await output.picking.ofPrompt(this.#timeline, ends, tokens, options.promptLogprobs);
-      let since = performance.now();
-      usage.cachedTokens = await this.#timeline.prefill(ends, onProgress, tokens);
-      timings.prefillMs = performance.now() - since;
-      const loaded = await guessing;
-      if (loaded) guesses = new loaded.Guesses(this.#model, this.#timeline, speculate, draft);
-      if (!guesses || speculate === 'auto') this.#model.decoding.add(this.#timeline);
-      output.begin(guide && !turn?.free ? null : tokens[tokens.length - 1]);
-      // Until another reason is found, leaving the loop (break, throw, abort) is what ends it.
+      if (output.logitProcessors && options.promptLogprobs !== undefined)
+        result.promptLogprobs = await output.logitProcessors.logprobsOfPrompt(
+          this.#sequence,
+          stopConditions,
+          tokens,
+          options.promptLogprobs,
+        );
+      let stepStart = performance.now();
+      usage.cachedTokens = await this.#sequence.prefill(stopConditions, onProgress, tokens);
+      timings.prefillMs = performance.now() - stepStart;
+      const speculation = await loadingSpeculator;
+      if (speculation) speculator = new speculation.Speculator(this.#model, this.#sequence, speculate, draftModel);
+      if (!speculator || speculate === 'auto') this.#model.decoding.add(this.#sequence);
+      output.begin(guide && !turn?.isFreeText ? null : tokens[tokens.length - 1]);
+      // The finish reason is 'abort' until another one is found, for readers that leave the loop (break, throw, abort).
       if (maxTokens < 1) result.finishReason = 'length';
       while (result.finishReason === 'abort') {
-        // Also between what is computed and what is picked of it.
-        const held = this.#timeline.heldUp(ends);
-        if (held) await held;
-        if (limits && !(await limits.turn(this.#timeline, signal))) {
+        // Pauses take effect between computing and sampling too.
+        const pause = this.#sequence.waitWhilePaused(stopConditions);
+        if (pause) await pause;
+        if (rateLimiter && !(await rateLimiter.waitForToken(this.#sequence, signal))) {
           result.finishReason = 'deadline';
           break;
         }
-        this.#timeline.check();
-        const left = Math.min(maxTokens - result.tokens.length, shifts ? Infinity : this.#context - this.length + 1);
+        this.#sequence.check();
+        const remaining = Math.min(
+          maxTokens - result.tokens.length,
+          shiftsContext ? Infinity : this.#context - this.length + 1,
+        );
         let sampled = -1;
-        const ids = guide ? guide.next(left, (mask) => (sampled = output.sample(mask))) : [output.sample()];
+        const ids = guide ? guide.next(remaining, (mask) => (sampled = output.sample(mask))) : [output.sample()];
         for (const [i, id] of ids.entries()) {
-          const whole = guide !== null && i === ids.length - 1 && guide.ended(left - ids.length);
-          const full = this.length >= this.#context;
-          const length = result.tokens.length + 1 >= maxTokens ? 'length' : full && !shifts ? 'context' : null;
-          const told = output.picking?.took(id, !guide || (i === 0 && id === sampled));
-          const part = { ...output.part(id, result, whole ? 'stop' : length, turn?.hides), ...told };
-          timings[usage.completionTokens++ ? 'decodeMs' : 'firstTokenMs'] += performance.now() - since;
-          this.#timeline.next = id;
+          const isComplete = guide !== null && i === ids.length - 1 && guide.hasEnded(remaining - ids.length);
+          const isFull = this.length >= this.#context;
+          const length = result.tokens.length + 1 >= maxTokens ? 'length' : isFull && !shiftsContext ? 'context' : null;
+          const logprobs = output.logitProcessors?.accept(id, !guide || (i === 0 && id === sampled));
+          const part = { ...output.part(id, result, isComplete ? 'stop' : length, turn?.hidesText), ...logprobs };
+          timings[usage.completionTokens++ ? 'decodeMs' : 'firstTokenMs'] += performance.now() - stepStart;
+          this.#sequence.pendingToken = id;
           if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
-          this.heldSince = now();
+          this.unreadSince = now();
           yield part;
-          this.heldSince = Infinity;
+          this.unreadSince = Infinity;
           if (result.finishReason !== 'abort') break;
-          since = performance.now();
-          if (!full) this.#timeline.push(id);
+          stepStart = performance.now();
+          if (!isFull) this.#sequence.push(id);
           else {
-            // What is left out now can't come back for a reader that leaves before.
-            if (reader) await this.#caughtUp(reader);
+            // Dropped tokens can't be restored, so the reader must have read all parts before.
+            if (reader) await this.#waitForReader(reader);
             signal.throwIfAborted();
-            guesses?.end(usage);
+            speculator?.finish(usage);
             const { shift } = await onDemand(import('../prompt/context-policy.js'));
-            await shift(this.#timeline, id, options, ends, result, this.#model);
-            guesses?.begin();
+            await shift(this.#sequence, id, options, stopConditions, result, this.#model);
+            speculator?.start();
           }
         }
         if (result.finishReason !== 'abort') break;
-        // All of a token at once where an abort is heard without a turn.
-        const slices = aborted ? 0 : 1;
-        if (guesses) await guesses.run(ends, slices, maxTokens - result.tokens.length);
-        else await this.#timeline.run(ends, slices);
+        // Without a work unit limit if aborts are noticed through shared memory.
+        const workUnits = aborted ? 0 : 1;
+        if (speculator) await speculator.run(stopConditions, workUnits, maxTokens - result.tokens.length);
+        else await this.#sequence.run(stopConditions, workUnits);
       }
-      if (reader) await this.#caughtUp(reader);
+      if (reader) await this.#waitForReader(reader);
     } catch (error) {
-      failed = !(signal.aborted || aborted?.());
+      hasFailed = !(signal.aborted || aborted?.());
       throw error;
     } finally {
-      this.#busy = false;
-      this.heldSince = Infinity;
-      this.#model.decoding.delete(this.#timeline);
-      guesses?.end(usage);
-      draft?.close();
+      this.#isBusy = false;
+      this.unreadSince = Infinity;
+      this.#model.decoding.delete(this.#sequence);
+      speculator?.finish(usage);
+      draftModel?.close();
       guide?.close();
-      this.#model.rest(this.#timeline.handle);
+      this.#model.releaseUnit(this.#sequence.handle);
       output.close();
-      if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, marks, result, this.#timeline);
+      if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, marks, result, this.#sequence);
       usage.totalTokens = usage.promptTokens + usage.completionTokens;
-      if (this.#timeline.closed) this.#free();
-      if (!failed) end(result);
+      if (this.#sequence.isClosed) this.#free();
+      if (!hasFailed) end(result);
     }
   }
 
-  /** Until a reader elsewhere has read all. @param {import('../../shared/generation.js').Reader} reader */
-  async #caughtUp(reader) {
-    this.heldSince = now();
+  /** Waits until a reader in another thread has read all parts. @param {import('../../shared/generation.js').Reader} reader */
+  async #waitForReader(reader) {
+    this.unreadSince = now();
     await reader.caughtUp();
-    this.heldSince = Infinity;
+    this.unreadSince = Infinity;
   }
 
-  /** The prompt as ids. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */
-  #prompt(prompt) {
+  /** The tokens of a prompt. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */
+  #checkPrompt(prompt) {
     const tokens = Uint32Array.from(typeof prompt === 'string' ? this.#model.encode(prompt) : prompt);
-    if (!tokens.length) throw new BqError('ARGUMENT', 'the prompt has no tokens');
+    if (!tokens.length) throw new BqError('ARGUMENT', 'expected a prompt with at least one token, found none');
     if (tokens.length > this.#context)
       throw new BqError('CONTEXT_FULL', `${tokens.length} tokens do not fit in a context of ${this.#context}`, {
         details: { tokens: tokens.length, context: this.#context },

@@ -1,37 +1,37 @@
-/** The tokens of a session, and what computes them. */
+/** The token sequence of a session, and the loop that computes it. */
 import { MORE, OK, WANT_DATA } from '../../wasm/abi.js';
 import { Pace } from '../../shared/async.js';
-import { DRAFTS } from '../plan/plan.js';
+import { DEFAULT_DRAFT_TOKENS } from '../plan/plan.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 
-/** What ends it besides being closed, or holds it up; `due`: when it is over, of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, due?: number }} Ends */
+/** Conditions that stop a computation; `due`: its deadline on the clock of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, due?: number }} StopConditions */
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { GenerateOptions } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Milliseconds of work between turns where an abort needs none: in a turn the other threads fall asleep, and waking them
- * costs as much as a barrier a hundred times. What waits is another call to the same worker. */
+/** Milliseconds of work between yields where aborts need none: during a yield the other threads fall asleep, and waking them
+ * costs as much as a hundred barriers. Yields let other calls to the same worker run. */
 const ISOLATED_TURN_MS = 16;
 
-export class Timeline {
+export class TokenSequence {
   #model;
   #wasm;
   sizes;
   #pace = new Pace();
-  /** Tokens that the engine has. @type {number[]} */
-  ids;
-  /** A token that was generated, and comes on the timeline when it goes on. @type {number | null} */
-  next = null;
-  closed = false;
-  /** Who waits, and is to be woken when it is closed. @type {Set<() => void>} */
+  /** Tokens that C has. @type {number[]} */
+  tokens;
+  /** A generated token that is appended when the generation continues. @type {number | null} */
+  pendingToken = null;
+  isClosed = false;
+  /** Functions that wake waiting code when the session closes. @type {Set<() => void>} */
   sleepers = new Set();
-  /** Tokens that a guess has at most, those that were computed along, and those of them that came. */
-  drafts;
-  drafted = 0;
-  accepted = 0;
-  /** Milliseconds that the last run took, without turns in between; 0: it shared a pass. */
-  spent = 0;
+  /** Largest number of draft tokens at once; draft tokens computed and accepted so far. */
+  maxDraftTokens;
+  draftedCount = 0;
+  acceptedCount = 0;
+  /** Milliseconds of the last run, without yields; 0: it shared a batch. */
+  lastRunMs = 0;
 
   /**
    * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
@@ -41,47 +41,52 @@ export class Timeline {
     model,
     wasm,
     handle,
-    { contextTokens: context, prefillWindow: window = 256, prefillBatch: batch = 32, draftTokens: drafts = DRAFTS },
+    {
+      contextTokens: context,
+      prefillWindow: window = 256,
+      prefillBatch: batch = 32,
+      draftTokens: drafts = DEFAULT_DRAFT_TOKENS,
+    },
     ids,
   ) {
-    this.drafts = drafts;
+    this.maxDraftTokens = drafts;
     this.#model = model;
     this.#wasm = wasm;
     this.handle = handle;
     this.sizes = { context, window: Math.min(window, context), batch, layers: model.info.layers };
-    this.ids = ids;
+    this.tokens = ids;
   }
 
   close() {
-    this.closed = true;
+    this.isClosed = true;
     for (const wake of this.sleepers) wake();
   }
 
   /** CLOSED. */
   check() {
-    if (this.closed) throw new BqError('CLOSED', 'the session was closed');
+    if (this.isClosed) throw new BqError('CLOSED', 'the session was closed');
   }
 
-  /** With what was generated last. */
-  all() {
-    return this.next === null ? this.ids : [...this.ids, this.next];
+  /** All tokens, with the pending one. */
+  allTokens() {
+    return this.pendingToken === null ? this.tokens : [...this.tokens, this.pendingToken];
   }
 
-  /** Of another text, or of none. */
-  forget() {
-    this.ids = [];
-    this.next = null;
+  /** Empties the sequence, because another text follows. */
+  clear() {
+    this.tokens = [];
+    this.pendingToken = null;
   }
 
   /** @param {number} id */
   push(id) {
     this.#wasm.check('bqw_session_append', this.handle, id);
-    this.ids.push(id);
-    this.next = null;
+    this.tokens.push(id);
+    this.pendingToken = null;
   }
 
-  /** Guesses what comes next, for the next run. @param {number[]} tokens @returns {number} how many of these it computes along */
-  draft(tokens) {
+  /** Adds draft tokens to the next run. @param {number[]} tokens @returns {number} how many of them it will compute */
+  addDraftTokens(tokens) {
     return this.#wasm.scope((take) => {
       const at = take(tokens.length * 4);
       this.#wasm.u32(at, tokens.length).set(tokens);
@@ -94,93 +99,93 @@ export class Timeline {
     return this.#wasm.scope((take) => {
       const at = take(tokens.length * 4);
       this.#wasm.u32(at, tokens.length).set(tokens);
-      const kept = this.#wasm.out('bqw_session_sync', this.handle, at, tokens.length);
-      this.ids = [...tokens];
-      this.next = null;
-      return kept;
+      const cachedCount = this.#wasm.out('bqw_session_sync', this.handle, at, tokens.length);
+      this.tokens = [...tokens];
+      this.pendingToken = null;
+      return cachedCount;
     });
   }
 
   /**
-   * Makes a prompt the timeline, and computes it.
-   * @param {Ends} ends
+   * Replaces the sequence by a prompt and computes it.
+   * @param {StopConditions} ends
    * @param {any} onProgress  of GenerateOptions
    * @param {Uint32Array} tokens
    * @returns {Promise<number>}  how many were in the KV cache
    */
   async prefill(ends, onProgress, tokens) {
-    const told = onProgress && (await onDemand(import('../generation/prefill-progress.js')));
-    const kept = this.sync(tokens);
-    const slices = () => this.#wasm.call('bqw_session_slices', this.handle);
-    const progress = told?.prefillProgress(onProgress, tokens.length - kept, this.sizes, slices);
-    await this.run(ends, 1, progress?.onSlices);
+    const progressModule = onProgress && (await onDemand(import('../generation/prefill-progress.js')));
+    const cachedCount = this.sync(tokens);
+    const workUnits = () => this.#wasm.call('bqw_session_slices', this.handle);
+    const progress = progressModule?.prefillProgress(onProgress, tokens.length - cachedCount, this.sizes, workUnits);
+    await this.run(ends, 1, progress?.onWorkUnits);
     progress?.end();
-    return kept;
+    return cachedCount;
   }
 
-  /** Waits until nothing holds it up any more, or it ends; nothing, no promise, where nothing does. @param {Ends} ends */
-  heldUp(ends) {
-    return this.#model.tempo.untilOpen ? this.#rest(ends) : undefined;
+  /** A promise that settles when the engine is resumed or the sequence ends; undefined: the engine is not paused. @param {StopConditions} ends */
+  waitWhilePaused(ends) {
+    return this.#model.tempo.untilOpen ? this.#waitForGate(ends) : undefined;
   }
 
-  /** @param {Ends} ends */
-  async #rest({ signal, due = Infinity }) {
-    const { until } = await onDemand(import('../generation/rate-limiter.js'));
+  /** @param {StopConditions} ends */
+  async #waitForGate({ signal, due = Infinity }) {
+    const { waitUntil } = await onDemand(import('../generation/rate-limiter.js'));
     for (;;) {
-      const held = this.#model.tempo.untilOpen;
-      if (!held || this.closed || performance.now() >= due) return;
-      await until(due, this, signal, held);
+      const untilOpen = this.#model.tempo.untilOpen;
+      if (!untilOpen || this.isClosed || performance.now() >= due) return;
+      await waitUntil(due, this, signal, untilOpen);
     }
   }
 
   /**
-   * Computes until there are results, or until it is due.
-   * @param {Ends} ends
-   * @param {number} slices  at once; 0: all
-   * @param {() => void} [onSlices]
+   * Computes until there is output, or until the deadline.
+   * @param {StopConditions} ends
+   * @param {number} workUnits  work units at once; 0: all
+   * @param {() => void} [onWorkUnits]
    */
-  async run(ends, slices, onSlices) {
+  async run(ends, workUnits, onWorkUnits) {
     const { signal, aborted, due } = ends;
     const { tempo, decoding } = this.#model;
-    const goOn = () => {
+    const checkContinues = () => {
       this.check();
       signal?.throwIfAborted();
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
     };
     let status = MORE;
-    // One that has its results already waits for nobody.
+    // A session that already has output does not wait for a batch.
     if (decoding.size > 1 && decoding.has(this) && this.#wasm.call('bqw_session_rows', this.handle)) {
-      const loaded = await onDemand(import('../batching/continuous-batching.js')).catch(() => null);
-      if (await loaded?.step(this.#model, this.#wasm, this, ends)) status = OK;
+      const batching = await onDemand(import('../batching/continuous-batching.js')).catch(() => null);
+      if (await batching?.stepTogether(this.#model, this.#wasm, this, ends)) status = OK;
     }
-    const shared = status === OK;
-    this.spent = 0;
-    let since = performance.now();
-    const rest = async (/** @type {Promise<unknown>} */ over) => {
-      this.spent += performance.now() - since;
-      await over;
-      since = performance.now();
+    const wasBatched = status === OK;
+    this.lastRunMs = 0;
+    let runStart = performance.now();
+    const waitFor = async (/** @type {Promise<unknown>} */ promise) => {
+      this.lastRunMs += performance.now() - runStart;
+      await promise;
+      runStart = performance.now();
     };
     while (status !== OK) {
-      goOn();
-      const held = this.heldUp(ends);
-      if (held) {
-        await rest(held);
-        goOn();
+      checkContinues();
+      const gate = this.waitWhilePaused(ends);
+      if (gate) {
+        await waitFor(gate);
+        checkContinues();
       }
       if (due !== undefined && performance.now() >= due) return;
       this.#wasm.aborted = aborted;
-      status = this.#model.run(this.handle, slices);
-      onSlices?.();
+      status = this.#model.run(this.handle, workUnits);
+      onWorkUnits?.();
       if (status === WANT_DATA) {
         await this.#model.wait(this.handle, signal);
         continue;
       }
-      // Nothing is awaited that need not be: each await is a slice's share of what threads wait for.
+      // Awaits only if necessary, because threads wait during each await.
       const pause = tempo.slow ? this.#pace.rest() : this.#pace.pause(aborted && ISOLATED_TURN_MS);
-      if (pause) await rest(pause);
+      if (pause) await waitFor(pause);
     }
-    if (!shared) this.spent += performance.now() - since;
-    goOn();
+    if (!wasBatched) this.lastRunMs += performance.now() - runStart;
+    checkContinues();
   }
 }

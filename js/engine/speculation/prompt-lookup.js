@@ -1,178 +1,192 @@
 /**
- * Prompt lookup: where the last tokens of a text stood in it before, those that came next then are guessed to come again; or a
- * smaller model guesses (draft.js). The session computes a guess along with the token that is due, in one batch, and goes through it as
- * far as the sampler picks the same (bq_session_draft). So tokens are those that come without it: what is counted and timed here decides
- * how they are computed, never which they are. Loaded when a generation may guess.
+ * Speculative decoding. Prompt lookup: where the last tokens occurred earlier in the text, the tokens that followed there become draft tokens; or a
+ * draft model proposes them (draft-model.js). The session computes draft tokens with the next token in one batch, and accepts them as
+ * long as the sampler picks the same (bq_session_draft). So the output is the same as without speculation: counts and times here decide
+ * only how tokens are computed. Loaded when a generation may speculate.
  */
-import { Costs, Gains, MOST } from './tuner.js';
+import { StepCosts, SpeculationTuner, MAX_LENGTH } from './tuner.js';
 
 /** @import { GenerateOptions, TokenUsage } from '../../shared/types.js' */
-/** @import { Draft } from './draft-model.js' */
+/** @import { DraftModel } from './draft-model.js' */
 /** @import { LocalModel } from '../model/model.js' */
-/** @import { Ends, Timeline } from '../session/token-sequence.js' */
+/** @import { StopConditions, TokenSequence } from '../session/token-sequence.js' */
 
-/** Tokens that must be the same for a guess. */
-const LEAST = 2;
-/** Where the text left what it repeated: one token that is the same is enough so many before that place, and so many behind it. */
-const [BACK, AHEAD] = [4, 12];
-/** Milliseconds of a step below which looking up costs more than it brings. */
-const LEAST_MS = 1;
-/** Equal tokens by which it is known to repeat something. */
-const SURE = 3;
+/** Least number of equal tokens for a proposal. */
+const MIN_EQUAL = 2;
+/** Near the place where a repetition broke off, one equal token is enough: this many tokens before and after it. */
+const [NEAR_BEFORE, NEAR_AFTER] = [4, 12];
+/** Milliseconds of a step below which lookup costs more than it gains. */
+const MIN_STEP_MS = 1;
+/** Number of equal tokens that counts as a repetition. */
+const REPEAT_LENGTH = 3;
 
-/** The longest end of a text that stood in it before, the last time it did. @param {number[]} ids @returns {{ length: number, next: number }} */
-export function lookUp(ids) {
+/** Finds the latest earlier occurrence of the longest possible end of the text. @param {number[]} ids @returns {{ length: number, next: number }} */
+export function findRepetition(ids) {
   const last = ids.length - 1;
-  let [length, next] = [LEAST - 1, -1];
+  let [length, next] = [MIN_EQUAL - 1, -1];
   // lastIndexOf is as fast in the first steps as later on.
-  const before = (/** @type {number} */ i) => (i < LEAST - 1 ? -1 : ids.lastIndexOf(ids[last], i));
-  for (let i = before(last - 1); i >= LEAST - 1 && length < MOST; i = before(i - 1)) {
+  const previousIndex = (/** @type {number} */ i) => (i < MIN_EQUAL - 1 ? -1 : ids.lastIndexOf(ids[last], i));
+  for (let i = previousIndex(last - 1); i >= MIN_EQUAL - 1 && length < MAX_LENGTH; i = previousIndex(i - 1)) {
     let n = 1;
-    while (n < MOST && n <= i && ids[i - n] === ids[last - n]) n++;
+    while (n < MAX_LENGTH && n <= i && ids[i - n] === ids[last - n]) n++;
     if (n > length) [length, next] = [n, i + 1];
   }
   return { length: next < 0 ? 0 : length, next };
 }
 
-/** The last token, where the text may go on with what it repeated until a word was another. @param {number[]} ids @param {number} at  what would have come next then */
-export function lookNear(ids, at) {
+/** Finds the last token near the place where a repetition broke off. @param {number[]} ids @param {number} expected  position after the repetition */
+export function findNearRepetition(ids, expected) {
   const last = ids.length - 1;
-  for (let i = Math.max(at - BACK, 0); i < Math.min(at + AHEAD, last); i++)
+  for (let i = Math.max(expected - NEAR_BEFORE, 0); i < Math.min(expected + NEAR_AFTER, last); i++)
     if (ids[i] === ids[last]) return { length: 1, next: i + 1 };
   return { length: 0, next: -1 };
 }
 
 /**
- * What may come next: behind how many equal tokens, which, and where the text that is repeated goes on.
- * @param {number[]} ids @param {number} near  where it went on when it was last known to be repeated; -1: it wasn't @param {number} most  tokens
+ * Proposes draft tokens: `length` is the number of equal tokens before them.
+ * @param {number[]} ids @param {number} repeatPosition  where it went on when it was last known to be repeated; -1: it wasn't @param {number} maxTokens  tokens
  */
-export function guess(ids, near, most) {
-  let { length, next } = lookUp(ids);
-  if (!length && near >= 0) ({ length, next } = lookNear(ids, near));
+export function proposeTokens(ids, repeatPosition, maxTokens) {
+  let { length, next } = findRepetition(ids);
+  if (!length && repeatPosition >= 0) ({ length, next } = findNearRepetition(ids, repeatPosition));
   /** @type {number[]} */
   const tokens = [];
-  for (let at = next; length && tokens.length < most; at++)
+  for (let at = next; length && tokens.length < maxTokens; at++)
     tokens.push(at < ids.length ? ids[at] : tokens[at - ids.length]);
-  return { length, tokens, near: length === 1 || length >= SURE ? next : near };
+  return { length, tokens, repeatPosition: length === 1 || length >= REPEAT_LENGTH ? next : repeatPosition };
 }
 
-/** @type {WeakMap<LocalModel, Costs>} */
-const known = new WeakMap();
-/** What was learned in sessions. @type {WeakMap<Timeline, Gains>} */
-const learned = new WeakMap();
+/** @type {WeakMap<LocalModel, StepCosts>} */
+const costsByModel = new WeakMap();
+/** Tuners of sessions. @type {WeakMap<TokenSequence, SpeculationTuner>} */
+const tunersBySequence = new WeakMap();
 
 /**
- * What was guessed last: what may stand on the timeline from `from` on, behind `length` tokens of the same; `taken` were computed,
- * beside `due` that had to be.
- * @typedef {{ tokens: number[], length: number, from: number, taken: number, due: number }} Guess
+ * The latest draft: tokens that may follow from `startIndex` on, after `length` equal tokens. `draftedCount` of them were computed,
+ * besides `dueCount` tokens that were due.
+ * @typedef {{ tokens: number[], length: number, startIndex: number, draftedCount: number, dueCount: number }} DraftStep
  */
 
-export class Guesses {
-  #timeline;
+export class Speculator {
+  #sequence;
   #model;
-  #costs;
-  /** null: the draft model knows by itself what is likely. */
-  #gains;
-  #draft;
-  /** Tokens of each guess; 0: as many as pay. */
-  #always;
-  #before;
-  /** @type {Guess} */
-  #guess = { tokens: [], length: 0, from: 0, taken: 0, due: 0 };
-  /** Behind what was repeated last; -1: nothing was. */
-  #near = -1;
+  #stepCosts;
+  /** Null with a draft model, which knows the probability of its tokens. */
+  #tuner;
+  #draftModel;
+  /** Fixed number of draft tokens; 0: as many as pay. */
+  #fixedTokens;
+  #countsBefore;
+  /** @type {DraftStep} */
+  #lastDraft = { tokens: [], length: 0, startIndex: 0, draftedCount: 0, dueCount: 0 };
+  /** Position after the last repetition; -1: none. */
+  #repeatPosition = -1;
 
-  /** @param {LocalModel} model @param {Timeline} timeline  whose prompt is computed @param {NonNullable<GenerateOptions['speculate']>} how @param {Draft | null} draft  that guesses; null: the text so far is looked up */
-  constructor(model, timeline, how, draft) {
-    const { drafts } = timeline;
-    this.#timeline = timeline;
+  /** @param {LocalModel} model @param {TokenSequence} sequence  whose prompt is computed @param {NonNullable<GenerateOptions['speculate']>} mode @param {DraftModel | null} draftModel  that guesses; null: the text so far is looked up */
+  constructor(model, sequence, mode, draftModel) {
+    const { maxDraftTokens } = sequence;
+    this.#sequence = sequence;
     this.#model = model;
-    this.#draft = draft;
-    this.#always = typeof how === 'object' ? (how.tokens ?? drafts) : how === true ? drafts : 0;
-    this.#before = { drafted: timeline.drafted, accepted: timeline.accepted };
-    this.#costs = known.get(model) ?? new Costs();
-    known.set(model, this.#costs);
-    this.#gains = draft ? null : (learned.get(timeline) ?? new Gains(this.#costs));
-    if (this.#gains) learned.set(timeline, this.#gains);
-    this.begin();
+    this.#draftModel = draftModel;
+    this.#fixedTokens = typeof mode === 'object' ? (mode.tokens ?? maxDraftTokens) : mode === true ? maxDraftTokens : 0;
+    this.#countsBefore = { drafted: sequence.draftedCount, accepted: sequence.acceptedCount };
+    this.#stepCosts = costsByModel.get(model) ?? new StepCosts();
+    costsByModel.set(model, this.#stepCosts);
+    this.#tuner = draftModel ? null : (tunersBySequence.get(sequence) ?? new SpeculationTuner(this.#stepCosts));
+    if (this.#tuner) tunersBySequence.set(sequence, this.#tuner);
+    this.start();
   }
 
-  /** The timeline is another one, and is computed. */
-  begin() {
-    this.#guess = { tokens: [], length: 0, from: this.#timeline.ids.length, taken: 0, due: 0 };
-    this.#near = -1;
+  /** Starts again, because the sequence was replaced. */
+  start() {
+    this.#lastDraft = { tokens: [], length: 0, startIndex: this.#sequence.tokens.length, draftedCount: 0, dueCount: 0 };
+    this.#repeatPosition = -1;
   }
 
   /**
-   * Computes the timeline's last tokens, and with them a guess of the next.
-   * @param {Ends} ends @param {number} slices  at once; 0: all @param {number} left  tokens that may come
+   * Computes the due tokens of the sequence together with draft tokens.
+   * @param {StopConditions} ends @param {number} workUnits  work units at once; 0: all @param {number} remaining  tokens until the limit
    */
-  async run(ends, slices, left) {
-    const timeline = this.#timeline;
-    const came = this.#came();
-    const due = timeline.ids.length - this.#guess.from - came;
-    // What it would compute is there already.
-    if (!due) return timeline.run(ends, slices);
-    this.#learn(came);
-    const made = this.#draft
-      ? await this.#drafted(this.#draft, left - 1, due, ends, slices)
-      : this.#next(left - 1, due);
-    const most = made.tokens.length;
-    // Sessions that share a pass have rows enough.
-    const alone = this.#model.decoding.size < 2;
-    const send = this.#always || !this.#gains ? most : alone ? this.#gains.worth(made.length, most, due) : 0;
-    made.taken = send && timeline.draft(made.tokens.slice(0, send));
-    timeline.drafted += made.taken;
-    await timeline.run(ends, slices);
-    const whole = ends.due === undefined || performance.now() < ends.due;
-    if (whole && timeline.spent) this.#costs.took(due + made.taken, timeline.spent);
+  async run(ends, workUnits, remaining) {
+    const sequence = this.#sequence;
+    const acceptedCount = this.#countAccepted();
+    const dueCount = sequence.tokens.length - this.#lastDraft.startIndex - acceptedCount;
+    // An accepted draft token has already computed the output.
+    if (!dueCount) return sequence.run(ends, workUnits);
+    this.#recordOutcome(acceptedCount);
+    const proposal = this.#draftModel
+      ? await this.#proposeWithModel(this.#draftModel, remaining - 1, dueCount, ends, workUnits)
+      : this.#proposeFromText(remaining - 1, dueCount);
+    const proposedCount = proposal.tokens.length;
+    // Sessions that share a batch gain nothing from more rows.
+    const isSingle = this.#model.decoding.size < 2;
+    const draftCount =
+      this.#fixedTokens || !this.#tuner
+        ? proposedCount
+        : isSingle
+          ? this.#tuner.bestDraftLength(proposal.length, proposedCount, dueCount)
+          : 0;
+    proposal.draftedCount = draftCount && sequence.addDraftTokens(proposal.tokens.slice(0, draftCount));
+    sequence.draftedCount += proposal.draftedCount;
+    await sequence.run(ends, workUnits);
+    const isComplete = ends.due === undefined || performance.now() < ends.due;
+    if (isComplete && sequence.lastRunMs) this.#stepCosts.record(dueCount + proposal.draftedCount, sequence.lastRunMs);
   }
 
-  /** How many tokens of the last guess that were computed have come. */
-  #came() {
-    const { ids } = this.#timeline;
-    const { tokens, from, taken } = this.#guess;
+  /** Number of computed draft tokens that were accepted. */
+  #countAccepted() {
+    const { tokens: ids } = this.#sequence;
+    const { tokens, startIndex, draftedCount } = this.#lastDraft;
     let n = 0;
-    while (n < taken && ids[from + n] === tokens[n]) n++;
+    while (n < draftedCount && ids[startIndex + n] === tokens[n]) n++;
     return n;
   }
 
-  /** Counts what came of the last guess; of one that was not computed, whether its first token would have. @param {number} came */
-  #learn(came) {
-    const { tokens, length, from, taken, due } = this.#guess;
-    const next = this.#timeline.ids[from + came];
-    this.#timeline.accepted += came;
-    for (let n = 0; n < came; n++) this.#gains?.saw(length + n, true);
-    if (next !== undefined && came < Math.max(taken, Math.min(tokens.length, 1)))
-      this.#gains?.saw(length + came, next === tokens[came]);
-    if (due) this.#gains?.step(due, taken, came);
-    this.#guess = { tokens: [], length: 0, from, taken: 0, due: 0 };
+  /** Records the outcome of the last draft; of one that was not computed, whether its first token was right. @param {number} acceptedCount */
+  #recordOutcome(acceptedCount) {
+    const { tokens, length, startIndex, draftedCount, dueCount } = this.#lastDraft;
+    const next = this.#sequence.tokens[startIndex + acceptedCount];
+    this.#sequence.acceptedCount += acceptedCount;
+    for (let n = 0; n < acceptedCount; n++) this.#tuner?.recordToken(length + n, true);
+    if (next !== undefined && acceptedCount < Math.max(draftedCount, Math.min(tokens.length, 1)))
+      this.#tuner?.recordToken(length + acceptedCount, next === tokens[acceptedCount]);
+    if (dueCount) this.#tuner?.recordStep(dueCount, draftedCount, acceptedCount);
+    this.#lastDraft = { tokens: [], length: 0, startIndex, draftedCount: 0, dueCount: 0 };
   }
 
-  /** @param {Draft} draft @param {number} most  tokens that can be of use @param {number} due @param {Ends} ends @param {number} slices  at once */
-  async #drafted(draft, most, due, ends, slices) {
-    const { ids, drafts } = this.#timeline;
-    const tokens = await draft.next(ids, Math.min(most, this.#always, drafts), ends, slices);
-    this.#timeline.check();
-    return (this.#guess = { tokens, length: 0, from: ids.length, taken: 0, due });
+  /** @param {DraftModel} draft @param {number} maxTokens  tokens that can be of use @param {number} dueCount @param {StopConditions} ends @param {number} workUnits  at once */
+  async #proposeWithModel(draft, maxTokens, dueCount, ends, workUnits) {
+    const { tokens: ids, maxDraftTokens } = this.#sequence;
+    const tokens = await draft.proposeTokens(
+      ids,
+      Math.min(maxTokens, this.#fixedTokens, maxDraftTokens),
+      ends,
+      workUnits,
+    );
+    this.#sequence.check();
+    return (this.#lastDraft = { tokens, length: 0, startIndex: ids.length, draftedCount: 0, dueCount });
   }
 
-  /** @param {number} most  tokens that can be of use @param {number} due */
-  #next(most, due) {
-    const { ids, drafts } = this.#timeline;
-    const from = ids.length;
-    if (!this.#always && this.#costs.one < LEAST_MS)
-      return (this.#guess = { tokens: [], length: 0, from, taken: 0, due });
-    const { length, tokens, near } = guess(ids, this.#near, Math.min(most, this.#always || drafts));
-    this.#near = near;
-    return (this.#guess = { tokens, length, from, taken: 0, due });
+  /** @param {number} maxTokens  tokens that can be of use @param {number} dueCount */
+  #proposeFromText(maxTokens, dueCount) {
+    const { tokens: ids, maxDraftTokens } = this.#sequence;
+    const startIndex = ids.length;
+    if (!this.#fixedTokens && this.#stepCosts.singleMs < MIN_STEP_MS)
+      return (this.#lastDraft = { tokens: [], length: 0, startIndex, draftedCount: 0, dueCount });
+    const { length, tokens, repeatPosition } = proposeTokens(
+      ids,
+      this.#repeatPosition,
+      Math.min(maxTokens, this.#fixedTokens || maxDraftTokens),
+    );
+    this.#repeatPosition = repeatPosition;
+    return (this.#lastDraft = { tokens, length, startIndex, draftedCount: 0, dueCount });
   }
 
-  /** To be called when the generation has ended, and before the timeline becomes another one. @param {TokenUsage} usage */
-  end(usage) {
-    const { drafted, accepted } = this.#before;
-    this.#learn(this.#came());
-    usage.draftedTokens = this.#timeline.drafted - drafted;
-    usage.acceptedTokens = this.#timeline.accepted - accepted;
+  /** Records the outcome at the end of a generation, and before the sequence is replaced. @param {TokenUsage} usage */
+  finish(usage) {
+    const { drafted, accepted } = this.#countsBefore;
+    this.#recordOutcome(this.#countAccepted());
+    usage.draftedTokens = this.#sequence.draftedCount - drafted;
+    usage.acceptedTokens = this.#sequence.acceptedCount - accepted;
   }
 }

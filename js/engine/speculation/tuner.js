@@ -1,130 +1,136 @@
 /**
- * Whether guesses of what comes next pay: how often such tokens came, and what steps of several tokens take. It knows no text and no
- * clock: it is told both, and says how much of a guess to compute.
+ * The speculation tuner decides how many draft tokens pay, from their acceptance rate and the cost of steps of several tokens. It knows no text and no
+ * clock: callers record both.
  */
 
-/** Equal tokens before a guess, from which on more of them count alike. */
-export const MOST = 8;
-/** Of 2 tokens guessed behind 1, 2, 3 … equal ones, so many are thought to come before any was seen. */
-const EXPECTED = [0.9, 0.6, 1, 1.2, 1.4, 1.6, 1.7, 1.8];
-/** What older counts are worth beside a new one. */
-const FADE = 0.97;
+/** Largest number of equal tokens that is counted separately. */
+export const MAX_LENGTH = 8;
+/** Prior: accepted tokens of 2 draft tokens after 1, 2, 3 … equal tokens. */
+const PRIOR_ACCEPTED = [0.9, 0.6, 1, 1.2, 1.4, 1.6, 1.7, 1.8];
+/** Weight of older counts relative to a new one. */
+const DECAY = 0.97;
 
-/** What steps of 1 to 8 tokens take, in steps of one, before they are measured: as where arithmetic bounds them (docs/log/speed.md, "A pair alone"). */
-const SLOW = [1, 1.55, 2.2, 2.6, 3.4, 3.8, 4.6, 5];
-/** What is not known, or was not measured for so many steps, may take less: this share of what tokens more are thought to cost. */
-const [HOPE, AGED] = [0.7, 256];
-/** Where more was lost than may be, tokens more count so many times what they cost. */
-const CARE = 1.4;
+/** Prior: cost of steps of 1 to 8 tokens, in steps of one token, where arithmetic bounds them (docs/log/speed.md, "A pair alone"). */
+const PRIOR_STEP_COSTS = [1, 1.55, 2.2, 2.6, 3.4, 3.8, 4.6, 5];
+/** A cost that was never measured, or not for `MAX_AGE` steps, is assumed to be lower by this factor. */
+const [OPTIMISM, MAX_AGE] = [0.7, 256];
+/** Factor on costs while the loss exceeds the budget. */
+const LOSS_PENALTY = 1.4;
 
-/** In steps of one token: what may be lost to guesses at first, how much more with every step, and what is saved up at most. */
-const [START, SHARE, SAVED] = [0.5, 0.01, 4];
+/** Budget for losses, in steps of one token: at first, added by each step, and largest. */
+const [INITIAL_BUDGET, BUDGET_PER_STEP, MAX_BUDGET] = [0.5, 0.01, 4];
 
 /** @param {number} tokens */
-const slow = (tokens) => SLOW[(tokens - 1) % 8] + SLOW[7] * Math.floor((tokens - 1) / 8);
+const priorCost = (tokens) => PRIOR_STEP_COSTS[(tokens - 1) % 8] + PRIOR_STEP_COSTS[7] * Math.floor((tokens - 1) / 8);
 
-/** What steps of a model take by the tokens in them. */
-export class Costs {
-  /** Milliseconds of a step of one token; none is known at first. */
-  one = Infinity;
-  /** By tokens: in steps of one, and when that was measured last. @type {{ steps: number, at: number }[]} */
-  #known = [];
-  #at = 0;
-  /** What `of` found since the last batch. @type {number[]} */
-  #found = [];
+/** Costs of a model's steps, by the number of their tokens. */
+export class StepCosts {
+  /** Milliseconds of a step of one token; Infinity: not measured. */
+  singleMs = Infinity;
+  /** By number of tokens: the cost in steps of one token, and when it was measured last. @type {{ steps: number, at: number }[]} */
+  #measured = [];
+  #stepCount = 0;
+  /** Results of `costOf` since the last measurement. @type {number[]} */
+  #costCache = [];
 
   /** @param {number} tokens @param {number} ms */
-  took(tokens, ms) {
-    this.#at++;
+  record(tokens, ms) {
+    this.#stepCount++;
     if (tokens === 1) {
-      // Down faster than up: what comes in between makes a step longer, and nothing makes it shorter.
-      const before = this.one < Infinity ? this.one : ms;
-      this.one = before + (ms < before ? (ms - before) / 2 : Math.min(ms - before, before) / 8);
-    } else if (this.one < Infinity) {
-      const now = ms / this.one;
-      const { steps } = this.#known[tokens] ?? { steps: now };
-      this.#known[tokens] = { steps: steps + Math.min(now - steps, steps) / 4, at: this.#at };
-      this.#found = [];
+      // Faster down than up, since interruptions make a step longer and nothing makes it shorter.
+      const previousMs = this.singleMs < Infinity ? this.singleMs : ms;
+      this.singleMs =
+        previousMs + (ms < previousMs ? (ms - previousMs) / 2 : Math.min(ms - previousMs, previousMs) / 8);
+    } else if (this.singleMs < Infinity) {
+      const relative = ms / this.singleMs;
+      const { steps } = this.#measured[tokens] ?? { steps: relative };
+      this.#measured[tokens] = { steps: steps + Math.min(relative - steps, steps) / 4, at: this.#stepCount };
+      this.#costCache = [];
     }
   }
 
-  /** Steps of one token that one of so many takes. @param {number} tokens */
-  of(tokens) {
-    return (this.#found[tokens] ??= this.#find(tokens));
+  /** The cost of a step, in steps of one token. @param {number} tokens */
+  costOf(tokens) {
+    return (this.#costCache[tokens] ??= this.#estimate(tokens));
   }
 
-  /** Where it isn't known, by what is known of the nearest number. @param {number} tokens */
-  #find(tokens) {
+  /** An estimate from the measured cost of the nearest number of tokens. @param {number} tokens */
+  #estimate(tokens) {
     if (tokens < 2) return tokens;
-    let near = 0;
-    for (const [n, known] of this.#known.entries())
-      if (known && (!near || Math.abs(n - tokens) < Math.abs(near - tokens))) near = n;
-    const share = near ? (this.#known[near].steps - 1) / (slow(near) - 1) : 1;
-    return near === tokens ? this.#known[near].steps : 1 + share * (slow(tokens) - 1);
+    let nearest = 0;
+    for (const [n, measurement] of this.#measured.entries())
+      if (measurement && (!nearest || Math.abs(n - tokens) < Math.abs(nearest - tokens))) nearest = n;
+    const scale = nearest ? (this.#measured[nearest].steps - 1) / (priorCost(nearest) - 1) : 1;
+    return nearest === tokens ? this.#measured[nearest].steps : 1 + scale * (priorCost(tokens) - 1);
   }
 
-  /** Whether it may be something else by now. @param {number} tokens */
-  doubtful(tokens) {
-    const known = this.#known[tokens];
-    return !known || this.#at - known.at > AGED;
+  /** Whether the cost is unknown or outdated. @param {number} tokens */
+  isUncertain(tokens) {
+    const measurement = this.#measured[tokens];
+    return !measurement || this.#stepCount - measurement.at > MAX_AGE;
   }
 }
 
-/** Of a session. */
-export class Gains {
-  #costs;
-  /** By equal tokens before them. @type {{ came: number, of: number }[]} */
-  #counts = EXPECTED.map((came) => ({ came, of: 2 }));
-  /** What may be lost. */
-  #spare = START;
+/** The speculation tuner of a session. */
+export class SpeculationTuner {
+  #stepCosts;
+  /** Weighted counts of accepted and of all draft tokens, by the number of equal tokens before them. @type {{ acceptedWeight: number, totalWeight: number }[]} */
+  #counts = PRIOR_ACCEPTED.map((acceptedWeight) => ({ acceptedWeight, totalWeight: 2 }));
+  /** Budget for losses, in steps of one token. */
+  #budget = INITIAL_BUDGET;
 
-  /** @param {Costs} costs  of its model */
+  /** @param {StepCosts} costs  of its model */
   constructor(costs) {
-    this.#costs = costs;
+    this.#stepCosts = costs;
   }
 
   /** @param {number} length  equal tokens */
-  #count(length) {
-    return this.#counts[Math.min(length, MOST) - 1];
+  #countsFor(length) {
+    return this.#counts[Math.min(length, MAX_LENGTH) - 1];
   }
 
-  /** One of a guess behind so many equal tokens came, or not. @param {number} length @param {boolean} came */
-  saw(length, came) {
-    const count = this.#count(length);
-    count.came = count.came * FADE + Number(came);
-    count.of = count.of * FADE + 1;
+  /** Records whether a draft token was accepted. @param {number} length @param {boolean} isAccepted */
+  recordToken(length, isAccepted) {
+    const count = this.#countsFor(length);
+    count.acceptedWeight = count.acceptedWeight * DECAY + Number(isAccepted);
+    count.totalWeight = count.totalWeight * DECAY + 1;
   }
 
-  /** A step computed what was due and so many guessed tokens, of which some came. @param {number} due @param {number} guessed @param {number} came */
-  step(due, guessed, came) {
-    const costs = this.#costs;
-    this.#spare = Math.min(this.#spare + SHARE + came - costs.of(due + guessed) + costs.of(due), SAVED);
+  /** Records a step with due and draft tokens. @param {number} due @param {number} draftedCount @param {number} acceptedCount */
+  recordStep(due, draftedCount, acceptedCount) {
+    const costs = this.#stepCosts;
+    this.#budget = Math.min(
+      this.#budget + BUDGET_PER_STEP + acceptedCount - costs.costOf(due + draftedCount) + costs.costOf(due),
+      MAX_BUDGET,
+    );
   }
 
   /**
-   * How many tokens of a guess to compute, so that steps give the most for what they take.
-   * @param {number} length  equal tokens before it @param {number} most  tokens that it has @param {number} due  tokens that are computed anyway
+   * The number of draft tokens that gives the most tokens per time.
+   * @param {number} length  equal tokens before it @param {number} maxTokens  tokens that it has @param {number} due  due tokens
    */
-  worth(length, most, due) {
-    const found = this.#best(length, most, due, (_, steps) => (this.#spare > 0 ? steps : CARE * steps));
-    if (found.tokens || this.#spare <= 0) return found.tokens;
-    const hoped = (/** @type {number} */ n, /** @type {number} */ steps) =>
-      this.#costs.doubtful(due + n) ? HOPE * steps : steps;
-    const { tokens, loss } = this.#best(length, most, due, hoped);
-    return loss <= this.#spare ? tokens : 0;
+  bestDraftLength(length, maxTokens, due) {
+    const best = this.#findBest(length, maxTokens, due, (_, steps) =>
+      this.#budget > 0 ? steps : LOSS_PENALTY * steps,
+    );
+    if (best.tokens || this.#budget <= 0) return best.tokens;
+    const hopefulPrice = (/** @type {number} */ n, /** @type {number} */ steps) =>
+      this.#stepCosts.isUncertain(due + n) ? OPTIMISM * steps : steps;
+    const { tokens, loss } = this.#findBest(length, maxTokens, due, hopefulPrice);
+    return loss <= this.#budget ? tokens : 0;
   }
 
-  /** @param {number} length @param {number} most @param {number} due @param {(n: number, steps: number) => number} price  of n tokens more, by what they are thought to take */
-  #best(length, most, due, price) {
-    const before = this.#costs.of(due);
+  /** @param {number} length @param {number} maxTokens @param {number} due @param {(n: number, steps: number) => number} price  price of n further tokens, from their cost in steps */
+  #findBest(length, maxTokens, due, price) {
+    const baseCost = this.#stepCosts.costOf(due);
     let [tokens, loss, rate, chance, gain] = [0, 0, 1, 1, 0];
-    for (let n = 1; n <= most; n++) {
-      const { came, of } = this.#count(length + n - 1);
-      chance *= came / of;
+    for (let n = 1; n <= maxTokens; n++) {
+      const { acceptedWeight, totalWeight } = this.#countsFor(length + n - 1);
+      chance *= acceptedWeight / totalWeight;
       gain += chance;
-      const steps = this.#costs.of(due + n) - before;
-      const found = (1 + gain) / (1 + price(n, steps));
-      if (found > rate) [tokens, loss, rate] = [n, steps - gain, found];
+      const steps = this.#stepCosts.costOf(due + n) - baseCost;
+      const rateNow = (1 + gain) / (1 + price(n, steps));
+      if (rateNow > rate) [tokens, loss, rate] = [n, steps - gain, rateNow];
     }
     return { tokens, loss };
   }

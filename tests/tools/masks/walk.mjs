@@ -6,7 +6,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEngine, fromFile } from '../../../js/node.js';
-import { Guides } from '../../../js/engine/generation/grammar-guide.js';
+import { Grammars } from '../../../js/engine/generation/grammar-guide.js';
 import { compile } from '../../../js/text/grammar/index.js';
 import { random } from '../../js/fixture.mjs';
 
@@ -14,12 +14,12 @@ const [path, folder, steps = '40'] = process.argv.slice(2);
 const formats = JSON.parse(readFileSync(new URL('formats.json', import.meta.url), 'utf8'));
 const engine = await createEngine({ threads: 1 });
 const model = /** @type {any} */ (await engine.load(fromFile(path), { contextTokens: 64 }));
-/** @type {Guides | undefined} */
+/** @type {Grammars | undefined} */
 let guides;
-const create = Guides.create;
-Guides.create = async (...args) => (guides = await create(...args));
+const create = Grammars.create;
+Grammars.create = async (...args) => (guides = await create(...args));
 await model.guide({ responseFormat: { type: 'choice', choices: ['a'] } });
-const { machine, words } = /** @type {Guides} */ (guides);
+const { machine, words } = /** @type {Grammars} */ (guides);
 const { vocabSize: vocab } = model.info;
 const next = random(7);
 
