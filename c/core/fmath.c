@@ -105,3 +105,8 @@ void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
     cs[2 * i + 1] = (float)(s * (double)scale);
   }
 }
+
+/* Compiled for speed, and by compilers that vectorize (emscripten.mk). */
+void bq_softmax_weights(float *x, size_t n, float temperature, float max) {
+  for (size_t i = 0; i < n; i++) x[i] = bq_expf(x[i] / temperature - max);
+}

@@ -50,6 +50,9 @@ static inline float bq_expf(float x) {
   return x < BQ_EXP_MIN ? 0.0f : e;
 }
 
+/* x[i] = exp(x[i] / temperature - max). */
+void bq_softmax_weights(float *x, size_t n, float temperature, float max);
+
 /* The error function of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),
  * where q approximates log(erfc). p and q are minimax polynomials. The error is at most 1.5 units
  * in the last place; -0 stays -0. */

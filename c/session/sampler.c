@@ -167,14 +167,54 @@ static uint32_t greedy_over_logits(const float *logits, uint32_t vocab) {
   return best;
 }
 
-/* Replaces values by weights exp(v - max); returns their sum. */
-static double weigh(bq_candidate *c, size_t n, float max) {
+enum { BINADES = 128 }; /* exponents of weights, which are 0 or 2^-126 to 1 */
+
+/* The weights of candidates: their sum, and the sum of those in each binade. */
+typedef struct weights {
+  double total, of_binade[BINADES];
+} weights;
+
+static uint32_t binade_of(float weight) { return bq_bits_of(weight) >> 23; }
+
+/* Replaces values by weights exp(v / temperature - max); returns their sum. `w`: NULL, or gets the
+ * sums. */
+static double weigh(bq_candidate *c, size_t n, float temperature, float max, weights *w) {
+  enum { RUN = 256 };
+  float x[RUN];
   double sum = 0;
-  for (size_t i = 0; i < n; i++) {
-    c[i].value = bq_expf(c[i].value - max);
-    sum += (double)c[i].value;
+  for (size_t i = 0; i < n; i += RUN) {
+    const size_t run = n - i < RUN ? n - i : RUN;
+    for (size_t j = 0; j < run; j++) x[j] = c[i + j].value;
+    bq_softmax_weights(x, run, temperature, max);
+    for (size_t j = 0; j < run; j++) {
+      c[i + j].value = x[j];
+      sum += (double)x[j];
+    }
+    for (size_t j = 0; w && j < run; j++) w->of_binade[binade_of(x[j])] += (double)x[j];
   }
+  if (w) w->total = sum;
   return sum;
+}
+
+/* The least binade such that top-p chooses among the candidates from there on. */
+static uint32_t least_binade(const weights *w, double top_p) {
+  /* More than the sums can be off: 2^-53 for each of up to 2^24 candidates. */
+  const double enough = top_p * w->total * (1 + 1e-8);
+  double sum = 0;
+  uint32_t binade = BINADES;
+  while (binade > 0 && sum < enough) sum += w->of_binade[--binade];
+  return binade;
+}
+
+/* Moves the candidates that weigh at least `least` and are in binade `binade` or above to the front;
+ * returns how many. */
+static size_t keep_heavy(bq_candidate *c, size_t n, float least, uint32_t binade) {
+  size_t kept = 0;
+  for (size_t i = 0; i < n; i++) {
+    c[kept] = c[i];
+    kept += c[i].value >= least && binade_of(c[i].value) >= binade;
+  }
+  return kept;
 }
 
 /* Draws one of n candidates whose weights sum to `sum`, from c[0] on in steps of `step` (1 or -1).
@@ -192,21 +232,26 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
  * without top-k only after it was popped. */
 static uint32_t pick_among_best(bq_candidate *c, uint32_t n, const bq_sample_options *o, float max,
                                 bq_rng *rng) {
-  const size_t limit = o->top_k && o->top_k < n ? o->top_k : n;
+  const bool top_k = o->top_k && o->top_k < n;
   /* 2: everything, since sums are rounded */
   const double top_p = o->top_p < 1 ? (double)o->top_p : 2;
-  const bool top_k = limit < n;
-  bq_candidate *first = top_k ? c : c + n - 1;
-  const ptrdiff_t step = top_k ? 1 : -1;
-  size_t heap = n;
+  size_t limit = n;
   double total = 0, sum = 0;
   if (top_k) {
+    limit = o->top_k;
+    /* before candidates are compared: rounded quotients may tie */
+    for (uint32_t i = 0; i < n; i++) c[i].value = c[i].value / o->temperature;
     keep_best(c, n, limit);
-    total = weigh(c, limit, max);
+    total = weigh(c, limit, 1, max, NULL);
   } else {
-    total = weigh(c, n, max);
-    heapify(bq_candidate_before, c, n);
+    weights w = {0};
+    total = weigh(c, n, o->temperature, max, &w);
+    limit = keep_heavy(c, n, o->min_p, top_p < 1 ? least_binade(&w, top_p) : 0);
+    heapify(bq_candidate_before, c, limit);
   }
+  bq_candidate *first = top_k ? c : c + limit - 1;
+  const ptrdiff_t step = top_k ? 1 : -1;
+  size_t heap = limit;
   size_t kept = 0;
   for (; kept < limit && sum < top_p * total; kept++) {
     float weight = top_k ? c[kept].value : pop(bq_candidate_before, c, &heap).value;
@@ -232,11 +277,10 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
     return best_id;
   }
 
-  for (uint32_t i = 0; i < n; i++) c[i].value = c[i].value / o->temperature;
-  const float max = c[best].value; /* ids are still in order here */
+  const float max = c[best].value / o->temperature;
   /* The temperature is so low, or a logit so high, that differences can't be weighted. */
   if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
-  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick(c, n, 1, weigh(c, n, max), rng);
+  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick(c, n, 1, weigh(c, n, o->temperature, max, NULL), rng);
   return pick_among_best(c, n, o, max, rng);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "core/fmath.h"
 #include "random.h"
 #include "session/sampler.h"
 
@@ -109,6 +110,63 @@ static void check_distribution(const float *l, size_t n, bq_sample_options o, ui
   }
   double df = (double)take - 1;
   CHECK(chi <= df + 5 * sqrt(2 * df + 1) + 5);
+}
+
+static int by_value(const void *a, const void *b) {
+  const bq_candidate *x = a, *y = b;
+  return bq_candidate_before(*x, *y) ? -1 : 1;
+}
+
+/* The chain over a sorted array of all candidates: what it has to pick with the same seed, to the
+ * last bit of every sum. `total` is summed in the order of the ids. */
+static uint32_t pick_of_sorted(const float *l, uint32_t n, const bq_sample_options *o, bq_rng *rng,
+                               bq_candidate *c) {
+  double total = 0, sum = 0;
+  float max = -INFINITY;
+  for (uint32_t i = 0; i < n; i++)
+    if (l[i] / o->temperature > max) max = l[i] / o->temperature;
+  for (uint32_t i = 0; i < n; i++) {
+    c[i] = (bq_candidate){bq_expf(l[i] / o->temperature - max), i};
+    total += (double)c[i].value;
+  }
+  qsort(c, n, sizeof *c, by_value);
+  uint32_t kept = 0;
+  for (; kept < n && (o->top_p >= 1 || sum < (double)o->top_p * total); kept++) {
+    if (kept && c[kept].value < o->min_p) break;
+    sum += (double)c[kept].value;
+  }
+  rng->state += 0x9e3779b97f4a7c15u;
+  uint64_t z = rng->state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  double left = (double)((z ^ (z >> 31)) >> 11) * 0x1p-53 * sum;
+  uint32_t i = 0;
+  for (; i + 1 < kept; i++)
+    if ((left -= (double)c[i].value) < 0) break;
+  return c[i].id;
+}
+
+/* Top-p and min-p without top-k weigh everything, but order only what may be picked. */
+static void test_shares_of_all_candidates(void) {
+  static float many[3000];
+  static bq_candidate sorted[3000];
+  static const float spreads[] = {0, 1e-6f, 0.1f, 2, 9, 60, 400};
+  static const float shares[] = {1e-30f, 0.1f, 0.5f, 0.9f, 0.999f, 0.99999994f, 1};
+  uint64_t seed = 3;
+  for (uint32_t i = 0; i < 3000; i++) {
+    const uint32_t n = 1 + random_bits(&seed) % (i % 3 ? 3000u : 20u);
+    const float spread = spreads[random_bits(&seed) % 7];
+    const uint32_t steps = random_bits(&seed) % 2 ? 9 : 1 << 20; /* 9: many ties */
+    for (uint32_t j = 0; j < n; j++)
+      many[j] = spread * ((float)(random_bits(&seed) % steps) / (float)steps);
+    const bq_sample_options o = {.temperature = random_bits(&seed) % 2 ? 1 : 0.7f,
+                                 .top_p = shares[random_bits(&seed) % 7],
+                                 .min_p = random_bits(&seed) % 2 ? shares[random_bits(&seed) % 7] : 0};
+    if (o.top_p >= 1 && !(o.min_p > 0)) continue; /* without filters ids are in order */
+    bq_rng rng = bq_rng_seed(i), same = rng;
+    const uint32_t want = pick_of_sorted(many, n, &o, &same, sorted);
+    CHECK_EQ(bq_sample(many, n, NULL, 0, &o, &rng, scratch), want);
+  }
 }
 
 static void test_distributions(void) {
@@ -388,6 +446,7 @@ int main(void) {
   RUN(test_greedy_of_many);
   RUN(test_top_k_1_is_greedy);
   RUN(test_rng_is_splitmix64);
+  RUN(test_shares_of_all_candidates);
   RUN(test_distributions);
   RUN(test_top_p_keeps_the_token_that_crosses);
   RUN(test_repetition_penalty);

@@ -1,0 +1,75 @@
+/* What picking a token takes, by the filters that are on.
+ *
+ *   make -f emscripten.mk bench-kernels
+ *   node_modules/.bin/node build/bench-kernels/sampling.js [ROUNDS]
+ *   build/native/bench-sampling [ROUNDS]
+ *
+ * Vocabularies of SmolLM2 and Gemma 3. Logits are normal with a spread of 3 and a few high ones, as
+ * a model that knows what comes next gives them. Printed: milliseconds, the least of ROUNDS (200),
+ * filters in turns. */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "session/sampler.h"
+
+enum { MOST_VOCAB = 262144, RECENT = 2048 };
+static float logits[MOST_VOCAB];
+static bq_candidate candidates[MOST_VOCAB];
+static uint32_t recent[RECENT];
+
+static const struct {
+  const char *name;
+  bq_sample_options options;
+  size_t recent; /* tokens that a penalty is for */
+} chains[] = {
+    {"greedy", {.top_p = 1}, 0},
+    {"temperature", {.temperature = 0.8f, .top_p = 1}, 0},
+    {"top-k 40", {.temperature = 0.8f, .top_p = 1, .top_k = 40}, 0},
+    {"top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}, 0},
+    {"top-p 0.95, flat", {.temperature = 3, .top_p = 0.95f}, 0},
+    {"min-p 0.05", {.temperature = 0.8f, .top_p = 1, .min_p = 0.05f}, 0},
+    {"top-p and penalty of 2,048 tokens",
+     {.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f},
+     RECENT},
+};
+enum { CHAINS = sizeof chains / sizeof *chains };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static uint32_t next(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+
+static void measure(uint32_t vocab, int rounds) {
+  uint32_t seed = 1, sum = 0;
+  double least[CHAINS];
+  for (uint32_t i = 0; i < vocab; i++) {
+    float normal = -6;
+    for (int j = 0; j < 12; j++) normal += (float)next(&seed) * 0x1p-24f;
+    logits[i] = 3 * normal + (i % 4999 == 7 ? 12 : 0);
+  }
+  for (int i = 0; i < RECENT; i++) recent[i] = next(&seed) % vocab;
+  for (int i = 0; i < CHAINS; i++) least[i] = 1e9;
+  bq_rng rng = bq_rng_seed(1);
+  for (int round = 0; round < rounds; round++)
+    for (int i = 0; i < CHAINS; i++) {
+      const double from = now();
+      sum += bq_sample(logits, vocab, recent, chains[i].recent, &chains[i].options, &rng, candidates);
+      const double took = now() - from;
+      if (took < least[i]) least[i] = took;
+    }
+  for (int i = 0; i < CHAINS; i++) printf("| %u | %s | %.3f |\n", vocab, chains[i].name, least[i]);
+  if (!sum) puts("only token 0 was picked");
+}
+
+int main(int argc, char **argv) {
+  const int rounds = argc > 1 ? atoi(argv[1]) : 200;
+  puts("| vocabulary | filters | ms |\n|---|---|---|");
+  measure(49152, rounds);
+  measure(MOST_VOCAB, rounds / 4 + 1);
+  return 0;
+}
