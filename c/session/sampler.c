@@ -206,8 +206,8 @@ static uint32_t least_binade(const weights *w, double top_p) {
   return binade;
 }
 
-/* Moves the candidates that weigh at least `least` and are in binade `binade` or above to the front;
- * returns how many. */
+/* Moves the candidates that weigh at least `least` and are in binade `binade` or above to the
+ * front; returns how many. */
 static size_t keep_heavy(bq_candidate *c, size_t n, float least, uint32_t binade) {
   size_t kept = 0;
   for (size_t i = 0; i < n; i++) {
@@ -280,7 +280,8 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
   const float max = c[best].value / o->temperature;
   /* The temperature is so low, or a logit so high, that differences can't be weighted. */
   if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
-  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick(c, n, 1, weigh(c, n, o->temperature, max, NULL), rng);
+  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0))
+    return pick(c, n, 1, weigh(c, n, o->temperature, max, NULL), rng);
   return pick_among_best(c, n, o, max, rng);
 }
 

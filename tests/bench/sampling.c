@@ -58,7 +58,8 @@ static void measure(uint32_t vocab, int rounds) {
   for (int round = 0; round < rounds; round++)
     for (int i = 0; i < CHAINS; i++) {
       const double from = now();
-      sum += bq_sample(logits, vocab, recent, chains[i].recent, &chains[i].options, &rng, candidates);
+      sum += bq_sample(logits, vocab, recent, chains[i].recent, &chains[i].options, &rng,
+                       candidates);
       const double took = now() - from;
       if (took < least[i]) least[i] = took;
     }

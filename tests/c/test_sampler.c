@@ -161,7 +161,8 @@ static void test_shares_of_all_candidates(void) {
       many[j] = spread * ((float)(random_bits(&seed) % steps) / (float)steps);
     const bq_sample_options o = {.temperature = random_bits(&seed) % 2 ? 1 : 0.7f,
                                  .top_p = shares[random_bits(&seed) % 7],
-                                 .min_p = random_bits(&seed) % 2 ? shares[random_bits(&seed) % 7] : 0};
+                                 .min_p = random_bits(&seed) % 2 ? shares[random_bits(&seed) % 7]
+                                                                  : 0};
     if (o.top_p >= 1 && !(o.min_p > 0)) continue; /* without filters ids are in order */
     bq_rng rng = bq_rng_seed(i), same = rng;
     const uint32_t want = pick_of_sorted(many, n, &o, &same, sorted);
