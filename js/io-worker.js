@@ -7,21 +7,21 @@ import { openReader } from './storage/sources/reader.js';
 
 /** @import { Reader } from './storage/sources/reader.js' */
 
-/** The worker's global scope, or the port that this has sent. */
+/** The worker's global scope, or a port that it was sent. */
 let port = /** @type {any} */ (globalThis);
 /**
  * A source that is open.
  * @typedef {object} Open
  * @property {Promise<Reader>} reader
  * @property {SharedArrayBuffer | null} heap
- * @property {Set<Promise<void>>} reads  under way
+ * @property {Set<Promise<void>>} reads  running reads
  */
-/** By number. @type {Map<number, Open>} */
+/** Open sources by number. @type {Map<number, Open>} */
 const sources = new Map();
-/** Buffers that came back, to be filled again. @type {ArrayBuffer[]} */
+/** Returned buffers for later reads. @type {ArrayBuffer[]} */
 const spare = [];
 
-/** A spare one that has room and not far too much, or a new one. @param {number} bytes */
+/** A spare buffer of a fitting size, or a new one. @param {number} bytes */
 function bufferFor(bytes) {
   const at = spare.findIndex((buffer) => buffer.byteLength >= bytes && buffer.byteLength < 2 * bytes + 4096);
   return at < 0 ? new ArrayBuffer(bytes) : spare.splice(at, 1)[0];
@@ -31,52 +31,52 @@ function bufferFor(bytes) {
 async function answer({ reader, heap }, { id, offset, at, bytes }) {
   try {
     const { read, fills } = await reader;
-    const into = () => (heap ? new Uint8Array(heap, at, bytes) : new Uint8Array(bufferFor(bytes), 0, bytes));
-    const piece = await read(offset, bytes, into);
-    if (heap && !fills) into().set(piece);
+    const target = () => (heap ? new Uint8Array(heap, at, bytes) : new Uint8Array(bufferFor(bytes), 0, bytes));
+    const piece = await read(offset, bytes, target);
+    if (heap && !fills) target().set(piece);
     if (heap) port.postMessage({ id });
-    else port.postMessage({ id, buffer: piece.buffer, again: fills }, [piece.buffer]);
+    else port.postMessage({ id, buffer: piece.buffer, isReusable: fills }, [piece.buffer]);
   } catch (error) {
     port.postMessage({ id, error: packError(error) });
   }
 }
 
-/** When nothing is written into its heap any more. @param {Open} source */
+/** Closes a source after its reads have ended. @param {Open} source */
 async function close({ reader, reads }) {
   await Promise.all(reads);
   await reader.then(
-    (open) => open.close(),
-    () => {}, // it never was open
+    (opened) => opened.close(),
+    () => {}, // opening has failed
   );
 }
 
 /** @param {MessageEvent} event */
-function hear({ data }) {
-  const { of } = data;
-  const one = /** @type {Open} */ (sources.get(of));
+function receive({ data }) {
+  const { sourceId } = data;
+  const source = /** @type {Open} */ (sources.get(sourceId));
   if (data.port) {
-    begin(data.port);
+    listenTo(data.port);
   } else if (data.source) {
     const reader = openReader(data.source);
     reader.catch(() => {});
-    sources.set(of, { reader, heap: data.shared, reads: new Set() });
+    sources.set(sourceId, { reader, heap: data.sharedHeap, reads: new Set() });
   } else if (data.close) {
-    const done = () => port.postMessage({ closed: of });
-    sources.delete(of);
-    close(one).then(done, done);
+    const report = () => port.postMessage({ closedSource: sourceId });
+    sources.delete(sourceId);
+    close(source).then(report, report);
   } else if (data.spare) {
     if (spare.length < 2) spare.push(data.spare);
   } else {
-    const read = answer(one, data).finally(() => one.reads.delete(read));
-    one.reads.add(read);
+    const read = answer(source, data).finally(() => source.reads.delete(read));
+    source.reads.add(read);
   }
 }
 
-/** @param {any} by */
-function begin(by) {
-  port = by;
-  port.onmessage = hear;
-  port.postMessage({ begun: true });
+/** @param {any} newPort  receives requests from now on */
+function listenTo(newPort) {
+  port = newPort;
+  port.onmessage = receive;
+  port.postMessage({ started: true });
 }
 
-begin(globalThis);
+listenTo(globalThis);

@@ -211,7 +211,7 @@ class LocalEngine {
           ).openRepacked(repacked, prefixBytes, file, this.#compiled, expectedHash)
         : file;
       const loading = new Loading(wasm, byteSource, planResult, options, this.#cache);
-      file.onFailure = (failures) => loading.failed(failures);
+      file.onFailure = (failures) => loading.reportFailures(failures);
       return loading;
     } catch (error) {
       wasm?.release();

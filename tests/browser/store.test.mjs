@@ -133,7 +133,7 @@ test('where all storage is refused: nothing is kept, saying why, and nothing thr
       waited: await entry.waitFor(1),
     };
   });
-  assert.match(seen.message, /nothing is kept: opfs: .*cache: .*indexeddb: /);
+  assert.match(seen.message, /nothing is stored: opfs: .*cache: .*indexeddb: /);
   assert.deepEqual(
     { ...seen, message: '' },
     { backend: 'memory', code: 'STORAGE', message: '', kept: false, list: [], found: null, waited: false },

@@ -219,7 +219,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     const model = await engine.load(server.url, {
       onProgress: ({ cacheProblem }) => (problem = cacheProblem || problem),
     });
-    assert.match(problem, /hashes.*not kept/);
+    assert.match(problem, /not stored.*hashes/);
     assert.deepEqual(
       [await engine.store.list(), (await engine.plan(server.url)).cached],
       [[], { bytes: 0, complete: false }],
@@ -307,7 +307,7 @@ test('a cache that is too small fails nothing, and says so', async (t) => {
   let last;
   await (await engine.load(server.url, { onProgress: (p) => (last = p) })).close();
   assert.equal(last.phase, 'ready');
-  assert.match(last.cacheProblem, /more than this store may take/);
+  assert.match(last.cacheProblem, /more than maxBytes of the cache/);
   await engine.close();
 });
 
@@ -387,7 +387,7 @@ test('what neither fits nor can be kept is refused', async (t) => {
   const budget = whole.heapBytes - Math.floor(whole.weightBytes * 0.4);
   await assert.rejects(engine.load(server.url, { ...options, memoryBudget: budget }), {
     code: 'NOMEM',
-    message: /more than this store may take/,
+    message: /more than maxBytes of the cache/,
   });
   await engine.close();
 });

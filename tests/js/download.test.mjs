@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/node.js';
-import { CHUNK, Chunks, MOST_LIVE } from '../../js/storage/load/chunks.js';
+import { CHUNK, Chunks, MAX_LIVE } from '../../js/storage/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { timeout } from '../../js/shared/timeouts.js';
 import { faultServer } from '../server/faults.mjs';
@@ -98,11 +98,11 @@ test('what is in JavaScript is bounded, also when nobody takes it', async (t) =>
     asked = server.asked().length;
     return asked === before && seen.length > 0;
   });
-  assert.ok(asked <= 1 + MOST_LIVE / 4 + 2, 'no more ranges than may be held, or wait');
-  assert.ok(Math.max(...seen) <= MOST_LIVE * CHUNK + 65536);
+  assert.ok(asked <= 1 + MAX_LIVE / 4 + 2, 'no more ranges than may be held, or wait');
+  assert.ok(Math.max(...seen) <= MAX_LIVE * CHUNK + 65536);
   release();
   await (await model).close();
-  assert.ok(most > 4 && most <= MOST_LIVE, `${most} chunks at once`);
+  assert.ok(most > 4 && most <= MAX_LIVE, `${most} chunks at once`);
 });
 
 test('a server that ignores ranges: one answer, read once', async (t) => {

@@ -195,7 +195,7 @@ test('without a folder nothing is kept in Node, and it says so', async () => {
   const store = await openStore();
   const entry = await store.open(makeFile(31, 1).options);
   assert.equal(store.backend, 'memory');
-  assert.match(String(entry.problem?.message), /nothing is kept: file: no path/);
+  assert.match(String(entry.problem?.message), /nothing is stored: file: the option path/);
   assert.equal(entry.problem?.code, 'STORAGE');
   await store.close();
   await assert.rejects(openStore({ backend: 'opfs' }), { code: 'STORAGE' });

@@ -1,74 +1,74 @@
 /**
- * The Cache API, where a browser has no OPFS: one cache per file, a response per chunk. A response is kept whole or
- * not at all, and its address tells its hash, so the list of addresses is the journal.
+ * The backend with the Cache API, for browsers without OPFS: one cache per file, one response per chunk. A response is stored completely or
+ * not at all, and its URL holds its hash, so the list of URLs is the journal.
  */
 
 /** @import { Backend, Space } from './types.js' */
 
-/** Addresses need a host; nothing is ever asked of it. */
+/** URLs need a host; no request is ever sent to it. */
 const BASE = 'https://bq4.invalid/';
 
 /** @param {string} name @param {string} path @param {BodyInit} body */
-const put = async (name, path, body) => (await caches.open(name)).put(BASE + path, new Response(body));
+const putResponse = async (name, path, body) => (await caches.open(name)).put(BASE + path, new Response(body));
 
-/** Marks too are responses: `mark/NAME/TIME`. @param {string} url */
+/** Marks are responses too, with the URL `mark/NAME/TIME`. @param {string} url */
 const parts = (url) => url.slice(BASE.length).split('/');
 
 /** @param {string} name @returns {Promise<string[]>} */
 const paths = async (name) =>
   (await caches.has(name)) ? (await (await caches.open(name)).keys()).map(({ url }) => url) : [];
 
-/** @param {string} name @param {(part: string[]) => boolean} which @param {string} [but] */
-async function remove(name, which, but) {
+/** @param {string} name @param {(part: string[]) => boolean} matches @param {string} [keptUrl] */
+async function remove(name, matches, keptUrl) {
   for (const url of await paths(name)) {
-    if (url !== but && which(parts(url))) await (await caches.open(name)).delete(url);
+    if (url !== keptUrl && matches(parts(url))) await (await caches.open(name)).delete(url);
   }
 }
 
 /** @param {string} cache @returns {Space} */
 function space(cache) {
-  /** What `scan` and `write` know of: address by chunk. @type {Map<number, string>} */
-  const known = new Map();
+  /** URLs of chunks, from the last `scan` and from `write`. @type {Map<number, string>} */
+  const urlsByChunk = new Map();
   const scan = async () => {
-    known.clear();
-    const have = new Map();
+    urlsByChunk.clear();
+    const hashes = new Map();
     for (const url of await paths(cache)) {
       const [kind, index, hash] = parts(url);
       if (kind !== 'chunk') continue;
-      known.set(Number(index), url);
-      have.set(Number(index), hash ? BigInt(`0x${hash}`) : null);
+      urlsByChunk.set(Number(index), url);
+      hashes.set(Number(index), hash ? BigInt(`0x${hash}`) : null);
     }
-    return have;
+    return hashes;
   };
   return {
     scan,
-    async read(index, from, into) {
-      if (!known.has(index)) await scan(); // written by another tab
-      const url = known.get(index);
+    async read(index, from, target) {
+      if (!urlsByChunk.has(index)) await scan(); // written by another tab
+      const url = urlsByChunk.get(index);
       const response = url && (await caches.has(cache)) ? await (await caches.open(cache)).match(url) : undefined;
       const bytes = response && new Uint8Array(await response.arrayBuffer());
-      if (!bytes || from + into.length > bytes.length) return false;
-      into.set(bytes.subarray(from, from + into.length));
+      if (!bytes || from + target.length > bytes.length) return false;
+      target.set(bytes.subarray(from, from + target.length));
       return true;
     },
     async write(index, bytes, hash) {
       if (!(await caches.has(cache))) throw new DOMException('the file was deleted', 'NotFoundError');
-      const before = known.get(index);
+      const previousUrl = urlsByChunk.get(index);
       const path = `chunk/${index}/${hash === null ? '' : hash.toString(16)}`;
-      await put(cache, path, /** @type {Uint8Array<ArrayBuffer>} */ (bytes));
-      known.set(index, BASE + path);
-      if (before && before !== BASE + path) await (await caches.open(cache)).delete(before);
+      await putResponse(cache, path, /** @type {Uint8Array<ArrayBuffer>} */ (bytes));
+      urlsByChunk.set(index, BASE + path);
+      if (previousUrl && previousUrl !== BASE + path) await (await caches.open(cache)).delete(previousUrl);
     },
     async drop(index) {
-      known.delete(index);
-      await remove(cache, ([kind, of]) => kind === 'chunk' && Number(of) === index);
+      urlsByChunk.delete(index);
+      await remove(cache, ([kind, chunk]) => kind === 'chunk' && Number(chunk) === index);
     },
     async settle() {},
     async close() {},
   };
 }
 
-/** Rejects where there is no Cache API. @param {string} name @returns {Promise<Backend>} */
+/** Opens the backend. Rejects without a Cache API. @param {string} name @returns {Promise<Backend>} */
 export async function openCache(name) {
   const prefix = `bq4-store-${name}/`;
   await caches.has(prefix);
@@ -87,15 +87,19 @@ export async function openCache(name) {
       for (const [kind, mark, time] of urls.map(parts)) if (kind === 'mark') marks.set(mark, Number(time));
       return { about: await response.json(), marks };
     },
-    create: (key, about) => put(cacheOf(key), 'about', JSON.stringify(about)),
-    async mark(key, mark, on) {
+    create: (key, metadata) => putResponse(cacheOf(key), 'about', JSON.stringify(metadata)),
+    async mark(key, mark, isOn) {
       if (!(await caches.has(cacheOf(key)))) return;
       const path = `mark/${mark}/${Date.now()}`;
-      if (on) await put(cacheOf(key), path, '');
-      await remove(cacheOf(key), ([kind, of]) => kind === 'mark' && of === mark, on ? BASE + path : undefined);
+      if (isOn) await putResponse(cacheOf(key), path, '');
+      await remove(
+        cacheOf(key),
+        ([kind, markName]) => kind === 'mark' && markName === mark,
+        isOn ? BASE + path : undefined,
+      );
     },
     async remove(key) {
-      // A deleted cache takes its room until no object stands for it: its responses go at once.
+      // The storage of a deleted cache is freed late, when no object refers to it, so its responses are deleted first.
       await remove(cacheOf(key), () => true);
       await caches.delete(cacheOf(key));
     },

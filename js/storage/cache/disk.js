@@ -5,15 +5,15 @@
  *   prefix     the first bytes of the model file
  *   s0, s1, …  its chunks, `perSegment` in each
  *   used, pinned, at-…  marks: one byte, its date is when it was set
- * Whoever is killed loses at most the chunk that was being written. Nothing waits for the disk: after a power cut records
- * may be there without their bytes, which is why whoever reads a chunk compares its hash.
+ * A process that is killed loses at most the chunk that was being written. Writes are not flushed: after a power cut records
+ * may exist without their bytes, so readers compare the hash of each chunk.
  */
 import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
 
 /** @import { About, Backend, Space } from './types.js' */
 
 /**
- * An open file. May answer at once or by promise.
+ * An open file. Methods may return values or promises.
  * @typedef {object} Handle
  * @property {(into: Uint8Array<ArrayBufferLike>, at: number) => number | Promise<number>} read  bytes read
  * @property {(bytes: Uint8Array, at: number) => void | Promise<void>} write  all of them, or throws
@@ -27,9 +27,9 @@ import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
  * @property {(name: string) => Promise<Uint8Array | null>} bytes
  * @property {(name: string, bytes: Uint8Array) => Promise<void>} put   replaces
  * @property {(name: string) => Promise<void>} remove
- * @property {(name: string) => Promise<FileSystemFileHandle | string>} locate  for others to open; in Node a path
- * @property {(name: string) => Promise<Handle>} edit  creates; nobody else writes meanwhile
- * @property {(name: string, direct: boolean) => Promise<Handle | null>} view  for reading; `direct`: nobody writes to it
+ * @property {(name: string) => Promise<FileSystemFileHandle | string>} locate  a handle that others can open; in Node a path
+ * @property {(name: string) => Promise<Handle>} edit  opens for writing, creates the file; there is only one writer
+ * @property {(name: string, direct: boolean) => Promise<Handle | null>} view  opens for reading; `direct`: there is no writer
  */
 
 /**
@@ -45,21 +45,21 @@ import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
 /** @implements {Space} */
 class Segments {
   #folder;
-  #about;
+  #metadata;
   #perSegment;
   /** Open files by name. @type {Map<string, Handle>} */
   #edited = new Map();
   /** @type {Map<string, Handle>} */
   #viewed = new Map();
   #journalEnd = -1;
-  /** Chunks missing in each segment that is being written. @type {Map<string, number>} */
-  #left = new Map();
+  /** Number of missing chunks of each segment that is being written. @type {Map<string, number>} */
+  #missingChunks = new Map();
 
-  /** @param {Folder} folder @param {About} about */
-  constructor(folder, about) {
+  /** @param {Folder} folder @param {About} metadata */
+  constructor(folder, metadata) {
     this.#folder = folder;
-    this.#about = about;
-    this.#perSegment = about.perSegment ?? 64;
+    this.#metadata = metadata;
+    this.#perSegment = metadata.perSegment ?? 64;
   }
 
   /** @param {number} index @returns {[string, number]} file and offset */
@@ -71,36 +71,36 @@ class Segments {
 
   /** @type {Space['scan']} */
   async scan() {
-    const have = replay((await this.#folder.bytes('journal')) ?? new Uint8Array());
+    const recorded = replay((await this.#folder.bytes('journal')) ?? new Uint8Array());
     /** @type {Map<string, number>} */
     const sizes = new Map();
-    for (const index of [...have.keys()].sort((a, b) => a - b)) {
+    for (const index of [...recorded.keys()].sort((a, b) => a - b)) {
       const [name, at] = this.#place(index);
       if (!sizes.has(name)) sizes.set(name, (await this.#folder.stat(name))?.size ?? 0);
-      const length = lengthOf(this.#about, index);
-      if (!(length > 0) || at + length > Number(sizes.get(name))) have.delete(index);
+      const length = lengthOf(this.#metadata, index);
+      if (!(length > 0) || at + length > Number(sizes.get(name))) recorded.delete(index);
     }
-    return have;
+    return recorded;
   }
 
   /** @type {Space['read']} */
-  async read(index, from, into, direct) {
+  async read(index, from, target, direct) {
     const [name, at] = this.#place(index);
-    const known = this.#edited.get(name) ?? this.#viewed.get(name);
-    const handle = known ?? (await this.#folder.view(name, direct));
+    const openHandle = this.#edited.get(name) ?? this.#viewed.get(name);
+    const handle = openHandle ?? (await this.#folder.view(name, direct));
     if (!handle) return false;
-    if (direct && !known) this.#viewed.set(name, handle);
+    if (direct && !openHandle) this.#viewed.set(name, handle);
     try {
-      return (await handle.read(into, at + from)) === into.length;
+      return (await handle.read(target, at + from)) === target.length;
     } finally {
-      if (!direct && !known) await handle.close();
+      if (!direct && !openHandle) await handle.close();
     }
   }
 
   /** @param {string} name */
   async #edit(name) {
-    const known = this.#edited.get(name);
-    if (known) return known;
+    const openHandle = this.#edited.get(name);
+    if (openHandle) return openHandle;
     const viewed = this.#viewed.get(name);
     this.#viewed.delete(name);
     await viewed?.close();
@@ -113,7 +113,7 @@ class Segments {
   async #release(name) {
     const edited = this.#edited.get(name);
     this.#edited.delete(name);
-    this.#left.delete(name);
+    this.#missingChunks.delete(name);
     await edited?.close();
   }
 
@@ -123,10 +123,10 @@ class Segments {
     const file = await this.#edit(name);
     await file.write(bytes, at);
     await this.#append(record(index, hash));
-    // A file that was filled is left alone at once: others may want to read it faster.
-    const left = (this.#left.get(name) ?? (index === PREFIX ? 1 : this.#perSegment)) - 1;
-    this.#left.set(name, left);
-    if (left === 0) await this.#release(name);
+    // A complete file is closed at once, so that others can read it directly.
+    const missingCount = (this.#missingChunks.get(name) ?? (index === PREFIX ? 1 : this.#perSegment)) - 1;
+    this.#missingChunks.set(name, missingCount);
+    if (missingCount === 0) await this.#release(name);
   }
 
   /** @type {Space['drop']} */
@@ -139,7 +139,7 @@ class Segments {
     const journal = await this.#edit('journal');
     if (this.#journalEnd < 0) {
       const size = (await this.#folder.stat('journal'))?.size ?? 0;
-      this.#journalEnd = size - (size % RECORD); // over a torn record
+      this.#journalEnd = size - (size % RECORD); // overwrites a torn record
     }
     await journal.write(bytes, this.#journalEnd);
     this.#journalEnd += bytes.length;
@@ -147,7 +147,7 @@ class Segments {
 
   /** As Space['parts']. */
   async parts() {
-    const { fileBytes, prefixBytes } = this.#about;
+    const { fileBytes, prefixBytes } = this.#metadata;
     const step = this.#perSegment * CHUNK;
     const parts = [];
     for (let offset = prefixBytes; offset < fileBytes; offset += step) {
@@ -163,7 +163,7 @@ class Segments {
       for (const handle of open.values()) await handle.close();
       open.clear();
     }
-    this.#left.clear();
+    this.#missingChunks.clear();
     this.#journalEnd = -1;
   }
 
@@ -194,32 +194,32 @@ export class Disk {
     const folder = await this.#tree.folder(key);
     const bytes = await folder?.bytes('about');
     if (!folder || !bytes) return null;
-    let about;
+    let metadata;
     try {
-      about = JSON.parse(new TextDecoder().decode(bytes));
+      metadata = JSON.parse(new TextDecoder().decode(bytes));
     } catch {
-      return null; // killed while it was being written
+      return null; // the writer was killed
     }
     const marks = new Map();
     for (const name of await folder.names()) {
       if (/^(used|pinned|at-.*)$/.test(name)) marks.set(name, (await folder.stat(name))?.date ?? 0);
     }
-    return { about, marks };
+    return { about: metadata, marks };
   }
 
   /** @type {Backend['create']} */
-  async create(key, about) {
-    await this.#tree.remove(key); // a journal whose `about` was lost says nothing of where its chunks lie
+  async create(key, metadata) {
+    await this.#tree.remove(key); // a journal without its `about` is useless, since the layout is unknown
     const folder = /** @type {Folder} */ (await this.#tree.folder(key, true));
-    const whole = { ...about, perSegment: this.#tree.perSegment };
-    await folder.put('about', new TextEncoder().encode(JSON.stringify(whole)));
-    return whole;
+    const fullMetadata = { ...metadata, perSegment: this.#tree.perSegment };
+    await folder.put('about', new TextEncoder().encode(JSON.stringify(fullMetadata)));
+    return fullMetadata;
   }
 
   /** @type {Backend['mark']} */
-  async mark(key, mark, on) {
+  async mark(key, mark, isOn) {
     const folder = await this.#tree.folder(key);
-    if (on) await folder?.put(mark, new Uint8Array([1]));
+    if (isOn) await folder?.put(mark, new Uint8Array([1]));
     else await folder?.remove(mark);
   }
 
@@ -227,8 +227,8 @@ export class Disk {
   remove = (key) => this.#tree.remove(key);
 
   /** @type {Backend['open']} */
-  async open(key, about) {
-    return new Segments(/** @type {Folder} */ (await this.#tree.folder(key, true)), about);
+  async open(key, metadata) {
+    return new Segments(/** @type {Folder} */ (await this.#tree.folder(key, true)), metadata);
   }
 
   close() {}

@@ -1,4 +1,4 @@
-/** Chunks that came before their turn, kept before it: who is killed on a slow network loses only those under way. */
+/** Stores chunks that arrive out of order, so that a page that is killed on a slow network loses only incomplete chunks. */
 
 import { timeout } from '../../shared/timeouts.js';
 
@@ -6,22 +6,22 @@ import { timeout } from '../../shared/timeouts.js';
 
 /**
  * @param {Entry} entry
- * @param {Map<number, { there?: Uint8Array }>} slots  chunks that will be taken, verified and written later; not before that
- *   may their bytes change
+ * @param {Map<number, { there?: Uint8Array }>} slots  chunks that will be verified and written later; until then
+ *   their bytes do not change
  * @param {ArrayLike<bigint>} expected  XXH64 of each chunk
  * @param {(bytes: Uint8Array) => bigint | Promise<bigint>} hash
- * @param {AbortSignal} signal  ends it
+ * @param {AbortSignal} signal  stops it
  */
 export function keepAhead(entry, slots, expected, hash, signal) {
-  /** What was there the last time. @type {Set<Uint8Array | undefined>} */
-  let seen = new Set();
+  /** Bytes that were present at the last check. @type {Set<Uint8Array | undefined>} */
+  let earlierBytes = new Set();
   let busy = false;
   const keep = async () => {
     for (const [c, { there }] of [...slots]) {
-      // Whose turn it is has come: not the network is what is waited for.
+      // The next chunk in order has arrived, so the network is not the bottleneck.
       if (slots.get(Math.min(...slots.keys()))?.there) return;
-      if (!there || !seen.has(there) || entry.has(c) || entry.role === 'reader') continue;
-      // Somebody else may have its memory by now.
+      if (!there || !earlierBytes.has(there) || entry.has(c) || entry.role === 'reader') continue;
+      // The buffer may have been reused meanwhile.
       if ((await hash(there)) === expected[c] && slots.get(c)?.there === there)
         await entry.write(c, there, expected[c]);
     }
@@ -30,7 +30,7 @@ export function keepAhead(entry, slots, expected, hash, signal) {
     if (busy) return;
     busy = true;
     await keep().catch(() => clearInterval(timer));
-    seen = new Set([...slots.values()].map(({ there }) => there));
+    earlierBytes = new Set([...slots.values()].map(({ there }) => there));
     busy = false;
   }, timeout('keepAhead'));
   signal.addEventListener('abort', () => clearInterval(timer));

@@ -1,6 +1,6 @@
 /**
- * One file in the store, open. Whoever holds its lock writes; others follow and take over when the writer ends.
- * Nothing here throws into a load: what can't be kept turns `problem` on, what can't be read is not there.
+ * An open file of the cache. The tab that holds its lock writes; others follow and take over when the writer ends.
+ * Errors never reach a load: a failed write sets `problem`, and a chunk that can't be read counts as missing.
  */
 import { BqError } from '../../shared/errors.js';
 import { keepAhead } from './early-write.js';
@@ -10,20 +10,20 @@ import { lock } from './locks.js';
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
 
 /**
- * What an entry needs of its store.
+ * The parts of the store that an entry uses.
  * @typedef {object} Host
  * @property {Backend} backend
  * @property {(key: string, kind: 'use' | 'write' | 'make') => string} lockName
- * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes what was not used for
- *   longest, unless all of it would not be enough. `full`: the browser has just refused a write
+ * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes files that were not used for
+ *   longest, unless deleting all of them would not be enough. `full`: the browser has just refused a write
  * @property {((bytes: Uint8Array) => bigint | Promise<bigint>) | undefined} hash
  * @property {number} stallTimeout
- * @property {(notice: Notice) => void} tell  other tabs
+ * @property {(notice: Notice) => void} broadcast  to other tabs
  * @property {(entry: Entry) => void} forget
  */
 /** @typedef {{ key: string, index: number, hash: bigint | null | undefined }} Notice  undefined: dropped */
 
-/** Milliseconds between looks at what another tab or process wrote, should its notices not arrive. */
+/** Milliseconds between reads of the journal, in case notices of another tab or process do not arrive. */
 const POLL_MS = 500;
 
 /** @param {unknown} cause @param {About} about @returns {BqError} */
@@ -33,75 +33,75 @@ function problemOf(cause, { name, fileBytes }) {
   const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
   if (full)
-    return new BqError('QUOTA', `storage is full: not all ${fileBytes} bytes of ${name} can be kept`, {
+    return new BqError('QUOTA', `storage is full: ${name} needs ${fileBytes} bytes`, {
       cause,
       details,
     });
-  return new BqError('STORAGE', `${name} can't be kept: ${error?.message ?? cause}`, { cause, details });
+  return new BqError('STORAGE', `${name} can't be stored in the cache: ${error?.message ?? cause}`, { cause, details });
 }
 
 export class Entry {
-  /** Why nothing more is kept, or null. What is there stays usable. @type {BqError | null} */
+  /** The reason why nothing more is stored, or null. Stored chunks stay usable. @type {BqError | null} */
   problem = null;
   #host;
-  #about;
+  #metadata;
   #expected;
   /** @type {Space | null} */
   #space = null;
   /** @type {Map<number, bigint | null>} */
-  #have = new Map();
-  /** Found damaged, and not yet written again as far as we know. @type {Set<number>} */
-  #damaged = new Set();
-  /** Chunks whose bytes had the recorded hash and were damaged all the same: the hash is not trusted again. @type {Set<number>} */
-  #suspect = new Set();
+  #hashes = new Map();
+  /** Damaged chunks that were not written again. @type {Set<number>} */
+  #damagedChunks = new Set();
+  /** Chunks that were damaged although their bytes had the recorded hash: the hash is not trusted again. @type {Set<number>} */
+  #suspectChunks = new Set();
   /** @type {Promise<void> | undefined} */
-  #touched;
-  /** Ends the use lock. @type {() => Promise<void>} */
-  #unuse = async () => {};
-  /** Ends the write lock while it is held. @type {(() => Promise<void>) | null} */
-  #unlock = null;
-  /** When another tab last wrote something. */
-  #progress = 0;
-  /** A wait for the write lock, while it is under way. @type {Promise<void> | null} */
-  #queued = null;
-  #life = new AbortController();
+  #markedUsed;
+  /** Releases the lock against deletion. @type {() => Promise<void>} */
+  #releaseUse = async () => {};
+  /** Releases the write lock; null: this tab is not the writer. @type {(() => Promise<void>) | null} */
+  #releaseWrite = null;
+  /** Time of the last change by another tab. */
+  #lastProgress = 0;
+  /** A running wait for the write lock. @type {Promise<void> | null} */
+  #pendingClaim = null;
+  #lifetime = new AbortController();
   /** Called at every change. @type {Set<() => void>} */
-  #waiting = new Set();
+  #waiters = new Set();
   /** Operations of the space, one after another. @type {Promise<unknown>} */
-  #last = Promise.resolve();
+  #lastOperation = Promise.resolve();
 
-  /** @param {Host} host @param {string} key @param {About} about @param {EntryOptions} options */
-  constructor(host, key, about, { hashes }) {
+  /** @param {Host} host @param {string} key @param {About} metadata @param {EntryOptions} options */
+  constructor(host, key, metadata, { hashes }) {
     this.#host = host;
-    this.#about = about;
+    this.#metadata = metadata;
     this.#expected = hashes ?? null;
     this.key = key;
     /** How many chunks the file has. Chunk c begins at `prefixBytes + c · 1 MiB`. */
-    this.chunks = chunksOf(about);
+    this.chunks = chunksOf(metadata);
   }
 
   /**
-   * Called by the store, once.
-   * @param {() => Promise<{ about: About, touched: Promise<void> }>} prepare  runs while nobody can delete the file;
-   *   `touched` ends before others may
+   * Opens the entry; called once, by the store.
+   * @param {() => Promise<{ about: About, touched: Promise<void> }>} prepare  runs while the file can't be deleted;
+   *   `touched` settles before it can be
    */
   async start(prepare) {
     try {
-      const { fileBytes, prefixBytes } = this.#about;
+      const { fileBytes, prefixBytes } = this.#metadata;
       if (!(Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes))
-        throw new BqError('STORAGE', `a file of unknown length can't be kept`, {
+        throw new BqError('STORAGE', `expected a file of known length, found ${fileBytes} bytes`, {
           details: { fileBytes, prefixBytes },
         });
       const { backend, lockName } = this.#host;
-      this.#unuse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#unuse;
+      this.#releaseUse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#releaseUse;
       const { about, touched } = await prepare();
-      this.#about = about;
-      this.#touched = touched;
-      this.#space = await backend.open(this.key, this.#about);
+      this.#metadata = about;
+      this.#markedUsed = touched;
+      this.#space = await backend.open(this.key, this.#metadata);
       await this.#scan();
-      if (!this.complete) await this.#claim(false);
-      if (this.#unlock && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
-        throw new BqError('QUOTA', `${this.#about.name} needs ${fileBytes} bytes, more than this store may take`, {
+      if (!this.complete) await this.#claimWriteLock(false);
+      if (this.#releaseWrite && !(await this.#host.makeRoom(this.key, this.#missingBytes(), false)))
+        throw new BqError('QUOTA', `${this.#metadata.name} needs ${fileBytes} bytes, more than maxBytes of the cache`, {
           details: { fileBytes },
         });
     } catch (error) {
@@ -110,67 +110,67 @@ export class Entry {
     return this;
   }
 
-  /** 'writer': who fetches what is missing, and knows what is. */
+  /** 'writer': this tab downloads missing chunks. */
   get role() {
-    return this.#unlock && !this.#queued ? 'writer' : 'reader';
+    return this.#releaseWrite && !this.#pendingClaim ? 'writer' : 'reader';
   }
 
   get complete() {
-    return this.#have.has(PREFIX) && this.#have.size === this.chunks + 1;
+    return this.#hashes.has(PREFIX) && this.#hashes.size === this.chunks + 1;
   }
 
   /** @param {number} c */
   has(c) {
-    return this.#have.has(c);
+    return this.#hashes.has(c);
   }
 
-  /** XXH64 of the chunk when it was written, to compare with. @param {number} c @returns {bigint | null} */
+  /** XXH64 of the chunk when it was written, to verify it. @param {number} c @returns {bigint | null} */
   hash(c) {
-    return this.#have.get(c) ?? null;
+    return this.#hashes.get(c) ?? null;
   }
 
-  /** Whether a chunk's bytes are those that were written, as far as their hash tells. @param {number} c @param {Uint8Array} bytes */
+  /** Whether a chunk's bytes match the hash of the written bytes; true without a hash. @param {number} c @param {Uint8Array} bytes */
   async intact(c, bytes) {
-    const kept = this.hash(c);
-    return kept === null || ((await this.#host.hash?.(bytes)) ?? kept) === kept;
+    const storedHash = this.hash(c);
+    return storedHash === null || ((await this.#host.hash?.(bytes)) ?? storedHash) === storedHash;
   }
 
   /**
-   * A chunk; null when it isn't there after all (then `has` is false too). It was whole when it was written: compare
-   * its hash, and `drop` it when it differs.
+   * Reads a chunk; null if it can't be read (then `has` is false too). It was verified when it was written: compare
+   * its hash, and `drop` it if it differs.
    * @param {number} c
    * @param {AbortSignal} [signal]
-   * @param {Uint8Array<ArrayBufferLike>} [into]  at least as long as the chunk; may lie in shared or wasm memory
-   * @returns {Promise<Uint8Array<ArrayBufferLike> | null>}  the part of `into` that was filled
+   * @param {Uint8Array<ArrayBufferLike>} [buffer]  at least as long as the chunk; may lie in shared or wasm memory
+   * @returns {Promise<Uint8Array<ArrayBufferLike> | null>}  the filled part of the buffer
    */
-  async read(c, signal, into) {
+  async read(c, signal, buffer) {
     signal?.throwIfAborted();
-    const length = lengthOf(this.#about, c);
+    const length = lengthOf(this.#metadata, c);
     if (!this.has(c)) return null;
-    const target = into ? into.subarray(0, length) : new Uint8Array(length);
-    return (await this.#fill(c, 0, target)) ? target : null;
+    const target = buffer ? buffer.subarray(0, length) : new Uint8Array(length);
+    return (await this.#readInto(c, 0, target)) ? target : null;
   }
 
   /**
-   * Any bytes of the file, null unless all of them are there.
+   * Reads any bytes of the file; null unless all of them are stored.
    * @param {number} offset  in the file
    * @param {number} length
    * @param {AbortSignal} [signal]
-   * @param {Uint8Array<ArrayBufferLike>} [into]
+   * @param {Uint8Array<ArrayBufferLike>} [buffer]
    * @returns {Promise<Uint8Array<ArrayBufferLike> | null>}
    */
-  async readRange(offset, length, signal, into) {
-    const { prefixBytes, fileBytes } = this.#about;
+  async readRange(offset, length, signal, buffer) {
+    const { prefixBytes, fileBytes } = this.#metadata;
     if (offset < 0 || offset + length > fileBytes) return null;
-    const target = into ? into.subarray(0, length) : new Uint8Array(length);
-    for (let done = 0; done < length;) {
+    const target = buffer ? buffer.subarray(0, length) : new Uint8Array(length);
+    for (let filled = 0; filled < length;) {
       signal?.throwIfAborted();
-      const at = offset + done - prefixBytes;
+      const at = offset + filled - prefixBytes;
       const c = at < 0 ? PREFIX : Math.floor(at / CHUNK);
-      const from = at < 0 ? offset + done : at % CHUNK;
-      const n = Math.min(lengthOf(this.#about, c) - from, length - done);
-      if (!this.has(c) || !(await this.#fill(c, from, target.subarray(done, done + n)))) return null;
-      done += n;
+      const from = at < 0 ? offset + filled : at % CHUNK;
+      const n = Math.min(lengthOf(this.#metadata, c) - from, length - filled);
+      if (!this.has(c) || !(await this.#readInto(c, from, target.subarray(filled, filled + n)))) return null;
+      filled += n;
     }
     return target;
   }
@@ -181,26 +181,29 @@ export class Entry {
   }
 
   /**
-   * Keeps a chunk that was verified.
+   * Stores a verified chunk.
    * @param {number} c
    * @param {Uint8Array} bytes  unchanged until the promise resolves
-   * @param {bigint | null} [hash]  its XXH64. Default: as the file or the store's `hash` says
-   * @returns {Promise<boolean>}  whether it is kept now
+   * @param {bigint | null} [hash]  its XXH64. Default: from the file, or computed by the store's `hash`
+   * @returns {Promise<boolean>}  whether it is stored now
    */
   async write(c, bytes, hash) {
     if (this.has(c)) return true;
-    if (!this.#space || this.problem || this.#life.signal.aborted) return false;
+    if (!this.#space || this.problem || this.#lifetime.signal.aborted) return false;
     return this.#serial(async (space) => {
       try {
-        if (this.has(c)) return true; // ahead of its turn
-        if (bytes.length !== lengthOf(this.#about, c))
-          throw new BqError('ARGUMENT', `chunk ${c} has ${lengthOf(this.#about, c)} bytes, not ${bytes.length}`);
-        if (!this.#unlock && !(await this.#claim(false))) return false;
+        if (this.has(c)) return true; // stored early
+        if (bytes.length !== lengthOf(this.#metadata, c))
+          throw new BqError(
+            'ARGUMENT',
+            `chunk ${c}: expected ${lengthOf(this.#metadata, c)} bytes, found ${bytes.length}`,
+          );
+        if (!this.#releaseWrite && !(await this.#claimWriteLock(false))) return false;
         const sum = hash ?? this.#expected?.[c] ?? (await this.#host.hash?.(bytes)) ?? null;
-        await this.#keep(space, c, bytes, sum);
-        this.#changed(c, sum);
-        this.#host.tell({ key: this.key, index: c, hash: sum });
-        if (this.complete) await this.#release();
+        await this.#writeWithRoom(space, c, bytes, sum);
+        this.#applyChange(c, sum);
+        this.#host.broadcast({ key: this.key, index: c, hash: sum });
+        if (this.complete) await this.#releaseWriter();
         return true;
       } catch (error) {
         this.#fail(error);
@@ -209,9 +212,10 @@ export class Entry {
     }, false);
   }
 
-  /** Until it is closed, keeps also what waits for its turn to be verified. @param {Parameters<typeof keepAhead>[1]} slots */
+  /** Until the entry is closed, also stores chunks that wait to be verified in order. @param {Parameters<typeof keepAhead>[1]} slots */
   keepAhead(slots) {
-    if (this.#expected && this.#host.hash) keepAhead(this, slots, this.#expected, this.#host.hash, this.#life.signal);
+    if (this.#expected && this.#host.hash)
+      keepAhead(this, slots, this.#expected, this.#host.hash, this.#lifetime.signal);
   }
 
   /** @param {Uint8Array} bytes @param {bigint | null} [hash] */
@@ -220,13 +224,13 @@ export class Entry {
   }
 
   /** @param {Space} space @param {number} c @param {Uint8Array} bytes @param {bigint | null} hash */
-  async #keep(space, c, bytes, hash) {
+  async #writeWithRoom(space, c, bytes, hash) {
     for (let retries = 0; ; retries--) {
       try {
         return await space.write(c, bytes, hash);
       } catch (error) {
-        if (problemOf(error, this.#about).code !== 'QUOTA') throw error;
-        // What was deleted may take a moment to count as free.
+        if (problemOf(error, this.#metadata).code !== 'QUOTA') throw error;
+        // The storage of deleted files may be freed late.
         if (await this.#host.makeRoom(this.key, this.#missingBytes(), true)) retries = 10;
         else if (retries <= 0) throw error;
         else await new Promise((resolve) => setTimeout(resolve, 100));
@@ -234,89 +238,90 @@ export class Entry {
     }
   }
 
-  /** Says that a chunk is damaged, or the prefix no longer its address's: it isn't there any more, and can be written again. @param {number} c */
+  /** Removes a damaged chunk, or a prefix that is out of date, so that it can be written again. @param {number} c */
   async drop(c) {
-    this.#changed(c, undefined);
-    this.#damaged.add(c);
-    if (this.problem || (!this.#unlock && (c !== PREFIX || !(await this.#claim(false))))) return;
+    this.#applyChange(c, undefined);
+    this.#damagedChunks.add(c);
+    if (this.problem || (!this.#releaseWrite && (c !== PREFIX || !(await this.#claimWriteLock(false))))) return;
     await this.#serial((space) => this.#journalDamage(space), undefined);
   }
 
   /**
-   * Waits for whoever is fetching this file.
+   * Waits until the tab that downloads this file has stored a chunk.
    * @param {number} c
    * @param {AbortSignal} [signal]
-   * @returns {Promise<boolean>}  true: the chunk is there. false: it won't come, fetch it yourself (and write it: that
-   *   is refused while another tab has stalled but not ended)
+   * @returns {Promise<boolean>}  true: the chunk is stored. false: it won't be; the caller downloads it (and writes it, which
+   *   is refused while another tab has stalled without ending)
    */
   async waitFor(c, signal) {
-    this.#progress ||= performance.now();
+    this.#lastProgress ||= performance.now();
     while (!this.has(c)) {
       signal?.throwIfAborted();
-      if (performance.now() - this.#progress > this.#host.stallTimeout) return false;
-      if (!this.#space || this.problem || this.#life.signal.aborted || (this.#unlock && !this.#queued)) return false;
-      this.#queue();
-      await this.#change(signal);
+      if (performance.now() - this.#lastProgress > this.#host.stallTimeout) return false;
+      if (!this.#space || this.problem || this.#lifetime.signal.aborted || (this.#releaseWrite && !this.#pendingClaim))
+        return false;
+      this.#queueForWriteLock();
+      await this.#waitForChange(signal);
     }
     return true;
   }
 
-  /** Files that hold the chunks, for as long as this is open; null: not all are there, or there are no such files. */
+  /** Files with the chunks, usable while the entry is open; null: chunks are missing, or the backend has no files. */
   async parts() {
     if (!this.complete) return null;
     return this.#serial(async (space) => {
-      await space.settle(); // a handle for writing would keep out those for reading
+      await space.settle(); // a handle for writing would block readers
       return (await space.parts?.()) ?? null;
     }, null);
   }
 
-  /** Keeps the file from being deleted to make room. @param {boolean} [on] */
-  async pin(on = true) {
-    await this.#host.backend.mark(this.key, 'pinned', on).catch((error) => this.#fail(error));
+  /** Keeps the file from being deleted to make room. @param {boolean} [isOn] */
+  async pin(isOn = true) {
+    await this.#host.backend.mark(this.key, 'pinned', isOn).catch((error) => this.#fail(error));
   }
 
   async close() {
-    if (this.#life.signal.aborted) return;
-    this.#life.abort(new BqError('CLOSED', 'the entry was closed'));
+    if (this.#lifetime.signal.aborted) return;
+    this.#lifetime.abort(new BqError('CLOSED', 'the entry was closed'));
     this.#wake();
-    await this.#queued; // it may hold the file's lock for a moment
+    await this.#pendingClaim; // it may still hold the file's lock
     await this.#serial(async (space) => space.close().catch(() => {}), undefined);
     this.#space = null;
-    await this.#unlock?.();
-    this.#unlock = null;
-    await this.#touched;
-    await this.#unuse();
+    await this.#releaseWrite?.();
+    this.#releaseWrite = null;
+    await this.#markedUsed;
+    await this.#releaseUse();
     this.#host.forget(this);
   }
 
-  /** Another tab wrote or dropped a chunk. @param {Notice} notice */
-  heard({ index, hash }) {
-    if (this.#unlock) return;
-    this.#changed(index, hash);
+  /** Handles a notice that another tab wrote or dropped a chunk. @param {Notice} notice */
+  receiveNotice({ index, hash }) {
+    if (this.#releaseWrite) return;
+    this.#applyChange(index, hash);
   }
 
   /** @param {number} c @param {bigint | null | undefined} hash */
-  #changed(c, hash) {
+  #applyChange(c, hash) {
     const expected = this.#expected?.[c];
-    if (hash === undefined || (hash !== null && expected !== undefined && expected !== hash)) this.#have.delete(c);
-    else if (!this.#have.has(c)) {
-      this.#have.set(c, hash);
-      this.#progress = performance.now();
+    if (hash === undefined || (hash !== null && expected !== undefined && expected !== hash)) this.#hashes.delete(c);
+    else if (!this.#hashes.has(c)) {
+      this.#hashes.set(c, hash);
+      this.#lastProgress = performance.now();
     }
-    if (hash !== undefined) this.#damaged.delete(c);
+    if (hash !== undefined) this.#damagedChunks.delete(c);
     this.#wake();
   }
 
   #wake() {
-    for (const wake of [...this.#waiting]) wake();
+    for (const wake of [...this.#waiters]) wake();
   }
 
-  /** The next change, or POLL_MS and a look at the journal. @param {AbortSignal} [signal] @returns {Promise<void>} */
-  #change(signal) {
+  /** Waits for the next change, or POLL_MS and then reads the journal. @param {AbortSignal} [signal] @returns {Promise<void>} */
+  #waitForChange(signal) {
     return new Promise((resolve, reject) => {
       const end = () => {
         clearTimeout(timer);
-        this.#waiting.delete(end);
+        this.#waiters.delete(end);
         signal?.removeEventListener('abort', abort);
         resolve();
       };
@@ -331,115 +336,120 @@ export class Entry {
             .then(end),
         POLL_MS,
       );
-      this.#waiting.add(end);
+      this.#waiters.add(end);
       signal?.addEventListener('abort', abort);
     });
   }
 
-  /** Takes what is written down for what is there. */
+  /** Reads the journal. */
   #scan() {
     return this.#serial(async (space) => {
-      const found = await space.scan();
-      for (const c of this.#have.keys()) if (!found.has(c)) this.#have.delete(c);
-      for (const [c, hash] of found)
-        if ((c < this.chunks || c === PREFIX) && !this.#damaged.has(c)) this.#changed(c, hash);
+      const recorded = await space.scan();
+      for (const c of this.#hashes.keys()) if (!recorded.has(c)) this.#hashes.delete(c);
+      for (const [c, hash] of recorded)
+        if ((c < this.chunks || c === PREFIX) && !this.#damagedChunks.has(c)) this.#applyChange(c, hash);
     }, undefined);
   }
 
-  /** @param {number} c @param {number} from @param {Uint8Array<ArrayBufferLike>} into */
-  #fill(c, from, into) {
+  /** @param {number} c @param {number} from @param {Uint8Array<ArrayBufferLike>} target */
+  #readInto(c, from, target) {
     return this.#serial(async (space) => {
-      const there = await space.read(c, from, into, !!this.#unlock || this.complete).catch(() => false);
-      if (!there) this.#have.delete(c);
-      return there;
+      const isStored = await space.read(c, from, target, !!this.#releaseWrite || this.complete).catch(() => false);
+      if (!isStored) this.#hashes.delete(c);
+      return isStored;
     }, false);
   }
 
-  /** @template T @param {(space: Space) => Promise<T>} work @param {T} otherwise  without a space @returns {Promise<T>} */
+  /** @template T @param {(space: Space) => Promise<T>} work @param {T} otherwise  result without an open space @returns {Promise<T>} */
   #serial(work, otherwise) {
-    const next = this.#last.then(() => (this.#space ? work(this.#space) : otherwise));
-    this.#last = next.catch(() => {});
+    const next = this.#lastOperation.then(() => (this.#space ? work(this.#space) : otherwise));
+    this.#lastOperation = next.catch(() => {});
     return next;
   }
 
   #missingBytes() {
-    let missing = this.#have.has(PREFIX) ? 0 : this.#about.prefixBytes;
-    for (let c = 0; c < this.chunks; c++) if (!this.#have.has(c)) missing += lengthOf(this.#about, c);
-    return missing;
+    let missingBytes = this.#hashes.has(PREFIX) ? 0 : this.#metadata.prefixBytes;
+    for (let c = 0; c < this.chunks; c++) if (!this.#hashes.has(c)) missingBytes += lengthOf(this.#metadata, c);
+    return missingBytes;
   }
 
-  /** The write lock, if it is free; or when it becomes free. @param {boolean} wait */
-  async #claim(wait) {
+  /** Takes the write lock if it is free, or with `wait` when it becomes free. @param {boolean} wait */
+  async #claimWriteLock(wait) {
     const { backend, lockName } = this.#host;
-    const { signal } = this.#life;
+    const { signal } = this.#lifetime;
     for (;;) {
-      const mine = await lock(lockName(this.key, 'write'), wait ? { wait, signal } : {});
-      const other = mine && (backend.lock ? await backend.lock(this.key).catch(() => () => {}) : () => {});
-      if (mine && other && !signal.aborted && !this.problem && !this.#unlock) {
-        this.#unlock = async () => {
-          await other();
-          await mine();
+      const webLock = await lock(lockName(this.key, 'write'), wait ? { wait, signal } : {});
+      const processLock = webLock && (backend.lock ? await backend.lock(this.key).catch(() => () => {}) : () => {});
+      if (webLock && processLock && !signal.aborted && !this.problem && !this.#releaseWrite) {
+        this.#releaseWrite = async () => {
+          await processLock();
+          await webLock();
         };
         return true;
       }
-      await other?.();
-      await mine?.();
-      if (!wait || signal.aborted || this.problem || this.#unlock) return false;
-      await this.#change(signal);
+      await processLock?.();
+      await webLock?.();
+      if (!wait || signal.aborted || this.problem || this.#releaseWrite) return false;
+      await this.#waitForChange(signal);
     }
   }
 
   /** Becomes the writer when the present one ends. */
-  #queue() {
-    if (this.#queued || this.#unlock) return;
-    this.#queued = this.#claim(true)
+  #queueForWriteLock() {
+    if (this.#pendingClaim || this.#releaseWrite) return;
+    this.#pendingClaim = this.#claimWriteLock(true)
       .then(async (won) => {
         if (!won) return;
         await this.#serial((space) => this.#journalDamage(space), undefined);
         await this.#scan();
-        if (this.complete) await this.#serial(() => this.#release(), undefined);
+        if (this.complete) await this.#serial(() => this.#releaseWriter(), undefined);
       })
       .catch((error) => this.#fail(error))
       .finally(() => {
-        this.#queued = null;
+        this.#pendingClaim = null;
         this.#wake();
       });
   }
 
-  /** Tells of the damage found, unless somebody has repaired it meanwhile. @param {Space} space */
+  /** Records damaged chunks in the journal, unless they were repaired meanwhile. @param {Space} space */
   async #journalDamage(space) {
-    const { hash, tell } = this.#host;
+    const { hash, broadcast } = this.#host;
     try {
-      for (const index of this.#damaged) {
-        const bytes = new Uint8Array(lengthOf(this.#about, index));
-        const kept = hash && index !== PREFIX && !this.#suspect.has(index) && (await space.scan()).get(index);
-        this.#suspect.add(index);
-        if (typeof kept === 'bigint' && (await space.read(index, 0, bytes, true)) && (await hash?.(bytes)) === kept) {
-          this.#damaged.delete(index);
-          this.#changed(index, kept);
+      for (const index of this.#damagedChunks) {
+        const bytes = new Uint8Array(lengthOf(this.#metadata, index));
+        const recordedHash =
+          hash && index !== PREFIX && !this.#suspectChunks.has(index) && (await space.scan()).get(index);
+        this.#suspectChunks.add(index);
+        if (
+          typeof recordedHash === 'bigint' &&
+          (await space.read(index, 0, bytes, true)) &&
+          (await hash?.(bytes)) === recordedHash
+        ) {
+          this.#damagedChunks.delete(index);
+          this.#applyChange(index, recordedHash);
           continue;
         }
         await space.drop(index);
-        tell({ key: this.key, index, hash: undefined });
+        broadcast({ key: this.key, index, hash: undefined });
       }
-      this.#damaged.clear();
+      this.#damagedChunks.clear();
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  /** Lets others write. */
-  async #release() {
+  /** Gives up the write lock. */
+  async #releaseWriter() {
     await this.#space?.settle().catch(() => {});
-    await this.#unlock?.();
-    this.#unlock = null;
+    await this.#releaseWrite?.();
+    this.#releaseWrite = null;
   }
 
   /** @param {unknown} error */
   #fail(error) {
-    if (this.#life.signal.aborted) return;
-    this.problem ??= problemOf(error, this.#about);
-    this.#last = this.#last.then(() => this.#release());
+    if (this.#lifetime.signal.aborted) return;
+    this.problem ??= problemOf(error, this.#metadata);
+    this.#lastOperation = this.#lastOperation.then(() => this.#releaseWriter());
     this.#wake();
   }
 }

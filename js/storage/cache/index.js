@@ -1,4 +1,4 @@
-/** The cache of model files: what was downloaded once is there the next time, as far as it got. */
+/** The cache of model files. Downloads are stored chunk by chunk and continue at the next visit. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { nameOf } from '../sources/file-name.js';
 import { isNode } from '../../shared/node.js';
@@ -14,20 +14,21 @@ import { hex } from '../../shared/hex.js';
 
 /** @typedef {Listed & { about: About, marks: Marks, have: Map<number, bigint | null> }} Known */
 
-/** Best first. Each rejects where it doesn't work. @type {[BackendName, (options: StoreOptions & { name: string }) => Promise<Backend>][]} */
+/** Backends, the best first. Opening rejects where a backend is not available. @type {[BackendName, (options: StoreOptions & { name: string }) => Promise<Backend>][]} */
 const BACKENDS = [
   [
     'file',
     async ({ name, path }) => {
-      if (!isNode) throw new Error('only in Node');
-      if (!path) throw new Error('no path of a folder was given');
+      if (!isNode) throw new Error('only available in Node');
+      if (!path) throw new Error('the option path is missing');
       return (await onDemand(import('./node-folder.js'))).openFiles(name, path);
     },
   ],
   [
     'opfs',
     async ({ name }) => {
-      if (!globalThis.navigator?.storage?.getDirectory) throw new Error('not in this browser or on this kind of page');
+      if (!globalThis.navigator?.storage?.getDirectory)
+        throw new Error('not available in this browser or on this kind of page');
       return (await onDemand(import('./opfs.js'))).openOpfs(name);
     },
   ],
@@ -36,37 +37,37 @@ const BACKENDS = [
   ['memory', async ({ name }) => (await onDemand(import('./memory.js'))).openMemory(name)],
 ];
 
-/** Hexadecimal digits of a SHA-256 in names of files and marks: nobody finds another text with the same 128 bits. */
-const DIGITS = 32;
-/** Keys that a store hands out: an identity (16 digits: of an older layout), the length of the prefix, that of the file. */
+/** Hexadecimal digits of a SHA-256 in names of files and marks. 128 bits are collision-resistant enough. */
+const HASH_DIGITS = 32;
+/** Keys of a store: an identity (16 digits in an older layout), the length of the prefix, the length of the file. */
 const KEY = /^([0-9a-f]{16}){1,2}-\d+-\d+$/;
-/** Names of stores: one folder, database or cache each. */
+/** Names of stores. Each is a folder, a database or a cache. */
 const STORE_NAME = /^[A-Za-z0-9][\w .-]*$/;
 
-/** An address without its fragment, which no server sees. @param {string} url */
+/** A URL without its fragment. @param {string} url */
 const addressOf = (url) => url.split('#')[0];
 
-/** An address without what signatures change: those of one file differ in their query. @param {string} url */
+/** A URL without its query, which differs between signed URLs of the same file. @param {string} url */
 const placeOf = (url) => addressOf(url).split('?')[0];
 
-/** SHA-256 by the browser, which has it in secure contexts only. @param {Uint8Array} bytes */
+/** SHA-256 of the browser, which is available in secure contexts only. @param {Uint8Array} bytes */
 const platformSha256 = async (bytes) =>
   new Uint8Array(await crypto.subtle.digest('SHA-256', /** @type {Uint8Array<ArrayBuffer>} */ (bytes)));
 
-/** Keys become names of folders: anything else would reach out of the store. ARGUMENT. @param {string} key */
+/** Checks a key, because keys become names of folders and must not lead out of the store. ARGUMENT. @param {string} key */
 function checkKey(key) {
   if (typeof key !== 'string' || !KEY.test(key))
-    throw new BqError('ARGUMENT', `expected the key of a kept file, found ${JSON.stringify(key)}`, {
+    throw new BqError('ARGUMENT', `expected the key of a cached file, found ${JSON.stringify(key)}`, {
       hint: 'list() returns the keys',
       details: { param: 'key' },
     });
 }
 
-/** @param {unknown} cause @param {string} what */
-const failure = (cause, what) =>
+/** @param {unknown} cause @param {string} message */
+const failure = (cause, message) =>
   cause instanceof BqError
     ? cause
-    : new BqError('STORAGE', `${what}: ${/** @type {Error} */ (cause).message}`, { cause });
+    : new BqError('STORAGE', `${message}: ${/** @type {Error} */ (cause).message}`, { cause });
 
 export class Store {
   #backend;
@@ -81,11 +82,11 @@ export class Store {
 
   /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
   constructor(backend, reason, { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000 }, maxBytes) {
-    /** Where the files are. @type {BackendName} */
+    /** The backend in use. @type {BackendName} */
     this.backend = backend.name;
-    /** Why not in a better place; '' in the best. */
+    /** The reason why no better backend is used; '': it is the best one. */
     this.reason = reason;
-    /** Files that are whole can be read by others: `parts` of an entry. */
+    /** Whether complete files can be paged: `parts` of an entry. */
     this.pages = backend.name === 'opfs' || backend.name === 'file';
     this.#backend = backend;
     this.#sha256 = sha256;
@@ -93,8 +94,8 @@ export class Store {
     this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
     if (typeof BroadcastChannel === 'function') {
       this.#channel = new BroadcastChannel(this.#scope);
-      this.#channel.onmessage = ({ data }) => this.#hear(data);
-      /** @type {any} */ (this.#channel).unref?.(); // Node would wait for it
+      this.#channel.onmessage = ({ data }) => this.#receiveNotice(data);
+      /** @type {any} */ (this.#channel).unref?.(); // otherwise it would keep Node alive
     }
     /** @type {Host} */
     this.#host = {
@@ -103,9 +104,9 @@ export class Store {
       stallTimeout,
       lockName: (key, kind) => `${this.#scope}/${key}/${kind}`,
       makeRoom: (key, bytes, full) => this.#makeRoom(key, bytes, full),
-      tell: (notice) => {
+      broadcast: (notice) => {
         this.#channel?.postMessage(notice);
-        this.#hear(notice);
+        this.#receiveNotice(notice);
       },
       forget: (entry) => this.#entries.delete(entry),
     };
@@ -114,15 +115,15 @@ export class Store {
   /** @param {Uint8Array | string} content @returns {Promise<string>} */
   async #digest(content) {
     const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
-    return hex(await this.#sha256(bytes)).slice(0, DIGITS);
+    return hex(await this.#sha256(bytes)).slice(0, HASH_DIGITS);
   }
 
-  /** The mark of an address. @param {string} url */
+  /** The mark for a URL. @param {string} url */
   #markOf = async (url) => `at-${await this.#digest(addressOf(url))}`;
 
   /**
-   * What tells a file from all others. Nothing that a file says of itself will do: its author could choose what another one says.
-   * A prefix with SHA-256 hashes stands for all bytes of its file, wherever it comes from; any other for those at its place alone.
+   * The key of a file. Ids inside a file are not used, since an author could copy the id of another file.
+   * A prefix with SHA-256 hashes identifies all bytes of its file, from any URL; other prefixes only together with the URL.
    * @param {EntryOptions} file
    */
   async #keyOf({ url, prefix, sealed, fileBytes, prefixBytes }) {
@@ -131,35 +132,35 @@ export class Store {
     return `${identity}-${prefixBytes}-${fileBytes}`;
   }
 
-  /** The keys of what this store made; anything else in its place is left alone. */
+  /** The keys of this store's files. Other files in its place are left alone. */
   async #keys() {
     return (await this.#backend.keys()).filter((key) => KEY.test(key));
   }
 
   /** @param {Notice} notice */
-  #hear(notice) {
-    for (const entry of this.#entries) if (entry.key === notice.key) entry.heard(notice);
+  #receiveNotice(notice) {
+    for (const entry of this.#entries) if (entry.key === notice.key) entry.receiveNotice(notice);
   }
 
-  /** What is here. STORAGE. @returns {Promise<Listed[]>} */
+  /** The cached files. STORAGE. @returns {Promise<Listed[]>} */
   async list() {
-    const known = await this.#known();
-    return known.filter(({ cachedBytes }) => cachedBytes > 0).map(({ about, marks, have, ...listed }) => listed);
+    const files = await this.#loadFiles();
+    return files.filter(({ cachedBytes }) => cachedBytes > 0).map(({ about, marks, have, ...listed }) => listed);
   }
 
   /**
-   * Bytes kept here, and what the browser says of the whole origin.
+   * Cached bytes, and the browser's estimate for the whole origin.
    * @returns {Promise<Usage>}
    */
   async usage() {
-    const known = await this.#known();
+    const files = await this.#loadFiles();
     const { usage = 0, quota = 0 } = await this.#estimate();
     const persisted = (await globalThis.navigator?.storage?.persisted?.().catch(() => false)) ?? false;
-    return { files: known.length, cachedBytes: sum(known), usage, quota, maxBytes: this.#maxBytes, persisted };
+    return { files: files.length, cachedBytes: sum(files), usage, quota, maxBytes: this.#maxBytes, persisted };
   }
 
   /**
-   * The newest file that came from this address, without asking the network. Null: none, or not its first bytes.
+   * The newest file from this URL, without network access. Null: none, or its prefix is missing.
    * @param {string} url
    * @returns {Promise<Found | null>}
    */
@@ -167,17 +168,17 @@ export class Store {
     if (this.#maxBytes === 0) return null;
     const mark = await this.#markOf(url);
     const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
-    const known = (await this.#known(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) =>
+    const files = (await this.#loadFiles(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) =>
       file.have.has(PREFIX),
     );
-    for (const { key, about, have, cachedBytes, complete } of known.sort((a, b) => date(b) - date(a))) {
+    for (const { key, about, have, cachedBytes, complete } of files.sort((a, b) => date(b) - date(a))) {
       const prefix = new Uint8Array(about.prefixBytes);
       const prefixHash = have.get(PREFIX) ?? null;
       const space = await this.#backend.open(key, about);
-      const there = await space.read(PREFIX, 0, prefix, false).catch(() => false);
+      const isStored = await space.read(PREFIX, 0, prefix, false).catch(() => false);
       await space.close();
       const { hash } = this.#host;
-      if (!there || (hash && prefixHash !== null && (await hash(prefix)) !== prefixHash)) continue;
+      if (!isStored || (hash && prefixHash !== null && (await hash(prefix)) !== prefixHash)) continue;
       const { fileId, fileBytes, prefixBytes } = about;
       return { key, fileId, fileBytes, prefixBytes, prefix, prefixHash, cachedBytes, complete };
     }
@@ -185,18 +186,18 @@ export class Store {
   }
 
   /**
-   * The turn to fetch the beginning of a file that isn't here, which one at a time has, in all tabs.
+   * Waits for the turn to download the beginning of a file that is not cached; one tab at a time has it.
    * @param {string} url
    * @param {AbortSignal} [signal]
-   * @returns {Promise<import('./locks.js').Release | null>}  ends it. Null: nothing is kept here, or who has it makes one wait
+   * @returns {Promise<import('./locks.js').Release | null>}  ends the turn. Null: nothing is stored here, or the wait takes
    *   too long
    */
   async turn(url, signal) {
     if (this.#maxBytes === 0) return null;
-    const { controller, signal: enough, release } = follow(signal);
+    const { controller, signal: limitedSignal, release } = follow(signal);
     const timer = setTimeout(() => controller.abort(), this.#host.stallTimeout);
     try {
-      return await lock(this.#host.lockName(addressOf(url), 'make'), { wait: true, signal: enough });
+      return await lock(this.#host.lockName(addressOf(url), 'make'), { wait: true, signal: limitedSignal });
     } catch {
       signal?.throwIfAborted();
       return null;
@@ -207,55 +208,55 @@ export class Store {
   }
 
   /**
-   * Opens a file, and makes it when it isn't there. Never rejects: look at `problem`.
+   * Opens a file, and creates it if it is missing. Never rejects: check `problem`.
    * @param {EntryOptions} options
-   * @returns {Promise<Entry>}  the caller's to close; until then nobody can delete the file
+   * @returns {Promise<Entry>}  the caller closes it; until then the file can't be deleted
    */
   async open(options) {
     const { url, fileBytes, prefixBytes } = options;
     const fileId = typeof options.fileId === 'string' ? options.fileId : hex(Uint8Array.from(options.fileId ?? []));
     /** @type {unknown} */
-    let failed;
-    const key = await this.#keyOf(options).catch((error) => ((failed = error), ''));
-    const about = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
-    const entry = new Entry(this.#host, key, about, options);
+    let keyError;
+    const key = await this.#keyOf(options).catch((error) => ((keyError = error), ''));
+    const metadata = { url, name: nameOf(url), fileId, fileBytes, prefixBytes };
+    const entry = new Entry(this.#host, key, metadata, options);
     this.#entries.add(entry);
     return entry.start(async () => {
-      if (failed) throw failed;
-      // One at a time: browsers that restore a session open many tabs at once.
+      if (keyError) throw keyError;
+      // One tab at a time, since browsers that restore a session open many tabs at once.
       const release = await lock(this.#host.lockName(key, 'make'), { wait: true });
       try {
-        return await this.#prepare(key, about);
+        return await this.#prepare(key, metadata);
       } finally {
         await release?.();
       }
     });
   }
 
-  /** @param {string} key @param {About} about @returns {ReturnType<Parameters<Entry['start']>[0]>} */
-  async #prepare(key, about) {
-    if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is kept: ${this.reason}`);
-    const found = await this.#get(key);
-    const mark = await this.#markOf(about.url);
-    const known = found?.about ?? (await this.#backend.create(key, about)) ?? about;
-    const marked = found?.marks.has(mark) ? null : this.#backend.mark(key, mark, true);
-    // Nobody has to wait for this one.
+  /** @param {string} key @param {About} metadata @returns {ReturnType<Parameters<Entry['start']>[0]>} */
+  async #prepare(key, metadata) {
+    if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is stored: ${this.reason}`);
+    const stored = await this.#get(key);
+    const mark = await this.#markOf(metadata.url);
+    const storedMetadata = stored?.about ?? (await this.#backend.create(key, metadata)) ?? metadata;
+    const markAddress = stored?.marks.has(mark) ? null : this.#backend.mark(key, mark, true);
+    // This mark is written in the background.
     const touched = this.#backend.mark(key, 'used', true).catch(() => {});
-    await Promise.all(found ? [marked] : [marked, touched, this.#tidy(key, mark)]);
-    return { about: known, touched };
+    await Promise.all(stored ? [markAddress] : [markAddress, touched, this.#tidy(key, mark)]);
+    return { about: storedMetadata, touched };
   }
 
   /**
-   * Makes place for a new file: of another one at its address, which would never be asked for again, and of files
-   * without a single byte, which somebody who was killed or refused has left.
+   * Deletes older files of the URL of a new file, which would never be used again, and files
+   * without a single byte, which tabs that were killed have left.
    * @param {string} key @param {string} mark  of the new file
    */
   async #tidy(key, mark) {
-    const known = new Map((await this.#known((_, other) => other !== key)).map((file) => [file.key, file]));
-    for (const old of await this.#keys()) {
-      const file = known.get(old);
-      const useless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
-      if (old !== key && useless) await this.#remove(old).catch(() => false);
+    const files = new Map((await this.#loadFiles((_, otherKey) => otherKey !== key)).map((file) => [file.key, file]));
+    for (const otherKey of await this.#keys()) {
+      const file = files.get(otherKey);
+      const isUseless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
+      if (otherKey !== key && isUseless) await this.#remove(otherKey).catch(() => false);
     }
   }
 
@@ -265,26 +266,26 @@ export class Store {
     const removed = await this.#remove(key).catch((error) => {
       throw failure(error, `${key} can't be deleted`);
     });
-    if (!removed) throw new BqError('IN_USE', `${key} is in use, here or in another tab`);
+    if (!removed) throw new BqError('IN_USE', `${key} is in use, in this tab or another one`);
   }
 
-  /** Deletes all that is not in use. IN_USE: something was, the rest is gone. */
+  /** Deletes all files that are not in use. IN_USE: a file was in use; the others were deleted. */
   async clear() {
     let first;
     for (const key of await this.#keys()) await this.delete(key).catch((error) => (first ??= error));
     if (first) throw first;
   }
 
-  /** A pinned file is only deleted on request. ARGUMENT, STORAGE. @param {string} key @param {boolean} [on] */
-  async pin(key, on = true) {
+  /** Pins a file, so that it is deleted only on request. ARGUMENT, STORAGE. @param {string} key @param {boolean} [isOn] */
+  async pin(key, isOn = true) {
     checkKey(key);
-    const found = await this.#get(key)
-      .then((file) => file && this.#backend.mark(key, 'pinned', on).then(() => file))
+    const file = await this.#get(key)
+      .then((file) => file && this.#backend.mark(key, 'pinned', isOn).then(() => file))
       .catch((error) => {
         throw failure(error, `${key} can't be pinned`);
       });
-    if (!found)
-      throw new BqError('ARGUMENT', `no file is kept under the key ${key}`, {
+    if (!file)
+      throw new BqError('ARGUMENT', `no cached file has the key ${key}`, {
         hint: 'list() returns the keys',
         details: { param: 'key' },
       });
@@ -296,41 +297,41 @@ export class Store {
     this.#backend.close();
   }
 
-  /** What is known of a file; null: nothing that makes sense. @param {string} key */
+  /** The metadata and marks of a file; null: missing or invalid. @param {string} key */
   async #get(key) {
-    const found = await this.#backend.get(key);
-    const { url, fileBytes = 0, prefixBytes = 0 } = found?.about ?? {};
+    const file = await this.#backend.get(key);
+    const { url, fileBytes = 0, prefixBytes = 0 } = file?.about ?? {};
     return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes
-      ? found
+      ? file
       : null;
   }
 
-  /** @param {(file: { marks: Marks }, key: string) => boolean} [wanted]  what is looked at @returns {Promise<Known[]>} */
-  async #known(wanted) {
+  /** @param {(file: { marks: Marks }, key: string) => boolean} [isWanted]  selects files @returns {Promise<Known[]>} */
+  async #loadFiles(isWanted) {
     const keys = await this.#keys().catch((error) => {
       throw failure(error, `the ${this.backend} store can't be read`);
     });
-    const all = [];
+    const files = [];
     for (const key of keys) {
-      // One that another tab deletes meanwhile is no longer there.
-      const known = await this.#look(key, wanted).catch(() => null);
-      if (known) all.push(known);
+      // Another tab may delete the file meanwhile.
+      const file = await this.#loadFile(key, isWanted).catch(() => null);
+      if (file) files.push(file);
     }
-    return all;
+    return files;
   }
 
-  /** @param {string} key @param {(file: { marks: Marks }, key: string) => boolean} [wanted] @returns {Promise<Known | null>} */
-  async #look(key, wanted = () => true) {
-    const found = await this.#get(key);
-    if (!found || !wanted(found, key)) return null;
-    const { about, marks } = found;
+  /** @param {string} key @param {(file: { marks: Marks }, key: string) => boolean} [isWanted] @returns {Promise<Known | null>} */
+  async #loadFile(key, isWanted = () => true) {
+    const stored = await this.#get(key);
+    if (!stored || !isWanted(stored, key)) return null;
+    const { about, marks } = stored;
     const space = await this.#backend.open(key, about);
-    const have = await space.scan();
+    const hashes = await space.scan();
     await space.close();
     let cachedBytes = 0;
-    for (const index of have.keys()) cachedBytes += lengthOf(about, index);
+    for (const index of hashes.keys()) cachedBytes += lengthOf(about, index);
     const { url, name, fileId, fileBytes } = about;
-    const complete = have.has(PREFIX) && have.size === chunksOf(about) + 1;
+    const complete = hashes.has(PREFIX) && hashes.size === chunksOf(about) + 1;
     return {
       key,
       url,
@@ -343,7 +344,7 @@ export class Store {
       lastUsed: marks.get('used') ?? 0,
       about,
       marks,
-      have,
+      have: hashes,
     };
   }
 
@@ -351,12 +352,12 @@ export class Store {
   async #remove(key) {
     const release = await lock(this.#host.lockName(key, 'use'));
     if (!release) return false;
-    const other = this.#backend.lock ? await this.#backend.lock(key) : () => {};
+    const processLock = this.#backend.lock ? await this.#backend.lock(key) : () => {};
     try {
-      if (other) await this.#backend.remove(key);
-      return !!other;
+      if (processLock) await this.#backend.remove(key);
+      return !!processLock;
     } finally {
-      await other?.();
+      await processLock?.();
       await release();
     }
   }
@@ -376,17 +377,17 @@ export class Store {
   async #makeRoom(key, bytes, full) {
     const { usage = 0, quota = Infinity } = await this.#estimate();
     if (!full && this.#maxBytes === Infinity && bytes <= quota - usage) return true;
-    const known = await this.#known();
-    const short = bytes - (this.#maxBytes - sum(known)); // beyond our own limit
-    const others = known
+    const files = await this.#loadFiles();
+    const short = bytes - (this.#maxBytes - sum(files)); // beyond our own limit
+    const candidates = files
       .filter((file) => file.key !== key && !file.pinned && file.cachedBytes > 0)
       .sort((a, b) => a.lastUsed - b.lastUsed);
     let need = full ? bytes : Math.max(short, bytes - (quota - usage));
     // An estimate is no promise: where all would not do, only our own limit is a reason not to try.
-    if (sum(others) < need) need = full ? Infinity : short;
-    if (sum(others) < need) return false;
+    if (sum(candidates) < need) need = full ? Infinity : short;
+    if (sum(candidates) < need) return false;
     let freed = 0;
-    for (const file of others) {
+    for (const file of candidates) {
       if (freed >= need) break;
       if (await this.#remove(file.key).catch(() => false)) freed += file.cachedBytes;
     }
@@ -394,8 +395,8 @@ export class Store {
   }
 }
 
-/** @param {Known[]} known */
-const sum = (known) => known.reduce((bytes, file) => bytes + file.cachedBytes, 0);
+/** @param {Known[]} files */
+const sum = (files) => files.reduce((bytes, file) => bytes + file.cachedBytes, 0);
 
 /**
  * The best store that works here; in memory, keeping nothing, when none does. Rejects only for a backend that was
@@ -404,7 +405,7 @@ const sum = (known) => known.reduce((bytes, file) => bytes + file.cachedBytes, 0
  * @returns {Promise<Store>}
  */
 export async function openStore(options = {}) {
-  const { backend: wanted = 'auto', maxBytes = Infinity, name = 'models' } = options;
+  const { backend: requested = 'auto', maxBytes = Infinity, name = 'models' } = options;
   if (!STORE_NAME.test(name))
     throw new BqError(
       'ARGUMENT',
@@ -417,7 +418,7 @@ export async function openStore(options = {}) {
   const hashes = options.sha256 || globalThis.crypto?.subtle;
   if (!hashes) reasons.push('no SHA-256 without a secure context');
   for (const [kind, open] of hashes ? BACKENDS : []) {
-    if (wanted === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : wanted !== kind) continue;
+    if (requested === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : requested !== kind) continue;
     try {
       return new Store(
         await within('storeOpen', open({ ...options, name })),
@@ -429,7 +430,7 @@ export async function openStore(options = {}) {
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }
   }
-  if (wanted !== 'auto') throw new BqError('STORAGE', `no storage of this kind: ${reasons.join('; ') || wanted}`);
+  if (requested !== 'auto') throw new BqError('STORAGE', `no storage of this kind: ${reasons.join('; ') || requested}`);
   const { openMemory } = await onDemand(import('./memory.js'));
   return new Store(openMemory(name), reasons.join('; '), { ...options, name }, 0);
 }

@@ -13,7 +13,7 @@ const result = (request) =>
   });
 
 /** All chunks of a key. @param {string} key */
-const all = (key) => IDBKeyRange.bound([key], [key, []]);
+const allChunksOf = (key) => IDBKeyRange.bound([key], [key, []]);
 
 /** @param {string} name @returns {Promise<IDBDatabase>} */
 function openDatabase(name) {
@@ -27,14 +27,14 @@ function openDatabase(name) {
 /** Rejects where there is no IndexedDB, or it is refused. @param {string} name @returns {Promise<Backend>} */
 export async function openIndexedDb(name) {
   let database = await openDatabase(name);
-  let gone = false;
+  let isClosed = false;
   const watch = () => {
-    gone = false;
+    isClosed = false;
     // Storage was cleared: the next call opens a new one.
-    database.onclose = () => (gone = true);
+    database.onclose = () => (isClosed = true);
     database.onversionchange = () => {
       database.close();
-      gone = true;
+      isClosed = true;
     };
   };
   watch();
@@ -46,19 +46,19 @@ export async function openIndexedDb(name) {
    * @returns {Promise<T>}
    */
   async function transact(mode, work) {
-    if (gone) {
+    if (isClosed) {
       database = await openDatabase(name);
       watch();
     }
     const transaction = database.transaction(['files', 'chunks', 'hashes'], mode);
-    const done = new Promise((resolve, reject) => {
+    const finished = new Promise((resolve, reject) => {
       transaction.oncomplete = () => resolve(undefined);
       transaction.onabort = () => reject(transaction.error);
     });
-    done.catch(() => {});
+    finished.catch(() => {});
     const [files, chunks, hashes] = ['files', 'chunks', 'hashes'].map((table) => transaction.objectStore(table));
     const value = await work(files, chunks, hashes);
-    if (mode === 'readwrite') await done;
+    if (mode === 'readwrite') await finished;
     return value;
   }
 
@@ -67,15 +67,15 @@ export async function openIndexedDb(name) {
     scan: () =>
       transact('readonly', async (_, __, hashes) => {
         const [keys, values] = await Promise.all([
-          result(hashes.getAllKeys(all(key))),
-          result(hashes.getAll(all(key))),
+          result(hashes.getAllKeys(allChunksOf(key))),
+          result(hashes.getAll(allChunksOf(key))),
         ]);
-        return new Map(keys.map((of, i) => [Number(/** @type {any} */ (of)[1]), values[i]]));
+        return new Map(keys.map((storedKey, i) => [Number(/** @type {any} */ (storedKey)[1]), values[i]]));
       }),
-    async read(index, from, into) {
-      const kept = await transact('readonly', (_, chunks) => result(chunks.get([key, index])));
-      if (!kept || from + into.length > kept.byteLength) return false;
-      into.set(new Uint8Array(kept, from, into.length));
+    async read(index, from, target) {
+      const stored = await transact('readonly', (_, chunks) => result(chunks.get([key, index])));
+      if (!stored || from + target.length > stored.byteLength) return false;
+      target.set(new Uint8Array(stored, from, target.length));
       return true;
     },
     write: (index, bytes, hash) =>
@@ -97,25 +97,28 @@ export async function openIndexedDb(name) {
     name: 'indexeddb',
     keys: () => transact('readonly', async (files) => (await result(files.getAllKeys())).map(String)),
     async get(key) {
-      const kept = await transact('readonly', (files) => result(files.get(key)));
-      return kept ?? null;
+      const stored = await transact('readonly', (files) => result(files.get(key)));
+      return stored ?? null;
     },
-    create: (key, about) =>
-      transact('readwrite', async (files) => void (await result(files.put({ about, marks: new Map() }, key)))),
-    mark: (key, mark, on) =>
+    create: (key, metadata) =>
+      transact(
+        'readwrite',
+        async (files) => void (await result(files.put({ about: metadata, marks: new Map() }, key))),
+      ),
+    mark: (key, mark, isOn) =>
       transact('readwrite', async (files) => {
         /** @type {{ about: About, marks: Marks } | undefined} */
-        const kept = await result(files.get(key));
-        if (!kept) return;
-        if (on) kept.marks.set(mark, Date.now());
-        else kept.marks.delete(mark);
-        await result(files.put(kept, key));
+        const stored = await result(files.get(key));
+        if (!stored) return;
+        if (isOn) stored.marks.set(mark, Date.now());
+        else stored.marks.delete(mark);
+        await result(files.put(stored, key));
       }),
     remove: (key) =>
       transact('readwrite', async (files, chunks, hashes) => {
         files.delete(key);
-        hashes.delete(all(key));
-        await result(chunks.delete(all(key)));
+        hashes.delete(allChunksOf(key));
+        await result(chunks.delete(allChunksOf(key)));
       }),
     open: async (key) => space(key),
     close: () => database.close(),

@@ -7,7 +7,7 @@ export const PREFIX = 0xffffffff;
 
 /** Bytes per record: u32 kind, u32 chunk, u64 XXH64 of the chunk, u32 0, u32 checksum of the 20 bytes before. */
 export const RECORD = 24;
-const HAVE = 1;
+const PRESENT = 1;
 const HAVE_UNHASHED = 2;
 const DROPPED = 3;
 
@@ -22,7 +22,7 @@ function checksum(bytes) {
 export function record(index, hash) {
   const bytes = new Uint8Array(RECORD);
   const view = new DataView(bytes.buffer);
-  view.setUint32(0, hash === undefined ? DROPPED : hash === null ? HAVE_UNHASHED : HAVE, true);
+  view.setUint32(0, hash === undefined ? DROPPED : hash === null ? HAVE_UNHASHED : PRESENT, true);
   view.setUint32(4, index, true);
   view.setBigUint64(8, hash ?? 0n, true);
   view.setUint32(20, checksum(bytes.subarray(0, 20)), true);
@@ -36,16 +36,16 @@ export function record(index, hash) {
  */
 export function replay(journal) {
   /** @type {Map<number, bigint | null>} */
-  const have = new Map();
+  const hashes = new Map();
   const view = new DataView(journal.buffer, journal.byteOffset, journal.length);
   for (let at = 0; at + RECORD <= journal.length; at += RECORD) {
     if (checksum(journal.subarray(at, at + 20)) !== view.getUint32(at + 20, true)) continue;
     const [kind, index] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
-    if (kind === HAVE) have.set(index, view.getBigUint64(at + 8, true));
-    else if (kind === HAVE_UNHASHED) have.set(index, null);
-    else if (kind === DROPPED) have.delete(index);
+    if (kind === PRESENT) hashes.set(index, view.getBigUint64(at + 8, true));
+    else if (kind === HAVE_UNHASHED) hashes.set(index, null);
+    else if (kind === DROPPED) hashes.delete(index);
   }
-  return have;
+  return hashes;
 }
 
 /** @param {{ fileBytes: number, prefixBytes: number }} about */

@@ -7,11 +7,11 @@
  * @type {Map<string, { holders: number, queue: { shared: boolean, grant: () => void }[] }>} */
 const table = new Map();
 
-/** @param {string} name @param {boolean} shared @param {boolean} wait @param {AbortSignal} [signal] @returns {Promise<Release | null>} */
-function lockHere(name, shared, wait, signal) {
+/** @param {string} name @param {boolean} isShared @param {boolean} wait @param {AbortSignal} [signal] @returns {Promise<Release | null>} */
+function lockHere(name, isShared, wait, signal) {
   const state = table.get(name) ?? { holders: 0, queue: [] };
   table.set(name, state);
-  const free = () => (shared ? state.holders >= 0 : state.holders === 0);
+  const free = () => (isShared ? state.holders >= 0 : state.holders === 0);
   const serve = () => {
     while (state.queue.length && (state.queue[0].shared ? state.holders >= 0 : state.holders === 0))
       state.queue.shift()?.grant();
@@ -19,15 +19,15 @@ function lockHere(name, shared, wait, signal) {
   if (!wait && (!free() || state.queue.length)) return Promise.resolve(null);
   return new Promise((resolve, reject) => {
     const turn = {
-      shared,
+      shared: isShared,
       grant() {
         signal?.removeEventListener('abort', abort);
-        state.holders = shared ? state.holders + 1 : -1;
-        let held = true;
+        state.holders = isShared ? state.holders + 1 : -1;
+        let isHeld = true;
         resolve(async () => {
-          if (!held) return;
-          held = false;
-          state.holders = shared ? state.holders - 1 : 0;
+          if (!isHeld) return;
+          isHeld = false;
+          state.holders = isShared ? state.holders - 1 : 0;
           serve();
         });
       },
@@ -49,23 +49,23 @@ function lockHere(name, shared, wait, signal) {
  * @param {LockOptions} [options]  `wait: false`: null when it isn't free now
  * @returns {Promise<Release | null>}  rejects with the signal's reason
  */
-export function lock(name, { shared = false, wait = false, signal } = {}) {
+export function lock(name, { shared: isShared = false, wait = false, signal } = {}) {
   const locks = globalThis.navigator?.locks;
-  if (!locks) return lockHere(name, shared, wait, signal);
+  if (!locks) return lockHere(name, isShared, wait, signal);
   return new Promise((resolve, reject) => {
     const options = {
-      mode: /** @type {LockMode} */ (shared ? 'shared' : 'exclusive'),
+      mode: /** @type {LockMode} */ (isShared ? 'shared' : 'exclusive'),
       ...(wait ? { signal } : { ifAvailable: true }),
     };
-    const over = locks.request(name, options, (granted) => {
+    const finished = locks.request(name, options, (granted) => {
       if (!granted) return resolve(null);
       return new Promise((end) =>
         resolve(async () => {
           end(undefined);
-          await over;
+          await finished;
         }),
       );
     });
-    over.catch(reject);
+    finished.catch(reject);
   });
 }

@@ -2,9 +2,9 @@
 
 /** @import { About, Backend, Marks } from './types.js' */
 
-/** @typedef {{ about: About, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} Kept */
+/** @typedef {{ about: About, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} StoredFile */
 
-/** Of all stores of this thread, by name. @type {Map<string, Map<string, Kept>>} */
+/** Of all stores of this thread, by name. @type {Map<string, Map<string, StoredFile>>} */
 const stores = new Map();
 
 /** @param {string} name @returns {Backend} */
@@ -15,11 +15,11 @@ export function openMemory(name) {
     name: 'memory',
     keys: async () => [...files.keys()],
     get: async (key) => files.get(key) ?? null,
-    async create(key, about) {
-      files.set(key, { about, marks: new Map(), chunks: new Map() });
+    async create(key, metadata) {
+      files.set(key, { about: metadata, marks: new Map(), chunks: new Map() });
     },
-    async mark(key, mark, on) {
-      if (on) files.get(key)?.marks.set(mark, Date.now());
+    async mark(key, mark, isOn) {
+      if (isOn) files.get(key)?.marks.set(mark, Date.now());
       else files.get(key)?.marks.delete(mark);
     },
     async remove(key) {
@@ -29,10 +29,10 @@ export function openMemory(name) {
       const chunks = () => files.get(key)?.chunks;
       return {
         scan: async () => new Map([...(chunks() ?? [])].map(([index, { hash }]) => [index, hash])),
-        async read(index, from, into) {
+        async read(index, from, target) {
           const bytes = chunks()?.get(index)?.bytes;
-          if (!bytes || from + into.length > bytes.length) return false;
-          into.set(bytes.subarray(from, from + into.length));
+          if (!bytes || from + target.length > bytes.length) return false;
+          target.set(bytes.subarray(from, from + target.length));
           return true;
         },
         async write(index, bytes, hash) {

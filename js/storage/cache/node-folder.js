@@ -13,18 +13,18 @@ const unlessMissing = (promise) =>
 
 /** @param {any} file  FileHandle @returns {Handle} */
 const handleOf = (file) => ({
-  read: async (into, at) => {
-    let done = 0;
-    while (done < into.length) {
-      const { bytesRead } = await file.read(into, done, into.length - done, at + done);
+  read: async (target, at) => {
+    let filled = 0;
+    while (filled < target.length) {
+      const { bytesRead } = await file.read(target, filled, target.length - filled, at + filled);
       if (!bytesRead) break;
-      done += bytesRead;
+      filled += bytesRead;
     }
-    return done;
+    return filled;
   },
   write: async (bytes, at) => {
-    for (let done = 0; done < bytes.length;)
-      done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
+    for (let written = 0; written < bytes.length;)
+      written += (await file.write(bytes, written, bytes.length - written, at + written)).bytesWritten;
   },
   close: () => file.close(),
 });
@@ -33,8 +33,8 @@ const handleOf = (file) => ({
 const fileFolder = (fs, path) => ({
   names: () => fs.readdir(path('')),
   async stat(name) {
-    const found = await unlessMissing(fs.stat(path(name)));
-    return found && { size: found.size, date: found.mtimeMs };
+    const stats = await unlessMissing(fs.stat(path(name)));
+    return stats && { size: stats.size, date: stats.mtimeMs };
   },
   bytes: (name) => unlessMissing(fs.readFile(path(name))),
   put: (name, bytes) => fs.writeFile(path(name), bytes),
@@ -51,7 +51,7 @@ const fileFolder = (fs, path) => ({
 });
 
 /** @param {number} pid */
-function lives(pid) {
+function isRunning(pid) {
   try {
     globalThis.process.kill(pid, 0);
     return true;
@@ -70,14 +70,14 @@ export async function openFiles(name, path) {
   await fs.mkdir(root, { recursive: true });
 
   /** Whether another process has this lock. @param {string} file */
-  async function held(file) {
+  async function isHeldElsewhere(file) {
     const text = await unlessMissing(fs.readFile(file, 'utf8'));
     if (text === null) return false;
     const owner = Number(text);
-    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && lives(owner); // or it was a thread of ours
+    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && isRunning(owner); // or it was a thread of ours
     // No number: it is being made now, or whoever made it was killed before it was written.
-    const found = await unlessMissing(fs.stat(file));
-    return found !== null && Math.abs(Date.now() - found.mtimeMs) < NAMELESS_MS;
+    const stats = await unlessMissing(fs.stat(file));
+    return stats !== null && Math.abs(Date.now() - stats.mtimeMs) < NAMELESS_MS;
   }
 
   /** A file with the number of the process that writes. @param {string} key @returns {Promise<(() => Promise<void>) | null>} */
@@ -90,7 +90,7 @@ export async function openFiles(name, path) {
       } catch (error) {
         if (/** @type {any} */ (error).code !== 'EEXIST') throw error;
       }
-      if (await held(file)) return null;
+      if (await isHeldElsewhere(file)) return null;
       await fs.rm(file, { force: true });
     }
     return null;

@@ -27,7 +27,7 @@ const unlessMissing = (promise) =>
 
 /** @param {SyncHandle} handle @param {() => Promise<unknown>} exists  null: the file is gone @returns {Handle} */
 const syncHandle = (handle, exists = async () => true) => ({
-  read: (into, at) => handle.read(into, { at }),
+  read: (target, at) => handle.read(target, { at }),
   write(bytes, at) {
     if (handle.write(bytes, { at }) !== bytes.length)
       throw new DOMException('only a part could be written', 'QuotaExceededError');
@@ -40,12 +40,12 @@ const syncHandle = (handle, exists = async () => true) => ({
 
 /** @param {FileSystemFileHandle} file @returns {Handle} */
 const plainHandle = (file) => ({
-  async read(into, at) {
+  async read(target, at) {
     // A File stands for one state: after a write by another tab it can't be read, a new one can.
     for (let tries = 8; ; tries--) {
       try {
-        const bytes = new Uint8Array(await (await file.getFile()).slice(at, at + into.length).arrayBuffer());
-        into.set(bytes);
+        const bytes = new Uint8Array(await (await file.getFile()).slice(at, at + target.length).arrayBuffer());
+        target.set(bytes);
         return bytes.length;
       } catch (error) {
         if (tries === 0 || /** @type {Error} */ (error).name !== 'NotReadableError') throw error;
@@ -65,8 +65,8 @@ const plainHandle = (file) => ({
 function opfsFolder(folder) {
   const file = (/** @type {string} */ name) => unlessMissing(folder.getFileHandle(name));
   const edit = async (/** @type {string} */ name) => {
-    const made = await folder.getFileHandle(name, { create: true });
-    return hasSync() ? syncHandle(await openSync(made), () => file(name)) : plainHandle(made);
+    const created = await folder.getFileHandle(name, { create: true });
+    return hasSync() ? syncHandle(await openSync(created), () => file(name)) : plainHandle(created);
   };
   return {
     async names() {
@@ -75,14 +75,14 @@ function opfsFolder(folder) {
       return names;
     },
     async stat(name) {
-      const found = await (await file(name))?.getFile();
-      return found ? { size: found.size, date: found.lastModified } : null;
+      const stored = await (await file(name))?.getFile();
+      return stored ? { size: stored.size, date: stored.lastModified } : null;
     },
     async bytes(name) {
-      const found = await file(name);
-      if (!found) return null;
-      const bytes = new Uint8Array((await found.getFile()).size);
-      return bytes.subarray(0, await plainHandle(found).read(bytes, 0));
+      const stored = await file(name);
+      if (!stored) return null;
+      const bytes = new Uint8Array((await stored.getFile()).size);
+      return bytes.subarray(0, await plainHandle(stored).read(bytes, 0));
     },
     async put(name, bytes) {
       await unlessMissing(folder.removeEntry(name));
@@ -96,15 +96,15 @@ function opfsFolder(folder) {
     locate: (name) => folder.getFileHandle(name),
     edit,
     async view(name, direct) {
-      const found = await file(name);
-      if (!found) return null;
+      const stored = await file(name);
+      if (!stored) return null;
       if (direct && sharesHandles && hasSync()) {
-        const handle = await openSync(found, { mode: 'read-only' }).catch(() => null);
+        const handle = await openSync(stored, { mode: 'read-only' }).catch(() => null);
         if (handle?.mode === 'read-only') return syncHandle(handle, () => file(name));
         if (handle) sharesHandles = false;
         handle?.close();
       }
-      return plainHandle(found);
+      return plainHandle(stored);
     },
   };
 }

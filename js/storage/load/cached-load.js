@@ -1,4 +1,4 @@
-/** The cache of an engine, and a file's place in it. Loaded where there is one. */
+/** The cache of an engine, and the entry of a file in it. Loaded for engines with a cache. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { u32 } from '../../shared/sections.js';
 import { PREFIX } from '../cache/layout.js';
@@ -10,20 +10,20 @@ export { PREFIX };
 /** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from '../../shared/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
 
-/** What hashing needs of the heap beside the bytes, and how many of these are hashed without a new instance. */
-const ROOM = 4096;
+/** Spare heap bytes for hashing, and the largest number of bytes that the shared instance hashes. */
+const SPARE_BYTES = 4096;
 const CHUNK = 2 ** 20;
 /** Kinds of chunk hashes (docs/FORMAT.md, HASH). */
 const [XXH64, SHA256] = [1, 2];
 
-/** XXH64, computed by the engine; and SHA-256, where pages have no other: without a secure context. @param {Compiled} compiled */
+/** XXH64 and SHA-256, computed in WebAssembly; SHA-256 only where the page has none, outside secure contexts. @param {Compiled} compiled */
 function hashes(compiled) {
   /** @type {Promise<Wasm> | undefined} */
-  let kept;
-  const instance = () => (kept ??= Wasm.create(compiled, CHUNK + ROOM));
+  let sharedInstance;
+  const instance = () => (sharedInstance ??= Wasm.create(compiled, CHUNK + SPARE_BYTES));
   return {
     async hash(/** @type {Uint8Array} */ bytes) {
-      const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + ROOM) : await instance();
+      const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + SPARE_BYTES) : await instance();
       return wasm.scope((take) => {
         const { at, length } = wasm.put(take, bytes);
         const out = take(8);
@@ -42,7 +42,7 @@ function hashes(compiled) {
 }
 
 /**
- * The store that an engine's option stands for; an open one is returned as it is. STORAGE, ARGUMENT.
+ * Opens the store of the option `cache`; an open store is returned as it is. STORAGE, ARGUMENT.
  * @param {Exclude<EngineOptions['cache'], false | undefined>} option
  * @param {Compiled} compiled
  * @returns {Promise<Cache>}
@@ -55,31 +55,31 @@ export async function openCache(option, compiled) {
 }
 
 /**
- * Of those that load a file at once one fetches what `plan` did not need of its prefix; the others find it in the cache
- * after that.
+ * If several tabs load a file at once, one of them downloads the rest of its prefix; the others find it in the cache
+ * afterwards.
  * @param {Cache} cache
- * @param {Planned} planned  `head` becomes what is found
+ * @param {Planned} planResult  `head` becomes what is found
  * @param {AbortSignal} signal
  * @returns {Promise<(() => Promise<void>) | null>}  ends the turn to fetch it, which the caller now has: when the prefix is kept, or won't be
  */
-export async function sharePrefix(cache, planned, signal) {
-  const { url, head, prefixBytes } = planned;
+export async function sharePrefix(cache, planResult, signal) {
+  const { url, head, prefixBytes } = planResult;
   if (!url || !cache.turn || head.length >= prefixBytes) return null;
-  const pass = await cache.turn(url, signal);
+  const releaseTurn = await cache.turn(url, signal);
   const { prefix = head } = (await cache.find(url).catch(() => null)) ?? {};
-  if (prefix.length !== prefixBytes || head.some((byte, i) => byte !== prefix[i])) return pass;
-  planned.head = prefix;
-  await pass?.();
+  if (prefix.length !== prefixBytes || head.some((byte, i) => byte !== prefix[i])) return releaseTurn;
+  planResult.head = prefix;
+  await releaseTurn?.();
   return null;
 }
 
-/** Without chunks. A good one is only believed to be damaged the second time. @param {CacheEntry} entry */
-async function purge(entry) {
+/** Drops all chunks. A chunk with a matching hash must be dropped twice. @param {CacheEntry} entry */
+async function dropChunks(entry) {
   for (let c = 0; c < 2 * entry.chunks; c++) if (entry.has(c >> 1)) await entry.drop(c >> 1);
 }
 
 /**
- * `written` settles, always well, when the prefix is kept; `reads`: chunks may come from the entry.
+ * Opens the entry of a file. `written` resolves when the prefix was stored or failed; `reads`: chunks may be read from the entry.
  * @param {Cache} cache
  * @param {Planned} planned
  * @param {Uint8Array} prefix  verified
@@ -97,12 +97,12 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
     prefixBytes,
     hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
-  // The hash of a whole file is made from its first byte on, in one visit: what an earlier one has left doesn't count.
+  // The hash of a whole file is computed in one visit, so chunks of an earlier visit can't be used.
   const reads = !wanted || !!entry.complete;
-  if (!reads) await purge(entry);
-  // A prefix that is there and wasn't found is damaged.
-  const old = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
-  if (old?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
+  if (!reads) await dropChunks(entry);
+  // A prefix that is stored but was not found is damaged.
+  const storedPrefix = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
+  if (storedPrefix?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
   const written = cached
     ? Promise.resolve()
     : entry.writePrefix(prefix).then(
@@ -113,7 +113,7 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
 }
 
 /**
- * A file in the cache as a source of pages. NOMEM: it isn't there.
+ * A cached file as a source for paging. NOMEM: it is not cached completely.
  * @param {CacheEntry | null} entry
  * @param {Plan} plan
  * @returns {Promise<Source>}
@@ -121,10 +121,10 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
 export async function pagedFrom(entry, { fileBytes }) {
   const parts = await entry?.parts?.();
   if (parts) return { kind: 'parts', parts };
-  const why = entry?.problem?.message ?? 'another page may still be writing';
+  const reason = entry?.problem?.message ?? 'another page may still be writing';
   throw new BqError(
     'NOMEM',
-    `the model is larger than the budget, and not all of it is kept in the cache to be read from there: ${why}`,
+    `the model is larger than the memory budget, and it is not completely in the cache for paging: ${reason}`,
     { details: { fileBytes } },
   );
 }

@@ -1,6 +1,6 @@
 /**
- * The data of a file, chunk by chunk in order: from the cache where it is there, else from its source, several ranges
- * ahead. What lies between the network and the heap is in here, and it is bounded: MOST_LIVE chunks.
+ * The data of a file, chunk by chunk in order, from the cache or from its source, several ranges
+ * ahead. At most MAX_LIVE chunks are between the network and the heap.
  */
 import { BqError } from '../../shared/errors.js';
 import { deferred, follow } from '../../shared/async.js';
@@ -11,14 +11,14 @@ import { deferred, follow } from '../../shared/async.js';
 
 /** As docs/FORMAT.md, HASH. */
 export const CHUNK = 1 << 20;
-/** Chunks per range, at least and at most: as many as come in RANGE_MS, so that asking costs little of the time. */
-const RANGE = 4;
-const LONGEST = 16;
+/** Smallest and largest number of chunks per range. A range should take RANGE_MS, so that requests cost little. */
+const MIN_RANGE = 4;
+const MAX_RANGE = 16;
 const RANGE_MS = 200;
 /** Chunks in JavaScript at once. */
-export const MOST_LIVE = 12;
-/** How many of them are kept for the range that is needed first; others then wait, or nothing would ever move. */
-const AHEAD = 3;
+export const MAX_LIVE = 12;
+/** How many of them are reserved for the range that is needed first, which avoids a deadlock. */
+const RESERVED_LIVE = 3;
 
 /** @typedef {{ bytes: Uint8Array, cached: boolean }} Chunk  `cached`: from the cache, not from the source */
 
@@ -28,35 +28,35 @@ export class Chunks {
   #from;
   #total;
   #head;
-  #life;
-  /** Ends the requests of the present run: until a pause, or another way of asking. */
+  #lifetime;
+  /** Aborts the running requests, at a pause or when the way of requesting changes. */
   #run = new AbortController();
-  /** Chunks asked for, not yet taken; `there`: as they arrived. @type {Map<number, Deferred<Chunk> & { there?: Uint8Array }>} */
+  /** Requested chunks that were not taken yet; `there`: their bytes, after they have arrived. @type {Map<number, Deferred<Chunk> & { there?: Uint8Array }>} */
   slots = new Map();
-  /** The next chunk that nobody has been sent for. */
-  #planned = 0;
-  /** The next one to be taken. */
-  #next = 0;
-  #range = RANGE;
-  /** Memory of chunks to use again: new memory costs more than what is read into it. @type {ArrayBufferLike[]} */
-  #spare = [];
-  #running = 0;
-  #paused = false;
-  #closed = false;
-  /** Wakes who waits for room. @type {Set<() => void>} */
-  #waiting = new Set();
-  /** Chunks that are there, or are being filled. */
+  /** Index of the next chunk to request. */
+  #nextToRequest = 0;
+  /** Index of the next chunk to be taken. */
+  #nextToTake = 0;
+  #rangeChunks = MIN_RANGE;
+  /** Buffers to reuse, since allocating costs more than reading. @type {ArrayBufferLike[]} */
+  #spareBuffers = [];
+  #runningJobs = 0;
+  #isPaused = false;
+  #isClosed = false;
+  /** Functions that wake readers which wait for a free buffer. @type {Set<() => void>} */
+  #waiters = new Set();
+  /** Number of chunks that are filled or being filled. */
   live = 0;
-  /** Bytes that have arrived, from anywhere, and were not taken yet. */
+  /** Bytes that have arrived and were not taken yet. */
   arrived = 0;
-  /** Told of every piece that comes. */
+  /** Called for every piece that arrives. */
   onBytes = () => {};
 
   /**
    * @param {ByteSource} file
    * @param {CacheEntry | null} entry
-   * @param {{ from: number, total: number, head?: Uint8Array }} range  of the file that is cut into chunks; `head`: its
-   *   first bytes, which are not asked for again
+   * @param {{ from: number, total: number, head?: Uint8Array }} range  range of the file with chunks; `head`: its
+   *   first bytes, which are not requested again
    * @param {AbortSignal} signal
    */
   constructor(file, entry, { from, total, head = new Uint8Array() }, signal) {
@@ -65,15 +65,15 @@ export class Chunks {
     this.#from = from;
     this.#total = total;
     this.#head = head;
-    this.#life = follow(signal);
+    this.#lifetime = follow(signal);
     this.count = Math.max(Math.ceil((total - from) / CHUNK), 0);
     signal.addEventListener('abort', this.#stopRun);
   }
 
   #stopRun = () => {
-    const { reason } = this.#life.signal;
+    const { reason } = this.#lifetime.signal;
     this.#run.abort(reason);
-    // Also those that nobody was sent for, and nobody will be.
+    // Chunks that were not requested yet are rejected too.
     for (const slot of this.slots.values()) slot.reject(reason);
   };
 
@@ -87,13 +87,13 @@ export class Chunks {
     return Math.min(CHUNK, this.#total - this.offset(c));
   }
 
-  /** A chunk, later than all that were taken before. Its bytes count until `release`. @param {number} c @returns {Promise<Chunk>} */
+  /** Takes a chunk; indices must increase. Its buffer counts until `release`. @param {number} c @returns {Promise<Chunk>} */
   async take(c) {
-    this.#life.signal.throwIfAborted();
-    for (const [old, slot] of this.slots) if (old < c) this.#forget(old, slot); // a gap of v1
-    this.#next = c;
-    this.#wake(); // who was not needed first may be now
-    if (c > this.#planned) this.#planned = c;
+    this.#lifetime.signal.throwIfAborted();
+    for (const [earlier, slot] of this.slots) if (earlier < c) this.#forget(earlier, slot); // v1 files have gaps
+    this.#nextToTake = c;
+    this.#wake(); // another range may now be the first
+    if (c > this.#nextToRequest) this.#nextToRequest = c;
     const slot = this.#slot(c);
     this.#schedule();
     const chunk = await slot.promise;
@@ -102,46 +102,46 @@ export class Chunks {
     return chunk;
   }
 
-  /** The chunk from the source, whatever the cache has. In place of one that was taken. @param {number} c @returns {Promise<Uint8Array>} */
-  async again(c) {
+  /** Reads a chunk from the source again, without the cache, in place of one that was taken. @param {number} c @returns {Promise<Uint8Array>} */
+  async refetch(c) {
     const bytes = new Uint8Array(this.length(c));
-    await this.#fill(c, bytes, this.#life.signal);
+    await this.#fill(c, bytes, this.#lifetime.signal);
     return bytes;
   }
 
-  /** One chunk less is held. @param {Uint8Array | null} [bytes]  of it, not used any more */
+  /** Releases the buffer of a chunk. @param {Uint8Array | null} [bytes]  not used any more */
   release(bytes) {
     this.live--;
-    if (bytes?.buffer.byteLength === CHUNK) this.#spare.push(bytes.buffer);
-    if (this.#closed) this.#free();
+    if (bytes?.buffer.byteLength === CHUNK) this.#spareBuffers.push(bytes.buffer);
+    if (this.#isClosed) this.#freeBuffers();
     this.#wake();
     this.#schedule();
   }
 
-  /** No byte is asked for until `resume`. */
+  /** Stops requests until `resume`. */
   pause() {
-    if (this.#paused) return;
-    this.#paused = true;
-    this.#restart(new DOMException('paused', 'AbortError'));
+    if (this.#isPaused) return;
+    this.#isPaused = true;
+    this.#restartRequests(new DOMException('paused', 'AbortError'));
   }
 
   resume() {
-    this.#paused = false;
+    this.#isPaused = false;
     this.#wake();
     this.#schedule();
   }
 
-  /** Memory that nobody wants any more is given back at once, where the browser can: collecting it may take long. */
-  #free() {
-    for (const buffer of this.#spare.splice(0)) /** @type {any} */ (buffer).transfer?.(0);
+  /** Frees unused buffers at once where the browser can, since garbage collection may take long. */
+  #freeBuffers() {
+    for (const buffer of this.#spareBuffers.splice(0)) /** @type {any} */ (buffer).transfer?.(0);
   }
 
   close() {
-    this.#paused = this.#closed = true;
-    this.#free();
+    this.#isPaused = this.#isClosed = true;
+    this.#freeBuffers();
     this.#run.abort();
-    this.#life.signal.removeEventListener('abort', this.#stopRun);
-    this.#life.release();
+    this.#lifetime.signal.removeEventListener('abort', this.#stopRun);
+    this.#lifetime.release();
     this.#wake();
     this.slots.clear();
     this.#head = new Uint8Array();
@@ -149,8 +149,8 @@ export class Chunks {
 
   /** @param {number} c */
   #slot(c) {
-    const known = this.slots.get(c);
-    if (known) return known;
+    const existing = this.slots.get(c);
+    if (existing) return existing;
     /** @type {Deferred<Chunk> & { there?: Uint8Array }} */
     const slot = deferred();
     this.slots.set(c, slot);
@@ -160,12 +160,12 @@ export class Chunks {
   /** Memory for a chunk. @param {number} c */
   #buffer(c) {
     this.live++;
-    return new Uint8Array(this.#spare.pop() ?? new ArrayBuffer(CHUNK), 0, this.length(c));
+    return new Uint8Array(this.#spareBuffers.pop() ?? new ArrayBuffer(CHUNK), 0, this.length(c));
   }
 
-  /** Whether a range that begins there has to wait with its next chunk. @param {number} first */
-  #full(first) {
-    return this.live >= MOST_LIVE - (first > this.#next ? AHEAD : 0);
+  /** Whether a range must wait for a free buffer. @param {number} first */
+  #isFull(first) {
+    return this.live >= MAX_LIVE - (first > this.#nextToTake ? RESERVED_LIVE : 0);
   }
 
   /** @param {number} c @param {{ there?: Uint8Array }} slot */
@@ -177,48 +177,49 @@ export class Chunks {
   }
 
   #wake() {
-    for (const wake of [...this.#waiting]) wake();
+    for (const wake of [...this.#waiters]) wake();
   }
 
-  /** Ends all requests under way; what is not there yet will be asked for anew. @param {unknown} reason */
-  #restart(reason) {
-    if (this.#file.parallel === 0 && this.#paused) return; // one long stream is just not read
+  /** Aborts all requests; missing chunks will be requested again. @param {unknown} reason */
+  #restartRequests(reason) {
+    if (this.#file.parallel === 0 && this.#isPaused) return; // a single long stream is just not read
     this.#run.abort(reason);
     this.#run = new AbortController();
-    if (this.#life.signal.aborted) this.#stopRun();
-    const missing = [...this.slots].filter(([, { there }]) => !there).map(([c]) => c);
-    if (missing.length) this.#planned = Math.min(this.#planned, ...missing);
+    if (this.#lifetime.signal.aborted) this.#stopRun();
+    const pendingChunks = [...this.slots].filter(([, { there }]) => !there).map(([c]) => c);
+    if (pendingChunks.length) this.#nextToRequest = Math.min(this.#nextToRequest, ...pendingChunks);
   }
 
-  /** Starts what there is room for. */
+  /** Starts as many requests as there are buffers for. */
   #schedule() {
-    while (!this.#paused && !this.#life.signal.aborted && this.#planned < this.count) {
-      const first = this.#planned;
+    while (!this.#isPaused && !this.#lifetime.signal.aborted && this.#nextToRequest < this.count) {
+      const first = this.#nextToRequest;
       if (this.slots.get(first)?.there) {
-        this.#planned++;
+        this.#nextToRequest++;
         continue;
       }
       const parallel = this.#file.parallel ?? 0;
       const cached = this.#entry && (this.#entry.has(first) || this.#entry.role === 'reader');
-      const long = !cached && parallel === 0;
-      const n = cached ? 1 : this.#stretch(first, long ? Infinity : this.#range);
-      if (this.#running >= (cached ? 3 : Math.max(parallel, 1)) || (cached && this.#full(first))) return;
-      this.#planned = first + n;
-      for (let c = first; c < first + (long ? 1 : n); c++) this.#slot(c);
-      this.#running++;
+      const isSingleStream = !cached && parallel === 0;
+      const n = cached ? 1 : this.#countUncached(first, isSingleStream ? Infinity : this.#rangeChunks);
+      if (this.#runningJobs >= (cached ? 3 : Math.max(parallel, 1)) || (cached && this.#isFull(first))) return;
+      this.#nextToRequest = first + n;
+      for (let c = first; c < first + (isSingleStream ? 1 : n); c++) this.#slot(c);
+      this.#runningJobs++;
       const { signal } = this.#run;
       const job = cached ? this.#fromEntry(first, this.#buffer(first), signal) : this.#fromSource(first, n, signal);
       void job.finally(() => {
-        this.#running--;
+        this.#runningJobs--;
         this.#schedule();
       });
     }
   }
 
-  /** Chunks from `first` on that the cache does not have. @param {number} first @param {number} most */
-  #stretch(first, most) {
+  /** Number of successive chunks from `first` on that are not cached. @param {number} first @param {number} limit */
+  #countUncached(first, limit) {
     let n = 1;
-    while (n < most && first + n < this.count && !this.#entry?.has(first + n) && !this.slots.get(first + n)?.there) n++;
+    while (n < limit && first + n < this.count && !this.#entry?.has(first + n) && !this.slots.get(first + n)?.there)
+      n++;
     return n;
   }
 
@@ -238,17 +239,17 @@ export class Chunks {
   async #fromEntry(c, bytes, signal) {
     const entry = /** @type {CacheEntry} */ (this.#entry);
     try {
-      const there = entry.has(c) || (await entry.waitFor?.(c, signal));
-      const read = there ? await entry.read(c, signal, bytes) : null;
-      if (read && read.buffer !== bytes.buffer) bytes.set(read.subarray(0, bytes.length));
-      if (read?.length === bytes.length) return this.#deliver(c, bytes, true, signal);
-      if (read) await entry.drop(c); // torn
+      const isStored = entry.has(c) || (await entry.waitFor?.(c, signal));
+      const bytesRead = isStored ? await entry.read(c, signal, bytes) : null;
+      if (bytesRead && bytesRead.buffer !== bytes.buffer) bytes.set(bytesRead.subarray(0, bytes.length));
+      if (bytesRead?.length === bytes.length) return this.#deliver(c, bytes, true, signal);
+      if (bytesRead) await entry.drop(c); // torn
       await this.#fill(c, bytes, signal);
       this.arrived += bytes.length;
       this.#deliver(c, bytes, false, signal);
     } catch (error) {
       this.release(bytes);
-      this.#failed(c, error, signal);
+      this.#failChunk(c, error, signal);
     }
   }
 
@@ -258,22 +259,22 @@ export class Chunks {
     for await (const piece of this.#file.stream(this.offset(c), this.offset(c) + bytes.length, signal)) {
       bytes.set(piece, at);
       at += piece.length;
-      this.#count(piece.length);
+      this.#countBytes(piece.length);
     }
-    this.arrived -= at; // it is in nobody's slot yet
+    this.arrived -= at; // the chunk is in no slot yet
     if (at < bytes.length) throw this.#truncated(this.offset(c) + at);
   }
 
-  /** @param {number} from @param {number} to @param {AbortSignal} signal */
-  async *#stream(from, to, signal) {
-    const known = this.#head.subarray(from, to);
-    if (known.length) yield known;
-    if (from + known.length < to) yield* this.#file.stream(from + known.length, to, signal);
+  /** @param {number} from @param {number} end @param {AbortSignal} signal */
+  async *#stream(from, end, signal) {
+    const headBytes = this.#head.subarray(from, end);
+    if (headBytes.length) yield headBytes;
+    if (from + headBytes.length < end) yield* this.#file.stream(from + headBytes.length, end, signal);
   }
 
   /** @param {number} first @param {number} n @param {AbortSignal} signal */
   async #fromSource(first, n, signal) {
-    const since = performance.now();
+    const startTime = performance.now();
     let c = first;
     const end = first + n;
     /** @type {Uint8Array | null} */
@@ -281,9 +282,9 @@ export class Chunks {
     let filled = 0;
     try {
       for await (const piece of this.#stream(this.offset(first), Math.min(this.offset(end), this.#total), signal)) {
-        this.#count(piece.length);
+        this.#countBytes(piece.length);
         for (let i = 0; i < piece.length;) {
-          chunk ??= await this.#room(c, first, signal);
+          chunk ??= await this.#waitForBuffer(c, first, signal);
           const part = Math.min(chunk.length - filled, piece.length - i);
           chunk.set(piece.subarray(i, i + part), filled);
           [filled, i] = [filled + part, i + part];
@@ -293,27 +294,27 @@ export class Chunks {
         }
       }
       if (c < end) throw this.#truncated(this.offset(c) + filled);
-      const fitting = Math.round((n * RANGE_MS) / (performance.now() - since));
-      this.#range = Math.min(Math.max(fitting, RANGE), LONGEST);
+      const idealRange = Math.round((n * RANGE_MS) / (performance.now() - startTime));
+      this.#rangeChunks = Math.min(Math.max(idealRange, MIN_RANGE), MAX_RANGE);
     } catch (error) {
       this.arrived -= filled;
       if (chunk) this.release(chunk);
-      this.#failed(c, error, signal);
+      this.#failChunk(c, error, signal);
     }
   }
 
-  /** Memory for a chunk as soon as one may be begun. @param {number} c @param {number} first  of its range @param {AbortSignal} signal */
-  async #room(c, first, signal) {
+  /** Waits for a free buffer. @param {number} c @param {number} first  of its range @param {AbortSignal} signal */
+  async #waitForBuffer(c, first, signal) {
     this.#slot(c);
-    while (this.#full(first) || this.#paused) {
+    while (this.#isFull(first) || this.#isPaused) {
       signal.throwIfAborted();
       await new Promise((resolve) => {
         const wake = () => {
-          this.#waiting.delete(wake);
+          this.#waiters.delete(wake);
           signal.removeEventListener('abort', wake);
           resolve(undefined);
         };
-        this.#waiting.add(wake);
+        this.#waiters.add(wake);
         signal.addEventListener('abort', wake);
       });
     }
@@ -322,22 +323,22 @@ export class Chunks {
   }
 
   /** @param {number} n */
-  #count(n) {
+  #countBytes(n) {
     this.arrived += n;
     this.onBytes();
   }
 
   /** @param {number} at */
   #truncated(at) {
-    return new BqError('TRUNCATED', `${this.#file.name} ends after ${at} of ${this.#total} bytes`, { offset: at });
+    return new BqError('TRUNCATED', `${this.#file.name}: expected ${this.#total} bytes, found ${at}`, { offset: at });
   }
 
   /** @param {number} c @param {unknown} error @param {AbortSignal} signal */
-  #failed(c, error, signal) {
-    if (signal.aborted && !this.#life.signal.aborted) return; // given up on purpose: it will be asked for again
+  #failChunk(c, error, signal) {
+    if (signal.aborted && !this.#lifetime.signal.aborted) return; // aborted on purpose: it will be requested again
     if (error instanceof BqError && error.details.serial && this.#file.parallel === 0) {
-      this.#planned = Math.min(this.#planned, c);
-      this.#restart(error);
+      this.#nextToRequest = Math.min(this.#nextToRequest, c);
+      this.#restartRequests(error);
       return;
     }
     this.#slot(c).reject(error);

@@ -1,8 +1,8 @@
 /**
- * Feeds a file into the engine: the loader in C says which bytes it wants, they go to their place and are verified
- * there. What does not verify is fetched again; what does is kept in the cache, where there is one.
+ * Loads a file: the loader in C asks for bytes, which are copied to their place and verified
+ * there. Chunks with a wrong hash are fetched again; verified chunks go to the cache.
  */
-import { changed, renamed, Samples, refetchOrThrow } from './refetch.js';
+import { changedError, renamed, Samples, refetchOrThrow } from './refetch.js';
 import { structs } from '../../wasm/abi.js';
 import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -22,54 +22,54 @@ const HEADER = 64;
 export class Loading {
   #wasm;
   #file;
-  #planned;
+  #planResult;
   #options;
   #cache;
   #loader = 0;
-  #life;
-  /** Where somebody wants to know. @type {import('./progress.js').Meter | null} */
+  #lifetime;
+  /** Reports progress; null: the caller does not need it. @type {import('./progress.js').Meter | null} */
   #meter = null;
-  /** Resolved, and replaced, whenever bytes have been verified. @type {Deferred<void>} */
-  #gate = deferred();
-  /** The model's handle, as soon as everything but the weights is there. @type {Deferred<number>} */
+  /** Resolved and replaced whenever bytes were verified. @type {Deferred<void>} */
+  #nextArrival = deferred();
+  /** The model's handle, available before the weights. @type {Deferred<number>} */
   #model = deferred();
   /** @type {Chunks | null} */
   #chunks = null;
   /** @type {CacheEntry | null} */
   #entry = null;
   #paused = false;
-  /** Something came from elsewhere than the cache. */
-  #fetched = false;
-  /** Ends this load's turn to fetch the prefix, where it has one: others wait for it. @type {(() => Promise<void>) | null} */
-  #pass = null;
-  #prefixKept = Promise.resolve();
-  /** It failed because the cache knew an older file of this address; it does no more. */
+  /** Whether bytes came from the source, not only from the cache. */
+  #hasFetched = false;
+  /** Ends this load's turn to fetch the prefix, for which other tabs wait; null: it has no turn. @type {(() => Promise<void>) | null} */
+  #releaseTurn = null;
+  #prefixStored = Promise.resolve();
+  /** Whether it failed because the cache had an older file of this URL, which was removed. */
   outdated = false;
-  /** Ends when what was loaded is in the cache, after `done`. @type {Promise<void>} */
-  kept = Promise.resolve();
+  /** Settles after `done`, when the loaded bytes are in the cache. @type {Promise<void>} */
+  cacheSettled = Promise.resolve();
 
   /**
    * @param {Wasm} wasm
-   * @param {ByteSource} file  closed when loading ends, however it ends
-   * @param {Planned} planned
+   * @param {ByteSource} file  closed at the end of loading, also after a failure
+   * @param {Planned} planResult
    * @param {LoadOptions} options
    * @param {Cache | null} [cache]
    */
-  constructor(wasm, file, planned, options, cache = null) {
-    /** The instance that is being filled. */
+  constructor(wasm, file, planResult, options, cache = null) {
+    /** The instance that receives the model. */
     this.wasm = this.#wasm = wasm;
-    this.plan = planned.plan;
+    this.plan = planResult.plan;
     this.#file = file;
-    this.#planned = planned;
+    this.#planResult = planResult;
     this.#options = options;
     this.#cache = cache;
-    this.#life = follow(options.signal);
-    /** Settles when all is in place, or why it never will be. @type {Promise<void>} */
+    this.#lifetime = follow(options.signal);
+    /** Resolves when all bytes are in place, rejects if loading fails. @type {Promise<void>} */
     this.done = this.#run();
-    // Whoever waits for the model or for bytes is told too.
+    // Waits for the model or for bytes reject too.
     this.done.catch((error) => {
       this.#model.reject(error);
-      this.#gate.reject(error);
+      this.#nextArrival.reject(error);
     });
   }
 
@@ -77,22 +77,22 @@ export class Loading {
     return this.#model.promise;
   }
 
-  /** The next arrival of bytes. Throws what ended the loading. */
+  /** Settles with the next verified bytes; rejects if loading fails. */
   get arrival() {
-    return this.#gate.promise;
+    return this.#nextArrival.promise;
   }
 
   /** @param {unknown} reason */
   stop(reason) {
-    this.#life.controller.abort(reason);
+    this.#lifetime.controller.abort(reason);
   }
 
-  /** The network failed so often in a row, and is tried again. @param {number} failures */
-  failed(failures) {
+  /** Reports failures in a row of the network, which is tried again. @param {number} failures */
+  reportFailures(failures) {
     this.#meter?.retried(failures);
   }
 
-  /** Asks for no more bytes until `resume`. */
+  /** Stops requests until `resume`. */
   pause() {
     this.#paused = true;
     this.#chunks?.pause();
@@ -106,7 +106,7 @@ export class Loading {
 
   async #run() {
     /** @type {unknown} */
-    let wrong;
+    let mustForget;
     try {
       const { onProgress } = this.#options;
       if (onProgress)
@@ -118,64 +118,65 @@ export class Loading {
       this.#meter?.report('plan', 0);
       this.#create();
       if (this.#cache)
-        this.#pass = await (
+        this.#releaseTurn = await (
           await onDemand(import('./cached-load.js'))
-        ).sharePrefix(this.#cache, this.#planned, this.#life.signal);
+        ).sharePrefix(this.#cache, this.#planResult, this.#lifetime.signal);
       const prefix = await this.#prefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
       this.#announce();
       await this.#data(prefix);
-      this.#meter?.report('ready', this.plan.fileBytes, this.#problem);
+      this.#meter?.report('ready', this.plan.fileBytes, this.#cacheProblem);
       this.#announce();
     } catch (error) {
       const code = error instanceof BqError ? error.code : '';
-      this.outdated = this.#planned.cached && code === 'CHANGED';
-      // Without hashes nothing tells which of the chunks that were kept are of which version.
-      wrong = (code === 'INTEGRITY' && this.#planned.wanted) || (code === 'CHANGED' && this.#planned.repacked);
-      // What the cache knows is no longer at this address: the next plan asks the network.
+      this.outdated = this.#planResult.cached && code === 'CHANGED';
+      // Without hashes it is unknown to which version stored chunks belong.
+      mustForget =
+        (code === 'INTEGRITY' && this.#planResult.wanted) || (code === 'CHANGED' && this.#planResult.repacked);
+      // The cached file is no longer at this URL, so the next plan must ask the network.
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
       throw error;
     } finally {
-      void this.#pass?.();
-      this.#life.release();
+      void this.#releaseTurn?.();
+      this.#lifetime.release();
       this.#meter?.stop();
       this.#chunks?.close();
-      // Some MB of a GGUF file: whoever keeps the model keeps this.
-      this.#planned.manifest = this.#planned.head = new Uint8Array();
-      this.kept = this.#prefixKept.then(() =>
-        wrong ? this.#forget() : this.plan.paging ? undefined : this.#closeEntry(),
+      // Frees some MB of a GGUF file, since this object lives as long as the model.
+      this.#planResult.manifest = this.#planResult.head = new Uint8Array();
+      this.cacheSettled = this.#prefixStored.then(() =>
+        mustForget ? this.#forget() : this.plan.paging ? undefined : this.#closeEntry(),
       );
       await this.#file.close();
     }
   }
 
   /**
-   * Where in the cache the whole file is, to read what doesn't stay in memory; null: in no cache. It stays open until
-   * `releaseCache`. What the cache can't keep can't be paged: NOMEM.
+   * The cached file as a source for paging; null: there is no cache. It stays open until
+   * `releaseCache`. NOMEM: the file is not cached completely.
    */
   async parts() {
-    if (!this.#cache || !this.#planned.url) return null;
+    if (!this.#cache || !this.#planResult.url) return null;
     await this.done;
-    await this.kept;
+    await this.cacheSettled;
     return (await onDemand(import('./cached-load.js'))).pagedFrom(this.#entry, this.plan);
   }
 
-  /** Whether a cache keeps it, where there is one. */
-  get #keeps() {
-    return this.plan.version === 2 || this.#planned.repacked !== null;
+  /** Whether a cache can store the file. */
+  get #isCacheable() {
+    return this.plan.version === 2 || this.#planResult.repacked !== null;
   }
 
-  /** What is not kept, and why. */
-  get #problem() {
-    if (this.#cache && !this.#keeps) return 'only files of version 2 have hashes, so this one is not kept';
+  /** The reason why the file is not stored; undefined: it is. */
+  get #cacheProblem() {
+    if (this.#cache && !this.#isCacheable) return 'the file is not stored: only files of version 2 have hashes';
     return this.#entry?.problem?.message;
   }
 
   /** Closes the entry of the cache, after loading has ended. */
   async releaseCache() {
     await this.done.catch(() => {});
-    await this.kept;
+    await this.cacheSettled;
     await this.#closeEntry();
   }
 
@@ -185,7 +186,7 @@ export class Loading {
     await entry?.close();
   }
 
-  /** What came is another file than the one asked for: nothing of it stays. */
+  /** Deletes the cached bytes, because they are of another file than expected. */
   async #forget() {
     const key = this.#entry?.key;
     await this.#closeEntry();
@@ -193,9 +194,9 @@ export class Loading {
   }
 
   #create() {
-    const { manifest, integrity, paging, prefixBytes } = this.#planned;
+    const { manifest, integrity, paging, prefixBytes } = this.#planResult;
     this.#wasm.scope((take) => {
-      // Given away: a copy beside the engine's would take more than was planned.
+      // The loader takes ownership: a second copy would exceed the planned memory.
       const extra = this.#wasm.put((n) => (n ? this.#wasm.alloc(n) : 0), manifest);
       const hash = integrity ? this.#wasm.put(take, integrity).at : 0;
       const residency = paging ? take(structs.bqw_paging.size) : 0;
@@ -213,17 +214,17 @@ export class Loading {
     });
   }
 
-  #want() {
+  #nextWant() {
     return this.#wasm.outStruct('bqw_want', 'bqw_loader_want', this.#loader);
   }
 
-  /** Puts those bytes in place that the loader wants. @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace */
+  /** Copies bytes that the loader asks for to their place. @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace */
   async #feed(bytes, at, pace) {
-    const { signal } = this.#life;
+    const { signal } = this.#lifetime;
     for (
-      let want = this.#want();
+      let want = this.#nextWant();
       want.length && want.offset >= at && want.offset < at + bytes.length;
-      want = this.#want()
+      want = this.#nextWant()
     ) {
       const from = want.offset - at;
       const n = Math.min(want.dst_bytes, bytes.length - from);
@@ -234,61 +235,66 @@ export class Loading {
     }
   }
 
-  /** All before the data, fed and verified; or the manifest, which the loader has. */
+  /** Reads, feeds and verifies the prefix; for other formats returns the manifest, which the loader already has. */
   async #prefix() {
-    const { head, prefixBytes, cached, manifest } = this.#planned;
+    const { head, prefixBytes, cached, manifest } = this.#planResult;
     if (manifest.length) return manifest;
     const pace = new Pace();
-    const whole = (/** @type {Uint8Array} */ known) => readFirst(this.#file, known, prefixBytes, this.#life.signal);
-    let bytes = await whole(head);
+    const readPrefix = (/** @type {Uint8Array} */ knownBytes) =>
+      readFirst(this.#file, knownBytes, prefixBytes, this.#lifetime.signal);
+    let bytes = await readPrefix(head);
     for (let tries = cached ? -1 : 0; ; tries++) {
       try {
         await this.#feed(bytes, 0, pace);
         return bytes;
       } catch (error) {
-        if (!(await this.#again(error, tries))) throw error;
+        if (!(await this.#shouldRetry(error, tries))) throw error;
       }
-      bytes = await whole(new Uint8Array());
-      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw changed(this.#file);
+      bytes = await readPrefix(new Uint8Array());
+      if (bytes.some((byte, i) => i < HEADER && byte !== head[i])) throw changedError(this.#file);
     }
   }
 
   /** @param {Uint8Array} prefix */
   async #data(prefix) {
-    const { signal } = this.#life;
-    const { prefixBytes: from, totalBytes } = this.#planned;
+    const { signal } = this.#lifetime;
+    const { prefixBytes: from, totalBytes } = this.#planResult;
     const { version } = this.plan;
-    const rest = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
+    const dataSections = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
     /** @type {CacheEntry | null} */
     let readable = null;
-    if (this.#cache && this.#keeps) {
-      const { entry, written, reads } = await (
+    if (this.#cache && this.#isCacheable) {
+      const {
+        entry,
+        written: prefixWritten,
+        reads,
+      } = await (
         await onDemand(import('./cached-load.js'))
-      ).openEntry(this.#cache, this.#planned, prefix, rest.HASH);
+      ).openEntry(this.#cache, this.#planResult, prefix, dataSections.HASH);
       this.#entry = entry;
       readable = reads ? entry : null;
-      this.#prefixKept = written.then(this.#pass);
+      this.#prefixStored = prefixWritten.then(this.#releaseTurn);
     }
-    this.#file.expect?.(this.#planned.head, totalBytes);
-    // What nothing else can tell from another version of the file is looked at again at the end.
+    this.#file.expect?.(this.#planResult.head, totalBytes);
+    // Without hashes and validators another version is detected by comparing samples at the end.
     const samples =
-      rest.HASH || !this.#file.remote || this.#file.tag ? null : new Samples(this.#file, totalBytes - from);
-    const chunks = new Chunks(this.#file, readable, { from, total: totalBytes, head: this.#planned.head }, signal);
+      dataSections.HASH || !this.#file.remote || this.#file.tag ? null : new Samples(this.#file, totalBytes - from);
+    const chunks = new Chunks(this.#file, readable, { from, total: totalBytes, head: this.#planResult.head }, signal);
     this.#chunks = chunks;
     this.#entry?.keepAhead?.(chunks.slots);
     if (this.#paused) chunks.pause();
     const phase = this.#file.remote ? 'download' : 'load';
     let at = from;
-    // In bytes of the file, of which a repacked one may have more.
+    // Progress counts bytes of the original file; the repacked file may be larger.
     const scale = this.plan.fileBytes / totalBytes;
     chunks.onBytes = () => this.#paused || this.#meter?.report(phase, scale * (at + chunks.arrived));
     const pace = new Pace();
-    for (let want = this.#want(); want.length; want = this.#want()) {
+    for (let want = this.#nextWant(); want.length; want = this.#nextWant()) {
       const c = Math.floor((want.offset - from) / (1 << 20));
       if (c >= chunks.count)
         throw new BqError(
           'TRUNCATED',
-          `${this.#file.name} ends after ${totalBytes} bytes, ${want.length} more are needed`,
+          `${this.#file.name}: expected ${totalBytes + want.length} bytes, found ${totalBytes}`,
           { offset: totalBytes },
         );
       const { bytes, cached } = await chunks.take(c);
@@ -296,55 +302,55 @@ export class Loading {
       at = chunks.offset(c) + bytes.length;
       if (cached) this.#meter?.addCached(scale * bytes.length);
       this.#meter?.report(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
-      await this.#chunk(chunks, c, bytes, cached, pace);
+      await this.#loadChunk(chunks, c, bytes, cached, pace);
     }
-    if (rest.HASH || !this.#fetched) return;
+    if (dataSections.HASH || !this.#hasFetched) return;
     if (this.#file.renamed) throw renamed(this.#file);
     if (!this.#file.parallel) return;
-    if ((await this.#file.changed?.(signal)) || (await samples?.differ(signal))) throw changed(this.#file);
+    if ((await this.#file.changed?.(signal)) || (await samples?.differ(signal))) throw changedError(this.#file);
   }
 
-  /** A chunk into its place, and into the cache. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
-  async #chunk(chunks, c, bytes, cached, pace) {
-    if (cached && this.#planned.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
+  /** Copies a chunk to its place, verifies and caches it. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
+  async #loadChunk(chunks, c, bytes, cached, pace) {
+    if (cached && this.#planResult.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
       await this.#entry?.drop(c);
-      // The hash of the whole can't be made of a part.
-      if (this.#planned.wanted) throw changed(this.#file);
-      bytes = await chunks.again(c);
+      // The hash of the whole file needs all bytes from one visit.
+      if (this.#planResult.wanted) throw changedError(this.#file);
+      bytes = await chunks.refetch(c);
       cached = false;
     }
-    this.#fetched ||= !cached;
+    this.#hasFetched ||= !cached;
     for (let tries = cached ? -1 : 0; ; tries++) {
       try {
         await this.#feed(bytes, chunks.offset(c), pace);
         break;
       } catch (error) {
         if (tries < 0) await this.#entry?.drop(c);
-        if (!(await this.#again(error, tries))) throw error;
-        bytes = await chunks.again(c);
+        if (!(await this.#shouldRetry(error, tries))) throw error;
+        bytes = await chunks.refetch(c);
         cached = false;
       }
     }
     this.#announce();
-    // No other is verified before this one is kept: whoever is killed loses one.
+    // The next chunk is verified after this one is stored, so a page that is killed loses one chunk.
     if (!cached && this.#entry && !this.#entry.problem) await this.#entry.write(c, bytes).catch(() => {});
     chunks.release(bytes);
   }
 
   /**
-   * Whether what did not verify is worth fetching again, from wherever the source is now. CHANGED.
+   * Whether to fetch damaged bytes again, from the source or its mirror. CHANGED.
    * @param {unknown} error
-   * @param {number} tries  how often it was fetched again; −1: it came from the cache
+   * @param {number} tries  earlier attempts; −1: the bytes came from the cache
    */
-  async #again(error, tries) {
+  async #shouldRetry(error, tries) {
     const retry = () => this.#wasm.check('bqw_loader_retry', this.#loader);
-    return refetchOrThrow(error, tries, this.#file, retry, this.#life.signal);
+    return refetchOrThrow(error, tries, this.#file, retry, this.#lifetime.signal);
   }
 
-  /** Tells those who wait that there is more. */
+  /** Wakes code that waits for bytes. */
   #announce() {
-    const before = this.#gate;
-    this.#gate = deferred();
-    before.resolve();
+    const arrived = this.#nextArrival;
+    this.#nextArrival = deferred();
+    arrived.resolve();
   }
 }

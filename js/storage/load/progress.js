@@ -10,7 +10,7 @@ const RATE_WINDOW_MS = 3000;
 export class Meter {
   #onProgress;
   #total;
-  #loaded = 0;
+  #loadedBytes = 0;
   /** @type {Progress['phase']} */
   #phase = 'plan';
   #throttle = new Throttle();
@@ -37,7 +37,7 @@ export class Meter {
   /** Reports that the network failed and is tried again. @param {number} retries  consecutive ones */
   retried(retries) {
     this.#retries = retries;
-    this.#emit(this.#phase, this.#loaded, '');
+    this.#emit(this.#phase, this.#loadedBytes, '');
     this.#samples = [];
   }
 
@@ -48,25 +48,25 @@ export class Meter {
 
   /** @param {Progress['phase']} phase @param {number} loaded @param {string} cacheProblem */
   #emit(phase, loaded, cacheProblem) {
-    const now = time();
+    const currentTime = time();
     // Time without a request doesn't count for the rate either.
     if (phase === 'paused' || this.#phase === 'paused') this.#samples = [];
-    if (loaded > this.#loaded) this.#retries = 0;
+    if (loaded > this.#loadedBytes) this.#retries = 0;
     this.#phase = phase;
     // A repacked file's bytes are scaled: whole numbers only.
-    this.#loaded = Math.min(Math.max(this.#loaded, Math.floor(loaded)), this.#total);
-    const fetched = this.#loaded - this.#readBytes;
-    this.#samples.push([now, fetched]);
-    while (this.#samples.length > 2 && now - this.#samples[1][0] > RATE_WINDOW_MS) this.#samples.shift();
-    const [since, from] = this.#samples[0];
-    const elapsedMs = now - since;
+    this.#loadedBytes = Math.min(Math.max(this.#loadedBytes, Math.floor(loaded)), this.#total);
+    const fetchedBytes = this.#loadedBytes - this.#readBytes;
+    this.#samples.push([currentTime, fetchedBytes]);
+    while (this.#samples.length > 2 && currentTime - this.#samples[1][0] > RATE_WINDOW_MS) this.#samples.shift();
+    const [sampleTime, from] = this.#samples[0];
+    const elapsedMs = currentTime - sampleTime;
     const measured = elapsedMs >= timeout('progress');
-    const bytesPerSecond = measured ? Math.max((1000 * (fetched - from)) / elapsedMs, 0) : null;
-    const remaining = Math.max(this.#total - this.#cachedBytes - fetched, 0);
+    const bytesPerSecond = measured ? Math.max((1000 * (fetchedBytes - from)) / elapsedMs, 0) : null;
+    const remaining = Math.max(this.#total - this.#cachedBytes - fetchedBytes, 0);
     const etaMs = remaining === 0 ? 0 : bytesPerSecond ? (1000 * remaining) / bytesPerSecond : null;
     this.#onProgress({
       phase,
-      loaded: this.#loaded,
+      loaded: this.#loadedBytes,
       total: this.#total,
       unit: 'bytes',
       bytesPerSecond,

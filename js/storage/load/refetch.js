@@ -13,8 +13,8 @@ export function notAModel(file, head) {
   const text = String.fromCharCode(...head.subarray(0, 256));
   if (!head.length) return new BqError('TRUNCATED', `${file.name} is empty`);
   const page = /^\s*</.test(text) || file.type.startsWith('text/html');
-  const what = page ? 'is a web page' : 'does not begin like a .bq4 or .gguf file';
-  return new BqError('NOT_A_MODEL', `${file.name} ${what}`, {
+  const problem = page ? 'is a web page' : 'does not begin like a .bq4 or .gguf file';
+  return new BqError('NOT_A_MODEL', `${file.name} ${problem}`, {
     offset: 0,
     ...(page && {
       hint: 'the address leads to a page about the file, an error page or a login: use the address of the file itself',
@@ -23,7 +23,7 @@ export function notAModel(file, head) {
 }
 
 /** @param {ByteSource} file */
-export const changed = (file) =>
+export const changedError = (file) =>
   new BqError('CHANGED', `another file is at ${file.name} now than the one that was planned with`);
 
 /** Answers of its server name different versions, and no hash tells whether their bytes belong together. @param {ByteSource} file */
@@ -43,7 +43,7 @@ export class Samples {
   #file;
   #chunks;
   /** @type {{ offset: number, bytes: Uint8Array }[]} */
-  #kept = [];
+  #storedSamples = [];
 
   /** @param {ByteSource} file @param {number} dataBytes */
   constructor(file, dataBytes) {
@@ -56,12 +56,12 @@ export class Samples {
   keep(chunk, offset, bytes) {
     if (!this.#chunks.delete(chunk)) return;
     for (const at of [0, Math.floor(bytes.length / 2)])
-      this.#kept.push({ offset: offset + at, bytes: bytes.slice(at, at + SAMPLE) });
+      this.#storedSamples.push({ offset: offset + at, bytes: bytes.slice(at, at + SAMPLE) });
   }
 
   /** Whether other bytes are there now. @param {AbortSignal} signal */
   async differ(signal) {
-    for (const { offset, bytes } of this.#kept) {
+    for (const { offset, bytes } of this.#storedSamples) {
       let at = 0;
       for await (const piece of this.#file.stream(offset, offset + bytes.length, signal)) {
         if (piece.some((byte, i) => byte !== bytes[at + i])) return true;
@@ -86,6 +86,6 @@ export async function refetchOrThrow(error, tries, file, retry, signal) {
   retry();
   if (tries < 0 || (tries === 0 && error.code === 'CHECKSUM')) return true;
   if (await file.nextMirror(signal)) return true;
-  if (await file.changed?.(signal)) throw changed(file);
+  if (await file.changed?.(signal)) throw changedError(file);
   return false;
 }

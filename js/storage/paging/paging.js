@@ -37,119 +37,120 @@ function localFiller(wasm, reader) {
   };
 }
 
-/** A read under way. @typedef {{ of: number, wasm: Wasm, at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }} Read */
+/** A read under way. @typedef {{ sourceId: number, wasm: Wasm, at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }} Read */
 
 /** A worker that reads, so that the disk works while this thread computes: one for all models. */
 class ReadingWorker {
   /** @type {Promise<ReadingWorker> | null} */
-  static #one = null;
+  static #shared = null;
 
   /** The one that there is, or a new one. Throws where there can't be one. */
   static get() {
-    return (ReadingWorker.#one ??= ReadingWorker.#start().catch((error) => {
-      ReadingWorker.#one = null;
+    return (ReadingWorker.#shared ??= ReadingWorker.#start().catch((error) => {
+      ReadingWorker.#shared = null;
       throw error;
     }));
   }
 
   static async #start() {
-    const one = new ReadingWorker(await within('readerStart', startWorker('io')));
-    await one.#begun.promise;
-    if (one.#dead) throw one.#dead;
-    return one;
+    const worker = new ReadingWorker(await within('readerStart', startWorker('io')));
+    await worker.#started.promise;
+    if (worker.#failure) throw worker.#failure;
+    return worker;
   }
 
   #worker;
   /** Sources and reads so far. */
-  #last = 0;
+  #lastId = 0;
   /** Sources that are open, and whoever waits for one to be closed. @type {Map<number, Deferred<boolean>>} */
   #open = new Map();
   /** @type {Map<number, Read>} */
   #pending = new Map();
   /** @type {Error | null} */
-  #dead = null;
+  #failure = null;
   /** The worker is there, or won't be. @type {Deferred<void>} */
-  #begun = deferred();
+  #started = deferred();
 
   /** @param {WorkerLike} worker */
   constructor(worker) {
     this.#worker = worker;
     listen(
       worker,
-      (message) => this.#answer(message),
-      (why) => this.#end(new BqError('NO_WORKER', `the worker that reads the model failed: ${why}`)),
+      (message) => this.#handleMessage(message),
+      (reason) => this.#fail(new BqError('NO_WORKER', `the worker that reads the model failed: ${reason}`)),
     );
-    const why = new BqError('NO_WORKER', 'the worker that reads the model did not begin');
-    void this.#begun.promise.then(after('readerStart', () => this.#end(why)));
+    const startError = new BqError('NO_WORKER', 'the worker that reads the model did not begin');
+    void this.#started.promise.then(after('readerStart', () => this.#fail(startError)));
   }
 
-  /** @param {{ id: number, buffer?: ArrayBuffer, again?: boolean, error?: any, begun?: boolean, closed?: number }} message */
-  #answer({ id, buffer, again, error, begun, closed }) {
-    if (begun) return this.#begun.resolve();
-    if (closed) return this.#open.get(closed)?.resolve(true);
-    const read = this.#take(id);
-    if (!read) return;
-    const { wasm, at, bytes } = read;
-    if (error) return read.reject(unpackError(error));
+  /** @param {{ id: number, buffer?: ArrayBuffer, isReusable?: boolean, error?: any, started?: boolean, closedSource?: number }} message */
+  #handleMessage({ id, buffer, isReusable, error, started, closedSource }) {
+    if (started) return this.#started.resolve();
+    if (closedSource) return this.#open.get(closedSource)?.resolve(true);
+    const pendingRead = this.#takePending(id);
+    if (!pendingRead) return;
+    const { wasm, at, bytes } = pendingRead;
+    if (error) return pendingRead.reject(unpackError(error));
     if (buffer && wasm.alive) wasm.bytes(at, bytes).set(new Uint8Array(buffer, 0, bytes));
-    if (buffer && again) this.#worker.postMessage({ spare: buffer }, [buffer]);
+    if (buffer && isReusable) this.#worker.postMessage({ spare: buffer }, [buffer]);
     else if (buffer) /** @type {any} */ (buffer).transfer?.(0); // freed now, where the browser can
-    read.resolve();
+    pendingRead.resolve();
   }
 
   /** @param {number} id */
-  #take(id) {
-    const read = this.#pending.get(id);
+  #takePending(id) {
+    const pendingRead = this.#pending.get(id);
     this.#pending.delete(id);
-    return read;
+    return pendingRead;
   }
 
-  /** It is no more. @param {Error} why */
-  #end(why) {
-    if (this.#dead) return;
-    this.#dead = why;
+  /** It is no more. @param {Error} error */
+  #fail(error) {
+    if (this.#failure) return;
+    this.#failure = error;
     this.#worker.terminate();
-    ReadingWorker.#one = null;
-    this.#begun.resolve();
-    for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(why);
-    for (const closed of this.#open.values()) closed.resolve(false);
+    ReadingWorker.#shared = null;
+    this.#started.resolve();
+    for (const id of [...this.#pending.keys()]) this.#takePending(id)?.reject(error);
+    for (const closing of this.#open.values()) closing.resolve(false);
   }
 
   /** NO_WORKER, CLOSED: it has ended meanwhile. @param {Wasm} wasm @param {Source} source @returns {Filler} */
   open(wasm, source) {
-    if (this.#dead) throw this.#dead;
-    const of = ++this.#last;
-    this.#open.set(of, deferred());
+    if (this.#failure) throw this.#failure;
+    const sourceId = ++this.#lastId;
+    this.#open.set(sourceId, deferred());
     const { buffer } = wasm.memory;
-    const shared = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
-    this.#worker.postMessage({ of, source, shared });
+    const sharedBuffer = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
+    this.#worker.postMessage({ sourceId, source, sharedHeap: sharedBuffer });
     return {
       fill: (offset, at, bytes) =>
         new Promise((resolve, reject) => {
-          if (this.#dead) return void reject(this.#dead);
-          const id = ++this.#last;
-          this.#pending.set(id, { of, wasm, at, bytes, resolve: () => resolve(undefined), reject });
-          this.#worker.postMessage({ of, id, offset, at, bytes });
+          if (this.#failure) return void reject(this.#failure);
+          const id = ++this.#lastId;
+          this.#pending.set(id, { sourceId, wasm, at, bytes, resolve: () => resolve(undefined), reject });
+          this.#worker.postMessage({ sourceId, id, offset, at, bytes });
         }),
-      close: () => this.#close(of),
+      close: () => this.#closeSource(sourceId),
     };
   }
 
-  /** @param {number} of */
-  async #close(of) {
-    const why = new BqError('CLOSED', 'the model was closed');
-    for (const [id, read] of this.#pending) if (read.of === of) this.#take(id)?.reject(why);
-    const closed = /** @type {Deferred<boolean>} */ (this.#open.get(of));
-    if (!this.#dead) {
+  /** @param {number} sourceId */
+  async #closeSource(sourceId) {
+    const closedError = new BqError('CLOSED', 'the model was closed');
+    for (const [id, pendingRead] of this.#pending)
+      if (pendingRead.sourceId === sourceId) this.#takePending(id)?.reject(closedError);
+    const closing = /** @type {Deferred<boolean>} */ (this.#open.get(sourceId));
+    if (!this.#failure) {
       // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
-      this.#worker.postMessage({ of, close: true });
-      const stop = after('readerClose', () => closed.resolve(false));
+      this.#worker.postMessage({ sourceId, close: true });
+      const stop = after('readerClose', () => closing.resolve(false));
       // What still reads would write into memory that others have then.
-      if (!(await closed.promise)) this.#end(new BqError('NO_WORKER', 'the worker that reads the model hangs'));
+      if (!(await closing.promise)) this.#fail(new BqError('NO_WORKER', 'the worker that reads the model hangs'));
       stop();
     }
-    this.#open.delete(of);
-    if (!this.#open.size) this.#end(why);
+    this.#open.delete(sourceId);
+    if (!this.#open.size) this.#fail(closedError);
   }
 }
 
@@ -172,18 +173,18 @@ export class Pager {
   #block;
   /** Reads under way. */
   #open = 0;
-  #closed = false;
+  #isClosed = false;
   /**
    * Sessions that wait for pages, each with the count of reads that had begun when it came. Only the first asks for any, so that they
    * don't take each other's. @type {Map<number, number>}
    */
-  #line = new Map();
+  #waitingSessions = new Map();
   /** Resolved, and replaced, whenever something has changed. @type {Deferred<void>} */
-  #gate = deferred();
+  #nextChange = deferred();
   /** Counts reads that begin. */
-  #begun = 0;
+  #readCount = 0;
   /** The last read that failed. @type {{ begun: number, error: unknown } | null} */
-  #failure = null;
+  #lastFailure = null;
 
   /** @param {Wasm} wasm @param {number} model  its handle @param {Filler} filler */
   constructor(wasm, model, filler) {
@@ -200,35 +201,35 @@ export class Pager {
 
   /** After every slice: starts to read what the session will need. @param {number} session  its handle */
   ahead(session) {
-    if (this.#line.size && !this.#isFirst(session)) return;
+    if (this.#waitingSessions.size && !this.#isFirst(session)) return;
     const list = this.#block + 8;
     this.#wasm.check('bqw_session_pages', session, list, PAGES, this.#block);
     const [count] = this.#wasm.u32(this.#block, 1);
     for (let i = 0; i < count; i++)
-      void this.#read(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
+      void this.#readPage(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
   }
 
   /** @param {{ offset: number, dst: number, bytes: number, id: number }} page */
-  async #read({ offset, dst, bytes, id }) {
+  async #readPage({ offset, dst, bytes, id }) {
     this.#open++;
-    const begun = ++this.#begun;
-    let good = true;
+    const readNumber = ++this.#readCount;
+    let isComplete = true;
     try {
       await this.#filler.fill(offset, dst, bytes);
     } catch (error) {
-      good = false;
-      this.#failure = { begun, error };
+      isComplete = false;
+      this.#lastFailure = { begun: readNumber, error };
     }
     this.#open--;
-    if (this.#closed) return;
-    if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, good ? 1 : 0);
+    if (this.#isClosed) return;
+    if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, isComplete ? 1 : 0);
     this.#wake();
   }
 
   #wake() {
-    const before = this.#gate;
-    this.#gate = deferred();
-    before.resolve();
+    const changed = this.#nextChange;
+    this.#nextChange = deferred();
+    changed.resolve();
   }
 
   /**
@@ -239,28 +240,28 @@ export class Pager {
    * @param {AbortSignal} [signal]
    */
   async wait(session, signal) {
-    const since = this.#line.get(session) ?? this.#begun;
-    this.#line.set(session, since);
+    const readsBefore = this.#waitingSessions.get(session) ?? this.#readCount;
+    this.#waitingSessions.set(session, readsBefore);
     this.ahead(session);
     if (!this.#open && this.#isFirst(session)) return false;
-    await unlessAborted(this.#gate.promise, signal);
-    if (this.#failure && this.#failure.begun > since) throw this.#failure.error;
+    await unlessAborted(this.#nextChange.promise, signal);
+    if (this.#lastFailure && this.#lastFailure.begun > readsBefore) throw this.#lastFailure.error;
     return true;
   }
 
   /** The session has what it waited for, or waits no more. @param {number} session */
   leave(session) {
-    if (this.#line.delete(session)) this.#wake();
+    if (this.#waitingSessions.delete(session)) this.#wake();
   }
 
   /** @param {number} session */
   #isFirst(session) {
-    return this.#line.keys().next().value === session;
+    return this.#waitingSessions.keys().next().value === session;
   }
 
   async close() {
-    this.#closed = true;
-    this.#gate.reject(new BqError('CLOSED', 'the model was closed'));
+    this.#isClosed = true;
+    this.#nextChange.reject(new BqError('CLOSED', 'the model was closed'));
     await this.#filler.close();
   }
 }

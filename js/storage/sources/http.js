@@ -10,7 +10,7 @@ import { LONGEST_MS } from '../../shared/timeouts.js';
 /** @import { ByteSource } from './types.js' */
 
 /** Bytes read at once where the platform can read into memory that is there. */
-const ROOM = 1 << 18;
+const READ_BYTES = 1 << 18;
 
 /** Milliseconds between the last look at an answer and its end. */
 const LEAVE_MS = 100;
@@ -21,9 +21,9 @@ const LEAVE_MS = 100;
  */
 class StallTimer {
   #ms;
-  #late;
+  #createTimeoutError;
   /** When the present wait began. @type {number | null} */
-  #since = null;
+  #waitStart = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   /** Ends the present wait. @type {(reason: unknown) => void} */
@@ -31,29 +31,29 @@ class StallTimer {
   /** Why it was given up, if it was. @type {unknown} */
   reason;
 
-  /** @param {number} ms @param {() => unknown} late  the reason of a wait that took too long */
-  constructor(ms, late) {
+  /** @param {number} ms @param {() => unknown} createTimeoutError  the reason of a wait that took too long */
+  constructor(ms, createTimeoutError) {
     this.#ms = ms;
-    this.#late = late;
+    this.#createTimeoutError = createTimeoutError;
   }
 
   /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
   wait(promise) {
-    this.#since = performance.now();
-    if (this.#ms <= LONGEST_MS) this.#timer ??= setTimeout(this.#look, this.#ms);
+    this.#waitStart = performance.now();
+    if (this.#ms <= LONGEST_MS) this.#timer ??= setTimeout(this.#checkTime, this.#ms);
     return new Promise((resolve, reject) => {
       this.#reject = reject;
       if (this.reason) reject(this.reason);
-      promise.finally(() => (this.#since = null)).then(resolve, reject);
+      promise.finally(() => (this.#waitStart = null)).then(resolve, reject);
     });
   }
 
-  #look = () => {
+  #checkTime = () => {
     this.#timer = undefined;
-    if (this.#since === null) return;
-    const left = this.#since + this.#ms - performance.now();
-    if (left > 0) this.#timer = setTimeout(this.#look, left);
-    else this.end(this.#late());
+    if (this.#waitStart === null) return;
+    const remainingMs = this.#waitStart + this.#ms - performance.now();
+    if (remainingMs > 0) this.#timer = setTimeout(this.#checkTime, remainingMs);
+    else this.end(this.#createTimeoutError());
   };
 
   /** The present wait, or the next, throws this. @param {unknown} reason */
@@ -95,7 +95,7 @@ export class HttpSource {
   renamed = false;
   /** The answer of a server that ignores ranges, read up to `at`; `rest` was received, not yet asked for.
    * @type {{ body: Body, at: number, rest: Uint8Array | null } | null} */
-  #whole = null;
+  #wholeAnswer = null;
 
   /** @param {string} url @param {number} [timeout] */
   constructor(url, timeout = 20_000) {
@@ -114,11 +114,11 @@ export class HttpSource {
   async *stream(offset, end, signal) {
     signal?.throwIfAborted();
     if (end <= offset) return;
-    if (!this.#whole || this.#whole.at > offset) {
-      await this.#drop();
-      const before = this.ranges;
+    if (!this.#wholeAnswer || this.#wholeAnswer.at > offset) {
+      await this.#cancelBody();
+      const rangesBefore = this.ranges;
       const { response, body } = await this.#get(
-        before === 'broken' ? null : `bytes=${offset}-${end === Infinity ? '' : end - 1}`,
+        rangesBefore === 'broken' ? null : `bytes=${offset}-${end === Infinity ? '' : end - 1}`,
         signal,
       );
       if (response.status === 206) {
@@ -131,9 +131,9 @@ export class HttpSource {
         close(body);
         throw error;
       });
-      this.#whole = { body, at: 0, rest: null };
+      this.#wholeAnswer = { body, at: 0, rest: null };
       // Others may be reading ranges at the same time: whoever reads decides how to go on.
-      if (before === 'yes') throw this.#fault('answers ranges no more', offset, { serial: true });
+      if (rangesBefore === 'yes') throw this.#networkError('answers ranges no more', offset, { serial: true });
     }
     yield* this.#fromWhole(offset, end, signal);
   }
@@ -143,7 +143,7 @@ export class HttpSource {
     signal?.throwIfAborted();
     const controller = new AbortController();
     const stallTimer = new StallTimer(this.#timeout, () =>
-      this.#fault(`nothing came for ${this.#timeout} ms`, null, {}),
+      this.#networkError(`nothing came for ${this.#timeout} ms`, null, {}),
     );
     const abort = () => stallTimer.end(signal?.reason);
     signal?.addEventListener('abort', abort);
@@ -161,7 +161,7 @@ export class HttpSource {
       release();
       leave(controller);
       if (stallTimer.reason) throw cause;
-      throw this.#fault('the server could not be reached', null, { unreached: true }, cause);
+      throw this.#networkError('the server could not be reached', null, { unreached: true }, cause);
     }
     const type = response.headers.get('content-type') ?? '';
     const { status } = response;
@@ -192,15 +192,15 @@ export class HttpSource {
     };
     const encoding = headers.get('content-encoding');
     if (encoding && encoding !== 'identity')
-      fail(this.#broken(`sent a range that is compressed (${encoding})`, offset));
+      fail(this.#brokenRange(`sent a range that is compressed (${encoding})`, offset));
     const length = headers.get('content-length');
     if (length && Number(length) > end - offset)
-      fail(this.#broken(`sent ${length} bytes where ${end - offset} were asked for`, offset));
+      fail(this.#brokenRange(`sent ${length} bytes where ${end - offset} were asked for`, offset));
     this.#checkVersion(headers, offset, fail);
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
     if (!range) return;
     if (Number(range[1]) !== offset)
-      fail(this.#broken(`was asked for byte ${offset} and sent from ${range[1]}`, offset));
+      fail(this.#brokenRange(`was asked for byte ${offset} and sent from ${range[1]}`, offset));
     if (range[2] === '*') return;
     if (this.size >= 0 && this.size !== Number(range[2]))
       fail(
@@ -231,11 +231,11 @@ export class HttpSource {
     try {
       const announced = Number(headers.get('content-length') ?? -1);
       for (let at = offset; ;) {
-        const piece = await this.#next(body, at);
+        const piece = await this.#readPiece(body, at);
         at += piece?.length ?? 0;
         // A compressed body can't be seen as such from another origin; its length can.
         if ((!piece && announced >= 0 && at - offset !== announced) || at > end)
-          throw this.#broken(
+          throw this.#brokenRange(
             `sent ${at - offset} bytes where ${announced < 0 ? end - offset : announced} were to come`,
             offset,
           );
@@ -250,16 +250,16 @@ export class HttpSource {
   /** @param {number} offset @param {number} end @param {AbortSignal} [signal] */
   async *#fromWhole(offset, end, signal) {
     for (;;) {
-      const whole = this.#whole;
-      if (!whole || whole.at >= end) return;
+      const wholeAnswer = this.#wholeAnswer;
+      if (!wholeAnswer || wholeAnswer.at >= end) return;
       signal?.throwIfAborted();
-      const piece = whole.rest ?? (await this.#nextOfWhole(whole, signal));
-      if (!piece) return void (await this.#drop());
-      const from = Math.min(Math.max(offset - whole.at, 0), piece.length);
-      const to = Math.min(end - whole.at, piece.length);
-      whole.rest = to < piece.length ? piece.subarray(to) : null;
-      whole.at += to;
-      if (from < to) yield piece.subarray(from, to);
+      const piece = wholeAnswer.rest ?? (await this.#nextOfWhole(wholeAnswer, signal));
+      if (!piece) return void (await this.#cancelBody());
+      const from = Math.min(Math.max(offset - wholeAnswer.at, 0), piece.length);
+      const pieceEnd = Math.min(end - wholeAnswer.at, piece.length);
+      wholeAnswer.rest = pieceEnd < piece.length ? piece.subarray(pieceEnd) : null;
+      wholeAnswer.at += pieceEnd;
+      if (from < pieceEnd) yield piece.subarray(from, pieceEnd);
     }
   }
 
@@ -268,9 +268,9 @@ export class HttpSource {
     const abort = () => body.stallTimer.end(signal?.reason);
     signal?.addEventListener('abort', abort);
     try {
-      return await this.#next(body, at);
+      return await this.#readPiece(body, at);
     } catch (error) {
-      await this.#drop();
+      await this.#cancelBody();
       throw error;
     } finally {
       signal?.removeEventListener('abort', abort);
@@ -278,40 +278,40 @@ export class HttpSource {
   }
 
   /** @param {Body} body @param {number} at */
-  async #next({ read, stallTimer }, at) {
+  async #readPiece({ read, stallTimer }, at) {
     try {
       const { done, value } = await stallTimer.wait(read());
       this.received += value?.length ?? 0;
       return done || !value ? null : value;
     } catch (cause) {
       if (stallTimer.reason) throw cause;
-      throw this.#fault(`the connection broke after ${at} bytes`, at, {}, cause);
+      throw this.#networkError(`the connection broke after ${at} bytes`, at, {}, cause);
     }
   }
 
-  /** @param {string} what @param {number | null} offset @param {object} details @param {unknown} [cause] */
-  #fault(what, offset, details, cause) {
-    return new BqError('NETWORK', `${this.name}: ${what}`, { cause, offset, details });
+  /** @param {string} problem @param {number | null} offset @param {object} details @param {unknown} [cause] */
+  #networkError(problem, offset, details, cause) {
+    return new BqError('NETWORK', `${this.name}: ${problem}`, { cause, offset, details });
   }
 
-  /** Ranges are not to be trusted here. @param {string} what @param {number} offset */
-  #broken(what, offset) {
+  /** Ranges are not to be trusted here. @param {string} problem @param {number} offset */
+  #brokenRange(problem, offset) {
     this.ranges = 'broken';
-    return new BqError('NETWORK', `${this.name}: the server ${what}`, {
+    return new BqError('NETWORK', `${this.name}: the server ${problem}`, {
       offset,
       details: { serial: true },
       hint: 'the server or a proxy handles ranges wrongly',
     });
   }
 
-  async #drop() {
-    const whole = this.#whole;
-    this.#whole = null;
-    if (whole) close(whole.body);
+  async #cancelBody() {
+    const wholeAnswer = this.#wholeAnswer;
+    this.#wholeAnswer = null;
+    if (wholeAnswer) close(wholeAnswer.body);
   }
 
   close() {
-    return this.#drop();
+    return this.#cancelBody();
   }
 }
 
@@ -341,10 +341,10 @@ function readerOf(stream) {
   try {
     reader = stream.getReader({ mode: 'byob' });
   } catch {
-    const plain = stream.getReader();
-    return { read: () => plain.read() };
+    const plainReader = stream.getReader();
+    return { read: () => plainReader.read() };
   }
-  let room = new ArrayBuffer(ROOM);
+  let room = new ArrayBuffer(READ_BYTES);
   return {
     async read() {
       const { done, value } = await reader.read(new Uint8Array(room));

@@ -37,12 +37,12 @@ export const pathOnHub = (hub, path) => new URL(path.split('/').map(encodeURICom
 
 /**
  * What to do about a status that the hub answers; of other statuses there is nothing.
- * @param {string} repo @param {string} how  to say who asks, or what to do without that
+ * @param {string} repo @param {string} advice  to say who asks, or what to do without that
  * @returns {Record<number, string>}
  */
-export const statusHints = (repo, how) => ({
-  401: `${repo} is private or gated, or there is no such repository: check its name, accept its conditions on the hub's page; ${how}`,
-  403: `${repo} is private or gated: accept its conditions on the hub's page; ${how}`,
+export const statusHints = (repo, advice) => ({
+  401: `${repo} is private or gated, or there is no such repository: check its name, accept its conditions on the hub's page; ${advice}`,
+  403: `${repo} is private or gated: accept its conditions on the hub's page; ${advice}`,
   404: `check the names of the repository, of the file and of the revision`,
 });
 
@@ -77,9 +77,11 @@ export function bestFile(files, maxBytes) {
     const at = PREFERRED_BITS.indexOf(bitsOf(path));
     return at < 0 ? PREFERRED_BITS.length : Math.max(at, 1);
   };
-  const all = loadable(files);
-  const fitting = all.filter(({ bytes }) => bytes <= maxBytes).sort((a, b) => rank(a) - rank(b) || b.bytes - a.bytes);
-  return fitting[0] ?? all.sort((a, b) => a.bytes - b.bytes)[0];
+  const candidates = loadable(files);
+  const fitting = candidates
+    .filter(({ bytes }) => bytes <= maxBytes)
+    .sort((a, b) => rank(a) - rank(b) || b.bytes - a.bytes);
+  return fitting[0] ?? candidates.sort((a, b) => a.bytes - b.bytes)[0];
 }
 
 /** Bytes of memory that a model may take where no budget is given. */
@@ -120,8 +122,8 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
 
 /** Files of the repository that the cache has completely. @param {any} cache @param {string} prefix  of their addresses @returns {Promise<HubFile[]>} */
 async function cachedFiles(cache, prefix) {
-  const kept = /** @type {import('../cache/types.js').Listed[]} */ ((await cache?.list?.()) ?? []);
-  return kept
+  const stored = /** @type {import('../cache/types.js').Listed[]} */ ((await cache?.list?.()) ?? []);
+  return stored
     .filter(({ url, complete }) => complete && url.startsWith(prefix))
     .map(({ url, fileBytes }) => ({ path: decodeURIComponent(url.slice(prefix.length)), bytes: fileBytes }));
 }
@@ -134,15 +136,15 @@ async function cachedFiles(cache, prefix) {
  * @returns {Promise<Source>}
  */
 export async function resolveHub(source, { memoryBudget, signal, cache }) {
-  const { kind: _, repo, file, revision, hubUrl, ...rest } = source;
+  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = source;
   const hub = hubAddress(hubUrl);
   const prefix = pathOnHub(hub, `${repo}/resolve/${revision}/`);
   let path = file;
   if (!path) {
     const files = await listFiles(hub, source, signal).catch(async (error) => {
-      const kept = error.code === 'NETWORK' ? await cachedFiles(cache, prefix) : [];
-      if (!kept.length) throw error;
-      return kept;
+      const stored = error.code === 'NETWORK' ? await cachedFiles(cache, prefix) : [];
+      if (!stored.length) throw error;
+      return stored;
     });
     path = bestFile(files, WEIGHTS_SHARE * (memoryBudget ?? (await defaultBudget())))?.path;
     if (!path)
@@ -151,5 +153,5 @@ export async function resolveHub(source, { memoryBudget, signal, cache }) {
       });
   }
   const hints = statusHints(repo, 'download it there and load it as a file');
-  return { kind: 'url', url: pathOnHub(hub, `${repo}/resolve/${revision}/${path}`), ...rest, hints };
+  return { kind: 'url', url: pathOnHub(hub, `${repo}/resolve/${revision}/${path}`), ...sourceOptions, hints };
 }

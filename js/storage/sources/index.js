@@ -42,11 +42,11 @@ function parseHubName(name) {
 /**
  * A model on the web: an address, relative ones of the page, or a name on a hub, `hf:owner/name[/file.gguf][@revision]`. ARGUMENT.
  * @param {string | URL} url
- * @param {UrlOptions} [given]
+ * @param {UrlOptions} [urlOptions]
  * @returns {Source}
  */
-export function fromUrl(url, given) {
-  const { companion, manifest, mirrors = [], hubUrl, ...options } = checkOptions('fromUrl', given);
+export function fromUrl(url, urlOptions) {
+  const { companion, manifest, mirrors = [], hubUrl, ...options } = checkOptions('fromUrl', urlOptions);
   if (String(url).startsWith('hf:'))
     return {
       kind: 'hub',

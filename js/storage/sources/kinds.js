@@ -33,9 +33,9 @@ async function openPath(path) {
 /** @param {Of<'blob'> | Of<'handle'>} source */
 const openBlob = async (source) => (await onDemand(import('./blob.js'))).openBlob(source);
 
-/** @param {string} why @returns {() => Promise<never>} */
-const never = (why) => async () => {
-  throw new BqError('ARGUMENT', why);
+/** @param {string} message @returns {() => Promise<never>} */
+const refuse = (message) => async () => {
+  throw new BqError('ARGUMENT', message);
 };
 
 /** @type {{ [K in Source['kind']]: Kind<Of<K>> }} */
@@ -75,12 +75,12 @@ const KINDS = {
     inMemory: true,
   },
   several: {
-    open: never('a part of a model is no model of several files'),
+    open: refuse('a part of a model is no model of several files'),
     files: ({ sources }) => sources,
     pageable: () => true,
     inOneAnswer: (source) => ({ ...source, sources: source.sources.map(inOneAnswer) }),
   },
-  parts: { open: never('parts are read by pages only'), pageable: () => true },
+  parts: { open: refuse('parts are read by pages only'), pageable: () => true },
   hub: {
     open: async (source, signal) => openOne(await resolveSource(source, { signal }), signal),
     resolve: async (source, options) => (await onDemand(import('./hub.js'))).resolveHub(source, options),

@@ -3,7 +3,7 @@
 /** @import { ByteSource } from './types.js' */
 
 /** Bytes that are read at once. */
-const STEP = 1 << 20;
+const PIECE_BYTES = 1 << 20;
 
 /**
  * `stream` of such a source.
@@ -16,7 +16,7 @@ export function streamOf(size, read) {
     const last = Math.min(end, size);
     for (let at = offset; at < last;) {
       signal?.throwIfAborted();
-      const piece = await read(at, Math.min(at + STEP, last));
+      const piece = await read(at, Math.min(at + PIECE_BYTES, last));
       if (!piece.length) return;
       at += piece.length;
       yield piece;

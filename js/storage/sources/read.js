@@ -17,13 +17,13 @@ export async function readRange(source, offset, end, signal, pieces = []) {
     pieces.push(piece.slice());
     length += piece.length;
   }
-  const all = new Uint8Array(length);
+  const joined = new Uint8Array(length);
   length = 0;
   for (const piece of pieces) {
-    all.set(piece, length);
+    joined.set(piece, length);
     length += piece.length;
   }
-  return all;
+  return joined;
 }
 
 /**

@@ -26,9 +26,9 @@ const failure = (name, offset, cause) =>
     cause,
   });
 
-/** @param {string} name @param {number} offset @param {number} got @param {number} wanted */
-function checkLength(name, offset, got, wanted) {
-  if (got !== wanted) throw failure(name, offset, `${got} of ${wanted} bytes are there`);
+/** @param {string} name @param {number} offset @param {number} found @param {number} expected */
+function checkLength(name, offset, found, expected) {
+  if (found !== expected) throw failure(name, offset, `${found} of ${expected} bytes are there`);
 }
 
 /** @param {Blob} blob @returns {Reader} */
@@ -58,16 +58,16 @@ async function fileReader(path) {
   });
   return {
     fills: true,
-    async read(offset, bytes, into) {
-      const target = into();
-      for (let done = 0; done < bytes;) {
+    async read(offset, bytes, getTarget) {
+      const target = getTarget();
+      for (let filled = 0; filled < bytes;) {
         const { bytesRead } = await file
-          .read(target, done, bytes - done, offset + done)
+          .read(target, filled, bytes - filled, offset + filled)
           .catch((/** @type {Error} */ cause) => {
             throw failure(path, offset, cause);
           });
-        if (!bytesRead) checkLength(path, offset, done, bytes);
-        done += bytesRead;
+        if (!bytesRead) checkLength(path, offset, filled, bytes);
+        filled += bytesRead;
       }
       return target;
     },
@@ -81,7 +81,7 @@ async function fileReader(path) {
 async function openHandle(handle) {
   if (typeof handle === 'string') {
     const { read, close } = await fileReader(handle);
-    return { read: async (at, into) => (await read(at, into.length, () => into)).length, close };
+    return { read: async (at, target) => (await read(at, target.length, () => target)).length, close };
   }
   /** @type {SyncHandle | null} */
   let sync = null;
@@ -96,10 +96,10 @@ async function openHandle(handle) {
   }
   const file = sync ? null : await handle.getFile();
   return {
-    read: async (/** @type {number} */ at, /** @type {Uint8Array} */ into) => {
-      if (sync) return sync.read(into, { at });
-      const bytes = new Uint8Array(await /** @type {File} */ (file).slice(at, at + into.length).arrayBuffer());
-      into.set(bytes);
+    read: async (/** @type {number} */ at, /** @type {Uint8Array} */ target) => {
+      if (sync) return sync.read(target, { at });
+      const bytes = new Uint8Array(await /** @type {File} */ (file).slice(at, at + target.length).arrayBuffer());
+      target.set(bytes);
       return bytes.length;
     },
     close: () => sync?.close(),
@@ -114,22 +114,22 @@ export async function partsReader(parts) {
   const open = await Promise.all(parts.map(({ handle }) => openHandle(handle)));
   return {
     fills: true,
-    async read(offset, bytes, into) {
-      const target = into();
+    async read(offset, bytes, getTarget) {
+      const target = getTarget();
       for (const [i, part] of parts.entries()) {
         const from = Math.max(offset, part.offset);
-        const to = Math.min(offset + bytes, part.offset + part.bytes);
-        if (from >= to) continue;
-        const got = await open[i]
-          .read(part.at + from - part.offset, target.subarray(from - offset, to - offset))
+        const rangeEnd = Math.min(offset + bytes, part.offset + part.bytes);
+        if (from >= rangeEnd) continue;
+        const bytesRead = await open[i]
+          .read(part.at + from - part.offset, target.subarray(from - offset, rangeEnd - offset))
           .catch((cause) => {
             throw failure(nameOf(part), from, cause);
           });
-        checkLength(nameOf(part), from, got, to - from);
+        checkLength(nameOf(part), from, bytesRead, rangeEnd - from);
       }
       return target;
     },
-    close: async () => void (await Promise.all(open.map((each) => each.close()))),
+    close: async () => void (await Promise.all(open.map((reader) => reader.close()))),
   };
 }
 

@@ -13,9 +13,9 @@ const PARALLEL = 3;
 /** How a .bq4 file begins. */
 const BQ4F = [0x42, 0x51, 0x34, 0x46];
 /** Statuses that may be another one soon. */
-const PASSING = [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524];
+const TEMPORARY_STATUSES = [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524];
 /** What a signed address answers that is no longer good. */
-const EXPIRED = [401, 403, 410];
+const EXPIRED_STATUSES = [401, 403, 410];
 
 /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
 const wait = (ms, signal) =>
@@ -117,7 +117,7 @@ export class RemoteSource {
     let at = offset;
     for (let failures = 0; ; failures++) {
       const http = this.#http;
-      const alone = this.parallel === 0;
+      const isSingleStream = this.parallel === 0;
       try {
         for await (const piece of http.stream(at, end, signal)) {
           at += piece.length;
@@ -137,7 +137,7 @@ export class RemoteSource {
         if (!(error instanceof BqError)) throw error;
         if (http !== this.#http) continue; // somebody else has moved on
         // The caller has to know that there is but one stream from now on; where there was but one, it is a failure like others.
-        const serial = error.details.serial && !alone;
+        const serial = error.details.serial && !isSingleStream;
         if (serial && end !== Infinity && offset > 0) throw error;
         if (!serial) await this.#recover(http, error, failures, at, signal);
       }
@@ -150,7 +150,7 @@ export class RemoteSource {
     // Chromium refuses a range that is compressed as if nobody had answered: the last try is for the whole file.
     if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
     const forbidden = unreached ? await policyAgainst(this.name) : '';
-    const passing = error.code === 'NETWORK' || PASSING.includes(status) || (short && failures < 1);
+    const passing = error.code === 'NETWORK' || TEMPORARY_STATUSES.includes(status) || (short && failures < 1);
     if (passing && !forbidden && failures < this.#retries) {
       this.onFailure(failures + 1);
       return wait(
@@ -162,7 +162,7 @@ export class RemoteSource {
       );
     }
     const final =
-      this.#worked && EXPIRED.includes(status)
+      this.#worked && EXPIRED_STATUSES.includes(status)
         ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
         : forbidden
           ? new BqError('NETWORK', `${this.name}: the Content-Security-Policy forbids it`, {
@@ -187,9 +187,9 @@ export class RemoteSource {
   async #move(signal) {
     while (this.#at + 1 < this.#urls.length) {
       const http = new HttpSource(this.#urls[++this.#at], this.#timeout);
-      const same = await this.#begins(http, signal).catch(() => false);
+      const isSameFile = await this.#begins(http, signal).catch(() => false);
       signal?.throwIfAborted();
-      if (same) {
+      if (isSameFile) {
         await this.#http.close();
         http.hashed = this.#hashed;
         this.#http = http;
@@ -213,14 +213,14 @@ export class RemoteSource {
 
   /** Whether another file is there now. @param {AbortSignal} [signal] */
   async changed(signal) {
-    const again = new HttpSource(this.name, this.#timeout);
+    const probe = new HttpSource(this.name, this.#timeout);
     try {
-      return !(await this.#begins(again, signal));
+      return !(await this.#begins(probe, signal));
     } catch {
       signal?.throwIfAborted();
       return false; // not to be told
     } finally {
-      await again.close();
+      await probe.close();
     }
   }
 
