@@ -1,17 +1,28 @@
 /** The options of the commands that generate text: their declaration, and their conversion to options of `generate`. */
 import { BqError } from '../js/shared/errors.js';
+import { texts } from '../js/shared/checks.js';
+import { OPTION_ROWS } from '../js/shared/generate-options.js';
 import { DECODE, numberOf, readText, Usage, value, values } from './options.js';
 
-/** Options of run and chat. */
-export const GENERATE = {
-  'max-tokens': value('N', 'limit of the tokens to generate (default: run 256, chat 1024)'),
-  temperature: value('T', '0: always the likeliest token (default 0.7)'),
-  'top-k': value('K', 'samples among the K likeliest tokens'),
-  'top-p': value('P', 'samples among the likeliest tokens with this total probability'),
-  'min-p': value('P', 'samples among tokens with at least this share of the highest probability'),
-  'repeat-penalty': value('R', 'makes tokens that occurred before less likely (1: off)'),
-  seed: value('N', 'seed of the random numbers: the same seed gives the same text'),
-  stop: values('TEXT', 'ends generation at this text'),
+/** The flag of an option on the command line: `top-k` of `topK`. @param {string} name */
+const flagOf = (name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** Options of `generate` with a flag: one row each in js/shared/generate-options.js. */
+const FLAGGED = OPTION_ROWS.flatMap(([name, row]) => (row.flag ? [{ name, flag: flagOf(name), row }] : []));
+
+/** The help of a flag. @param {import('../js/shared/generate-options.js').OptionRow} row @param {number} [preset]  the command's own default */
+function helpOfFlag({ meaning, flagHelp = meaning, default: standard }, preset = standard) {
+  return preset === undefined ? flagHelp : `${flagHelp} (default ${preset})`;
+}
+
+/** Options of run and chat. @param {Record<string, number>} [presets]  defaults of the command that differ from those of `generate` */
+export const generateFlags = (presets = {}) => ({
+  ...Object.fromEntries(
+    FLAGGED.map(({ name, flag, row }) => [
+      flag,
+      (row.check === texts ? values : value)(String(row.flag), helpOfFlag(row, presets[name])),
+    ]),
+  ),
   system: value('TEXT', 'system message'),
   schema: value('FILE', 'constrains the text to a JSON Schema'),
   grammar: value('FILE', 'constrains the text to a GBNF grammar'),
@@ -19,7 +30,7 @@ export const GENERATE = {
   adapter: value('FILE', "applies a LoRA adapter: PEFT's adapter_model.safetensors, or a .gguf"),
   draft: value('FILE', 'draft model with the same vocabulary, for speculative decoding'),
   ...DECODE,
-};
+});
 
 /** The constraint of the text, if one is given. @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>} */
 async function formatOf({ schema, grammar, regex }) {
@@ -36,17 +47,12 @@ async function formatOf({ schema, grammar, regex }) {
   }
 }
 
-/** @param {any} options @param {number} [maxTokens]  default */
-export async function generateOptions(options, maxTokens) {
+/** @param {any} options @param {Record<string, number>} [presets]  as of `generateFlags` @returns {Promise<Record<string, any>>} */
+export async function generateOptions(options, presets = {}) {
+  const valueOf = (/** @type {(typeof FLAGGED)[0]} */ { flag, row }) =>
+    row.check === texts ? options[flag] : numberOf(options, flag);
   return {
-    maxTokens: numberOf(options, 'max-tokens') ?? maxTokens,
-    temperature: numberOf(options, 'temperature'),
-    topK: numberOf(options, 'top-k'),
-    topP: numberOf(options, 'top-p'),
-    minP: numberOf(options, 'min-p'),
-    repeatPenalty: numberOf(options, 'repeat-penalty'),
-    seed: numberOf(options, 'seed'),
-    stop: options.stop,
+    ...Object.fromEntries(FLAGGED.map((flagged) => [flagged.name, valueOf(flagged) ?? presets[flagged.name]])),
     responseFormat: await formatOf(options),
   };
 }

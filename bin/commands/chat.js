@@ -1,7 +1,7 @@
 /** `bq4 chat`: a conversation in the terminal. */
 import { stderr, stdout } from 'node:process';
 import { explain } from '../explain.js';
-import { GENERATE, generateOptions } from '../generate-options.js';
+import { generateFlags, generateOptions } from '../generate-options.js';
 import { adapterOf, draftOf, load } from '../options.js';
 
 /** @type {import('../command.js').Command} */
@@ -9,7 +9,7 @@ export const command = {
   summary: 'a conversation in the terminal; Ctrl-C stops a reply, Ctrl-D ends',
   operands: 'FILE',
   loadsFile: true,
-  options: GENERATE,
+  options: generateFlags(),
   run: chatLoop,
 };
 

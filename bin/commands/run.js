@@ -1,7 +1,10 @@
 /** `bq4 run`: continues a text. */
 import { stderr, stdout } from 'node:process';
-import { GENERATE, generateOptions } from '../generate-options.js';
+import { generateFlags, generateOptions } from '../generate-options.js';
 import { adapterOf, draftOf, flag, load, Usage, value } from '../options.js';
+
+/** The command's own defaults of options of `generate`. */
+const PRESETS = { maxTokens: 256 };
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -13,7 +16,7 @@ export const command = {
     chat: flag("wraps the prompt as a user message in the model's chat format"),
     receipt: value('OUT.json', 'writes a receipt with which bq4 replay repeats the computation (not with --adapter)'),
     json: flag('prints one JSON object: tokens, text, finishReason, seed, usage, timings, build'),
-    ...GENERATE,
+    ...generateFlags(PRESETS),
   },
   run: runPrompt,
 };
@@ -25,7 +28,7 @@ async function runPrompt([file, positional], options) {
     throw new Usage('run needs one prompt: after FILE, or as --prompt TEXT');
   if (options.receipt !== undefined && options.adapter !== undefined)
     throw new Usage('--receipt and --adapter exclude each other: receipts do not support adapters');
-  const chosen = await generateOptions(options, 256);
+  const chosen = await generateOptions(options, PRESETS);
   const { engine, model } = await load(file, options);
   Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));
   const session = options.chat ? null : await model.createSession();

@@ -1,6 +1,7 @@
 /** `model.score` and `model.rerank`, which call `generate` and `embed`. Loaded on demand. */
 import { BqError } from '../shared/errors.js';
-import { checkOptions, texts as textList, wrong } from '../shared/options.js';
+import { texts as textList } from '../shared/checks.js';
+import { checkOptions, wrong } from '../shared/options.js';
 
 /** @import { Model, Ranked, RerankOptions, Score, ScoreOptions } from '../shared/types.js' */
 

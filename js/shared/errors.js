@@ -19,21 +19,21 @@ export class BqError extends Error {
   /**
    * @param {ErrorCode} code
    * @param {string} message
-   * @param {{ offset?: number | null, hint?: string, details?: Record<string, any>, cause?: unknown }} [more]
+   * @param {{ offset?: number | null, hint?: string, details?: Record<string, any>, cause?: unknown }} [fields]
    */
-  constructor(code, message, more = {}) {
-    super(message, more.cause === undefined ? undefined : { cause: more.cause });
+  constructor(code, message, fields = {}) {
+    super(message, fields.cause === undefined ? undefined : { cause: fields.cause });
     this.name = 'BqError';
     this.code = code;
     /** @type {ErrorRow} */
     const row = ERRORS[code] ?? { group: 'environment' };
     this.group = row.group;
     /** Byte offset in the file, or null. */
-    this.offset = more.offset ?? null;
+    this.offset = fields.offset ?? null;
     /** What to do about it. */
-    this.hint = more.hint ?? row.hint ?? '';
+    this.hint = fields.hint ?? row.hint ?? '';
     /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
-    this.details = more.details ?? {};
+    this.details = fields.details ?? {};
   }
 }
 
@@ -57,8 +57,8 @@ export const onDemand = (module) =>
  * @returns {object}
  */
 export function packError(error, depth = 3) {
-  const known = error instanceof Error || error instanceof DOMException;
-  const e = /** @type {any} */ (known ? error : new Error(String(error)));
+  const isError = error instanceof Error || error instanceof DOMException;
+  const e = /** @type {any} */ (isError ? error : new Error(String(error)));
   const { name, message, code, offset, hint, details } = e;
   const cause = e.cause === undefined || !depth ? undefined : packError(e.cause, depth - 1);
   return e instanceof BqError ? { name, message, cause, code, offset, hint, details } : { name, message, cause };

@@ -5,6 +5,7 @@
 import { asyncDispose, follow } from './async.js';
 import { BqError } from './errors.js';
 import { report } from './events.js';
+import { GENERATE_OPTIONS } from './generate-options.js';
 
 /** @import { Part, Result } from './types.js' */
 
@@ -22,8 +23,8 @@ import { report } from './events.js';
  * @property {Reader | null} reader  null: in the same thread, where parts are read as they are computed
  */
 
-/** Tokens that are generated at most, where a call doesn't say. */
-export const DEFAULT_MAX_TOKENS = 1024;
+/** Default of `maxTokens`. */
+export const DEFAULT_MAX_TOKENS = GENERATE_OPTIONS.maxTokens.default;
 
 /** The result of a generation that has computed nothing yet. @param {number} seed @param {number} promptTokens @returns {Result} */
 export const emptyResult = (seed, promptTokens) => ({

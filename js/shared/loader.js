@@ -9,8 +9,8 @@ import { checkBy, OPTIONS } from './options.js';
  * @param {'createEngine' | 'createWorkerEngine'} call  its name
  * @returns {(source: SourceLike, options?: O & LoadOptions) => Promise<Model>}
  */
-export const loaderOf = (createEngine, call) => async (source, given) => {
-  const options = checkBy({ ...OPTIONS[call], ...OPTIONS.load }, 'load', given);
+export const loaderOf = (createEngine, call) => async (source, loadOptions) => {
+  const options = checkBy({ ...OPTIONS[call], ...OPTIONS.load }, 'load', loadOptions);
   const pick = (/** @type {object} */ names) =>
     Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(names, name)));
   const engine = await createEngine(pick(OPTIONS[call]));

@@ -2,73 +2,36 @@
  * The options of every public call, by name: unknown ones are refused with the nearest known one, others by kind and range.
  * Both sides of a port check with these, so that a call that can't succeed is never made.
  */
+import {
+  adapter,
+  address,
+  addresses,
+  anyValue,
+  bytes,
+  callback,
+  chatFormat,
+  contextPolicy,
+  flag,
+  isObjectOf,
+  kind,
+  marks,
+  milliseconds,
+  number,
+  object,
+  objects,
+  oneOf,
+  quality,
+  signal,
+  text,
+  texts,
+  threads,
+  tokenList,
+  whole,
+} from './checks.js';
 import { BqError } from './errors.js';
+import { OPTION_ROWS } from './generate-options.js';
 
-/** Says what a value should have been; '' where it is fine. @typedef {(value: any) => string} Check */
-/** @typedef {Record<string, Check>} Options */
-
-/** @param {string} what @param {(value: any) => boolean} is @returns {Check} */
-export const kind = (what, is) => (value) => (is(value) ? '' : what);
-
-/** @param {number} least @param {number} [most] */
-export const number = (least, most = Infinity) =>
-  kind(
-    most < Infinity ? `a number from ${least} to ${most}` : `a number of at least ${least}`,
-    (v) => Number.isFinite(v) && v >= least && v <= most,
-  );
-/** @param {number} least @param {number} [most] */
-export const whole = (least, most = 2 ** 32 - 1) =>
-  kind(`a whole number from ${least} to ${most}`, (v) => Number.isInteger(v) && v >= least && v <= most);
-/** @param {string[]} names */
-export const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
-
-const any = () => '';
-export const flag = kind('true or false', (v) => typeof v === 'boolean');
-export const text = kind('a text', (v) => typeof v === 'string');
-const signal = kind(
-  'an AbortSignal',
-  (v) => [v?.throwIfAborted, v?.addEventListener].every((method) => typeof method === 'function') && !flag(v.aborted),
-);
-const callback = kind('a function', (v) => typeof v === 'function');
-const bytes = kind('a number of bytes', (v) => typeof v === 'number' && v > 0);
-const tokens = kind(
-  'a whole number of at least 0, or Infinity',
-  (v) => v === Infinity || !whole(0, Number.MAX_SAFE_INTEGER)(v),
-);
-/** Infinity: none. */
-const milliseconds = kind('a number of milliseconds', (v) => typeof v === 'number' && v >= 0);
-const address = kind('an address', (v) => !text(v) || v instanceof URL);
-const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((one) => !address(one)));
-export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
-const ids = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
-const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
-const deadline = kind('a number of milliseconds or a Date', (v) =>
-  v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
-);
-const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
-export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
-
-export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((one) => !object(one)));
-const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
-const marks = kind('two texts', (v) => Array.isArray(v) && v.length === 2 && v.every((one) => one && !text(one)));
-
-/** One that was loaded, or its id; null: none. */
-const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
-
-/** An object of nothing but these. @param {any} v @param {Options} known */
-const made = (v, known) =>
-  !object(v) && Object.keys(v).every((name) => Object.hasOwn(known, name) && known[name](v[name]) === '');
-
-/** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
-const SPECULATE = { tokens: whole(1, 31), model: adapter };
-export const speculation = kind(
-  '"auto", true, false, or { tokens: 1 to 31, model }',
-  (v) => v === 'auto' || !flag(v) || (made(v, SPECULATE) && Object.keys(v).length > 0),
-);
-
-/** What a session gives up for its rate. @type {Options} */
-const QUALITY = { skipLayers: ids, exitLayer: whole(1), lmHeadFraction: rate };
-const quality = kind('{ skipLayers, exitLayer, lmHeadFraction }', (v) => made(v, QUALITY));
+/** @import { Check, Options } from './checks.js' */
 
 const SESSION = {
   contextTokens: whole(1),
@@ -84,34 +47,8 @@ const SESSION = {
   quality,
   draftTokens: whole(0, 31),
 };
-const contextPolicy = oneOf('error', 'shift', 'summarize');
-const GENERATE = {
-  maxTokens: tokens,
-  temperature: number(0),
-  topK: whole(0),
-  topP: number(0, 1),
-  minP: number(0, 1),
-  repeatPenalty: number(0),
-  repeatLast: whole(0),
-  seed: whole(0, 2 ** 53),
-  stop: texts,
-  stopTokens: ids,
-  logitBias: objects,
-  presencePenalty: number(-Infinity),
-  frequencyPenalty: number(-Infinity),
-  logprobs: whole(0, 20),
-  promptLogprobs: whole(0, 20),
-  responseFormat: object,
-  speculate: speculation,
-  adapter,
-  contextPolicy,
-  receipt: flag,
-  sinks: whole(0),
-  deadline,
-  maxTokensPerSecond: rate,
-  signal,
-  onProgress: callback,
-};
+/** @type {Options} */
+const GENERATE = Object.fromEntries(OPTION_ROWS.map(([name, { check }]) => [name, check]));
 /** How much of the machine an engine takes: the most first. 'pause' is for the options `background` and `pressure` alone. */
 export const PACES = ['full', 'slow', 'pause'];
 const pace = oneOf(...PACES);
@@ -119,15 +56,15 @@ const PROMPTS = { chatFormat, tools: objects, templateVariables: object };
 /** Which tools a reply may call. */
 const toolChoice = kind(
   '"none", "auto", "required" or { name }',
-  (v) => ['none', 'auto', 'required'].includes(v) || made(v, { name: text }),
+  (v) => ['none', 'auto', 'required'].includes(v) || isObjectOf(v, { name: text }),
 );
 const ENGINE = {
   build: oneOf('relaxed', 'relaxed16', 'simd128'),
-  wasmUrl: any,
+  wasmUrl: anyValue,
   threads,
   threadUrl: address,
   signal,
-  cache: any,
+  cache: anyValue,
 };
 const LOAD = {
   ...SESSION,
@@ -143,24 +80,24 @@ const LOAD = {
 /** By the call, or the thing, that they belong to. @satisfies {Record<string, Options>} */
 export const OPTIONS = {
   createEngine: ENGINE,
-  createWorkerEngine: { ...ENGINE, worker: any, background: pace, pressure: pace },
+  createWorkerEngine: { ...ENGINE, worker: anyValue, background: pace, pressure: pace },
   connectEngine: { signal },
   fromUrl: {
-    companion: any,
-    manifest: any,
+    companion: anyValue,
+    manifest: anyValue,
     mirrors: addresses,
     retries: whole(0),
     retryDelay: number(0),
     timeout: milliseconds,
     hubUrl: address,
   },
-  source: { companion: any, manifest: any },
+  source: { companion: anyValue, manifest: anyValue },
   plan: LOAD,
   load: LOAD,
   tokenize: { addSpecial: flag, parseSpecial: flag },
   createSession: { ...SESSION, adapter },
   loadAdapter: { scale: number(-Infinity), signal },
-  createChat: { system: any, messages: any, contextPolicy, ...PROMPTS },
+  createChat: { system: anyValue, messages: anyValue, contextPolicy, ...PROMPTS },
   countTokens: { ...PROMPTS, prefix: text },
   complete: { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelToolCalls: flag },
   generate: GENERATE,
@@ -179,8 +116,8 @@ export const OPTIONS = {
   role: { before: text, after: text, opens: flag },
   message: {
     role: text,
-    content: any,
-    tokens: ids,
+    content: anyValue,
+    tokens: tokenList,
     name: text,
     reasoning_content: text,
     tool_calls: objects,
@@ -193,8 +130,8 @@ function distance(a, b) {
   let row = [...b, ''].map((_, i) => i);
   [...a].forEach((x, i) => {
     let last = i + 1;
-    row = row.map((above, j) =>
-      j ? (last = Math.min(above + 1, last + 1, row[j - 1] + Number(x !== b[j - 1]))) : last,
+    row = row.map((cellAbove, j) =>
+      j ? (last = Math.min(cellAbove + 1, last + 1, row[j - 1] + Number(x !== b[j - 1]))) : last,
     );
   });
   return row[b.length];
@@ -203,14 +140,18 @@ function distance(a, b) {
 /** @param {string} name @param {string[]} names @returns {string} the nearest, or the one that begins or ends most like it; case and punctuation do not count */
 export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
-  const given = plain(name);
-  const far = (/** @type {string} */ known) => {
-    const whole = plain(known);
-    const more = 0.4 * Math.abs(whole.length - given.length);
-    const [start, end] = [whole.slice(0, given.length), whole.slice(-given.length)];
-    return Math.min(distance(given, whole), distance(given, start) + more, distance(given, end) + more);
+  const target = plain(name);
+  const distanceTo = (/** @type {string} */ candidate) => {
+    const candidateText = plain(candidate);
+    const lengthPenalty = 0.4 * Math.abs(candidateText.length - target.length);
+    const [start, end] = [candidateText.slice(0, target.length), candidateText.slice(-target.length)];
+    return Math.min(
+      distance(target, candidateText),
+      distance(target, start) + lengthPenalty,
+      distance(target, end) + lengthPenalty,
+    );
   };
-  return names.reduce((best, known) => (far(known) < far(best) ? known : best));
+  return names.reduce((best, candidate) => (distanceTo(candidate) < distanceTo(best) ? candidate : best));
 }
 
 /** @param {unknown} value */
@@ -222,33 +163,34 @@ function shown(value) {
   }
 }
 
-/** ARGUMENT: a value of the wrong kind. @param {string} name @param {unknown} value @param {string} wanted */
-export const wrong = (name, value, wanted) =>
-  new BqError('ARGUMENT', `${name}: expected ${wanted}, found ${shown(value)}`, { details: { param: name } });
+/** ARGUMENT: a value of the wrong kind. @param {string} name @param {unknown} value @param {string} expected */
+export const wrong = (name, value, expected) =>
+  new BqError('ARGUMENT', `${name}: expected ${expected}, found ${shown(value)}`, { details: { param: name } });
 
 /**
  * The options that were given, without those that are undefined. ARGUMENT, with the name as `details.param`.
  * @template {object} T
- * @param {Options} known  what there is
- * @param {string} what  whose options they are
- * @param {T | undefined} given
+ * @param {Options} checks  what there is
+ * @param {string} call  whose options they are
+ * @param {T | undefined} options
  * @returns {T}
  */
-export function checkBy(known, what, given) {
-  if (given !== undefined && object(given)) throw wrong(`the last argument of ${what}`, given, 'an object of options');
-  const entries = Object.entries(given ?? {}).filter(([, value]) => value !== undefined);
+export function checkBy(checks, call, options) {
+  if (options !== undefined && object(options))
+    throw wrong(`the last argument of ${call}`, options, 'an object of options');
+  const entries = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   for (const [name, value] of entries) {
-    const names = Object.keys(known);
-    if (!Object.hasOwn(known, name))
-      throw new BqError('ARGUMENT', `${what}: unknown option "${name}"; did you mean "${nearest(name, names)}"?`, {
-        hint: `${what} takes ${names.join(', ')}`,
+    const names = Object.keys(checks);
+    if (!Object.hasOwn(checks, name))
+      throw new BqError('ARGUMENT', `${call}: unknown option "${name}"; did you mean "${nearest(name, names)}"?`, {
+        hint: `${call} takes ${names.join(', ')}`,
         details: { param: name },
       });
-    const wanted = known[name](value);
-    if (wanted) throw wrong(name, value, wanted);
+    const expected = checks[name](value);
+    if (expected) throw wrong(name, value, expected);
   }
   return /** @type {T} */ (Object.fromEntries(entries));
 }
 
-/** As `checkBy`, of a call of ours. @template {object} T @param {keyof typeof OPTIONS} what @param {T | undefined} given */
-export const checkOptions = (what, given) => checkBy(OPTIONS[what], what, given);
+/** As `checkBy`, of a call of ours. @template {object} T @param {keyof typeof OPTIONS} call @param {T | undefined} options */
+export const checkOptions = (call, options) => checkBy(OPTIONS[call], call, options);

@@ -13,19 +13,19 @@ export const u64 = (bytes, at) => u32(bytes, at) + u32(bytes, at + 4) * 2 ** 32;
  * Payloads of sections by their tags. Sections that are not complete in `bytes` are left out.
  * @param {Uint8Array} bytes  the file from its first byte on
  * @param {number} [from]
- * @param {number} [to]  default: the end of the header's sections
+ * @param {number} [limit]  default: the end of the header's sections
  * @returns {Record<string, Uint8Array>}
  */
-export function sections(bytes, from = 64, to = from + u64(bytes, 16)) {
+export function sections(bytes, from = 64, limit = from + u64(bytes, 16)) {
   /** @type {Record<string, Uint8Array>} */
-  const found = {};
-  const end = Math.min(to, bytes.length);
+  const payloads = {};
+  const end = Math.min(limit, bytes.length);
   for (let at = from; at + 16 <= end;) {
     const tag = String.fromCharCode(...bytes.subarray(at, at + 4));
     const length = u64(bytes, at + 8);
     if (tag === '\0\0\0\0' || at + 16 + length > end) break;
-    found[tag] = bytes.subarray(at + 16, at + 16 + length);
+    payloads[tag] = bytes.subarray(at + 16, at + 16 + length);
     at += 16 + Math.ceil(length / 8) * 8;
   }
-  return found;
+  return payloads;
 }

@@ -1,5 +1,6 @@
 /** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
 import { BqError } from '../../shared/errors.js';
+import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { timeout } from '../../shared/timeouts.js';
 import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
 
@@ -21,6 +22,9 @@ const REASONS = /** @type {const} */ ({
   tool_calls: 'tool-calls',
   content_filter: 'content-filter',
 });
+
+/** Fields of a request, and the settings of AI SDK that they come from. */
+const SETTINGS = OPTION_ROWS.flatMap(([, { openai, aiSdk }]) => (openai && aiSdk ? [[openai, aiSdk]] : []));
 
 /** The output of a tool, as text. @param {any} output @returns {string} */
 function outputOf({ type, value, reason }) {
@@ -67,14 +71,7 @@ function requestOf(options) {
   );
   const body = {
     messages: prompt.flatMap(messagesOf),
-    max_tokens: options.maxOutputTokens,
-    temperature: options.temperature,
-    top_p: options.topP,
-    top_k: options.topK,
-    presence_penalty: options.presencePenalty,
-    frequency_penalty: options.frequencyPenalty,
-    stop: options.stopSequences,
-    seed: options.seed,
+    ...Object.fromEntries(SETTINGS.map(([field, setting]) => [field, options[setting]])),
     response_format:
       format?.type !== 'json'
         ? undefined

@@ -7,6 +7,7 @@ import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchai
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
 import { BqError } from '../../shared/errors.js';
+import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } from './translate.js';
 
 /** @import { BaseMessage } from '@langchain/core/messages' */
@@ -16,19 +17,7 @@ import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } fro
 
 const ROLES = { human: 'user', ai: 'assistant' };
 /** Fields of a request that are copied from the options of a call, or from the defaults of the model. */
-const REQUEST_FIELDS = [
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'max_tokens',
-  'seed',
-  'stop',
-  'presence_penalty',
-  'frequency_penalty',
-  'logit_bias',
-  'response_format',
-];
+const REQUEST_FIELDS = [...new Set(OPTION_ROWS.flatMap(([, { openai }]) => openai ?? []))];
 
 /** The name that LangChain's own models use, such as `maxTokens`. @param {string} name */
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
@@ -89,7 +78,7 @@ const usageFor = (usage) =>
 
 /** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
 /** @import { ChatCompletionRequest } from '../../shared/types.js' */
-/** Options that are copied into the request. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format'>} Passed */
+/** Options that are copied into the request. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4'>} Passed */
 /** @typedef {BaseChatModelCallOptions & Passed & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions */
 /** `model`: a local model, or one from `connect()`. The other fields are defaults for every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
 

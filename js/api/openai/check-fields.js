@@ -1,8 +1,9 @@
 /** Members of objects in a request, checked by their names. */
 import { BqError } from '../../shared/errors.js';
-import { checkBy, object, wrong } from '../../shared/options.js';
+import { object } from '../../shared/checks.js';
+import { checkBy, wrong } from '../../shared/options.js';
 
-/** @import { Options } from '../../shared/options.js' */
+/** @import { Options } from '../../shared/checks.js' */
 
 /** ARGUMENT. @param {string} param @param {string} message @param {string} [hint] */
 export const refuse = (param, message, hint) => new BqError('ARGUMENT', message, { hint, details: { param } });

@@ -5,25 +5,15 @@
 import { BqError } from '../../shared/errors.js';
 import { membersOf, refuse, withoutNulls } from './check-fields.js';
 import { formatOf } from './response-format.js';
-import {
-  checkBy,
-  flag,
-  kind,
-  number,
-  object,
-  objects,
-  oneOf,
-  speculation,
-  text,
-  texts,
-  whole,
-  wrong,
-} from '../../shared/options.js';
+import { OPTION_ROWS } from '../../shared/generate-options.js';
+import { flag, kind, object, objects, oneOf, speculation, text, texts, whole } from '../../shared/checks.js';
+import { checkBy, wrong } from '../../shared/options.js';
 import { withPlainSchemas } from '../../shared/standard-schema.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 
 /** @import { GenerateOptions, Model } from '../../shared/types.js' */
-/** @import { Options } from '../../shared/options.js' */
+/** @import { Options } from '../../shared/checks.js' */
+/** @import { OptionRow } from '../../shared/generate-options.js' */
 
 /** Largest number of prompts or inputs of a request, and of choices of all its prompts together. */
 export const MOST_CHOICES = 2048;
@@ -69,32 +59,42 @@ const METADATA = {
   service_tier: oneOf('auto', 'default'),
   store: exactly(false, 'false: nothing is stored'),
 };
-/** `top_k`, `min_p` and `repeat_penalty` are llama.cpp's; extensions of bq4 are members of `bq4`. @satisfies {Options} */
+/** Checks of fields that OpenAI writes otherwise than `generate`. @type {Options} */
+const FIELD_CHECKS = {
+  max_tokens: whole(0),
+  stop: stops,
+  seed: whole(-(2 ** 31), 2 ** 53 - MOST_CHOICES),
+  logit_bias: biases,
+};
+/** The checks of options with a field in OpenAI's requests. @param {(row: OptionRow) => boolean} isIncluded @returns {Options} */
+const fieldsOfOptions = (isIncluded) =>
+  Object.fromEntries(
+    OPTION_ROWS.filter(([, row]) => isIncluded(row)).map(([, row]) => {
+      const field = String(row.openai);
+      return [field, FIELD_CHECKS[field] ?? row.openaiCheck ?? row.check];
+    }),
+  );
+/** Fields of options (generate-options.js), and fields of the request itself; extensions of bq4 are members of `bq4`. @type {Options} */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
   n: whole(1, 128),
-  stop: stops,
-  seed: whole(-(2 ** 31), 2 ** 53 - MOST_CHOICES),
-  temperature: number(0, 2),
-  top_p: number(0, 1),
-  logit_bias: biases,
-  presence_penalty: number(-2, 2),
-  frequency_penalty: number(-2, 2),
-  max_tokens: whole(0),
-  top_k: whole(0),
-  min_p: number(0, 1),
-  repeat_penalty: number(0),
+  ...fieldsOfOptions(({ openai, chatOnly }) => openai !== undefined && openai !== 'bq4' && !chatOnly),
   bq4: object,
 };
 
-/** Members of `bq4`, our extensions of a request. @satisfies {Options} */
-const EXTENSIONS = {
+/** Checks of extensions whose objects must not come from JSON: an engine finds its models by ids, which a request must not name. @type {Options} */
+const EXTENSION_CHECKS = {
   adapter: loadedAdapter,
-  // An engine finds its models by ids, which a request must not name.
   speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'an object with a loaded model'),
-  contextPolicy: oneOf('error', 'shift', 'summarize'),
 };
+/** Members of `bq4`, our extensions of a request: options that OpenAI has no field for. @type {Options} */
+const EXTENSIONS = Object.fromEntries(
+  OPTION_ROWS.filter(([, { openai }]) => openai === 'bq4').map(([name, row]) => [
+    name,
+    EXTENSION_CHECKS[name] ?? row.check,
+  ]),
+);
 
 /** @satisfies {Record<string, Options>} */
 const FIELDS = {
@@ -105,7 +105,7 @@ const FIELDS = {
     max_completion_tokens: whole(0),
     logprobs: flag,
     top_logprobs: whole(0, 20),
-    response_format: object,
+    ...fieldsOfOptions(({ chatOnly = false }) => chatOnly),
     modalities: kind('["text"]', (v) => Array.isArray(v) && v.length === 1 && v[0] === 'text'),
     tools: objects,
     tool_choice: anyValue,
@@ -192,36 +192,27 @@ function seedOf(seed, index) {
   return (seed < 0 ? seed + 2 ** 32 : seed) + index;
 }
 
+/** Values of options that OpenAI writes otherwise, by their fields. @type {Record<string, (fields: Record<string, any>, index: number) => unknown>} */
+const CONVERSIONS = {
+  max_tokens: limitOf,
+  seed: ({ seed }, index) => seedOf(seed, index),
+  logit_bias: ({ logit_bias }) =>
+    logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ token: Number(id), bias })),
+  response_format: ({ response_format }) => response_format && formatOf(response_format),
+};
+
 /**
  * Options of `generate` for one choice of either kind of completion.
  * @param {Record<string, any>} fields @param {number} [index]
  * @returns {GenerateOptions}
  */
 export function generateOptions(fields, index = 0) {
-  const { stop, seed, temperature, top_p: topP, top_k: topK, min_p: minP, repeat_penalty: repeatPenalty } = fields;
-  const {
-    logit_bias,
-    presence_penalty: presencePenalty,
-    frequency_penalty: frequencyPenalty,
-    response_format: format,
-    bq4 = {},
-  } = fields;
-  const logitBias = logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ token: Number(id), bias }));
-  return {
-    stop,
-    seed: seedOf(seed, index),
-    temperature,
-    topP,
-    topK,
-    minP,
-    repeatPenalty,
-    logitBias,
-    presencePenalty,
-    frequencyPenalty,
-    responseFormat: format && formatOf(format),
-    ...bq4,
-    maxTokens: limitOf(fields),
-  };
+  /** @type {Record<string, any>} */
+  const options = {};
+  for (const [name, { openai }] of OPTION_ROWS)
+    if (openai && openai !== 'bq4')
+      options[name] = openai in CONVERSIONS ? CONVERSIONS[openai](fields, index) : fields[openai];
+  return { ...options, ...fields.bq4, maxTokens: options.maxTokens };
 }
 
 /** Whether the last chunk holds the usage. ARGUMENT. @param {Record<string, any>} fields @returns {boolean} */

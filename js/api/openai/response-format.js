@@ -1,9 +1,10 @@
 /** Converts `response_format` of a request, in the forms of OpenAI, llama.cpp and bq4, to the option `responseFormat`. */
-import { flag, kind, object, oneOf, text, wrong } from '../../shared/options.js';
+import { flag, kind, object, oneOf, text } from '../../shared/checks.js';
+import { wrong } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 
 /** @import { ResponseFormat } from '../../shared/types.js' */
-/** @import { Options } from '../../shared/options.js' */
+/** @import { Options } from '../../shared/checks.js' */
 
 const schema = kind('a JSON Schema: an object, true or false', (v) => !object(v) || !flag(v));
 const pattern = kind('a text or a RegExp', (v) => !text(v) || v instanceof RegExp);

@@ -1,7 +1,8 @@
 /** `chat.completions.runTools`: requests a completion, runs the functions that the model calls, sends their results, and repeats. */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
-import { checkBy, checkOptions, kind, object, oneOf, whole } from '../../shared/options.js';
+import { kind, object, oneOf, whole } from '../../shared/checks.js';
+import { checkBy, checkOptions } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 
 /** @import { ChatCompletion, ChatMessage, RunToolsRequest, ToolCall, ToolRun } from '../../shared/types.js' */

@@ -1,5 +1,6 @@
 /** Converts tools of a request to options of a reply, and tool calls of messages and answers. */
-import { flag, kind, object, oneOf, text, whole, wrong } from '../../shared/options.js';
+import { flag, kind, object, oneOf, text, whole } from '../../shared/checks.js';
+import { wrong } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 
 /** @import { ChatCompletionTool, CompleteOptions, Part, ToolCall } from '../../shared/types.js' */

@@ -1,5 +1,6 @@
 /** `bq4/receipts`: reproducibility records of generations, from which anybody can compute the text again and compare. */
 import { BqError } from '../../shared/errors.js';
+import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { hex } from '../../shared/hex.js';
 
 /** @import { GenerateOptions, LoadOptions, Model, Quality, Result, Session } from '../../shared/types.js' */
@@ -15,22 +16,8 @@ const [FILE_ID, KEY] = [
   [64, 72],
 ];
 
-/** The options that decide tokens. */
-const OPTIONS = /** @type {const} */ ([
-  'maxTokens',
-  'temperature',
-  'topK',
-  'topP',
-  'minP',
-  'repeatPenalty',
-  'repeatLast',
-  'stop',
-  'stopTokens',
-  'logitBias',
-  'presencePenalty',
-  'frequencyPenalty',
-  'responseFormat',
-]);
+/** Names of the options that decide tokens. */
+const OPTIONS = OPTION_ROWS.flatMap(([name, row]) => (row.receipt ? [name] : []));
 
 /**
  * @typedef {object} Receipt  as JSON

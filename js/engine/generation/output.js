@@ -1,4 +1,5 @@
 /** Tokens of one generation, from the sampler to text. */
+import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { ENDS, NONE, SPECIAL, structs } from '../../wasm/abi.js';
 import { StopFilter } from '../../api/chat/stop-strings.js';
 
@@ -11,15 +12,11 @@ const MASK = structs.bqw_sample_options.fields[6];
 /** Where things lie in the block that a generation takes from the heap. */
 const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
 
-/** @param {GenerateOptions} options */
-const sampleRecord = ({ temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 }) => ({
-  temperature,
-  top_k: topK,
-  top_p: topP,
-  min_p: minP,
-  repeat_penalty: repeatPenalty,
-  repeat_last: repeatLast,
-});
+/** The sampler's record (bqw_sample_options). @param {Record<string, any>} options */
+const sampleRecord = (options) =>
+  Object.fromEntries(
+    OPTION_ROWS.flatMap(([name, row]) => (row.sampler ? [[row.sampler, options[name] ?? row.default]] : [])),
+  );
 
 export class Output {
   #wasm;

@@ -5,7 +5,7 @@
 import { tokenizerFromJson } from './companion-json.js';
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
 import { BqError } from '../../shared/errors.js';
-import { object, text } from '../../shared/options.js';
+import { object, text } from '../../shared/checks.js';
 import { shown } from '../../shared/quote-value.js';
 import { openSource } from '../../storage/sources/index.js';
 import { withPath } from '../../storage/sources/kinds.js';

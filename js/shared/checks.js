@@ -1,0 +1,72 @@
+/** Checks of values: each says what was expected, or '' where the value is fine. */
+
+/** Says what a value should have been; '' where it is fine. @typedef {(value: any) => string} Check */
+/** @typedef {Record<string, Check>} Options */
+
+/** @param {string} expected @param {(value: any) => boolean} isValid @returns {Check} */
+export const kind = (expected, isValid) => (value) => (isValid(value) ? '' : expected);
+
+/** @param {number} minimum @param {number} [maximum] */
+export const number = (minimum, maximum = Infinity) =>
+  kind(
+    maximum < Infinity ? `a number from ${minimum} to ${maximum}` : `a number of at least ${minimum}`,
+    (v) => Number.isFinite(v) && v >= minimum && v <= maximum,
+  );
+/** @param {number} minimum @param {number} [maximum] */
+export const whole = (minimum, maximum = 2 ** 32 - 1) =>
+  kind(`a whole number from ${minimum} to ${maximum}`, (v) => Number.isInteger(v) && v >= minimum && v <= maximum);
+/** @param {string[]} names */
+export const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
+
+export const anyValue = () => '';
+export const flag = kind('true or false', (v) => typeof v === 'boolean');
+export const text = kind('a text', (v) => typeof v === 'string');
+export const signal = kind(
+  'an AbortSignal',
+  (v) => [v?.throwIfAborted, v?.addEventListener].every((method) => typeof method === 'function') && !flag(v.aborted),
+);
+export const callback = kind('a function', (v) => typeof v === 'function');
+export const bytes = kind('a number of bytes', (v) => typeof v === 'number' && v > 0);
+export const tokenCount = kind(
+  'a whole number of at least 0, or Infinity',
+  (v) => v === Infinity || !whole(0, Number.MAX_SAFE_INTEGER)(v),
+);
+/** Infinity: none. */
+export const milliseconds = kind('a number of milliseconds', (v) => typeof v === 'number' && v >= 0);
+export const address = kind('an address', (v) => !text(v) || v instanceof URL);
+export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((item) => !address(item)));
+export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
+export const tokenList = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
+export const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
+export const deadline = kind('a number of milliseconds or a Date', (v) =>
+  v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
+);
+export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
+export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
+
+export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((item) => !object(item)));
+export const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
+export const marks = kind(
+  'two texts',
+  (v) => Array.isArray(v) && v.length === 2 && v.every((mark) => mark && !text(mark)),
+);
+
+/** One that was loaded, or its id; null: none. */
+export const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
+
+/** An object of nothing but these. @param {any} v @param {Options} checks */
+export const isObjectOf = (v, checks) =>
+  !object(v) && Object.keys(v).every((name) => Object.hasOwn(checks, name) && checks[name](v[name]) === '');
+
+/** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
+export const SPECULATE = { tokens: whole(1, 31), model: adapter };
+export const speculation = kind(
+  '"auto", true, false, or { tokens: 1 to 31, model }',
+  (v) => v === 'auto' || !flag(v) || (isObjectOf(v, SPECULATE) && Object.keys(v).length > 0),
+);
+
+/** What a session gives up for its rate. @type {Options} */
+export const QUALITY = { skipLayers: tokenList, exitLayer: whole(1), lmHeadFraction: rate };
+export const quality = kind('{ skipLayers, exitLayer, lmHeadFraction }', (v) => isObjectOf(v, QUALITY));
+
+export const contextPolicy = oneOf('error', 'shift', 'summarize');

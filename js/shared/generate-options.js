@@ -1,0 +1,176 @@
+/**
+ * The options of `generate`, a row for each. From a row come its check (options.js), the flag and the help of the command line
+ * (bin/generate-options.js), its field in OpenAI's requests (api/openai/request.js), the fields that adapters map (api/adapters/), what
+ * receipts hold (api/receipts/) and the defaults of the sampler (engine/generation/output.js). Each bundle
+ * gets only the columns that it reads (tools/dist.mjs).
+ *
+ * To add an option: a row here, its type in types.js, and the code where it acts. Without `openai` an option is for calls of bq4 only.
+ */
+import {
+  adapter,
+  callback,
+  contextPolicy,
+  deadline,
+  flag,
+  number,
+  object,
+  objects,
+  rate,
+  signal,
+  speculation,
+  texts,
+  tokenCount,
+  tokenList,
+  whole,
+} from './checks.js';
+
+/** @import { Check } from './checks.js' */
+
+/**
+ * @typedef {object} OptionRow
+ * @property {Check} check       type and range
+ * @property {string} meaning    one phrase, for help texts
+ * @property {number} [default]
+ * @property {string} [flag]     placeholder of the value on the command line, whose flag is the name of the option (`top-k`); none: no flag
+ * @property {string} [flagHelp]  help of the flag, where it differs from `meaning`
+ * @property {string} [openai]   the field of OpenAI's requests; 'bq4': a member of the extension object `bq4`
+ * @property {Check} [openaiCheck]  check of the field, where it differs
+ * @property {boolean} [chatOnly]  the field belongs to chat completions only
+ * @property {string} [aiSdk]    the setting of Vercel's AI SDK
+ * @property {string} [sampler]  the field of the sampler's record (bqw_sample_options)
+ * @property {boolean} [receipt]  it decides tokens, so a receipt holds it; the order of rows is that of the receipt's hash
+ */
+
+/** @satisfies {Record<string, OptionRow>} */
+export const GENERATE_OPTIONS = {
+  maxTokens: {
+    check: tokenCount,
+    default: 1024,
+    meaning: 'limit of the tokens to generate',
+    flag: 'N',
+    openai: 'max_tokens',
+    aiSdk: 'maxOutputTokens',
+    receipt: true,
+  },
+  temperature: {
+    check: number(0),
+    default: 0.7,
+    meaning: '0: always the likeliest token',
+    flag: 'T',
+    openai: 'temperature',
+    openaiCheck: number(0, 2),
+    aiSdk: 'temperature',
+    sampler: 'temperature',
+    receipt: true,
+  },
+  topK: {
+    check: whole(0),
+    default: 40,
+    meaning: 'samples among the K likeliest tokens',
+    flag: 'K',
+    openai: 'top_k',
+    aiSdk: 'topK',
+    sampler: 'top_k',
+    receipt: true,
+  },
+  topP: {
+    check: number(0, 1),
+    default: 0.95,
+    meaning: 'samples among the likeliest tokens with this total probability',
+    flag: 'P',
+    openai: 'top_p',
+    aiSdk: 'topP',
+    sampler: 'top_p',
+    receipt: true,
+  },
+  minP: {
+    check: number(0, 1),
+    default: 0,
+    meaning: 'samples among tokens with at least this share of the highest probability',
+    flag: 'P',
+    openai: 'min_p',
+    sampler: 'min_p',
+    receipt: true,
+  },
+  repeatPenalty: {
+    check: number(0),
+    default: 1,
+    meaning: 'makes tokens that occurred before less likely (1: off)',
+    flag: 'R',
+    openai: 'repeat_penalty',
+    sampler: 'repeat_penalty',
+    receipt: true,
+  },
+  repeatLast: {
+    check: whole(0),
+    default: 64,
+    meaning: 'recent tokens that the repeat penalty counts',
+    sampler: 'repeat_last',
+    receipt: true,
+  },
+  seed: {
+    check: whole(0, 2 ** 53),
+    meaning: 'seed of the random numbers: the same seed gives the same text',
+    flag: 'N',
+    openai: 'seed',
+    aiSdk: 'seed',
+  },
+  stop: {
+    check: texts,
+    meaning: 'ends generation at this text',
+    flag: 'TEXT',
+    openai: 'stop',
+    aiSdk: 'stopSequences',
+    receipt: true,
+  },
+  stopTokens: { check: tokenList, meaning: "tokens that end the text, besides the model's own", receipt: true },
+  logitBias: {
+    check: objects,
+    meaning: 'numbers that are added to the logits of tokens',
+    openai: 'logit_bias',
+    receipt: true,
+  },
+  presencePenalty: {
+    check: number(-Infinity),
+    meaning: 'subtracted from the logits of tokens that this generation has had',
+    openai: 'presence_penalty',
+    openaiCheck: number(-2, 2),
+    aiSdk: 'presencePenalty',
+    receipt: true,
+  },
+  frequencyPenalty: {
+    check: number(-Infinity),
+    meaning: 'subtracted from the logits of tokens once for each occurrence in this generation',
+    openai: 'frequency_penalty',
+    openaiCheck: number(-2, 2),
+    aiSdk: 'frequencyPenalty',
+    receipt: true,
+  },
+  logprobs: {
+    check: whole(0, 20),
+    meaning: 'alternatives with log probabilities in each part',
+  },
+  promptLogprobs: {
+    check: whole(0, 20),
+    meaning: 'alternatives with log probabilities of each token of the prompt',
+  },
+  responseFormat: {
+    check: object,
+    meaning: 'the format that the text must have',
+    openai: 'response_format',
+    chatOnly: true,
+    receipt: true,
+  },
+  speculate: { check: speculation, meaning: 'speculative decoding', openai: 'bq4' },
+  adapter: { check: adapter, meaning: 'the LoRA adapter to compute with; null: none', openai: 'bq4' },
+  contextPolicy: { check: contextPolicy, meaning: 'what happens when the context is full', openai: 'bq4' },
+  receipt: { check: flag, meaning: 'adds `origin` to the result of a reply, for a receipt' },
+  sinks: { check: whole(0), meaning: 'first tokens that stay when a full context is shifted' },
+  deadline: { check: deadline, meaning: 'milliseconds from the call, or a Date, after which the generation ends' },
+  maxTokensPerSecond: { check: rate, meaning: 'limit of the speed' },
+  signal: { check: signal, meaning: 'an AbortSignal that ends the generation' },
+  onProgress: { check: callback, meaning: 'called while the prompt is computed' },
+};
+
+/** The rows with their names. @type {[name: string, row: OptionRow][]} */
+export const OPTION_ROWS = Object.entries(GENERATE_OPTIONS);
