@@ -27,6 +27,8 @@ from make_fixtures import TOLERANCE, VERSIONS, randomize, same_norms, zeroed
 OUT = Path(__file__).parent / "rerankers"
 QUERIES = ["When does the museum open?", "soup of the day"]
 DOCUMENTS = ["Trains leave from platform 2.", "The museum opens at nine.", "Soup of the day: leek.", "?", "A long tale of trains and of soup, and of a museum that never opened. " * 6]
+# Too long in the first text, and in both.
+LONG = [("When do the trains leave? " * 12, DOCUMENTS[1]), ("When do the trains leave? " * 12, DOCUMENTS[-1])]
 TEXTS = ["The soup was cold.", "What a museum!"]
 CORPUS = QUERIES + DOCUMENTS + TEXTS + ["yes no", "the train to the museum leaves at nine and arrives at noon"]
 SIZES = dict(hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=52, max_position_embeddings=64, hidden_act="gelu")
@@ -138,7 +140,7 @@ def make(name, seed):
             p.copy_(p.half().float())
     limit = DECODER["max_position_embeddings"] if "head_dim" in settings else 64
     answer = [tokenizer.convert_tokens_to_ids(token) for token in ("yes", "no")] if ending == "ForCausalLM" else None
-    inputs = [(query, document) for query in QUERIES for document in DOCUMENTS] if encoder_of else [(text,) for text in TEXTS]
+    inputs = [(query, document) for query in QUERIES for document in DOCUMENTS] + (LONG if encoder_of is encode_pair else []) if encoder_of else [(text,) for text in TEXTS]
     encode = encoder_of(tokenizer, limit) if encoder_of else tokenizer
     encoded = [encode(*texts) for texts in inputs]
     logits = [logits_of(model, one, answer) for one in encoded]
