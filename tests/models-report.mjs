@@ -21,6 +21,7 @@ export const REPORTS = [
   'architectures.embeddings',
   'architectures.encoders',
   'architectures.rerankers',
+  'architectures.embedders',
   'tokenizers.shared',
   'tokenizers.originals',
   'tokenizers.vocabularies',

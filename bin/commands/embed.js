@@ -9,6 +9,7 @@ export const command = {
   loadsFile: true,
   options: {
     pooling: value('KIND', 'mean, cls or last (default: as the file says)'),
+    prompt: value('NAME', 'prompt of the model before each text, such as query'),
     'no-normalize': flag('vectors are not scaled to length 1'),
     json: flag('prints one JSON object: vectors, tokens, truncated, build'),
     ...COMPUTE,
@@ -20,7 +21,11 @@ export const command = {
 async function embedTexts([file, ...texts], options) {
   const pooling = oneOf(options, 'pooling', 'mean', 'cls', 'last');
   const { engine, model } = await load(file, options);
-  const result = await model.embed(texts, { pooling, normalize: options['no-normalize'] ? false : undefined });
+  const result = await model.embed(texts, {
+    pooling,
+    prompt: options.prompt,
+    normalize: options['no-normalize'] ? false : undefined,
+  });
   const vectors = result.vectors.map((vector) => Array.from(vector));
   for (const i of result.truncated)
     stderr.write(`bq4: text ${i + 1} is too long; only its first ${result.tokens[i]} tokens are used\n`);

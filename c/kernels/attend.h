@@ -14,9 +14,9 @@ bq_attend_fn bq_scalar_attend_f32, bq_scalar_attend_f16, bq_scalar_attend_i8, bq
 bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_store_i8,
     bq_scalar_kv_store_i4, bq_scalar_kv_store_i2;
 
-/* Adjusts the scaled scores of a row, which begin at bq_row_base: applies the softcap and the ALiBi
- * slopes, and sets positions that the row doesn't see to -infinity. `scores` has room for whole
- * vectors. */
+/* Adjusts the scaled scores of a row, which begin at bq_row_base: applies the softcap, the ALiBi
+ * slopes and the biases, and sets positions that the row doesn't see to -infinity. `scores` has
+ * room for whole vectors. */
 void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores);
 /* x[i] = exp(x[i] - max), and 0 from n up to the next multiple of BQ_KV_SCALED. Returns the sum. */
 float bq_simd128_exponentials(float *x, size_t n);

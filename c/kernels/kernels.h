@@ -84,11 +84,14 @@ typedef struct bq_kv_view {
   uint32_t head_dim;
 } bq_kv_view;
 
+/* Distances beyond which biases of scores don't change. */
+enum { BQ_BIAS_FAR = 128 };
+
 /* An attention call: the queries of the heads that share one KV head, for consecutive tokens. Row r
  * is head r % heads of token r / heads, whose position is p = position + r / heads. The row attends
  * to the positions [from, end), all of which the cache holds:
  *   from = max(first, window && p + 1 > window ? p + 1 - window : 0)
- *   end  = full ? full : p + 1 */
+ *   end  = full ? min(full, window ? p + window : full) : p + 1 */
 typedef struct bq_attend_job {
   bq_kv_view kv;
   const float *q; /* [tokens][stride], of which [heads][head_dim] are read */
@@ -100,10 +103,15 @@ typedef struct bq_attend_job {
   size_t row0, row1; /* rows to compute: [row0, row1) */
   float scale;
   void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */
-  size_t window; /* sliding window: positions up to and including p; 0: all */
-  size_t full;   /* bidirectional attention: every row sees [first, full); 0: causal attention */
+  size_t window; /* sliding window: positions less than this away, p included; 0: all */
+  size_t full;   /* bidirectional attention: rows see [first, full), or their window of it; 0:
+                    causal attention */
   float softcap; /* scores are squashed to -softcap...softcap by tanh; 0: no softcap */
   const float *slopes; /* [heads], ALiBi: slope per position of distance; NULL: no ALiBi */
+  const float *biases; /* [buckets][bias_stride], of which [heads] are read; NULL: no biases */
+  size_t bias_stride;
+  const uint8_t *bias_buckets; /* [2 * BQ_BIAS_FAR + 1]: the bucket of each distance j - p, from
+                                  -BQ_BIAS_FAR on; beyond both ends that of the end */
   uint32_t *attention_sums;      /* Accumulated attention per group of 32 positions,
                                     [tokens][attention_sums_stride]: each row adds its softmax
                                     weights, 65536 in total. NULL: not accumulated */
@@ -149,7 +157,8 @@ typedef struct bq_kernels {
    *   s[j] = dot(q, k[j]) * scale                             (f32; f16, widened exactly)
    *   s[j] = (sum over blocks, rising, of ((float)dot * q_scale) * k_scale[j]) * scale       (i8)
    *   softcap: s[j] = tanh(s[j] / softcap) * softcap          (bq_tanhf)
-   *   slopes:  s[j] = s[j] + slopes[head] * (float)(j - p)
+   *   slopes:  s[j] = s[j] + slopes[head] * (float)-|j - p|
+   *   biases:  s[j] = s[j] + biases[bias_buckets[j - p]][head]
    *   e[j] = exp(s[j] - max(s)); the lane of j in their sum is j mod 4
    *   f32, f16: w[j] = e[j] * (1 / sum(e));
    *     y[d] = sum over j, rising, of w[j] * v[j][d]          (one accumulator per d, from 0)

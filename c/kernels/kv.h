@@ -139,7 +139,15 @@ static inline size_t bq_row_from(const bq_attend_job *job, size_t row) {
   return from > job->first ? from : job->first;
 }
 static inline size_t bq_row_end(const bq_attend_job *job, size_t row) {
-  return job->full ? job->full : bq_row_position(job, row) + 1;
+  const size_t p = bq_row_position(job, row);
+  if (!job->full) return p + 1;
+  return job->window && job->window < job->full - p ? p + job->window : job->full;
+}
+/* The bias of a row's score of position j, where the job has biases. */
+static inline float bq_row_bias(const bq_attend_job *job, size_t row, size_t j) {
+  const size_t p = bq_row_position(job, row), far = BQ_BIAS_FAR;
+  const size_t at = j + far < p ? 0 : j > p + far ? 2 * far : j + far - p;
+  return job->biases[job->bias_buckets[at] * job->bias_stride + row % job->heads];
 }
 /* Position of a row's first score: `from` rounded down to a multiple of BQ_KV_SCALED, so that the
  * positions that share a weight scale or a lane are the same wherever the window begins. */

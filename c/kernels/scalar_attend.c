@@ -32,7 +32,7 @@ static void softmax(float *x, size_t n) {
 
 /* --- scores --------------------------------------------------------------------------------- */
 
-/* Applies softcap and ALiBi to the scores of [from, end), and sets the scores of [base, from),
+/* Applies softcap, ALiBi and biases to the scores of [from, end), and sets those of [base, from),
  * which the row doesn't see, to -infinity. */
 static void adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
@@ -41,7 +41,9 @@ static void adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   for (size_t j = from; j < end; j++) {
     float *s = &scores[j - base];
     if (job->softcap > 0.0f) *s = bq_tanhf(*s / job->softcap) * job->softcap;
-    if (job->slopes) *s += job->slopes[row % job->heads] * (float)((int32_t)j - (int32_t)p);
+    const int32_t away = (int32_t)j - (int32_t)p;
+    if (job->slopes) *s += job->slopes[row % job->heads] * (float)(away > 0 ? -away : away);
+    if (job->biases) *s += bq_row_bias(job, row, j);
   }
 }
 

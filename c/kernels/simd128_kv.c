@@ -123,12 +123,13 @@ static void cap_scores(float cap, float *scores, size_t n) {
   }
 }
 
-/* scores[i] += slope * (first + i) */
+/* scores[i] += slope * -|first + i| */
 static void slope_scores(float slope, int32_t first, float *scores, size_t n) {
   const v128_t s = wasm_f32x4_splat(slope);
   v128_t at = wasm_i32x4_add(wasm_i32x4_splat(first), wasm_i32x4_const(0, 1, 2, 3));
   for (size_t i = 0; i < n; i += 4, at = wasm_i32x4_add(at, wasm_i32x4_const_splat(4))) {
-    v128_t x = wasm_f32x4_mul(s, wasm_f32x4_convert_i32x4(at));
+    v128_t away = wasm_i32x4_min(at, wasm_i32x4_neg(at));
+    v128_t x = wasm_f32x4_mul(s, wasm_f32x4_convert_i32x4(away));
     wasm_v128_store(scores + i, wasm_f32x4_add(wasm_v128_load(scores + i), x));
   }
 }
@@ -140,6 +141,7 @@ void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *score
   if (job->slopes)
     slope_scores(job->slopes[row % job->heads],
                  (int32_t)base - (int32_t)bq_row_position(job, row), scores, n);
+  for (size_t i = 0; job->biases && i < n; i++) scores[i] += bq_row_bias(job, row, base + i);
   for (size_t i = 0; i < unseen; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
 }
 

@@ -8,7 +8,7 @@ typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
   GATED_QUERY, DELTA_CHANNELS, DELTA_VALUES, DELTA_HEADS, DELTA_TAPS, DELTA_DIM,
-  DENSE1, DENSE2, DENSE2_IN
+  DENSE1, DENSE2, DENSE2_IN, BIASES
 } size_name;
 
 /* When a tensor outside the layers exists. Those of layers exist if a step of the layer uses them.
@@ -29,7 +29,8 @@ typedef enum presence {
   DENSE1_THERE,
   DENSE1_OPTIONAL,
   DENSE2_THERE,
-  DENSE2_OPTIONAL
+  DENSE2_OPTIONAL,
+  BIASED
 } presence;
 
 typedef struct slot_facts {
@@ -85,7 +86,7 @@ static const module_facts modules[BQ_MODULES] = {
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...17. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
+/* Slots 0...18. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
@@ -105,6 +106,7 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("pooled.norm.bias", DENSE1, NONE, DENSE1_OPTIONAL, dense_norm_b),
     MODEL("pooled.dense2.weight", DENSE2, DENSE2_IN, DENSE2_THERE, dense2.w),
     MODEL("pooled.dense2.bias", DENSE2, NONE, DENSE2_OPTIONAL, dense2.b),
+    MODEL("attn.biases.weight", BIASES, NONE, BIASED, biases),
 };
 enum { FIRST_STAGE_SLOTS = 8 }; /* slots that are needed before the first layer */
 
@@ -169,6 +171,7 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case DELTA_DIM: return c->delta_value_dim;
   case DENSE1: return c->dense1;
   case DENSE2: return c->dense2;
+  case BIASES: return c->bias_buckets * c->heads;
   case DENSE2_IN: return c->dense1 ? c->dense1 : c->hidden;
   default: return 0;
   }
@@ -221,6 +224,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case DENSE1_OPTIONAL: return c->dense1;
   case DENSE2_THERE:
   case DENSE2_OPTIONAL: return c->dense2;
+  case BIASED: return c->bias_buckets;
   default: return true;
   }
 }
@@ -368,7 +372,7 @@ uint32_t bq_slots_of(const bq_config *c) { return BQ_MODEL_SLOTS + c->layers * B
 
 uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
   if (slot >= BQ_MODEL_SLOTS) return 1 + layer_of(slot);
-  return slot < FIRST_STAGE_SLOTS ? 0 : 1 + c->layers;
+  return slot < FIRST_STAGE_SLOTS || slot == BQ_SLOT_BIASES ? 0 : 1 + c->layers;
 }
 
 bool bq_slot_is_key_bias(uint32_t slot) {

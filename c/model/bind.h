@@ -14,7 +14,7 @@ enum {
   BQ_FUSED = 2,
   BQ_TENSOR_ROLES = 3,
   BQ_LAYER_SLOTS = BQ_TENSOR_ROLES * (BQ_MODULES + BQ_FUSED),
-  BQ_MODEL_SLOTS = 18
+  BQ_MODEL_SLOTS = 19
 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_MODEL_SLOTS)
 
@@ -53,7 +53,8 @@ bool bq_slot_is_key_bias(uint32_t slot);
 /* Whether the slot holds an f32 vector instead of a matrix. */
 bool bq_slot_is_vector(uint32_t slot);
 
-enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 10 };
+enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 10,
+       BQ_SLOT_BIASES = 18 };
 /* Number of matrices in a slot that holds no vector: one, or more for a fused tensor. */
 uint32_t bq_slot_matrices(uint32_t slot);
 /* Matrix `i` of the slot in the model, whose layers are allocated; *row0: its first row in the

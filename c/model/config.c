@@ -2,8 +2,9 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 64, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
-enum { IDS = FIRST_SET + SETS * SET_WORDS };
+enum { RECORD = 8, KEYS = 66, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+/* Keys behind the sets stand right behind the others in the table of keys. */
+enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
 enum {
@@ -15,7 +16,8 @@ enum {
   ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
   DELTA_KEY_HEADS, DELTA_VALUE_HEADS, DELTA_KEY_DIM, DELTA_VALUE_DIM, DELTA_STRIDED, ATTN_GATE,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
-  SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS
+  SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
+  FIRST_UNNORMED = AFTER_SETS, RELATIVE
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -89,6 +91,8 @@ static const key keys[KEYS] = {
     [DENSE2] = {"dense2", false, false, false, 0, 65536},
     [DENSE_ACTIVATION] = {"dense_activation", false, false, true, 0, 3},
     [LABELS] = {"labels", false, false, false, 0, 1},
+    [FIRST_SET + FIRST_UNNORMED - AFTER_SETS] = {"first_unnormed", false, false, false, 0, 1},
+    [FIRST_SET + RELATIVE - AFTER_SETS] = {"bias_buckets", false, false, false, 0, BQ_BIAS_BUCKETS},
     [TOKENS] = {"tokens", false, false, false, 0, 1u << 24},
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
@@ -98,7 +102,8 @@ static const key set_word = {"layer set", false, false, false, 0, UINT32_MAX};
 
 /* NULL if there is no such key. */
 static const key *key_of(uint32_t id) {
-  if (id >= FIRST_SET && id < IDS) return &set_word;
+  if (id >= FIRST_SET && id < AFTER_SETS) return &set_word;
+  if (id >= AFTER_SETS) id -= AFTER_SETS - FIRST_SET;
   return id < KEYS && keys[id].name ? &keys[id] : NULL;
 }
 
@@ -151,7 +156,7 @@ static bq_status read_records(records *r, const uint8_t *payload, size_t bytes, 
     bq_status status = read_record(r, payload + i, r->section + i, err);
     if (status) return status;
   }
-  for (uint32_t id = 0; id < KEYS; id++)
+  for (uint32_t id = 0; id < FIRST_SET; id++)
     if (keys[id].needed && !r->here[id])
       return bq_fail(err, BQ_FORMAT, r->section, "the configuration lacks %s", keys[id].name);
   return BQ_OK;
@@ -245,6 +250,13 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
     return bq_fail(err, BQ_FORMAT, r->at[LABELS], "labels without dense1 or dense2");
   if (c->dense_activation && !c->dense1)
     return bq_fail(err, BQ_FORMAT, r->at[DENSE_ACTIVATION], "dense_activation without dense1");
+  if (c->bias_buckets && (c->bias_buckets != BQ_BIAS_BUCKETS || !c->bidirectional))
+    return bq_fail(err, BQ_UNSUPPORTED, r->at[RELATIVE],
+                   "bias_buckets is %u: only %u of an encoder are known here", c->bias_buckets,
+                   (uint32_t)BQ_BIAS_BUCKETS);
+  if (c->first_unnormed && c->norm_place != BQ_NORM_PRE)
+    return bq_fail(err, BQ_FORMAT, r->at[FIRST_UNNORMED],
+                   "first_unnormed without norms before each branch");
   if (c->text_tokens > c->context)
     return bq_fail(err, BQ_FORMAT, r->at[TEXT_TOKENS],
                    "texts of %u tokens are longer than a context of %u", c->text_tokens,
@@ -320,6 +332,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),
                  .qkv_clip = bq_float_of(v[QKV_CLIP]),
+                 .first_unnormed = v[FIRST_UNNORMED], .bias_buckets = v[RELATIVE],
                  .dense1 = v[DENSE1], .dense2 = v[DENSE2],
                  .dense_activation = (bq_dense_activation)v[DENSE_ACTIVATION], .labels = v[LABELS],
                  .tokens = v[TOKENS], .merges = v[MERGES]};

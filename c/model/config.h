@@ -56,7 +56,7 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with separate weights for each head */
 } bq_qk_norm;
 
-enum { BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16, BQ_DELTA_DIM_MAX = 256 };
+enum { BQ_BIAS_BUCKETS = 32, BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16, BQ_DELTA_DIM_MAX = 256 };
 
 /* A set of layers: layer i is bit i % 32 of word i / 32. */
 typedef struct bq_layer_set {
@@ -127,6 +127,9 @@ typedef struct bq_config {
   bq_dense_activation dense_activation; /* between the two */
   bool labels;         /* the result of the dense layers is a logit for each label of a classifier,
                           not a vector of the text */
+  bool first_unnormed; /* with norms before: attention of layer 0 reads the residual as it is */
+  uint32_t bias_buckets; /* attention scores have a learned bias for each bucket of distances, 32 as
+                            MPNet has them; 0: they haven't */
   uint32_t tokens, merges; /* counts of the TOKN section */
 } bq_config;
 

@@ -20,7 +20,20 @@ static void make_slopes(const bq_config *c, float *slopes) {
   }
 }
 
+/* Buckets of MPNet: those of positions after the query follow those of positions before. Of each
+ * half eight are for one distance each, then one for every factor sqrt(2). */
+static void make_bias_buckets(uint8_t *bucket) {
+  enum { HALF = BQ_BIAS_BUCKETS / 2, EXACT = HALF / 2 };
+  for (int32_t away = -BQ_BIAS_FAR; away <= BQ_BIAS_FAR; away++) {
+    const int32_t n = away < 0 ? -away : away;
+    int32_t b = n < EXACT ? n : EXACT;
+    while (n >= EXACT && b < HALF - 1 && n * n >= (EXACT * EXACT) << (b + 1 - EXACT)) b++;
+    bucket[away + BQ_BIAS_FAR] = (uint8_t)(b + (away > 0 ? HALF : 0));
+  }
+}
+
 void bq_model_program(bq_model *m) {
+  make_bias_buckets(m->bias_bucket);
   if (m->slopes) make_slopes(&m->config, m->slopes);
   for (uint32_t i = 0; i < BQ_KINDS; i++) bq_layer_kind_make(&m->config, i, &m->kinds[i]);
   for (uint32_t i = 0; i < m->config.layers; i++)

@@ -45,6 +45,8 @@ struct bq_model {
                                         / 2]; NULL: none */
   const float *rope_long; /* the same for global layers in long sessions; NULL: none */
   float *slopes;        /* ALiBi slopes, [heads]; NULL: none */
+  const float *biases;  /* of attention scores, [bias_buckets][heads]; NULL: none */
+  uint8_t bias_bucket[2 * BQ_BIAS_FAR + 1]; /* bq_attend_job.bias_buckets */
   const float *ln_f_w, *ln_f_b; /* final norm, [hidden] */
   bq_matrix head;       /* [vocab][hidden]; the same data as wte when tied */
   const float *head_b;  /* [vocab] or NULL */
@@ -58,8 +60,8 @@ struct bq_model {
   struct bq_clusters *clusters; /* model/clusters.h; NULL: not built. A block of its own */
 };
 
-/* Makes the programs of the layers from the configuration, and the ALiBi slopes. model->layers,
- * model->kinds and, with ALiBi, model->slopes are allocated. */
+/* Makes the programs of the layers from the configuration, the ALiBi slopes and the buckets of
+ * biases. model->layers, model->kinds and, with ALiBi, model->slopes are allocated. */
 void bq_model_program(bq_model *model);
 
 #endif

@@ -137,7 +137,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, RECURS = 8 };
+enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, RECURS = 8, UNNORMED = 16 };
 
 uint32_t bq_rope_tables(const bq_config *c) {
   if (c->position != BQ_POSITION_ROPE) return 0;
@@ -148,7 +148,8 @@ uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
   const bool rotated = c->position == BQ_POSITION_ROPE && bq_config_rotated(c, layer);
   return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED) |
          (bq_config_dense(c, layer) ? DENSE : 0) |
-         (bq_config_recurs(c, layer) ? RECURS : 0);
+         (bq_config_recurs(c, layer) ? RECURS : 0) |
+         (c->first_unnormed && layer == 0 ? UNNORMED : 0);
 }
 
 /* LFM2: gates and input in one product, a convolution over positions for each channel, the result
@@ -192,8 +193,8 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
 
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
-  const bq_module ln1 = before ? BQ_LN1 : BQ_NO_MODULE;
-  const bq_module ln2 = !before ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? BQ_LN1 : BQ_LN2;
+  const bq_module ln1 = before && !(kind & UNNORMED) ? BQ_LN1 : BQ_NO_MODULE;
+  const bq_module ln2 = !before ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? ln1 : BQ_LN2;
   *out = (bq_layer_kind){.window = kind & LOCAL ? c->window : 0,
                          .rope = kind & UNROTATED                       ? BQ_NO_ROPE
                                  : kind & LOCAL && c->local_theta > 0 ? 1

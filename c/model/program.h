@@ -111,7 +111,7 @@ typedef struct bq_layer_kind {
   uint32_t rope;   /* index of the RoPE table; BQ_NO_ROPE: none (NoPE) */
 } bq_layer_kind;
 
-enum { BQ_KINDS = 16, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
+enum { BQ_KINDS = 32, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 
 /* Number of RoPE tables: global and local ones, or one for all layers. */
 uint32_t bq_rope_tables(const bq_config *config);

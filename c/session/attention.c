@@ -146,6 +146,9 @@ static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t fr
                                   .full = c->bidirectional ? g->position + g->tokens : 0,
                                   .softcap = c->attn_softcap,
                                   .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
+                                  .biases = s->model->biases ? s->model->biases + h * group : NULL,
+                                  .bias_stride = c->heads,
+                                  .bias_buckets = s->model->bias_bucket,
                                   .scratch = s->scratch.attend +
                                              thread * s->scratch.attend_bytes};
     if (seen && s->options.sinks) bq_sinks_attend(p, g, h, seen, &attend);

@@ -72,10 +72,13 @@ async function byClassifier(model, query, documents, handlers) {
 
 /** @param {Model} model @param {string} query @param {string[]} documents @param {object} handlers @returns {Promise<Relevance[]>} */
 async function byCosine(model, query, documents, handlers) {
-  const { vectors, tokens } = await model.embed([query, ...documents], { ...handlers, normalize: true });
-  const [queryVector, ...documentVectors] = vectors;
-  return documentVectors.map((vector, i) => ({
+  const { prompts } = model.info;
+  const promptOf = (/** @type {string} */ name) => prompts[name] && { prompt: name };
+  const options = { ...handlers, normalize: true };
+  const [queryVector] = (await model.embed([query], { ...options, ...promptOf('query') })).vectors;
+  const { vectors, tokens } = await model.embed(documents, { ...options, ...promptOf('document') });
+  return vectors.map((vector, i) => ({
     score: vector.reduce((sum, x, k) => sum + x * queryVector[k], 0),
-    tokens: tokens[i + 1],
+    tokens: tokens[i],
   }));
 }

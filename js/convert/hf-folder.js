@@ -8,7 +8,7 @@ import { unusedParts } from '../format/meta.js';
 import { labelNames } from '../format/families/labels.js';
 import { readSafetensors } from '../format/safetensors.js';
 import { yesNoReranker } from './reranker.js';
-import { sentenceConfig } from './sentence-transformers.js';
+import { denseTensors, sentenceModules } from './sentence-transformers.js';
 
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
 /** @typedef {import('../format/checkpoint-tensors.js').InTensor} InTensor */
@@ -125,13 +125,24 @@ export async function openHfFolder(folder, file, name) {
     });
   const baseConfig = configOf(json);
   const reranker = await yesNoReranker(folder, json, name);
-  const config = { ...baseConfig, ...(await sentenceConfig(folder, baseConfig)), ...reranker?.config };
+  const sentence = await sentenceModules(folder, baseConfig);
+  const config = { ...baseConfig, ...sentence.keys, ...reranker?.config };
   const files = file ? [file] : await weightFiles(folder);
   // Everything that may throw comes before files are opened.
   const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
   const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
   const tables = Object.entries(tablesOf(json, config));
-  const { tensors, unused, close } = await openShards(folder, files, json, config);
+  const dense = await denseTensors(folder, sentence.dense);
+  const shards = await openShards(folder, files, json, config).catch(async (error) => {
+    await dense.close();
+    throw error;
+  });
+  const { tensors, unused } = shards;
+  const close = async () => {
+    await shards.close();
+    await dense.close();
+  };
+  for (const [module, tensor] of dense.tensors) tensors.set(module, tensor);
   reranker?.change(tensors, Boolean(baseConfig.tied));
   for (const [table, values] of tables) tensors.set(table, values);
   // Some checkpoints store the LM head although it is tied to the embedding.
@@ -146,6 +157,12 @@ export async function openHfFolder(folder, file, name) {
     tokenizers: ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer.bin'],
     ends,
     template,
-    meta: { ...(config.labels && { labels: labelNames(json) }), unused: unusedParts(unused), ...reranker?.meta },
+    meta: {
+      ...(config.labels && { labels: labelNames(json) }),
+      prompts: sentence.prompts,
+      defaultPrompt: sentence.defaultPrompt,
+      unused: [...unusedParts(unused), ...sentence.unused],
+      ...reranker?.meta,
+    },
   };
 }

@@ -252,20 +252,21 @@
  * @property {string[]} [labels]  of its classifier
  * @property {PairFormat | null} [pair]
  * @property {Record<string, string>} [prompts]  what precedes texts for a purpose ("query", "document"), by its name
+ * @property {string} [defaultPrompt]  its name, where the caller names none
  * @property {string[]} [unused]  parts of the file that are not used
  */
 
 /**
  * `labels` of the model's own classifier; null: it has none.
  * `reranks`: what `rerank` scores documents with: that classifier, or the cosine of vectors; null: it can't.
- * `prompts` by name, for `embed`. `unused`: parts of the file that are not used, such as vision.
+ * `prompts` by name, for `embed`, and the name of the one that is used where the caller names none. `unused`: parts of the file that are not used, such as vision.
  * `authenticated`: an `integrity` was given. No token then comes out of any other file.
  * `tensorParallel`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
  * tokens of a batch on; null: this one computes alone, or threads do.
  * `threads` that compute.
  * `id`: which one it is of all that were loaded.
  * @typedef {Plan & { id: string, authenticated: boolean, threads: number, tensorParallel: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string,
- *   labels: string[] | null, reranks: 'classifier' | 'cosine' | null, prompts: Record<string, string>, unused: string[] }} ModelInfo
+ *   labels: string[] | null, reranks: 'classifier' | 'cosine' | null, prompts: Record<string, string>, defaultPrompt: string, unused: string[] }} ModelInfo
  */
 
 /**
@@ -352,6 +353,7 @@
  * @typedef {object} EmbedOptions
  * @property {Pooling} [pooling]    default: as the file says, else the mean
  * @property {boolean} [normalize]  to length 1, so that a dot product is a cosine; default: as the file says, else true
+ * @property {string} [prompt]      name of the prompt that precedes each text (`info.prompts`); '': none; default: as the file says
  * @property {boolean} [truncate]   default true: of a text that is too long its beginning counts, and the result says so;
  *   false: CONTEXT_FULL
  * @property {AbortSignal} [signal]

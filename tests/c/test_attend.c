@@ -7,6 +7,7 @@
 #include "core/half.h"
 #include "kernels/kernels.h"
 #include "kernels/kv.h"
+#include "model/config.h"
 #include "random.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -48,9 +49,14 @@ typedef struct problem {
   size_t window, full; /* as in bq_attend_job */
   float softcap;
   const float *slopes;
+  const float *biases;
   bool counts; /* what is attended to */
   bool levels; /* keys and values are of the 16 that i4 holds */
 } problem;
+
+/* Biases of scores: buckets of distances, and of each one for up to five heads. */
+static uint8_t bucket_of[2 * BQ_BIAS_FAR + 1];
+static float biases[BQ_BIAS_BUCKETS * 6];
 
 static size_t q_stride(const problem *p) { return p->heads * p->dim + 5; }
 static size_t y_count(const problem *p) { return p->tokens * q_stride(p); }
@@ -133,7 +139,10 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
                        .window = p->window,
                        .full = p->full,
                        .softcap = p->softcap,
-                       .slopes = p->slopes};
+                       .slopes = p->slopes,
+                       .biases = p->biases,
+                       .bias_stride = 6,
+                       .bias_buckets = bucket_of};
   if (p->counts) job.attention_sums = attention_sums[0], job.attention_sums_stride = PARTS + 1;
   k->attend[p->type](&job);
   free_guarded(scratch, bytes);
@@ -154,14 +163,20 @@ static void check_values(const problem *p, const float *y) {
   for (size_t row = 0; row < p->tokens * p->heads; row++) {
     const size_t t = row / p->heads, n = p->positions - p->tokens + t + 1, stride = p->dim + 3;
     const size_t at = t * q_stride(p) + row % p->heads * p->dim;
-    const size_t from = p->window && p->window < n ? n - p->window : 0, end = p->full ? p->full : n;
+    const size_t from = p->window && p->window < n ? n - p->window : 0;
+    size_t end = p->full ? p->full : n;
+    if (p->full && p->window && n - 1 + p->window < end) end = n - 1 + p->window;
     double max = -INFINITY, sum = 0;
     for (size_t j = from; j < end; j++) {
       score[j] = 0;
       for (size_t d = 0; d < p->dim; d++)
         score[j] += (double)p->q[at + d] * p->k[j * stride + d] * 0.3;
       if (p->softcap > 0) score[j] = p->softcap * tanh(score[j] / p->softcap);
-      if (p->slopes) score[j] += p->slopes[row % p->heads] * ((double)j - (double)(n - 1));
+      const double away = (double)j - (double)(n - 1);
+      if (p->slopes) score[j] -= p->slopes[row % p->heads] * fabs(away);
+      if (p->biases)
+        score[j] += p->biases[bucket_of[(int)fmax(-128, fmin(128, away)) + 128] * 6 +
+                              row % p->heads];
       max = fmax(max, score[j]);
     }
     for (size_t j = from; j < end; j++) sum += score[j] = exp(score[j] - max);
@@ -241,6 +256,7 @@ static void test_kinds_of_attention(void) {
         if (kind % 4 == 0) a.full = a.positions;
         if (kind / 4 % 2) a.softcap = 1.5f;
         if (kind / 8 % 2) a.slopes = slopes;
+        if (kind / 16 % 2) a.biases = biases;
         check_problem(&a);
         free_problem(&a);
       }
@@ -517,6 +533,8 @@ int main(void) {
                              bq_kernels_relaxed()};
   for (size_t i = 0; i < COUNT(all); i++)
     if (all[i]) tables[n_tables++] = all[i];
+  for (size_t i = 0; i < COUNT(bucket_of); i++) bucket_of[i] = (uint8_t)(i * 7 % BQ_BIAS_BUCKETS);
+  for (size_t i = 0; i < COUNT(biases); i++) biases[i] = (float)(i * 37 % 19) / 8 - 1;
   RUN(test_attend);
   RUN(test_kinds_of_attention);
   RUN(test_mass);

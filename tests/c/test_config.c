@@ -240,6 +240,44 @@ static void test_experts(void) {
   }
 }
 
+/* Dense layers behind the pooling, and what only encoders have: values in their ranges that fit. */
+static void test_dense_layers_and_encoders(void) {
+  enum { NORM_PLACE = 19, BIDIRECTIONAL = 34, DENSE1 = 60, DENSE2, ACTIVATION, LABELS };
+  enum { FIRST_UNNORMED = 192, BIAS_BUCKETS };
+  static const struct {
+    uint32_t keys[3][2];
+    bq_status status;
+  } cases[] = {
+      {{{DENSE1, 65536}, {DENSE2, 7}, {ACTIVATION, 3}}, BQ_OK},
+      {{{DENSE2, 3}, {LABELS, 1}}, BQ_OK},
+      {{{DENSE1, 65537}}, BQ_FORMAT},
+      {{{DENSE2, 65537}}, BQ_FORMAT},
+      {{{DENSE1, 4}, {ACTIVATION, 4}}, BQ_UNSUPPORTED},
+      {{{DENSE2, 4}, {ACTIVATION, 1}}, BQ_FORMAT},
+      {{{LABELS, 1}}, BQ_FORMAT},
+      {{{DENSE2, 4}, {LABELS, 2}}, BQ_FORMAT},
+      {{{FIRST_UNNORMED, 1}}, BQ_OK},
+      {{{FIRST_UNNORMED, 2}}, BQ_FORMAT},
+      {{{FIRST_UNNORMED, 1}, {NORM_PLACE, 3}}, BQ_FORMAT},
+      {{{BIAS_BUCKETS, 32}, {BIDIRECTIONAL, 1}}, BQ_OK},
+      {{{BIAS_BUCKETS, 32}}, BQ_UNSUPPORTED},
+      {{{BIAS_BUCKETS, 16}, {BIDIRECTIONAL, 1}}, BQ_UNSUPPORTED},
+      {{{BIAS_BUCKETS, 33}, {BIDIRECTIONAL, 1}}, BQ_FORMAT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    bq_config c;
+    bq_error err = {0};
+    fixture_buffer b = least_without(0);
+    for (int k = 0; k < 3 && cases[i].keys[k][0]; k++)
+      put(&b, cases[i].keys[k][0], U32, 1, cases[i].keys[k][1]);
+    CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
+    if (cases[i].keys[0][0] == DENSE1 && !cases[i].status)
+      CHECK(c.dense1 == 65536 && c.dense2 == 7 && c.dense_activation == BQ_DENSE_RELU);
+    if (cases[i].keys[0][0] == FIRST_UNNORMED && !cases[i].status) CHECK(c.first_unnormed);
+    if (cases[i].keys[0][0] == BIAS_BUCKETS && !cases[i].status) CHECK_EQ(c.bias_buckets, 32);
+  }
+}
+
 /* Keys that say more than one thing together. */
 static void test_layer_kinds(void) {
   bq_config c;
@@ -327,7 +365,7 @@ static void test_layer_sets_that_mean_nothing(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = least_without(0);
-  put(&b, 192, U32, 1, 0); /* no key so far */
+  put(&b, 194, U32, 1, 0); /* no key so far */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
@@ -337,7 +375,7 @@ static void test_records(void) {
   fixture_buffer b = least_without(0);
   put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
   put(&b, 0, 0, 0, 5);
-  put(&b, 60, 0, 0, 5);
+  put(&b, 194, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = least_without(0);
@@ -368,6 +406,7 @@ int main(void) {
   RUN(test_floats);
   RUN(test_embedder);
   RUN(test_experts);
+  RUN(test_dense_layers_and_encoders);
   RUN(test_layer_kinds);
   RUN(test_layer_sets);
   RUN(test_layer_sets_that_mean_nothing);

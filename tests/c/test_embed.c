@@ -241,6 +241,28 @@ static bq_config sloped(void) {
   return roomy(c);
 }
 
+/* Encoders that see some tokens on both sides, by distance, and whose first layer norms nothing. */
+static bq_config sighted(void) {
+  bq_config c = encoder();
+  c.window = 5;
+  c.global_every = 2;
+  return roomy(c);
+}
+
+static bq_config distant(void) {
+  bq_config c = encoder();
+  c.position = BQ_POSITION_ALIBI;
+  c.bias_buckets = BQ_BIAS_BUCKETS;
+  return roomy(c);
+}
+
+static bq_config unnormed(void) {
+  bq_config c = encoder();
+  c.norm_place = BQ_NORM_PRE;
+  c.first_unnormed = true;
+  return roomy(c);
+}
+
 static void test_several_texts_of_a_session(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
     for (uint32_t window = 16; window <= 600; window += 292) {
@@ -250,6 +272,9 @@ static void test_several_texts_of_a_session(void) {
       check_texts(windowed(), BQ_TYPE_F32, o, 0);
       check_texts(sloped(), BQ_TYPE_BQ8_32, o, 2);
       CHECK(window < 300 || most_taken == 7);
+      check_texts(sighted(), BQ_TYPE_F32, o, 1);
+      check_texts(distant(), BQ_TYPE_BQ8_32, o, 0);
+      check_texts(unnormed(), BQ_TYPE_F32, o, 1);
       check_texts(roomy(encoder()), BQ_TYPE_BQ8_32, o, 1);
     }
   most_taken = 0;

@@ -193,6 +193,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);
   t->model.head_b = biases ? tiny_vector(t, c->vocab, 0, 0.2f) : NULL;
+  if (c->bias_buckets) t->model.biases = tiny_vector(t, (size_t)c->bias_buckets * c->heads, 0, 1);
   if (c->dense1) {
     t->model.dense1 = tiny_linear(t, type, c->dense1, d, biases);
     if (c->norm == BQ_NORM_LAYER) t->model.dense_norm_w = tiny_vector(t, c->dense1, 1, 0.3f);

@@ -493,6 +493,40 @@ ENCODERS = {
                     "token types": zeroed("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
                     "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("0.post_mlp_layernorm"),
                     "epsilon": {"layer_norm_eps": 1e-5}}),
+    # Three tokens on each side are seen in five of six layers.
+    "gemma-embedding": ("Gemma3Text", torch.bfloat16, 24, dict(vocab_size=64, hidden_size=24, num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                                                             intermediate_size=32, max_position_embeddings=64, sliding_window=6, query_pre_attn_scalar=12,
+                                                             use_bidirectional_attention=True, rope_parameters={
+                                                                 "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+                                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
+                        SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "use_bidirectional_attention"},
+                        {"norm.weight": (1, -1), "q_norm.weight": (1, 2.0), "post_attention_layernorm.weight": (1, 2.0)},
+                        {"window": {"sliding_window": 128}, "a window by one": {"sliding_window": 8}, "the global layer": {"layer_types": ["sliding_attention"] * 6},
+                         "sight of later tokens": {"use_bidirectional_attention": False}, "norm of q": same_norms("q_norm"),
+                         "norm after attention": same_norms("post_attention_layernorm"), "1 + w": weights_without_one}),
+    "modern-bert": ("ModernBert", torch.float16, 26, dict(vocab_size=72, hidden_size=36, num_hidden_layers=4, num_attention_heads=3, intermediate_size=52,
+                                                         max_position_embeddings=32, local_attention=8, norm_eps=0.05, pad_token_id=0, rope_parameters={
+                                                             "full_attention": {"rope_type": "default", "rope_theta": 160000.0},
+                                                             "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}),
+                    {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "local_attention", "norm_eps", "norm_bias",
+                     "attention_bias", "mlp_bias", "hidden_activation", "rope_parameters", "layer_types", "pad_token_id"},
+                    {"final_norm.weight": (8, 0), "tok_embeddings.weight": (1, 0.8, "turning"), "Wi.weight": (0.6, -0.07, "turning"), "mlp.Wo.weight": (8, 0)},
+                    {"exact GELU": {"hidden_activation": "gelu_new"}, "window": {"local_attention": 64}, "a window by one": {"local_attention": 10},
+                     "the second global layer": {"layer_types": ["full_attention"] + ["sliding_attention"] * 3},
+                     "rotation of local layers": {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 160000.0},
+                                                                      "sliding_attention": {"rope_type": "default", "rope_theta": 160000.0}}},
+                     "norm of the embedding": same_norms("embeddings.norm"), "norm before attention": same_norms("attn_norm"), "norm before the MLP": same_norms("mlp_norm"),
+                     "epsilon": {"norm_eps": 1e-5}}),
+    # More positions than the biases tell apart.
+    "mpnet": ("MPNet", torch.float16, 150, dict(vocab_size=70, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=36, pad_token_id=1,
+                                               max_position_embeddings=154, hidden_act="gelu", layer_norm_eps=0.05, relative_attention_num_buckets=32),
+              {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "hidden_act", "layer_norm_eps", "pad_token_id",
+               "relative_attention_num_buckets"},
+              {"1.output.LayerNorm.weight": (16, 0), "intermediate.dense.bias": (1, -2.4), "output.dense.weight": (8, 0), "attn.q.weight": (2, 0), "attn.q.bias": (3, 0),
+               "relative_attention_bias.weight": (3, 0)},
+              {"exact GELU": {"hidden_act": "gelu_new"}, "biases of distances": zeroed("relative_attention_bias.weight"), "order of buckets": shifted_rows("relative_attention_bias.weight"),
+               "positions": zeroed("position_embeddings.weight"), "the first position": shifted_rows("position_embeddings.weight"),
+               "norm of the embedding": same_norms("embeddings.LayerNorm"), "norm after attention": same_norms("attention.LayerNorm")}),
 }
 
 
@@ -711,7 +745,7 @@ LENT = {
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
-        out = model(ids[None]) if "Bert" in type(model).__name__ else model(ids[None], use_cache=False)
+        out = model(ids[None]) if re.search("Bert|MPNet", type(model).__name__) else model(ids[None], use_cache=False)
         return (out.logits if "logits" in out else out.last_hidden_state)[0].float()
 
 

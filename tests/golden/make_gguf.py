@@ -30,6 +30,7 @@ LEFT_OUT = {
     "gemma2",  # the factor of scores is not said, unless it is that of a public size
     "llama-dynamic",  # scaling is not said
     "mistral",  # the window is not said
+    "mpnet",  # there is no such architecture
     "phi-qk-norm",  # norms have no place
 }
 # Where the config.json that transformers 5 writes differs from those that the converter was made for.
@@ -40,6 +41,7 @@ PUBLISHED = {
     "neox": {"rotary_pct": 0.25},
     "nomic-bert": {"n_positions": 8192, "max_trained_positions": 2048, "rotary_emb_scale_base": None, "hidden_size": 36, "num_hidden_layers": 2,
                    "num_attention_heads": 3, "intermediate_size": 52, "layer_norm_eps": 0.05},
+    "modern-bert": {"layer_norm_eps": 0.05, "global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 100.0},
     "neox-sequential": {"rotary_pct": 0.5},
 }
 

@@ -93,8 +93,12 @@ test('a sentence-transformers folder says how its vectors are made', async () =>
     message: /"mean","max"|mean, max/,
   });
   await assert.rejects(said('dense', [FIRST, POOLED, { path: '2_Dense', type: 'x.Dense' }], { pooling_mode: 'mean' }), {
+    code: 'READ',
+    message: /2_Dense\/model.safetensors/,
+  });
+  await assert.rejects(said('lstm', [FIRST, POOLED, { path: '2_LSTM', type: 'x.LSTM' }], { pooling_mode: 'mean' }), {
     code: 'UNSUPPORTED',
-    message: /Dense/,
+    message: /LSTM/,
   });
   await assert.rejects(said('outside', [{ path: '..', type: 'x.Pooling' }], { pooling_mode: 'mean' }), {
     code: 'FORMAT',

@@ -18,9 +18,11 @@ after(() => rmSync(folder, { recursive: true }));
 const rows = [];
 after(() => modelRows('architectures', 'encoders', rows));
 
-for (const [name, source] of ['roberta', 'distilbert', 'nomic-bert'].flatMap((name) => [
+const NAMES = ['roberta', 'distilbert', 'nomic-bert', 'gemma-embedding', 'modern-bert', 'mpnet'];
+// llama.cpp has no MPNet.
+for (const [name, source] of NAMES.flatMap((name) => [
   [name, 'safetensors'],
-  [name, 'GGUF'],
+  ...(name === 'mpnet' ? [] : [[name, 'GGUF']]),
 ]))
   test(`${name} from ${source}: hidden states of PyTorch at the first and last position, and their mean`, async () => {
     const {

@@ -53,7 +53,7 @@ test('rerank: the cosine of vectors, the most relevant first; equal ones in thei
   /** @type {Record<string, number[]>} */
   const vectors = { q: [1, 0], near: [0.8, 0.6], far: [0, 1], same: [1, 0] };
   const model = /** @type {any} */ ({
-    info: { reranks: 'cosine' },
+    info: { reranks: 'cosine', prompts: {} },
     embed: async (/** @type {string[]} */ texts) => ({
       vectors: texts.map((text) => Float32Array.from(vectors[text])),
       tokens: texts.map(() => 1),

@@ -105,8 +105,26 @@ export class Embedder {
     return logits.map((row, i) => ({ ...classified(row, labels), tokens: cuts[i].ids.length }));
   }
 
-  /** @param {(string | Uint32Array)[]} texts @param {EmbedOptions} options @returns {Promise<Embeddings>} */
-  async #embed(texts, { pooling, normalize, truncate = true, signal, onProgress }) {
+  /** Texts with a prompt before them. ARGUMENT: there is no such prompt, or a text is given as tokens. @param {(string | Uint32Array)[]} texts @param {string} [named] */
+  #prompted(texts, named) {
+    const { prompts, defaultPrompt } = this.#model.info;
+    const name = named ?? defaultPrompt;
+    if (!name) return texts;
+    if (!Object.hasOwn(prompts, name))
+      throw new BqError('ARGUMENT', `the model has no prompt "${name}"`, {
+        hint: `it has ${Object.keys(prompts).join(', ') || 'none'}`,
+      });
+    const i = texts.findIndex((text) => typeof text !== 'string');
+    if (i >= 0 && named)
+      throw new BqError('ARGUMENT', `text ${i} is given as tokens, which no prompt can precede`, {
+        hint: 'give it as a text, or leave `prompt` out',
+      });
+    return texts.map((text) => (typeof text === 'string' ? prompts[name] + text : text));
+  }
+
+  /** @param {(string | Uint32Array)[]} given @param {EmbedOptions} options @returns {Promise<Embeddings>} */
+  async #embed(given, { pooling, normalize, prompt, truncate = true, signal, onProgress }) {
+    const texts = this.#prompted(given, prompt);
     const defaults = this.#model.info.embedding;
     const poolingCode = POOLING[pooling ?? defaults.pooling ?? 'mean'];
     const unit = normalize ?? (defaults.normalize || !defaults.pooling);

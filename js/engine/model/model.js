@@ -198,9 +198,10 @@ export class LocalModel {
     }
   }
 
-  /** What the file says in META. @param {Plan} plan @returns {Pick<ModelInfo, 'labels' | 'reranks' | 'prompts' | 'unused'>} */
+  /** What the file says in META. @param {Plan} plan @returns {Pick<ModelInfo, 'labels' | 'reranks' | 'prompts' | 'defaultPrompt' | 'unused'>} */
   #meta({ labelCount: count, generates, embedding }) {
-    const { labels: names = [], pair = null, prompts = {}, unused = [] } = this.#json('META') ?? {};
+    const meta = this.#json('META') ?? {};
+    const { labels: names = [], pair = null, prompts = {}, defaultPrompt = '', unused = [] } = meta;
     const labels = count ? Array.from({ length: count }, (_, i) => String(names[i] ?? `LABEL_${i}`)) : null;
     this.pair = pair;
     const scores = labels?.length === 1 || labels?.join() === 'yes,no';
@@ -209,6 +210,7 @@ export class LocalModel {
       labels,
       reranks: labels ? (pair && scores ? 'classifier' : null) : vectors ? 'cosine' : null,
       prompts,
+      defaultPrompt,
       unused,
     };
   }

@@ -71,6 +71,8 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [dense1]  rows of the first dense layer behind the pooling
  * @property {number} [dense2]
  * @property {string | number} [dense_activation]  between them: "linear", "tanh", "gelu_erf" or "relu"
+ * @property {boolean | number} [first_unnormed]  attention of layer 0 reads the residual without a norm
+ * @property {number} [bias_buckets]  of distances, which have a learned bias of attention scores
  * @property {boolean | number} [labels]  of them come logits of a classifier's labels
  */
 
@@ -139,6 +141,8 @@ const KEYS = {
   dense2: [61, U32, true],
   dense_activation: [62, U32, true, ['linear', 'tanh', 'gelu_erf', 'relu']],
   labels: [63, U32, true],
+  first_unnormed: [192, U32, true],
+  bias_buckets: [193, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -163,6 +167,7 @@ const BOOLEANS = [
   'delta_strided',
   'attn_gate',
   'labels',
+  'first_unnormed',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

@@ -58,11 +58,12 @@ export function tensorTable(config) {
   if (c.position === LEARNED) add('wpe.weight', [c.context, c.hidden], true, true);
   if (c.token_types) add('wtt.weight', [c.token_types, c.hidden], true, true);
   if (c.embed_norm) norm('ln_0');
+  if (c.bias_buckets) add('attn.biases.weight', [c.bias_buckets * c.heads]);
   if (c.position === ROPE) add('rope.factors', [c.rope_dim / 2], false);
   if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
   if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
   for (let n = 0; n < c.layers; n++) {
-    if (before) norm(`h.${n}.ln1`);
+    if (before && !(c.first_unnormed && n === 0)) norm(`h.${n}.ln1`);
     if (recurrent.has(n) && c.delta_value_heads) {
       const values = c.delta_value_heads * c.delta_value_dim;
       const channels = 2 * c.delta_key_heads * c.delta_key_dim + values;

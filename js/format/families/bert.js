@@ -9,7 +9,7 @@ import { activationOf, expect, parts, QKV } from './shared.js';
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
 /** What all of them have in common. */
-const ENCODER = {
+export const ENCODER = {
   norm: 'layer',
   norm_place: 'after_sum',
   position: 'learned',
@@ -93,7 +93,7 @@ export const bert = {
  * Rows of RoBERTa's position table before that of position 0: positions are counted from pad_token_id + 1
  * (`create_position_ids_from_input_ids` of transformers), and pad_token_id is 1 in every published model.
  */
-const PADDING_ROWS = 2;
+export const PADDING_ROWS = 2;
 
 /** RoBERTa, XLM-RoBERTa and CamemBERT: BERT whose positions begin after those of the padding. @type {Family} */
 export const roberta = {

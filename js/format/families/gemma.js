@@ -1,6 +1,6 @@
 /** Gemma 1 (norms of 1 + w, a scaled embedding), Gemma 2 (also norms after attention and MLP, softcaps) and Gemma 3 (norms of heads). */
 import { plusOne } from '../bq4/tensor-views.js';
-import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufWindow } from './gguf.js';
+import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf, windowOf } from './shared.js';
 
 /** @import { GgufFacts } from './gguf.js' */
@@ -22,6 +22,18 @@ function ggufGemma(facts) {
 const ggufScale = (config, layers) =>
   (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
 
+/** What makes an encoder of a decoder. */
+const ENCODER = { bidirectional: true, no_head: true, tied: false };
+
+/** Our window, which counts one side and the token itself, of one that counts both sides. @param {number} window */
+const bothSides = (window) => Math.floor(window / 2) + 1;
+
+/** Dense layers behind the pooling. @param {GgufFacts} facts */
+const ggufDense = ({ has, dims }) => ({
+  ...(has('dense_2.weight') && { dense1: dims('dense_2.weight')[0] }),
+  ...(has('dense_3.weight') && { dense2: dims('dense_3.weight')[0] }),
+});
+
 const GGUF_POST_NORM_MODULES = { ...GGUF_MODULES, post_attention_norm: 'ln1_post', post_ffw_norm: 'ln2_post' };
 
 /** @type {Family} */
@@ -32,7 +44,6 @@ export const gemma = {
   defaults: { head_dim: 256, max_position_embeddings: 8192 },
   change: (name, tensor) => (/(^|\.)(ln\w+|[qk]_norm)\.weight$/.test(name) ? plusOne(tensor) : tensor),
   config: (hf) => {
-    expect(!hf.use_bidirectional_attention, 'Gemma with bidirectional attention');
     return {
       ...sizesOf(hf),
       norm: 'rms',
@@ -114,12 +125,16 @@ export const gemma3 = {
       ['default', undefined].includes(local.rope_type ?? local.type),
       'Gemma 3 with scaled positions of local layers',
     );
+    // EmbeddingGemma: config.json has both sides of the window.
+    const embeds = Boolean(hf.use_bidirectional_attention);
+    const window = embeds ? bothSides(hf.sliding_window) : hf.sliding_window;
     return {
       ...gemma2.config(hf),
       ...sizesOf(hf, 1e6),
-      ...windowOf(hf, hf.sliding_window_pattern ?? 6),
+      ...windowOf({ ...hf, sliding_window: window }, hf.sliding_window_pattern ?? 6),
       qk_norm: 'heads',
       local_theta: hf.rope_local_base_freq ?? local.rope_theta ?? 10000,
+      ...(embeds && ENCODER),
     };
   },
   gguf: {
@@ -135,6 +150,23 @@ export const gemma3 = {
           attn_scale: ggufScale(config, 62),
           local_theta: facts.get('rope.freq_base_swa', 10000),
           logit_softcap: facts.get('final_logit_softcapping', 0),
+        };
+      },
+    },
+    'gemma-embedding': {
+      outer: { ...GGUF_OUTER, dense_2: 'pooled.dense1', dense_3: 'pooled.dense2' },
+      modules: () => ({ ...GGUF_POST_NORM_MODULES, ...GGUF_HEAD_NORMS }),
+      config: (facts) => {
+        const config = ggufGemma(facts);
+        return {
+          ...config,
+          ...ggufWindow(facts, 6),
+          window: bothSides(facts.get('attention.sliding_window')),
+          norm_place: 'around',
+          qk_norm: 'heads',
+          local_theta: facts.get('rope.freq_base_swa', 10000),
+          ...ENCODER,
+          ...ggufDense(facts),
         };
       },
     },

@@ -8,6 +8,7 @@ import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
+import { modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
@@ -76,6 +77,8 @@ export const FAMILIES = {
   camembert: roberta,
   distilbert,
   nomic_bert: nomicBert,
+  modernbert,
+  mpnet,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,

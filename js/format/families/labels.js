@@ -60,16 +60,16 @@ export const GGUF_LABELS = { cls: 'pooled.dense1', 'cls.output': 'pooled.dense2'
 /**
  * Configuration of the classifier in a GGUF file; {} where there is none. Its converter leaves out the pooler that BERT's own classifier
  * (two token types) is trained behind: without it, and without the labels' matrix, the rest makes no sense and isn't used.
- * @param {GgufFacts} facts @param {string} [activation]
+ * @param {GgufFacts} facts @param {string} [activation] @param {number} [pooling]  where the file doesn't say: 1 the mean, 2 the first token
  */
-export function ggufLabels({ has, dims, get }, activation = 'tanh') {
+export function ggufLabels({ has, dims, get }, activation = 'tanh', pooling = 2) {
   const [dense, out] = [has('cls.weight'), has('cls.output.weight')];
   if (!out || (!dense && has('token_types.weight') && dims('token_types.weight')[0] > 1)) return {};
   return {
     ...(dense && { dense1: dims('cls.weight')[0], dense_activation: activation }),
     dense2: dims('cls.output.weight')[0],
     labels: true,
-    pooling: get('classifier.pooling_type', 2) === 1 ? 'mean' : 'cls',
+    pooling: get('classifier.pooling_type', pooling) === 1 ? 'mean' : 'cls',
     normalize: false,
   };
 }

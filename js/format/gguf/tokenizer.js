@@ -197,7 +197,7 @@ export function tokenizerFromGguf(metadata) {
     bos,
     eos,
     pad: id('padding'),
-    pair: pairOf(model, bos, eos, get('add_sep_token') ?? (metadata['general.architecture'] === 'bert' && model !== 'bert')),
+    pair: pairOf(metadata['general.architecture'], model, bos, eos, get('add_sep_token')),
     // Like the original tokenizers, byte-level ones omit bytes that have no token.
     unk: model === 'gpt2' ? NONE : id('unknown'),
     eog: [...new Set(ends)].filter((end) => end !== NONE),
@@ -212,16 +212,14 @@ export function tokenizerFromGguf(metadata) {
 }
 
 /**
- * How two texts are joined for a classifier: WordPiece's models know the second by its type, others by a separator of two tokens,
- * which files say by add_sep_token (RoBERTa's, "bert" there, in older files don't).
- * @param {string} model @param {number} bos @param {number} eos @param {boolean} twice
+ * How two texts are joined for a classifier. WordPiece's models know the second by its type, and it is separated by one token, as in
+ * ModernBERT; of others by two, which files say by add_sep_token (older ones of RoBERTa, which is "bert" there, don't).
+ * @param {string} architecture @param {string} model @param {number} bos @param {number} eos @param {boolean} [twice]
  */
-const pairOf = (model, bos, eos, twice) => ({
-  before: [bos],
-  between: model === 'bert' || !twice ? [eos] : [eos, eos],
-  after: [eos],
-  types: model === 'bert',
-});
+function pairOf(architecture, model, bos, eos, twice = architecture === 'bert') {
+  const one = model === 'bert' || architecture === 'modern-bert' || !twice;
+  return { before: [bos], between: one ? [eos] : [eos, eos], after: [eos], types: model === 'bert' };
+}
 
 /** Ids of added tokens that contain a space. @param {Omit<Packed, 'merges'>} vocabulary */
 const spacedOf = ({ text, ends, kinds }) =>

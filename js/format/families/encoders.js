@@ -1,0 +1,142 @@
+/** Encoders after BERT with layers of another kind: ModernBERT, MPNet, Jina's embeddings of version 2. */
+import { flat, pick, range } from '../bq4/tensor-views.js';
+import { bert, ENCODER, PADDING_ROWS, roberta } from './bert.js';
+import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
+import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
+import { eachLayer, numbersOf, someLayers } from './layers.js';
+import { activationOf, expect, parts, QKV } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
+
+/** Our window, which counts one side and the token itself, of one that counts both sides. @param {number} window */
+const bothSides = (window) => Math.floor(window / 2) + 1;
+
+/** Layers with a window are those that are not global, of which the first of every few is one. @param {number} layers @param {boolean[] | null} global  for each layer; null: by the period @param {number} every */
+const alternating = (layers, global, every) =>
+  someLayers(global ?? numbersOf(layers).map((i) => i % every === 0), 'global_every', 'global_layers');
+
+/** What is the same from both sources. */
+const MODERN = {
+  ...ENCODER,
+  norm_place: 'before',
+  position: 'rope',
+  gated: true,
+  first_unnormed: true,
+};
+
+/** ModernBERT: norms before each branch but the first, a gated MLP, windows in two of three layers, whose rotations have a base of their own. @type {Family} */
+export const modernbert = {
+  arch: 'bert',
+  prefix: 'model.',
+  layers: 'layers.',
+  outer: { 'embeddings.tok_embeddings': 'wte', 'embeddings.norm': 'ln_0', final_norm: 'ln_f' },
+  modules: {
+    attn_norm: 'ln1',
+    'attn.Wqkv': parts(QKV, ({ hidden }) => [hidden, hidden, hidden]),
+    'attn.Wo': 'attn.o',
+    mlp_norm: 'ln2',
+    'mlp.Wi': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
+    'mlp.Wo': 'mlp.down',
+  },
+  unread: /^(head|decoder|classifier)\.|\.inv_freq$/,
+  labels(hf, config) {
+    const activation = activationOf(hf.classifier_activation ?? 'gelu');
+    expect(activation === 'gelu_erf', `ModernBERT with a classifier of activation ${hf.classifier_activation}`);
+    const found = denseLabels('head.dense', 'classifier', activation, { 'head.norm': 'pooled.norm' })(hf, config);
+    if (found) found.config.pooling = hf.classifier_pooling ?? 'cls';
+    return found;
+  },
+  config: (hf) => {
+    const layers = hf.num_hidden_layers;
+    const kinds = eachLayer(hf.layer_types, layers, 'layer_types');
+    const { full_attention: full = {}, sliding_attention: sliding = {} } = hf.rope_parameters ?? {};
+    for (const { rope_type: type = 'default' } of [full, sliding])
+      expect(type === 'default', `ModernBERT with scaled positions (${type})`);
+    return {
+      ...MODERN,
+      layers,
+      hidden: hf.hidden_size,
+      heads: hf.num_attention_heads,
+      ffn: hf.intermediate_size,
+      vocab: hf.vocab_size,
+      context: hf.max_position_embeddings,
+      norm_eps: hf.norm_eps ?? 1e-5,
+      activation: activationOf(hf.hidden_activation ?? 'gelu'),
+      rope_theta: full.rope_theta ?? hf.global_rope_theta ?? 160000,
+      local_theta: sliding.rope_theta ?? hf.local_rope_theta ?? 10000,
+      window: bothSides(hf.local_attention ?? 128),
+      ...alternating(
+        layers,
+        kinds && kinds.map((kind) => kind === 'full_attention'),
+        hf.global_attn_every_n_layers ?? 3,
+      ),
+    };
+  },
+  gguf: {
+    'modern-bert': {
+      outer: { token_embd: 'wte', token_embd_norm: 'ln_0', output_norm: 'ln_f', ...GGUF_LABELS },
+      modules: () => ({
+        ...GGUF_ATTENTION,
+        attn_norm: 'ln1',
+        ffn_norm: 'ln2',
+        ffn_up: 'mlp.gate_up',
+        ffn_down: 'mlp.down',
+      }),
+      config: (facts) => {
+        const act = facts.get('hidden_act', facts.get('hidden_activation', 'gelu'));
+        const config = ggufRotaryLayerNorm(facts, activationOf(act));
+        const pattern = facts.get('attention.sliding_window_pattern', 3);
+        const listed = typeof pattern === 'number' ? null : eachLayer(pattern, config.layers, 'sliding_window_pattern');
+        return {
+          ...config,
+          ...MODERN,
+          tied: false,
+          local_theta: facts.get('rope.freq_base_swa', 10000),
+          window: bothSides(facts.get('attention.sliding_window')),
+          ...alternating(config.layers, listed && listed.map((isLocal) => !isLocal), pattern),
+          ...ggufLabels(facts, 'gelu_erf', 1),
+        };
+      },
+    },
+  },
+};
+
+/** Distances beyond this one have its bias (transformers has the number in code), of which MPNet has 32 kinds. */
+const BIAS_BUCKETS = 32;
+
+/** MPNet: BERT without token types, whose attention scores have a bias for each distance. @type {Family} */
+export const mpnet = {
+  ...bert,
+  prefix: 'mpnet.',
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.position_embeddings': 'wpe',
+    'embeddings.LayerNorm': 'ln_0',
+    'encoder.relative_attention_bias': 'attn.biases',
+  },
+  modules: {
+    'attention.attn.q': 'attn.q',
+    'attention.attn.k': 'attn.k',
+    'attention.attn.v': 'attn.v',
+    'attention.attn.o': 'attn.o',
+    'attention.LayerNorm': 'ln1_post',
+    'intermediate.dense': 'mlp.up',
+    'output.dense': 'mlp.down',
+    'output.LayerNorm': 'ln2_post',
+  },
+  unread: /(^|\.)embeddings\.position_ids$|^(mpnet\.)?pooler\.|^(lm_head|classifier|qa_outputs)\./,
+  labels: denseLabels('classifier.dense', 'classifier.out_proj', 'tanh'),
+  config: (hf) => {
+    const buckets = hf.relative_attention_num_buckets ?? BIAS_BUCKETS;
+    expect(buckets === BIAS_BUCKETS, `MPNet with ${buckets} relative_attention_num_buckets`);
+    return { ...roberta.config(hf), token_types: 0, bias_buckets: buckets };
+  },
+  change: (name, tensor) =>
+    name === 'attn.biases.weight'
+      ? flat(tensor)
+      : name === 'wpe.weight'
+        ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS))
+        : tensor,
+  gguf: {},
+};
