@@ -9,7 +9,7 @@
 #include "check.h"
 #include "fixture.h"
 
-enum { MOST_IDS = 64, MOST_COLS = 128, NAME = 64 };
+enum { MOST_IDS = 160, MOST_COLS = 128, NAME = 64 };
 static const float tolerance = 1e-3f;
 
 typedef struct family {
