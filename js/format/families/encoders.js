@@ -1,7 +1,7 @@
 /** Encoders after BERT with layers of another kind: ModernBERT, MPNet, Jina's embeddings of version 2. */
 import { flat, pick, range } from '../bq4/tensor-views.js';
 import { bert, ENCODER, PADDING_ROWS, roberta } from './bert.js';
-import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
+import { GGUF_ATTENTION, ggufRotaryLayerNorm } from './gguf.js';
 import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
 import { eachLayer, numbersOf, someLayers } from './layers.js';
 import { activationOf, expect, parts, QKV } from './shared.js';
