@@ -72,6 +72,14 @@ def byte_level():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
 
 
+def byte_level_pairs():
+    tokenizer = byte_level().backend_tokenizer
+    tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[PAD]"])
+    ids = {name: tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=list(ids.items()))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="[CLS]", eos_token="[SEP]", cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]")
+
+
 def without_pooler_tanh(model):
     model.bert.pooler.activation = torch.nn.Identity()
 
@@ -87,6 +95,20 @@ def without_tanh(model):
         x = features[:, 0, :]
         return head.out_proj(head.dense(x))
     head.forward = plain
+
+
+def zeroed_exactly(name):
+    def off(model):
+        dict(model.named_parameters())[name].zero_()
+    return off
+
+
+def linear_head(model):
+    model.head.act = torch.nn.Identity()
+
+
+def first_token_pooling(model):
+    model.config.classifier_pooling = "cls"
 
 
 def encode_pair(tokenizer, limit):
@@ -113,9 +135,22 @@ RERANKERS = {
     "distilbert": ("DistilBert", "ForSequenceClassification", wordpiece, None,
                    dict(dim=36, n_layers=2, n_heads=3, hidden_dim=60, max_position_embeddings=64, num_labels=3, id2label={0: "bad", 1: "so-so", 2: "good"}, label2id={"bad": 0, "so-so": 1, "good": 2}),
                    {"classifier.weight": 3.0, "classifier.bias": 3.0}, {"dense layer": zeroed("pre_classifier.weight"), "bias of labels": zeroed("classifier.bias")}),
+    "modern-bert": ("ModernBert", "ForSequenceClassification", byte_level_pairs, encode_pair,
+                    dict(hidden_size=36, num_hidden_layers=3, num_attention_heads=3, intermediate_size=52, max_position_embeddings=64, local_attention=8, norm_eps=0.05,
+                         num_labels=1, classifier_pooling="mean", classifier_bias=True),
+                    {"classifier.weight": 4.0, "classifier.bias": 20.0, "head.dense.weight": 2.0},
+                    {"GELU of the dense layer": linear_head, "norm of the dense layer": same_norms("head.norm"), "bias of the dense layer": zeroed("head.dense.bias"),
+                     "bias of the label": zeroed_exactly("classifier.bias"), "mean": first_token_pooling}),
+    "mpnet": ("MPNet", "ForSequenceClassification", unigram, encode_pair, SIZES | dict(num_labels=1, pad_token_id=1, max_position_embeddings=66, layer_norm_eps=0.05),
+              {"out_proj.weight": 4.0, "out_proj.bias": 20.0},
+              {"tanh": without_tanh, "bias of the dense layer": zeroed("classifier.dense.bias"), "bias of the label": zeroed("out_proj.bias")}),
     "qwen3-reranker": ("Qwen3", "ForCausalLM", byte_level, encode_prompt, DECODER | dict(tie_word_embeddings=True), {}, {}),
     "qwen3-labels": ("Qwen3", "ForSequenceClassification", byte_level, None, DECODER | dict(num_labels=1), {}, {}),
 }
+
+
+# In the order in which they were added.
+SEEDS = ["bert", "xlm-roberta", "distilbert", "qwen3-reranker", "qwen3-labels", "modern-bert", "mpnet"]
 
 
 def logits_of(model, encoded, answer):
@@ -129,6 +164,8 @@ def make(name, seed):
     tokenizer = tokenizer_of()
     if "pad_token_id" not in settings:
         settings = settings | dict(pad_token_id=tokenizer.pad_token_id)
+    if kind == "ModernBert":  # its defaults are those of a larger vocabulary
+        settings = settings | {f"{one}_token_id": getattr(tokenizer, f"{one}_token_id") for one in ("bos", "eos", "cls", "sep")}
     config = getattr(transformers, kind + "Config")(**settings, vocab_size=len(tokenizer), attn_implementation="eager")
     model = getattr(transformers, kind + ending)(config).eval()
     randomize(model, torch.float16, seed)
@@ -175,7 +212,10 @@ def convert(name, source):
 
     folder = OUT / name
     kind = get_model_class(get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT))
-    model = kind(folder, gguf.LlamaFileType.MOSTLY_F16, folder / f"{name}.gguf", model_name=name)
+    settings = ModelBase.load_hparams(folder, False)
+    if name == "modern-bert":  # as published files say it
+        settings["layer_norm_eps"] = settings["norm_eps"]
+    model = kind(folder, gguf.LlamaFileType.MOSTLY_F16, folder / f"{name}.gguf", model_name=name, hparams=settings)
     if "qwen3" in name:
         model.get_vocab_base_pre = lambda tokenizer: "qwen2"
         model.set_vocab = model._set_vocab_gpt2
@@ -189,10 +229,10 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     if sys.argv[1:2] == ["--gguf"]:
         logging.disable(logging.INFO)
-        for one in sys.argv[3:] or ["xlm-roberta", "bert", "qwen3-reranker"]:
+        for one in sys.argv[3:] or ["xlm-roberta", "bert", "modern-bert", "qwen3-reranker"]:
             with torch.inference_mode():
                 convert(one, sys.argv[2])
     else:
-        for number, one in enumerate(RERANKERS):
+        for one in RERANKERS:
             if len(sys.argv) == 1 or one in sys.argv[1:]:
-                make(one, 170000 + 100 * number)
+                make(one, 170000 + 100 * SEEDS.index(one))

@@ -12,6 +12,7 @@ import { createProvider, rerankingModel } from '../../js/api/adapters/ai-sdk.js'
 import { serveModels } from '../../js/api/server/index.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
+import { unusedParts } from '../../js/format/meta.js';
 import { modelRows } from '../models-report.mjs';
 
 const RERANKERS = fileURLToPath(new URL('../golden/rerankers', import.meta.url));
@@ -49,6 +50,8 @@ const CASES = [
   ['bert', 'safetensors', 'BERT cross-encoder'],
   ['xlm-roberta', 'safetensors', 'XLM-RoBERTa reranker'],
   ['distilbert', 'safetensors', 'DistilBERT classifier'],
+  ['modern-bert', 'safetensors', 'ModernBERT reranker'],
+  ['mpnet', 'safetensors', 'MPNet reranker'],
   ['qwen3-reranker', 'safetensors', 'Qwen3-Reranker'],
   ['qwen3-reranker', 'GGUF', 'Qwen3-Reranker'],
   ['qwen3-labels', 'safetensors', 'Qwen 3 with labels'],
@@ -70,20 +73,24 @@ for (const [name, source, architecture] of CASES)
     rows.push({ architecture, source, error, against: `transformers ${versions.transformers}` });
   });
 
-test('xlm-roberta from GGUF, without a tokenizer: logits of tokens', async (t) => {
-  const { ids, logits, made_with: versions } = expectedOf('xlm-roberta');
-  const model = await loaded(t, 'xlm-roberta', 'GGUF');
-  assert.equal(model.info.reranks, null);
-  const results = await model.classify(ids);
-  const error = Math.max(...results.map((result, i) => distance(result.logits, logits[i])));
-  assert.ok(error < TOLERANCE, `${error}`);
-  rows.push({
-    architecture: 'XLM-RoBERTa reranker',
-    source: 'GGUF',
-    error,
-    against: `transformers ${versions.transformers}`,
+for (const [name, architecture] of [
+  ['xlm-roberta', 'XLM-RoBERTa reranker'],
+  ['modern-bert', 'ModernBERT reranker'],
+])
+  test(`${name} from GGUF, without a tokenizer: logits of tokens`, async (t) => {
+    const { ids, logits, made_with: versions } = expectedOf(name);
+    const model = await loaded(t, name, 'GGUF');
+    assert.equal(model.info.reranks, null);
+    const results = await model.classify(ids);
+    const error = Math.max(...results.map((result, i) => distance(result.logits, logits[i])));
+    assert.ok(error < TOLERANCE, `${error}`);
+    rows.push({
+      architecture,
+      source: 'GGUF',
+      error,
+      against: `transformers ${versions.transformers}`,
+    });
   });
-});
 
 test('rerank by the classifier: the order of its logits, cut to topN, and how it was scored', async (t) => {
   const { texts, logits } = expectedOf('bert');
@@ -247,4 +254,15 @@ test('bq4 rerank, and what inspect says of a classifier and of parts that are no
   const gguf = bq4('inspect', await fileOf('bert', 'GGUF'));
   assert.match(gguf.stdout, /not used +cls\.output/);
   assert.match(bq4('inspect', join(RERANKERS, 'distilbert')).stdout, /labels +bad, so-so, good/);
+});
+
+test('parts of a checkpoint that are not used are named: the pooler of BERT without a classifier', async (t) => {
+  const path = join(folder, 'plain-bert.bq4');
+  await convert(join(RERANKERS, '../fixtures/bert'), path, { quant: 'f32' });
+  const engine = await createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const model = await engine.load(fromFile(path));
+  assert.deepEqual([model.info.unused, model.info.labels, model.info.reranks], [['pooler'], null, 'cosine']);
+  const names = ['model.visual.blocks.0.w', 'cls.predictions.decoder.bias', 'h.attn.masked_bias', 'lm_head.weight'];
+  assert.deepEqual(unusedParts(names), ['cls.predictions', 'lm_head', 'visual']);
 });

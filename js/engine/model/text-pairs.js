@@ -31,7 +31,7 @@ function shares(first, second, room) {
   if (first + second <= room) return [first, second];
   const half = Math.floor(room / 2);
   if (Math.min(first, second) <= half) return first < second ? [first, room - first] : [room - second, second];
-  return [half, room - half];
+  return first > second ? [room - half, half] : [half, room - half];
 }
 
 /** @param {LocalModel} model @param {TextPair} pair */
