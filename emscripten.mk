@@ -37,7 +37,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 # but not as the smallest (all of c/text: tokenizers take a third longer; the files of it in COLD: at most 15 %)
 COLD := c/format/% c/load/% c/model/% c/session/% c/plan.c web/% c/core/status.c c/core/dequantize.c c/text/section.c c/text/compose.c c/text/vocab.c c/kernels/kv.c c/kernels/simd128_kv.c c/kernels/self_test.c c/kernels/scalar_%.c
 # HOT: inner loops among them, compiled for speed.
-HOT := c/session/delta_update.c
+HOT := c/session/state_update.c
 COOL := c/text/% c/core/hash.c c/core/sha256.c c/quant/encode.c c/quant/encoder.c c/core/import.c c/kernels/scalar_%.c c/kernels/simd128_repack.c c/kernels/simd128_vector.c c/kernels/%_attend.c c/kernels/self_test.c
 define config
 build/$(1)/%.o: %.c emscripten.mk build/$(1)/compiler

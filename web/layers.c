@@ -15,13 +15,13 @@
 /* Buffers that may be carried from one step to a later one, besides the KV cache. */
 static const uint8_t CARRIED[] = {BQ_BUFFER_X,        BQ_BUFFER_MIX,      BQ_BUFFER_GATE,
                                   BQ_BUFFER_UP,       BQ_BUFFER_CONV_IN,  BQ_BUFFER_CONV_OUT,
-                                  BQ_BUFFER_DELTA_OUT};
+                                  BQ_BUFFER_STATE_OUT};
 enum { BUFFERS = sizeof CARRIED };
 
 static bool writes(const bq_layer_step *step, uint8_t buffer) {
   if (step->op == BQ_OP_ATTEND) return buffer == BQ_BUFFER_MIX;
   if (step->op == BQ_OP_CONVOLVE) return buffer == BQ_BUFFER_CONV_OUT;
-  if (step->op == BQ_OP_DELTA) return buffer == BQ_BUFFER_DELTA_OUT;
+  if (step->op == BQ_OP_DELTA || step->op == BQ_OP_MAMBA) return buffer == BQ_BUFFER_STATE_OUT;
   for (uint32_t i = 0; i < step->n && step->op == BQ_OP_MATMUL; i++)
     if (step->out[i] == buffer) return true;
   return false;

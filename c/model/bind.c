@@ -7,7 +7,7 @@
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
-  GATED_QUERY, DELTA_CHANNELS, DELTA_VALUES, DELTA_HEADS, DELTA_TAPS, DELTA_DIM,
+  GATED_QUERY, CHANNELS, VALUES, VALUE_HEADS, CHANNEL_TAPS, VALUE_DIM, MAMBA_IN,
   DENSE1, DENSE2, DENSE2_IN, BIASES
 } size_name;
 
@@ -73,15 +73,23 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_CONV_IN] = {"conv.in", CONV_IN, HIDDEN, false},
     [BQ_CONV_TAPS] = {"conv.taps", CONV_TAPS, NONE, false},
     [BQ_CONV_OUT] = {"conv.out", HIDDEN, HIDDEN, false},
-    [BQ_DELTA_QKV] = {"delta.in", DELTA_CHANNELS, HIDDEN, false},
-    [BQ_DELTA_Z] = {"delta.z", DELTA_VALUES, HIDDEN, false},
-    [BQ_DELTA_A] = {"delta.a", DELTA_HEADS, HIDDEN, false},
-    [BQ_DELTA_B] = {"delta.b", DELTA_HEADS, HIDDEN, false},
-    [BQ_DELTA_TAPS] = {"delta.taps", DELTA_TAPS, NONE, false},
-    [BQ_DELTA_DT] = {"delta.dt", DELTA_HEADS, NONE, false},
-    [BQ_DELTA_DECAY] = {"delta.decay", DELTA_HEADS, NONE, false},
-    [BQ_DELTA_NORM] = {"delta.norm", DELTA_DIM, NONE, false},
-    [BQ_DELTA_OUT] = {"delta.out", HIDDEN, DELTA_VALUES, false},
+    [BQ_DELTA_QKV] = {"delta.in", CHANNELS, HIDDEN, false},
+    [BQ_DELTA_Z] = {"delta.z", VALUES, HIDDEN, false},
+    [BQ_DELTA_A] = {"delta.a", VALUE_HEADS, HIDDEN, false},
+    [BQ_DELTA_B] = {"delta.b", VALUE_HEADS, HIDDEN, false},
+    [BQ_DELTA_TAPS] = {"delta.taps", CHANNEL_TAPS, NONE, false},
+    [BQ_DELTA_DT] = {"delta.dt", VALUE_HEADS, NONE, false},
+    [BQ_DELTA_DECAY] = {"delta.decay", VALUE_HEADS, NONE, false},
+    [BQ_DELTA_NORM] = {"delta.norm", VALUE_DIM, NONE, false},
+    [BQ_DELTA_OUT] = {"delta.out", HIDDEN, VALUES, false},
+    [BQ_MAMBA_IN] = {"mamba.in", MAMBA_IN, HIDDEN, false},
+    [BQ_MAMBA_TAPS] = {"mamba.taps", CHANNEL_TAPS, NONE, false},
+    [BQ_MAMBA_BIAS] = {"mamba.bias", CHANNELS, NONE, false},
+    [BQ_MAMBA_DT] = {"mamba.dt", VALUE_HEADS, NONE, false},
+    [BQ_MAMBA_DECAY] = {"mamba.decay", VALUE_HEADS, NONE, false},
+    [BQ_MAMBA_SKIP] = {"mamba.skip", VALUE_HEADS, NONE, false},
+    [BQ_MAMBA_NORM] = {"mamba.norm", VALUES, NONE, false},
+    [BQ_MAMBA_OUT] = {"mamba.out", HIDDEN, VALUES, false},
 };
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
@@ -164,11 +172,12 @@ static uint32_t size_of(const bq_config *c, size_name name) {
   case CONV_IN: return 3 * c->hidden;
   case CONV_TAPS: return c->conv_size * c->hidden;
   case GATED_QUERY: return (c->attn_gate ? 2 : 1) * c->heads * c->head_dim;
-  case DELTA_CHANNELS: return bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
-  case DELTA_VALUES: return c->delta_value_heads * c->delta_value_dim;
-  case DELTA_HEADS: return c->delta_value_heads;
-  case DELTA_TAPS: return c->conv_size * bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
-  case DELTA_DIM: return c->delta_value_dim;
+  case CHANNELS: return bq_config_channels(c);
+  case VALUES: return c->state_value_heads * c->state_value_dim;
+  case VALUE_HEADS: return c->state_value_heads;
+  case CHANNEL_TAPS: return c->conv_size * bq_config_channels(c);
+  case VALUE_DIM: return c->state_value_dim;
+  case MAMBA_IN: return bq_buffer_cols(c, BQ_BUFFER_MAMBA_IN);
   case DENSE1: return c->dense1;
   case DENSE2: return c->dense2;
   case BIASES: return c->bias_buckets * c->heads;

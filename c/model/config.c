@@ -2,7 +2,7 @@
 
 #include "core/half.h"
 
-enum { RECORD = 8, KEYS = 66, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 67, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 /* Keys behind the sets stand right behind the others in the table of keys. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
@@ -14,10 +14,11 @@ enum {
   EMBED_SCALE, RESIDUAL_SCALE, LOGIT_SCALE,
   TOKENS = 32, MERGES = 33, BIDIRECTIONAL, EMBED_NORM, TOKEN_TYPES, ROPE_SCALE,
   ROPE_ORIGINAL, ALIBI_MAX, ALIBI_SCALE, QKV_CLIP,
-  DELTA_KEY_HEADS, DELTA_VALUE_HEADS, DELTA_KEY_DIM, DELTA_VALUE_DIM, DELTA_STRIDED, ATTN_GATE,
+  STATE_KEY_HEADS, STATE_VALUE_HEADS, STATE_KEY_DIM, STATE_VALUE_DIM, STATE_STRIDED, ATTN_GATE,
+  MAMBA, ATTN_BESIDE,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
-  FIRST_UNNORMED = AFTER_SETS, RELATIVE
+  FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -38,7 +39,7 @@ static const key keys[KEYS] = {
     [HEADS] = {"heads", false, true, false, 1, 1024},
     [KV_HEADS] = {"kv_heads", false, false, false, 1, 1024},
     [HEAD_DIM] = {"head_dim", false, false, false, 1, 4096},
-    [FFN] = {"ffn", false, true, false, 1, 1u << 20},
+    [FFN] = {"ffn", false, true, false, 0, 1u << 20},
     [VOCAB] = {"vocab", false, true, false, 1, 1u << 24},
     [CONTEXT] = {"context", false, true, false, 1, 1u << 24},
     [NORM] = {"norm", false, false, true, 0, 1},
@@ -75,12 +76,15 @@ static const key keys[KEYS] = {
     [ALIBI_MAX] = {"alibi_max", true, false, false, 0, 0},
     [ALIBI_SCALE] = {"alibi_scale", true, false, false, 0, 0},
     [QKV_CLIP] = {"qkv_clip", true, false, false, 0, 0},
-    [DELTA_KEY_HEADS] = {"delta_key_heads", false, false, false, 0, 1024},
-    [DELTA_VALUE_HEADS] = {"delta_value_heads", false, false, false, 0, 1024},
-    [DELTA_KEY_DIM] = {"delta_key_dim", false, false, false, 0, BQ_DELTA_DIM_MAX},
-    [DELTA_VALUE_DIM] = {"delta_value_dim", false, false, false, 0, BQ_DELTA_DIM_MAX},
-    [DELTA_STRIDED] = {"delta_strided", false, false, false, 0, 1},
+    [STATE_KEY_HEADS] = {"state_key_heads", false, false, false, 0, 1024},
+    [STATE_VALUE_HEADS] = {"state_value_heads", false, false, false, 0, 1024},
+    [STATE_KEY_DIM] = {"state_key_dim", false, false, false, 0, BQ_STATE_DIM_MAX},
+    [STATE_VALUE_DIM] = {"state_value_dim", false, false, false, 0, BQ_STATE_DIM_MAX},
+    [STATE_STRIDED] = {"state_strided", false, false, false, 0, 1},
     [ATTN_GATE] = {"attn_gate", false, false, false, 0, 1},
+    [MAMBA] = {"mamba", false, false, true, 0, 3},
+    [ATTN_BESIDE] = {"attn_beside", false, false, false, 0, 1},
+    [FIRST_SET + SHARED_ALWAYS - AFTER_SETS] = {"shared_always", false, false, false, 0, 1},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -193,27 +197,34 @@ static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
 
 static bq_status check_recurrence(const records *r, const bq_config *c, bq_error *err) {
   const uint64_t at = where(r, CONV_SIZE, ARCH);
-  const bool delta = c->delta_value_heads > 0;
+  const bool delta = c->state_value_heads > 0;
   if (c->conv_size == 1)
     return bq_fail(err, BQ_FORMAT, at, "conv_size is 1, expected 0 or 2...%u",
                    (uint32_t)BQ_CONV_MAX);
   if (c->conv_size && (c->block != BQ_BLOCK_SEQUENTIAL || c->bidirectional))
     return bq_fail(err, BQ_UNSUPPORTED, at,
                    "recurrent layers in a parallel block, or in an encoder, are not computed");
-  if (delta && (!c->conv_size || !c->delta_key_heads || !c->delta_key_dim || !c->delta_value_dim))
-    return bq_fail(err, BQ_FORMAT, where(r, DELTA_VALUE_HEADS, ARCH),
-                   "a delta net needs conv_size, delta_key_heads, delta_key_dim, delta_value_dim");
-  if (delta ? c->delta_value_heads % c->delta_key_heads
-            : c->delta_key_heads || c->delta_key_dim || c->delta_value_dim || c->delta_strided)
-    return bq_fail(err, BQ_FORMAT, where(r, DELTA_KEY_HEADS, ARCH),
-                   "%u key heads of a delta net do not divide %u value heads", c->delta_key_heads,
-                   c->delta_value_heads);
+  if (c->attn_beside && (!c->mamba || c->norm_place != BQ_NORM_PRE))
+    return bq_fail(err, BQ_UNSUPPORTED, where(r, ATTN_BESIDE, ARCH),
+                   "attention beside a recurrence: only Mamba-2 with norms of inputs is computed");
+  if ((delta || c->mamba) && (!c->conv_size || !c->state_key_heads || !delta ||
+                              !c->state_key_dim || !c->state_value_dim))
+    return bq_fail(err, BQ_FORMAT, where(r, STATE_VALUE_HEADS, ARCH),
+                   "a state needs conv_size, heads and dimensions of keys and values");
+  if (delta ? c->state_value_heads % c->state_key_heads
+            : c->state_key_heads || c->state_key_dim || c->state_value_dim || c->state_strided)
+    return bq_fail(err, BQ_FORMAT, where(r, STATE_KEY_HEADS, ARCH),
+                   "%u key heads of a state do not divide %u value heads", c->state_key_heads,
+                   c->state_value_heads);
   return BQ_OK;
 }
 
 static bq_status check_experts(const records *r, const bq_config *c, bq_error *err) {
   const uint64_t at = where(r, EXPERTS, ARCH);
-  if (!c->experts && (c->experts_used || c->shared_ffn || c->experts_sum || r->value[EXPERT_FFN]))
+  if (!c->ffn && (c->experts || c->block != BQ_BLOCK_SEQUENTIAL))
+    return bq_fail(err, BQ_FORMAT, r->at[FFN], "ffn is 0 beside experts or a parallel block");
+  const bool some = c->experts_used || c->shared_ffn || c->experts_sum || r->value[EXPERT_FFN];
+  if ((!c->experts && some) || (c->shared_always && !c->shared_ffn))
     return bq_fail(err, BQ_FORMAT, at, "keys of experts without experts");
   if (!c->experts) return BQ_OK;
   if (c->experts_used < 1 || c->experts_used > c->experts)
@@ -289,6 +300,10 @@ bool bq_config_recurs(const bq_config *c, uint32_t layer) {
   return bq_layer_set_has(&c->conv_layers, layer);
 }
 
+bool bq_config_attends(const bq_config *c, uint32_t layer) {
+  return c->attn_beside || !bq_config_recurs(c, layer);
+}
+
 bool bq_config_long(const bq_config *c, uint32_t context) {
   return c->rope_original && context > c->rope_original;
 }
@@ -325,9 +340,11 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .text_tokens = v[TEXT_TOKENS], .experts = v[EXPERTS],
                  .experts_used = v[EXPERTS_USED], .shared_ffn = v[SHARED_FFN],
                  .experts_sum = v[EXPERTS_SUM], .conv_size = v[CONV_SIZE],
-                 .delta_key_heads = v[DELTA_KEY_HEADS], .delta_value_heads = v[DELTA_VALUE_HEADS],
-                 .delta_key_dim = v[DELTA_KEY_DIM], .delta_value_dim = v[DELTA_VALUE_DIM],
-                 .delta_strided = v[DELTA_STRIDED], .attn_gate = v[ATTN_GATE],
+                 .state_key_heads = v[STATE_KEY_HEADS], .state_value_heads = v[STATE_VALUE_HEADS],
+                 .state_key_dim = v[STATE_KEY_DIM], .state_value_dim = v[STATE_VALUE_DIM],
+                 .state_strided = v[STATE_STRIDED], .attn_gate = v[ATTN_GATE],
+                 .mamba = (bq_mamba)v[MAMBA], .attn_beside = v[ATTN_BESIDE],
+                 .shared_always = v[SHARED_ALWAYS],
                  .rope_scale = bq_float_of(v[ROPE_SCALE]), .rope_original = v[ROPE_ORIGINAL],
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),

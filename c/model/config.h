@@ -56,7 +56,15 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with separate weights for each head */
 } bq_qk_norm;
 
-enum { BQ_BIAS_BUCKETS = 32, BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16, BQ_DELTA_DIM_MAX = 256 };
+/* What a Mamba-2 layer does with the result of its recurrence, and with its gate z. */
+typedef enum bq_mamba {
+  BQ_MAMBA_NONE = 0,      /* recurrent layers are no Mamba-2 layers */
+  BQ_MAMBA_GATE = 1,      /* y * silu(z) */
+  BQ_MAMBA_GATE_NORM = 2, /* norm(y * silu(z)) */
+  BQ_MAMBA_NORM_GATE = 3  /* norm(y) * silu(z) */
+} bq_mamba;
+
+enum { BQ_BIAS_BUCKETS = 32, BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16, BQ_STATE_DIM_MAX = 256 };
 
 /* A set of layers: layer i is bit i % 32 of word i / 32. */
 typedef struct bq_layer_set {
@@ -73,7 +81,7 @@ typedef struct bq_config {
   uint32_t hidden;     /* dimensions of the hidden state */
   uint32_t heads, kv_heads;
   uint32_t head_dim;   /* dimensions of a head */
-  uint32_t ffn;        /* inner dimensions of the MLP */
+  uint32_t ffn;        /* inner dimensions of the MLP; 0: layers have none */
   uint32_t vocab;      /* number of tokens */
   uint32_t context;    /* maximum positions */
   bq_norm norm;
@@ -112,14 +120,19 @@ typedef struct bq_config {
   uint32_t experts_used; /* experts per token: those with the highest scores */
   uint32_t expert_ffn; /* inner dimensions of an expert */
   uint32_t shared_ffn; /* inner dimensions of the shared expert; 0: none */
+  bool shared_always;  /* the shared expert is added as it is, without a switch */
   bool experts_sum;    /* norm_topk_prob: weights of the chosen experts sum to 1 */
   bq_layer_set dense_layers; /* layers with one MLP in a model with experts */
   uint32_t conv_size;  /* taps of recurrent layers' convolutions; 0: no layer is recurrent */
   bq_layer_set conv_layers; /* recurrent, in place of attention: short convolutions (LFM2), or with
-                               delta_value_heads gated delta nets (Qwen3.5) */
-  uint32_t delta_key_heads, delta_value_heads; /* of a delta net; the latter a multiple */
-  uint32_t delta_key_dim, delta_value_dim; /* dimensions of such a head */
-  bool delta_strided;  /* value head h belongs to key head h mod key heads, not h / (heads of a key
+                               state_value_heads gated delta nets (Qwen3.5) or Mamba-2 layers */
+  bool attn_beside;    /* layers in conv_layers have attention beside the recurrence (Falcon-H1) */
+  bq_mamba mamba;
+  /* Heads of the state of a delta net or of Mamba-2, whose groups are key heads: their C and B are
+   * queries and keys, x are values. There are as many or several times as many value heads. */
+  uint32_t state_key_heads, state_value_heads;
+  uint32_t state_key_dim, state_value_dim; /* dimensions of such a head */
+  bool state_strided;  /* value head h belongs to key head h mod key heads, not h / (heads of a key
                           head) */
   bool attn_gate;      /* each head of q has as many gates after it: their sigmoids scale the output
                           of attention */
@@ -151,9 +164,17 @@ bool bq_config_rotated(const bq_config *config, uint32_t layer);
 /* Whether a layer has one MLP instead of experts. */
 bool bq_config_dense(const bq_config *config, uint32_t layer);
 
-/* Whether the layer has a recurrence in place of attention. It keeps a state, not keys and values
- * (session/recurrence.h). */
+/* Whether the layer has a recurrence, which keeps a state (session/recurrence.h). */
 bool bq_config_recurs(const bq_config *config, uint32_t layer);
+
+/* Whether the layer has attention, which keeps keys and values. */
+bool bq_config_attends(const bq_config *config, uint32_t layer);
+
+/* Channels of the convolution of a delta net or of Mamba-2: queries and keys of each key head,
+ * values. */
+static inline uint32_t bq_config_channels(const bq_config *c) {
+  return 2 * c->state_key_heads * c->state_key_dim + c->state_value_heads * c->state_value_dim;
+}
 
 /* Whether some layer keeps a state. */
 static inline bool bq_config_recurrent(const bq_config *config) { return config->conv_size > 0; }

@@ -3,7 +3,7 @@
 _Static_assert(BQ_MODULES < 64, "bq_layer_kind.modules has a bit for each");
 
 uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
-  const uint32_t delta = c->delta_value_heads * c->delta_value_dim;
+  const uint32_t values = c->state_value_heads * c->state_value_dim;
   switch (buffer) {
   case BQ_BUFFER_Q:
   case BQ_BUFFER_MIX: return c->heads * c->head_dim;
@@ -12,16 +12,18 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   /* A model with experts may have layers with one MLP. */
   case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
   case BQ_BUFFER_UP: return c->ffn;
-  case BQ_BUFFER_CONV_IN: return c->conv_size && !delta ? 3 * c->hidden : 0;
-  case BQ_BUFFER_CONV_OUT: return c->conv_size && !delta ? c->hidden : 0;
+  case BQ_BUFFER_CONV_IN: return c->conv_size && !values ? 3 * c->hidden : 0;
+  case BQ_BUFFER_CONV_OUT: return c->conv_size && !values ? c->hidden : 0;
   case BQ_BUFFER_GATED_Q: return c->attn_gate ? 2 * c->heads * c->head_dim : 0;
-  case BQ_BUFFER_DELTA_QKV: return 2 * c->delta_key_heads * c->delta_key_dim + delta;
-  case BQ_BUFFER_DELTA_Z:
-  case BQ_BUFFER_DELTA_OUT: return delta;
+  case BQ_BUFFER_DELTA_QKV: return c->mamba ? 0 : bq_config_channels(c);
+  case BQ_BUFFER_DELTA_Z: return c->mamba ? 0 : values;
   case BQ_BUFFER_DELTA_A:
-  case BQ_BUFFER_DELTA_B: return c->delta_value_heads;
+  case BQ_BUFFER_DELTA_B: return c->mamba ? 0 : c->state_value_heads;
+  case BQ_BUFFER_MAMBA_IN:
+    return c->mamba ? values + bq_config_channels(c) + c->state_value_heads : 0;
+  case BQ_BUFFER_STATE_OUT: return values;
   case BQ_BUFFER_ROUTE: return c->experts;
-  case BQ_BUFFER_SWITCH: return c->shared_ffn ? 1 : 0;
+  case BQ_BUFFER_SWITCH: return c->shared_ffn && !c->shared_always ? 1 : 0;
   case BQ_BUFFER_SHARED_GATE:
   case BQ_BUFFER_SHARED_UP: return c->shared_ffn;
   case BQ_BUFFER_SHARED_OUT: return c->shared_ffn ? c->hidden : 0;
@@ -114,7 +116,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   bq_layer_step router =
       product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
   router.norm = norm;
-  if (c->shared_ffn) {
+  if (c->shared_ffn && !c->shared_always) {
     router.n = 2;
     router.module[1] = BQ_SHARED_SWITCH;
     router.out[1] = BQ_BUFFER_SWITCH;
@@ -173,11 +175,43 @@ static void add_delta(const bq_config *c, bq_layer_kind *k, bq_module norm) {
                                  BQ_BUFFER_DELTA_B}});
   add(k, (bq_layer_step){.op = BQ_OP_DELTA, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE, .n = 4,
                          .module = {BQ_DELTA_TAPS, BQ_DELTA_DT, BQ_DELTA_DECAY, BQ_DELTA_NORM}});
-  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_DELTA_OUT, BQ_DELTA_OUT, BQ_LN1_POST);
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_DELTA_OUT, BQ_LN1_POST);
 }
 
-static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2) {
-  add(k, qkv(c, ln1));
+/* What lies between Mamba-2's products: the convolutions of its channels, the recurrence of each
+ * head, the norm of groups of heads. */
+static void add_mamba_recurrence(const bq_config *c, bq_layer_kind *k) {
+  add(k, (bq_layer_step){.op = BQ_OP_MAMBA_CONVOLVE, .stage = BQ_STAGE_ATTEND,
+                         .norm = BQ_NO_MODULE, .n = 2, .module = {BQ_MAMBA_TAPS, BQ_MAMBA_BIAS}});
+  add(k, (bq_layer_step){.op = BQ_OP_MAMBA, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE, .n = 3,
+                         .module = {BQ_MAMBA_DT, BQ_MAMBA_DECAY, BQ_MAMBA_SKIP}});
+  if (c->mamba != BQ_MAMBA_GATE)
+    add(k, (bq_layer_step){.op = BQ_OP_MAMBA_NORM, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE,
+                           .n = 1, .module = {BQ_MAMBA_NORM}});
+}
+
+static void add_mamba_out(const bq_config *c, bq_layer_kind *k) {
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_MAMBA_OUT, BQ_LN1_POST);
+}
+
+static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
+  bq_layer_step in = product(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_MAMBA_IN,
+                             BQ_BUFFER_MAMBA_IN);
+  in.norm = norm;
+  add(k, in);
+  add_mamba_recurrence(c, k);
+  add_mamba_out(c, k);
+}
+
+/* `beside`: with Mamba-2, which reads the same normed input. */
+static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2,
+                          bool beside) {
+  bq_layer_step in = qkv(c, ln1);
+  if (beside) {
+    in.module[in.n] = BQ_MAMBA_IN;
+    in.out[in.n++] = BQ_BUFFER_MAMBA_IN;
+  }
+  add(k, in);
   if (c->qk_norm == BQ_QK_ROWS) {
     add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
     add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
@@ -188,7 +222,9 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
     add(k, (bq_layer_step){.op = BQ_OP_GATE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
   /* A parallel MLP reads X before attention's output is added to it. */
   if (c->block != BQ_BLOCK_SEQUENTIAL) add(k, mlp_in(c, ln2));
+  if (beside) add_mamba_recurrence(c, k);
   add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
+  if (beside) add_mamba_out(c, k);
 }
 
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
@@ -199,13 +235,15 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
                          .rope = kind & UNROTATED                       ? BQ_NO_ROPE
                                  : kind & LOCAL && c->local_theta > 0 ? 1
                                                                         : 0};
-  if (kind & RECURS && c->delta_value_heads) add_delta(c, out, ln1);
-  else if (kind & RECURS) add_convolution(c, out, ln1);
-  else add_attention(c, out, ln1, ln2);
+  if (!(kind & RECURS) || c->attn_beside) add_attention(c, out, ln1, ln2, kind & RECURS);
+  else if (c->mamba) add_mamba(c, out, ln1);
+  else if (c->state_value_heads) add_delta(c, out, ln1);
+  else add_convolution(c, out, ln1);
   if (!(kind & DENSE)) {
     add_experts(c, out, ln2);
     return;
   }
+  if (!c->ffn) return;
   if (c->block == BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
   add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP, BQ_DOWN,
                BQ_LN2_POST);

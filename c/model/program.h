@@ -25,6 +25,9 @@ typedef enum bq_module {
   /* of a gated delta net: session/recurrent_layers.h */
   BQ_DELTA_QKV, BQ_DELTA_Z, BQ_DELTA_A, BQ_DELTA_B, BQ_DELTA_TAPS, BQ_DELTA_DT, BQ_DELTA_DECAY,
   BQ_DELTA_NORM, BQ_DELTA_OUT,
+  /* of a Mamba-2 layer: session/recurrent_layers.h */
+  BQ_MAMBA_IN, BQ_MAMBA_TAPS, BQ_MAMBA_BIAS, BQ_MAMBA_DT, BQ_MAMBA_DECAY, BQ_MAMBA_SKIP,
+  BQ_MAMBA_NORM, BQ_MAMBA_OUT,
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
@@ -42,8 +45,10 @@ typedef enum bq_buffer {
   BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
   BQ_BUFFER_GATED_Q, /* [heads][2][head_dim]: q and the gates of attention's output */
   BQ_BUFFER_DELTA_QKV, /* [channels of a delta net] */
-  BQ_BUFFER_DELTA_Z, BQ_BUFFER_DELTA_OUT, /* [delta_value_heads * delta_value_dim] */
-  BQ_BUFFER_DELTA_A, BQ_BUFFER_DELTA_B, /* [delta_value_heads] */
+  BQ_BUFFER_DELTA_Z, /* [state_value_heads * state_value_dim] */
+  BQ_BUFFER_DELTA_A, BQ_BUFFER_DELTA_B, /* [state_value_heads] */
+  BQ_BUFFER_MAMBA_IN, /* z, x, B, C and dt of a Mamba-2 layer, after each other */
+  BQ_BUFFER_STATE_OUT, /* [state_value_heads * state_value_dim]: of a delta net, of Mamba-2 */
   BQ_BUFFER_ROUTE,       /* [experts]: router logits */
   BQ_BUFFER_SWITCH,      /* [1]: gate logit of the shared expert */
   BQ_BUFFER_SHARED_GATE, /* [shared_ffn] */
@@ -69,7 +74,10 @@ typedef enum bq_op {
                   stores K and V in the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
   BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN; moves the layer's state on */
-  BQ_OP_DELTA,    /* DELTA_OUT = gated delta net of DELTA_QKV, Z, A, B; moves the state on */
+  BQ_OP_DELTA,    /* STATE_OUT = gated delta net of DELTA_QKV, Z, A, B; moves the state on */
+  BQ_OP_MAMBA_CONVOLVE, /* x, B and C in MAMBA_IN = their convolutions; moves these on */
+  BQ_OP_MAMBA,      /* STATE_OUT = recurrence of MAMBA_IN; moves the state on */
+  BQ_OP_MAMBA_NORM, /* STATE_OUT = norm(STATE_OUT), groups of heads */
   BQ_OP_GATE,     /* MIX *= sigmoid of the gates in GATED_Q */
   BQ_OP_ROUTE,   /* chooses experts by the ROUTE logits */
   BQ_OP_EXPERTS, /* as MATMUL, each row with the matrices of its own expert */
@@ -83,7 +91,7 @@ typedef enum bq_epilogue {
   BQ_EPILOGUE_ADD       /* X += out[0] * residual_scale */
 } bq_epilogue;
 
-enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 16, BQ_PREPARE = 0x80 };
+enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 20, BQ_PREPARE = 0x80 };
 
 typedef struct bq_layer_step {
   uint8_t op, stage; /* stage: the trace stage that the step counts as */

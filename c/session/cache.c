@@ -33,7 +33,7 @@ static uint64_t blocks_touched(uint64_t positions) {
 /* Maximum number of blocks of one layer that a session holds. With a window: the open chunk, what
  * it attends to, and one position more, since the last token may be recomputed. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
-  if (bq_config_recurs(c, layer)) return 0;
+  if (!bq_config_attends(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
   if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
@@ -179,7 +179,7 @@ typedef struct block_range {
  * blocks are taken, freed, looked up and saved follows from this function alone. */
 static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
                                uint32_t n) {
-  if (bq_config_recurs(cache->config, layer)) return (block_range){0, 0};
+  if (!bq_config_attends(cache->config, layer)) return (block_range){0, 0};
   const uint32_t end = (uint32_t)blocks_of(slot_of(cache, layer, n));
   return (block_range){bq_min32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
 }

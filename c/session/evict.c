@@ -60,7 +60,7 @@ static void choose_groups(bq_session *s) {
 
 /* Layers that positions are evicted from: those with a KV cache and without a sliding window. */
 static bool evicts(const bq_config *c, uint32_t layer) {
-  return !bq_config_window(c, layer) && !bq_config_recurs(c, layer);
+  return !bq_config_window(c, layer) && bq_config_attends(c, layer);
 }
 
 static void compact_slots(bq_session *s) {

@@ -200,7 +200,8 @@ static void combine(const bq_session *s, const bq_layer_step *step, float *const
   for (size_t i = t * used; i < (t + 1) * used; i++)
     add_weighted(y, buffer[BQ_BUFFER_EXPERT_OUT] + r->pair[i] * n, r->weight[i], n);
   if (c->shared_ffn) {
-    const float on = 1.0f / (1.0f + bq_expf(-buffer[BQ_BUFFER_SWITCH][t]));
+    const float on =
+        c->shared_always ? 1.0f : 1.0f / (1.0f + bq_expf(-buffer[BQ_BUFFER_SWITCH][t]));
     add_weighted(y, buffer[BQ_BUFFER_SHARED_OUT] + t * n, on, n);
   }
   if (step->epilogue != BQ_EPILOGUE_ADD) return;

@@ -34,6 +34,9 @@ bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t t
   case BQ_OP_ATTEND: return bq_attend(&p, thread, threads);
   case BQ_OP_CONVOLVE: return bq_convolve_step(&p, step, thread, threads);
   case BQ_OP_DELTA: return bq_delta_step(&p, step, thread, threads);
+  case BQ_OP_MAMBA_CONVOLVE:
+  case BQ_OP_MAMBA:
+  case BQ_OP_MAMBA_NORM: return bq_mamba_step(&p, step, thread, threads);
   case BQ_OP_GATE: return bq_gate_step(&p, thread, threads);
   case BQ_OP_NORM:
   case BQ_OP_ADD: return rows_share(&p, step, thread, threads);

@@ -1,7 +1,7 @@
-/* States of layers that keep no keys and values: short convolutions (LFM2) and gated delta nets
- * (Qwen3.5). Such a layer knows the positions before the next one by a state of fixed size, which
- * recurrent_layers.h draws. A *snapshot* is the states of all such layers after one number of
- * positions.
+/* States of recurrent layers: short convolutions (LFM2), gated delta nets (Qwen3.5), Mamba-2
+ * (Granite 4, Falcon-H1). Such a layer knows the positions before the next one by a state of fixed
+ * size, which recurrent_layers.h draws. A *snapshot* is the states of all such layers after one
+ * number of positions.
  *
  * A state can't be truncated as a KV cache can: the state after 700 positions does not follow from
  * the one after 900. So a session keeps snapshots after whole blocks of BQ_KV_BLOCK positions, the

@@ -3,18 +3,13 @@
 #include <string.h>
 
 #include "core/fmath.h"
-#include "session/delta_update.h"
-
-uint64_t bq_delta_channels(const bq_config *c) {
-  return 2 * (uint64_t)c->delta_key_heads * c->delta_key_dim +
-         (uint64_t)c->delta_value_heads * c->delta_value_dim;
-}
+#include "session/state_update.h"
 
 uint64_t bq_state_floats(const bq_config *c) {
   const uint64_t past = c->conv_size - 1;
-  if (!c->delta_value_heads) return past * c->hidden;
-  return past * bq_delta_channels(c) +
-         (uint64_t)c->delta_value_heads * c->delta_key_dim * c->delta_value_dim;
+  if (!c->state_value_heads) return past * c->hidden;
+  return (uint64_t)past * bq_config_channels(c) +
+         (uint64_t)c->state_value_heads * c->state_key_dim * c->state_value_dim;
 }
 
 void bq_convolve(const bq_config *c, const float *taps, float *state, const float *in, float *out,
@@ -35,7 +30,7 @@ void bq_convolve(const bq_config *c, const float *taps, float *state, const floa
   }
 }
 
-/* --- gated delta nets ------------------------------------------------------------------------- */
+/* --- heads with a matrix as state ------------------------------------------------------------- */
 
 static float sigmoid(float x) { return 1.0f / (1.0f + bq_expf(-x)); }
 
@@ -44,18 +39,25 @@ static float softplus(float x) {
   return x > 20.0f ? x : (float)bq_log(1.0 + (double)bq_expf(x));
 }
 
-/* silu of the convolution of n channels from `first` on, for one row; their states move on. */
+/* The convolution of channel i for its next input x; its state moves on. */
+static float convolve_channel(const bq_config *c, const float *taps, float *state, size_t i,
+                              float x) {
+  const size_t channels = bq_config_channels(c), past = c->conv_size - 1;
+  const float *tap = taps + i * (past + 1);
+  float sum = 0;
+  for (size_t k = 0; k < past; k++) sum += tap[k] * state[k * channels + i];
+  for (size_t k = 0; k + 1 < past; k++) state[k * channels + i] = state[(k + 1) * channels + i];
+  state[(past - 1) * channels + i] = x;
+  return sum + tap[past] * x;
+}
+
+/* --- gated delta nets ------------------------------------------------------------------------- */
+
+/* silu of the convolution of n channels from `first` on, for one row. */
 static void convolve_row(const bq_config *c, const bq_delta *d, const float *in, size_t first,
                          size_t n, float *out) {
-  const size_t channels = (size_t)bq_delta_channels(c), past = c->conv_size - 1;
   for (size_t i = first; i < first + n; i++) {
-    const float *tap = d->taps + i * (past + 1);
-    float sum = 0;
-    for (size_t k = 0; k < past; k++) sum += tap[k] * d->state[k * channels + i];
-    for (size_t k = 0; k + 1 < past; k++)
-      d->state[k * channels + i] = d->state[(k + 1) * channels + i];
-    d->state[(past - 1) * channels + i] = in[i];
-    sum += tap[past] * in[i];
+    const float sum = convolve_channel(c, d->taps, d->state, i, in[i]);
     out[i - first] = sum * sigmoid(sum);
   }
 }
@@ -70,7 +72,7 @@ static void normalize(float *x, size_t n, float factor) {
 
 /* out = norm(out) * silu(z) */
 static void gate(const bq_config *c, const float *norm, const float *z, float *out) {
-  const size_t n = c->delta_value_dim;
+  const size_t n = c->state_value_dim;
   float sum = 0;
   for (size_t j = 0; j < n; j++) sum += out[j] * out[j];
   const float scale = 1.0f / bq_sqrtf(sum / (float)n + c->norm_eps);
@@ -79,18 +81,18 @@ static void gate(const bq_config *c, const float *norm, const float *z, float *o
 
 /* Value head `j` of a key head. */
 static size_t value_head(const bq_config *c, size_t key_head, size_t j) {
-  const size_t group = c->delta_value_heads / c->delta_key_heads;
-  return c->delta_strided ? j * c->delta_key_heads + key_head : key_head * group + j;
+  const size_t group = c->state_value_heads / c->state_key_heads;
+  return c->state_strided ? j * c->state_key_heads + key_head : key_head * group + j;
 }
 
 void bq_delta_reset(const bq_config *c, float *state, uint32_t key_head) {
-  const size_t key = c->delta_key_dim, value = c->delta_value_dim, past = c->conv_size - 1;
-  const size_t keys = c->delta_key_heads * key, channels = (size_t)bq_delta_channels(c);
+  const size_t key = c->state_key_dim, value = c->state_value_dim, past = c->conv_size - 1;
+  const size_t keys = c->state_key_heads * key, channels = bq_config_channels(c);
   for (size_t p = 0; p < past; p++) {
     memset(state + p * channels + key_head * key, 0, key * sizeof *state);
     memset(state + p * channels + keys + key_head * key, 0, key * sizeof *state);
   }
-  for (size_t j = 0; j < c->delta_value_heads / c->delta_key_heads; j++) {
+  for (size_t j = 0; j < c->state_value_heads / c->state_key_heads; j++) {
     const size_t h = value_head(c, key_head, j);
     for (size_t p = 0; p < past; p++)
       memset(state + p * channels + 2 * keys + h * value, 0, value * sizeof *state);
@@ -99,10 +101,10 @@ void bq_delta_reset(const bq_config *c, float *state, uint32_t key_head) {
 }
 
 void bq_delta_head(const bq_config *c, const bq_delta *d, uint32_t key_head) {
-  const size_t heads = c->delta_value_heads, group = heads / c->delta_key_heads;
-  const size_t key = c->delta_key_dim, value = c->delta_value_dim;
-  const size_t keys = c->delta_key_heads * key, channels = (size_t)bq_delta_channels(c);
-  float q[BQ_DELTA_DIM_MAX], k[BQ_DELTA_DIM_MAX], v[BQ_DELTA_DIM_MAX], delta[BQ_DELTA_DIM_MAX];
+  const size_t heads = c->state_value_heads, group = heads / c->state_key_heads;
+  const size_t key = c->state_key_dim, value = c->state_value_dim;
+  const size_t keys = c->state_key_heads * key, channels = bq_config_channels(c);
+  float q[BQ_STATE_DIM_MAX], k[BQ_STATE_DIM_MAX], v[BQ_STATE_DIM_MAX], delta[BQ_STATE_DIM_MAX];
   float *states = d->state + (c->conv_size - 1) * channels;
   for (size_t t = 0; t < d->tokens; t++) {
     const float *in = d->in + t * channels;
@@ -118,5 +120,63 @@ void bq_delta_head(const bq_config *c, const bq_delta *d, uint32_t key_head) {
       bq_delta_update(c, states + h * key * value, decay, sigmoid(d->b[row]), q, k, v, delta, out);
       gate(c, d->norm, d->z + row * value, out);
     }
+  }
+}
+
+/* --- Mamba-2 ---------------------------------------------------------------------------------- */
+
+/* Floats of z in a row of `in`, and of x; of the row. */
+static size_t values_of(const bq_config *c) {
+  return (size_t)c->state_value_heads * c->state_value_dim;
+}
+static size_t row_of(const bq_config *c) {
+  return values_of(c) + bq_config_channels(c) + c->state_value_heads;
+}
+
+void bq_mamba_convolve(const bq_config *c, const bq_mamba_rows *m, size_t from, size_t to) {
+  const size_t channels = bq_config_channels(c);
+  for (size_t k = 0; m->first && k + 1 < c->conv_size; k++)
+    memset(m->state + k * channels + from, 0, (to - from) * sizeof *m->state);
+  for (size_t t = 0; t < m->tokens; t++) {
+    float *in = m->in + t * row_of(c) + values_of(c);
+    for (size_t i = from; i < to; i++)
+      in[i] = convolve_channel(c, m->vectors[0], m->state, i, in[i]) + m->vectors[1][i];
+    m->kernels->silu_mul(in + from, NULL, to - from);
+  }
+}
+
+/* y = y * silu(z); z is used up. */
+static void gate_by(const bq_mamba_rows *m, float *z, float *y, size_t n) {
+  m->kernels->silu_mul(z, y, n);
+  memcpy(y, z, n * sizeof *y);
+}
+
+void bq_mamba_head(const bq_config *c, const bq_mamba_rows *m, uint32_t head) {
+  const size_t key = c->state_key_dim, value = c->state_value_dim, values = values_of(c);
+  const size_t group = head / (c->state_value_heads / c->state_key_heads);
+  const float dt_bias = m->vectors[0][head], decay = m->vectors[1][head];
+  const float skip = m->vectors[2][head];
+  float *state = m->state + (c->conv_size - 1) * (size_t)bq_config_channels(c) + head * key * value;
+  float v[BQ_STATE_DIM_MAX];
+  if (m->first) memset(state, 0, key * value * sizeof *state);
+  for (size_t t = 0; t < m->tokens; t++) {
+    float *row = m->in + t * row_of(c), *z = row + head * value;
+    float *out = m->out + t * values + head * value;
+    const float *x = z + values, *k = row + 2 * values + group * key;
+    const float *q = k + c->state_key_heads * key;
+    const float step = softplus(row[row_of(c) - c->state_value_heads + head] + dt_bias);
+    for (size_t j = 0; j < value; j++) v[j] = step * x[j];
+    bq_mamba_update(c, state, bq_expf(decay * step), q, k, v, out);
+    for (size_t j = 0; j < value; j++) out[j] += skip * x[j];
+    if (c->mamba != BQ_MAMBA_NORM_GATE) gate_by(m, z, out, value);
+  }
+}
+
+void bq_mamba_normalize(const bq_config *c, const bq_mamba_rows *m, uint32_t group) {
+  const size_t n = values_of(c) / c->state_key_heads, at = group * n;
+  for (size_t t = 0; t < m->tokens; t++) {
+    float *out = m->out + t * values_of(c) + at;
+    m->kernels->rmsnorm(out, m->vectors[0] + at, c->norm_eps, n, out);
+    if (c->mamba == BQ_MAMBA_NORM_GATE) gate_by(m, m->in + t * row_of(c) + at, out, n);
   }
 }

@@ -3,16 +3,15 @@
  *
  *   state of a short convolution   f32 [taps - 1][hidden], its last inputs, oldest first
  *   state of a gated delta net     f32 [taps - 1][channels], the last inputs of its convolution,
- *                                  then [value_heads][key_dim][value_dim]
+ *   or of Mamba-2                  then [value_heads][key_dim][value_dim]
  *
  * All are zeros before the first position. */
 #ifndef BQ_RECURRENT_LAYERS_H
 #define BQ_RECURRENT_LAYERS_H
 
+#include "kernels/kernels.h"
 #include "model/config.h"
 
-/* Channels of a delta net's convolution: queries and keys of each key head, values. */
-uint64_t bq_delta_channels(const bq_config *c);
 /* Floats of a layer's state. */
 uint64_t bq_state_floats(const bq_config *c);
 
@@ -48,5 +47,32 @@ typedef struct bq_delta {
 /* The state of this key head and its value heads as before the first position. */
 void bq_delta_reset(const bq_config *c, float *state, uint32_t key_head);
 void bq_delta_head(const bq_config *c, const bq_delta *d, uint32_t key_head);
+
+/* Mamba-2 (Dao and Gu, Transformers are SSMs, 2024). A row of `in` is z, x, B, C, dt:
+ *
+ *   x, B, C = silu(convolution of x, B, C)
+ *   step = softplus(dt + dt_bias)
+ *   S = exp(decay * step) * S + B (step * x)^T
+ *   out = S^T C + skip * x
+ *
+ * for each head with its S; a group of heads shares B and C. What is done with out and z: bq_mamba
+ * in model/config.h. */
+typedef struct bq_mamba_rows {
+  const float *vectors[3]; /* as each function says */
+  float *in;               /* [tokens][values + channels + value_heads] */
+  float *state;
+  float *out;              /* [tokens][value_heads][value_dim] */
+  size_t tokens;
+  bool first;              /* the rows begin a text: the state is zeros */
+  const bq_kernels *kernels;
+} bq_mamba_rows;
+/* The convolution of channels from...to - 1, in place. Vectors: taps [channels][K], bias. */
+void bq_mamba_convolve(const bq_config *c, const bq_mamba_rows *m, size_t from, size_t to);
+/* The recurrence of a head; with its gate, unless the norm comes first. Vectors: dt_bias, decay
+ * (negative), skip, each [value_heads]. */
+void bq_mamba_head(const bq_config *c, const bq_mamba_rows *m, uint32_t head);
+/* The norm of a group of heads, and the gate that follows it, if one does. Vectors: weights of all
+ * heads. */
+void bq_mamba_normalize(const bq_config *c, const bq_mamba_rows *m, uint32_t group);
 
 #endif

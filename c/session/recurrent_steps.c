@@ -21,6 +21,11 @@ static segment segment_at(const bq_micro_batch *j, uint32_t from) {
   return (segment){row.s, from, bq_min32(row.remaining, j->tokens - from), row.position == 0};
 }
 
+/* Vector `i` of a step. */
+static const float *vector_of(const bq_layer_run *p, const bq_layer_step *step, uint32_t i) {
+  return bq_norm_weight(&p->w->module[step->module[i]]);
+}
+
 /* Channels are shared out; rows of a text follow each other in one thread. */
 bq_stage bq_convolve_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                           size_t threads) {
@@ -53,9 +58,8 @@ bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
   const bq_micro_batch *j = p->j;
   const bq_config *c = &p->s->model->config;
   const float *vector[BQ_STEP_MATRICES];
-  for (uint32_t i = 0; i < step->n; i++)
-    vector[i] = bq_norm_weight(&p->w->module[step->module[i]]);
-  for (bq_share share = bq_share_of(p->s, thread, threads, c->delta_key_heads, 1);
+  for (uint32_t i = 0; i < step->n; i++) vector[i] = vector_of(p, step, i);
+  for (bq_share share = bq_share_of(p->s, thread, threads, c->state_key_heads, 1);
        bq_share_next(&share);)
     for (segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
       g = segment_at(j, g.at);
@@ -68,12 +72,38 @@ bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
                           .a = rows_of(j, BQ_BUFFER_DELTA_A, &g),
                           .b = rows_of(j, BQ_BUFFER_DELTA_B, &g),
                           .state = bq_recurrence_state(&g.s->recurrence, c, p->layer),
-                          .out = rows_of(j, BQ_BUFFER_DELTA_OUT, &g),
+                          .out = rows_of(j, BQ_BUFFER_STATE_OUT, &g),
                           .tokens = g.tokens};
       for (size_t h = share.from; h < share.to; h++) {
         if (g.first) bq_delta_reset(c, d.state, (uint32_t)h);
         bq_delta_head(c, &d, (uint32_t)h);
       }
+    }
+  return BQ_STAGE_ATTEND;
+}
+
+/* Channels, heads or groups of heads are shared out, as the step works on them. */
+bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+                       size_t threads) {
+  const bq_config *c = &p->s->model->config;
+  const bool convolves = step->op == BQ_OP_MAMBA_CONVOLVE, recurs = step->op == BQ_OP_MAMBA;
+  const size_t total = convolves ? bq_config_channels(c)
+                       : recurs  ? c->state_value_heads
+                                 : c->state_key_heads;
+  bq_mamba_rows m = {.kernels = p->s->model->kernels};
+  for (uint32_t i = 0; i < step->n; i++) m.vectors[i] = vector_of(p, step, i);
+  for (bq_share share = bq_share_of(p->s, thread, threads, total, convolves ? 64 : 1);
+       bq_share_next(&share);)
+    for (segment g = {0}; g.at < p->j->tokens; g.at += g.tokens) {
+      g = segment_at(p->j, g.at);
+      m.in = rows_of(p->j, BQ_BUFFER_MAMBA_IN, &g);
+      m.out = rows_of(p->j, BQ_BUFFER_STATE_OUT, &g);
+      m.state = bq_recurrence_state(&g.s->recurrence, c, p->layer);
+      m.tokens = g.tokens;
+      m.first = g.first;
+      if (convolves) bq_mamba_convolve(c, &m, share.from, share.to);
+      for (size_t i = share.from; !convolves && i < share.to; i++)
+        (recurs ? bq_mamba_head : bq_mamba_normalize)(c, &m, (uint32_t)i);
     }
   return BQ_STAGE_ATTEND;
 }

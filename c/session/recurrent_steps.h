@@ -1,5 +1,5 @@
-/* The CONVOLVE, DELTA and GATE steps of a layer: recurrences in place of attention, and gates of
- * attention's output. The mathematics: recurrent_layers.h. */
+/* The CONVOLVE, DELTA, MAMBA and GATE steps of a layer: recurrences in place of attention or beside
+ * it, and gates of attention's output. The mathematics: recurrent_layers.h. */
 #ifndef BQ_RECURRENT_STEPS_H
 #define BQ_RECURRENT_STEPS_H
 
@@ -9,6 +9,8 @@
 bq_stage bq_convolve_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                           size_t threads);
 bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+                       size_t threads);
+bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                        size_t threads);
 bq_stage bq_gate_step(const bq_layer_run *p, size_t thread, size_t threads);
 

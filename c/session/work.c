@@ -40,6 +40,7 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_
                      uint32_t position, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   const bq_kv_type kv = s->options.kv_type;
+  const uint64_t state = (uint64_t)c->state_value_heads * c->state_key_dim * c->state_value_dim;
   bq_work work = {0};
   switch ((bq_op)step->op) {
   case BQ_OP_MATMUL:
@@ -61,11 +62,14 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
                 c->head_dim;
     break;
-  case BQ_OP_DELTA: { /* the state is multiplied with k and q, scaled and added to */
-    const uint64_t state = (uint64_t)c->delta_value_heads * c->delta_key_dim * c->delta_value_dim;
+  case BQ_OP_DELTA: /* the state is scaled, multiplied with k, added to, multiplied with q */
     work.macs = 4 * state * tokens;
     break;
-  }
+  case BQ_OP_MAMBA: /* the same without k */
+    work.macs = 3 * state * tokens;
+    break;
+  case BQ_OP_MAMBA_CONVOLVE:
+  case BQ_OP_MAMBA_NORM:
   case BQ_OP_GATE:
   case BQ_OP_CONVOLVE:
   case BQ_OP_NORM:

@@ -46,12 +46,21 @@ export async function readBytes(folder, name) {
 /** @param {Folder} folder @param {string} name */
 export const readText = async (folder, name) => new TextDecoder().decode(await readBytes(folder, name));
 
+/**
+ * JSON as Python writes it, with Infinity (time_step_limit of Mamba-2) and NaN: numbers of JSON in their place, infinite ones and null.
+ * @param {string} text
+ */
+const withoutSpecialNumbers = (text) =>
+  text.replace(/"(?:[^"\\]|\\.)*"|(-?)Infinity|NaN/gs, (all, sign) =>
+    all.startsWith('"') ? all : all === 'NaN' ? 'null' : `${sign}1e999`,
+  );
+
 /** A JSON object; null if there is no such file. Throws FORMAT. @param {Folder} folder @param {string} name @returns {Promise<Record<string, any> | null>} */
 export async function readJson(folder, name) {
   if (!folder.has(name)) return null;
   const text = await readText(folder, name);
   try {
-    const value = JSON.parse(text);
+    const value = JSON.parse(withoutSpecialNumbers(text));
     if (value === null || typeof value !== 'object') throw new Error('expected an object');
     return value;
   } catch (cause) {

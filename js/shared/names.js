@@ -31,6 +31,9 @@ export const ARCHITECTURES = [
   'qwen3moe',
   'lfm2',
   'qwen35',
+  'granitehybrid',
+  'falcon-h1',
+  'mamba2',
 ];
 
 /** Values of `kind` in the section TOKN. */

@@ -114,7 +114,7 @@ static void test_ranges(void) {
     uint32_t key, least, most; /* within the least configuration */
     bq_status outside;
   } ranges[] = {{1, 1, 65535, BQ_UNSUPPORTED}, {2, 1, 1024, BQ_FORMAT},  {4, 1, 1024, BQ_FORMAT},
-                {7, 1, 1 << 20, BQ_FORMAT}, {8, 1, 1 << 24, BQ_FORMAT}, {9, 1, 1 << 24, BQ_FORMAT},
+                {7, 0, 1 << 20, BQ_FORMAT}, {8, 1, 1 << 24, BQ_FORMAT}, {9, 1, 1 << 24, BQ_FORMAT},
                 {10, 0, 1, BQ_UNSUPPORTED}, {12, 0, 3, BQ_UNSUPPORTED}, {14, 0, 1, BQ_UNSUPPORTED},
                 {15, 2, 8, BQ_FORMAT},     {16, 0, 3, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
                 {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT},
@@ -278,6 +278,57 @@ static void test_dense_layers_and_encoders(void) {
   }
 }
 
+/* Recurrent layers: conv_size 4, two key heads, four value heads; one key and value is changed. */
+static void test_recurrence(void) {
+  static const uint32_t keys[] = {59, 42, 43, 44, 45, 48, 49}, plain[] = {4, 2, 4, 8, 16, 2, 1};
+  static const struct {
+    uint32_t key, value;
+    bq_status status;
+    const char *says;
+  } cases[] = {{48, 2, BQ_OK, ""},
+               {48, 3, BQ_OK, ""},
+               {49, 0, BQ_OK, ""},
+               {48, 4, BQ_UNSUPPORTED, "mamba is 4"},
+               {48, 0, BQ_UNSUPPORTED, "only Mamba-2"},
+               {43, 0, BQ_FORMAT, "a state needs"},
+               {43, 3, BQ_FORMAT, "do not divide 3"},
+               {44, 0, BQ_FORMAT, "a state needs"},
+               {44, 257, BQ_FORMAT, "state_key_dim is 257"},
+               {59, 0, BQ_FORMAT, "a state needs"},
+               {59, 1, BQ_FORMAT, "conv_size is 1"},
+               {19, 2, BQ_UNSUPPORTED, "norms of inputs"},
+               {20, 1, BQ_UNSUPPORTED, "parallel block"},
+               {7, 0, BQ_OK, ""}};
+  bq_config c;
+  bq_error err = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture_buffer b = least_without(cases[i].key == 7 ? 7 : 0);
+    bool changed = false;
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+      const bool here = keys[k] == cases[i].key;
+      put(&b, keys[k], U32, 1, here ? cases[i].value : plain[k]);
+      changed |= here;
+    }
+    if (!changed) put(&b, cases[i].key, U32, 1, cases[i].value);
+    put(&b, 160, U32, 1, 1);
+    CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
+    if (cases[i].status) CHECK(strstr(err.detail, cases[i].says));
+  }
+  CHECK(bq_config_recurs(&c, 0) && bq_config_attends(&c, 0) && !bq_config_recurs(&c, 1));
+  CHECK(c.ffn == 0 && c.mamba == BQ_MAMBA_GATE_NORM && c.attn_beside);
+  static const uint32_t useless[][2] = {{48, 1}, {194, 1}}; /* no heads, no expert */
+  for (int i = 0; i < 2; i++) {
+    fixture_buffer b = least_without(0);
+    put(&b, useless[i][0], U32, 1, useless[i][1]);
+    CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+  }
+  fixture_buffer b = least_without(7); /* experts, and an MLP of nothing */
+  put(&b, 7, U32, 1, 0);
+  put(&b, 54, U32, 1, 8);
+  put(&b, 55, U32, 1, 2);
+  CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
+}
+
 /* Keys that say more than one thing together. */
 static void test_layer_kinds(void) {
   bq_config c;
@@ -365,7 +416,7 @@ static void test_layer_sets_that_mean_nothing(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = least_without(0);
-  put(&b, 194, U32, 1, 0); /* no key so far */
+  put(&b, 195, U32, 1, 0); /* no key so far */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
@@ -375,7 +426,7 @@ static void test_records(void) {
   fixture_buffer b = least_without(0);
   put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
   put(&b, 0, 0, 0, 5);
-  put(&b, 194, 0, 0, 5);
+  put(&b, 195, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = least_without(0);
@@ -407,6 +458,7 @@ int main(void) {
   RUN(test_embedder);
   RUN(test_experts);
   RUN(test_dense_layers_and_encoders);
+  RUN(test_recurrence);
   RUN(test_layer_kinds);
   RUN(test_layer_sets);
   RUN(test_layer_sets_that_mean_nothing);

@@ -16,6 +16,8 @@ static bq_config encoder(void) { return tiny_encoder(llama()); }
 /* With states that can't be cut: a wrong guess is computed again from where the pass began. */
 static bq_config convolving(void) { return tiny_convolving(llama()); }
 static bq_config delta(void) { return tiny_delta(llama()); }
+static bq_config mamba(void) { return tiny_mamba(llama(), false); }
+static bq_config mamba_beside(void) { return tiny_mamba(llama(), true); }
 
 /* With a window that drafts reach beyond. */
 static bq_config windowed(void) { return tiny_windowed(llama(), 3); }
@@ -113,6 +115,8 @@ static void test_logits_are_those_without_guesses(void) {
     check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
+    check_guesses(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
+    check_guesses(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
   }
 }

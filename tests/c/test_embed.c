@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "session/session.h"
+#include "tiny_configs.h"
 #include "tiny_model.h"
 
 enum { CONTEXT = 48, VOCAB = 61, HIDDEN = 36, TEXT = 33 };
@@ -270,6 +271,10 @@ static void test_several_texts_of_a_session(void) {
       most_taken = 0;
       check_texts(roomy(decoder()), BQ_TYPE_BQ4_32, o, 1);
       check_texts(windowed(), BQ_TYPE_F32, o, 0);
+      check_texts(roomy(tiny_convolving(decoder())), BQ_TYPE_BQ8_32, o, 0);
+      check_texts(roomy(tiny_delta(decoder())), BQ_TYPE_BQ8_32, o, 1);
+      check_texts(roomy(tiny_mamba(decoder(), false)), BQ_TYPE_BQ8_32, o, 1);
+      check_texts(roomy(tiny_mamba(decoder(), true)), BQ_TYPE_BQ8_32, o, 0);
       check_texts(sloped(), BQ_TYPE_BQ8_32, o, 2);
       CHECK(window < 300 || most_taken == 7);
       check_texts(sighted(), BQ_TYPE_F32, o, 1);

@@ -147,6 +147,8 @@ static void test_threads_give_the_same_bits(void) {
   check_threads(config());
   check_threads(tiny_convolving(config()));
   check_threads(tiny_delta(config()));
+  check_threads(tiny_mamba(config(), false));
+  check_threads(tiny_mamba(config(), true));
 }
 
 int main(void) {

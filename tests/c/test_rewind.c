@@ -23,7 +23,9 @@ typedef struct kind {
   uint32_t sinks;
   bq_evict evict;
   uint32_t positions[4]; /* to go back to */
-  int recurs; /* layer 0: 1, a short convolution in place of attention; 2, a gated delta net */
+  /* layer 0: 1, a short convolution in place of attention; 2, a gated delta net; 3, Mamba-2; 4,
+   * Mamba-2 beside attention */
+  int recurs;
 } kind;
 
 /* A window of w positions begins in another block from position 256 k + w - 1 on. */
@@ -40,6 +42,9 @@ static const kind kinds[] = {
     {"convolutions and a KV window", 0, 40, 3, BQ_EVICT_OLDEST, {295, 2, 551, 512}, 1},
     {"convolutions and eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, 1},
     {"a delta net", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 2},
+    {"Mamba-2", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 3},
+    {"Mamba-2 beside attention", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 4},
+    {"the same and eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, 4},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, POSITIONS = 4 };
 
@@ -54,7 +59,8 @@ static bq_config config_of(const kind *k) {
                  .context = CONTEXT,
                  .gated = true,
                  .tied = true};
-  if (k->recurs) c = k->recurs == 2 ? tiny_delta(c) : tiny_convolving(c);
+  if (k->recurs > 2) c = tiny_mamba(c, k->recurs == 4);
+  else if (k->recurs) c = k->recurs == 2 ? tiny_delta(c) : tiny_convolving(c);
   return k->window ? tiny_windowed(c, k->window) : c;
 }
 

@@ -27,11 +27,23 @@ static inline bq_config tiny_convolving(bq_config c) {
 /* Layers with gated delta nets, two value heads for each key head, and gates of attention. */
 static inline bq_config tiny_delta(bq_config c) {
   c = tiny_convolving(c);
-  c.delta_key_heads = 2;
-  c.delta_value_heads = 4;
-  c.delta_key_dim = 6;
-  c.delta_value_dim = 8;
+  c.state_key_heads = 2;
+  c.state_value_heads = 4;
+  c.state_key_dim = 6;
+  c.state_value_dim = 8;
   c.attn_gate = true;
+  return c;
+}
+
+/* Mamba-2 layers of three heads, which share B and C; with attention beside it, or without. */
+static inline bq_config tiny_mamba(bq_config c, bool beside) {
+  c = tiny_convolving(c);
+  c.mamba = beside ? BQ_MAMBA_GATE : BQ_MAMBA_GATE_NORM;
+  c.attn_beside = beside;
+  c.state_key_heads = 1;
+  c.state_value_heads = 3;
+  c.state_key_dim = 6;
+  c.state_value_dim = 20;
   return c;
 }
 

@@ -128,8 +128,8 @@ static void tiny_convolution(tiny_model *t, bq_type type, bq_weights *m) {
 
 static void tiny_delta_net(tiny_model *t, bq_type type, bq_weights *m) {
   const bq_config *c = &t->model.config;
-  const uint32_t heads = c->delta_value_heads, values = heads * c->delta_value_dim;
-  const uint32_t channels = bq_buffer_cols(c, BQ_BUFFER_DELTA_QKV);
+  const uint32_t heads = c->state_value_heads, values = heads * c->state_value_dim;
+  const uint32_t channels = bq_config_channels(c);
   m[BQ_DELTA_QKV] = tiny_linear(t, type, channels, c->hidden, false);
   m[BQ_DELTA_Z] = tiny_linear(t, type, values, c->hidden, false);
   m[BQ_DELTA_A] = tiny_linear(t, BQ_TYPE_F32, heads, c->hidden, false);
@@ -138,7 +138,21 @@ static void tiny_delta_net(tiny_model *t, bq_type type, bq_weights *m) {
   m[BQ_DELTA_TAPS] = tiny_values(t, channels * c->conv_size, 0, 1);
   m[BQ_DELTA_DT] = tiny_values(t, heads, 0, 1);
   m[BQ_DELTA_DECAY] = tiny_values(t, heads, -0.2f, 0.1f);
-  m[BQ_DELTA_NORM] = tiny_values(t, c->delta_value_dim, 1, 0.3f);
+  m[BQ_DELTA_NORM] = tiny_values(t, c->state_value_dim, 1, 0.3f);
+}
+
+static void tiny_mamba_layer(tiny_model *t, bq_type type, bq_weights *m) {
+  const bq_config *c = &t->model.config;
+  const uint32_t heads = c->state_value_heads, values = heads * c->state_value_dim;
+  const uint32_t channels = bq_config_channels(c);
+  m[BQ_MAMBA_IN] = tiny_linear(t, type, values + channels + heads, c->hidden, false);
+  m[BQ_MAMBA_OUT] = tiny_linear(t, type, c->hidden, values, false);
+  m[BQ_MAMBA_TAPS] = tiny_values(t, channels * c->conv_size, 0, 1);
+  m[BQ_MAMBA_BIAS] = tiny_values(t, channels, 0, 0.3f);
+  m[BQ_MAMBA_DT] = tiny_values(t, heads, 0, 1);
+  m[BQ_MAMBA_DECAY] = tiny_values(t, heads, -0.2f, 0.1f);
+  m[BQ_MAMBA_SKIP] = tiny_values(t, heads, 1, 0.3f);
+  m[BQ_MAMBA_NORM] = tiny_values(t, values, 1, 0.3f);
 }
 
 static void tiny_more_embeddings(tiny_model *t, bq_type type) {
@@ -186,7 +200,9 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     tiny_more_norms(t, t->layers[i].kind, m);
     if (c->experts) tiny_experts(t, type, m);
     if (bq_config_recurs(c, i))
-      (c->delta_value_heads ? tiny_delta_net : tiny_convolution)(t, type, m);
+      (c->mamba               ? tiny_mamba_layer
+       : c->state_value_heads ? tiny_delta_net
+                              : tiny_convolution)(t, type, m);
   }
   tiny_more_embeddings(t, type);
   if (c->norm_place != BQ_NORM_POST) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);

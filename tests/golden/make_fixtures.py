@@ -742,6 +742,80 @@ LENT = {
 }
 
 
+def zeroed_rows(ending, rows):
+    """A model without these rows of the parameters whose names end so."""
+    def off(model):
+        for name, p in model.named_parameters():
+            if name.endswith(ending):
+                p[rows] = 0
+    return off
+
+
+def one_group(model):
+    """A model whose norms of Mamba-2 take all heads together."""
+    for module in model.modules():
+        if hasattr(module, "group_size"):
+            module.group_size = module.weight.numel()
+        if hasattr(module, "norm_before_gate"):
+            module.n_groups = 1
+
+
+# Mamba-2: 40 positions are three chunks of transformers. f32, as above.
+MAMBA_KEYS = SMALL_KEYS | {f"mamba_{key}" for key in ("n_heads", "n_groups", "d_state", "d_head", "d_conv", "d_ssm", "expand", "conv_bias", "proj_bias", "rms_norm",
+                                                     "norm_before_gate")} | {"layer_types"}
+GRANITE_KEYS = MAMBA_KEYS | EXPERTS_KEYS | {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling", "shared_intermediate_size",
+                                            "position_embedding_type"}
+FALCON_KEYS = MAMBA_KEYS | {f"{key}_multiplier" for key in ("lm_head", "embedding", "key", "attention_out", "attention_in", "ssm_in", "ssm_out")} | {
+    "mlp_multipliers", "ssm_multipliers"}
+MIXER = dict(mamba_n_heads=8, mamba_d_head=8, mamba_d_state=16, mamba_d_conv=4, mamba_chunk_size=16)
+GRANITE = SMALL | MIXER | dict(
+    vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, mamba_expand=2,
+    embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7, tie_word_embeddings=True,
+    layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"])
+FALCON = SMALL | MIXER | dict(
+    vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=12, intermediate_size=40, max_position_embeddings=64,
+    mamba_d_ssm=64, mamba_n_groups=2, lm_head_multiplier=0.6, embedding_multiplier=2.5, key_multiplier=1.6, attention_out_multiplier=0.7, attention_in_multiplier=1.3,
+    ssm_in_multiplier=0.8, ssm_out_multiplier=1.4, mlp_multipliers=[1.5, 0.6], ssm_multipliers=[0.7, 1.4, 0.6, 1.5, 1.7])
+LIVELY = {"dt_bias": (1.0, -0.5), ".D": (1.0, 1.0), "conv1d.bias": (2.0, 0), "A_log": (2.0, 0)}
+WITHOUT = {"decay": zeroed("A_log"), "step bias": zeroed("dt_bias"), "skip": zeroed(".D"), "bias of convolutions": zeroed("conv1d.bias"),
+           "convolutions": zeroed("conv1d.weight"), "gate": zeroed_rows("in_proj.weight", slice(0, 64)), "x": zeroed_rows("in_proj.weight", slice(64, 128)),
+           "step": zeroed_rows("in_proj.weight", slice(-8, None))}
+
+
+def without_factor(key, i=None):
+    value = FALCON[key]
+    return {key: 1.0 if i is None else [1.0 if k == i else factor for k, factor in enumerate(value)]}
+
+
+RECURRENT |= {
+    "granite-hybrid": ("GraniteMoeHybrid", torch.float32, 40, GRANITE | dict(mamba_n_groups=2, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=40),
+                       GRANITE_KEYS, LIVELY,
+                       {**FACTORS, "scale of scores": {"attention_multiplier": 8**-0.5}, **WITHOUT, "norm of the result": same_norms_gated("mamba.norm"),
+                        "groups of the norm": one_group, "no positions": {"position_embedding_type": "rope"}}),
+    "granite-hybrid-moe": ("GraniteMoeHybrid", torch.float32, 40, GRANITE | dict(
+        mamba_n_groups=1, num_local_experts=5, num_experts_per_tok=2, intermediate_size=16, shared_intermediate_size=24), GRANITE_KEYS, LIVELY,
+        {**FACTORS, "the second expert": {"num_experts_per_tok": 1}, "the shared expert": zeroed("shared_mlp.output_linear.weight"), "no positions": {"position_embedding_type": "rope"},
+         "Mamba-2": zeroed("mamba.out_proj.weight"), "attention": zeroed("o_proj.weight")}),
+    "granite-hybrid-rope": ("GraniteMoeHybrid", torch.float32, 40, GRANITE | dict(
+        num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], mamba_n_groups=1, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=24,
+        position_embedding_type="rope"), GRANITE_KEYS, LIVELY, {"positions": {"position_embedding_type": None}, "Mamba-2": zeroed("mamba.out_proj.weight")}),
+    "falcon-h1": ("FalconH1", torch.float32, 40, FALCON, FALCON_KEYS, LIVELY,
+                  {**WITHOUT, **{key: without_factor(key) for key in sorted(FALCON) if key.endswith("_multiplier")},
+                   "factor of the gate": without_factor("mlp_multipliers", 0), "factor of the MLP": without_factor("mlp_multipliers", 1),
+                   **{f"factor of {what}": without_factor("ssm_multipliers", i) for i, what in enumerate(("z", "x", "B", "C", "the step"))},
+                   "Mamba-2": zeroed("mamba.out_proj.weight"), "attention": zeroed("o_proj.weight")}),
+    "falcon-h1-norm": ("FalconH1", torch.float32, 40, FALCON | dict(mamba_rms_norm=True, mamba_norm_before_gate=False), FALCON_KEYS, LIVELY,
+                       {"order of norm and gate": {"mamba_norm_before_gate": True}, "groups of the norm": one_group}),
+    "falcon-h1-normed": ("FalconH1", torch.float32, 40, FALCON | dict(mamba_rms_norm=True, mamba_norm_before_gate=True), FALCON_KEYS, LIVELY,
+                         {"order of norm and gate": {"mamba_norm_before_gate": False}, "groups of the norm": one_group}),
+    "mamba2": ("Mamba2", torch.float32, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=3, expand=2, num_heads=8, head_dim=8, n_groups=2, state_size=16,
+                                                 conv_kernel=4, chunk_size=16),
+               {"hidden_size", "num_hidden_layers", "expand", "num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_bias", "use_conv_bias", "hidden_act",
+                "layer_norm_epsilon"}, LIVELY,
+               {**WITHOUT, "norm of the result": same_norms_gated("mixer.norm"), "groups of the norm": one_group}),
+}
+
+
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():

@@ -26,7 +26,9 @@ LEFT_OUT = {
     "gemma3-listed", "qwen2-listed", "smollm3-listed",  # lists of layers are not said
     "qwen2moe-dense", "qwen3moe-dense",  # layers of two kinds have no place
     "bullet", "bullet-tied",  # of no library
+    "falcon-h1-normed",  # the order of norm and gate is not said
     "falcon-rw",  # ALiBi is not said
+    "granite-hybrid-rope",  # positions are not said
     "gemma2",  # the factor of scores is not said, unless it is that of a public size
     "llama-dynamic",  # scaling is not said
     "mistral",  # the window is not said
@@ -34,8 +36,11 @@ LEFT_OUT = {
     "phi-qk-norm",  # norms have no place
 }
 # Where the config.json that transformers 5 writes differs from those that the converter was made for.
+GRANITE_LAYERS = {"layer_types": ["mamba", "mamba", "attention", "mamba"], "position_embedding_type": "nope"}
 PUBLISHED = {
     "falcon": {"num_kv_heads": 1},
+    "granite-hybrid": GRANITE_LAYERS,
+    "granite-hybrid-moe": GRANITE_LAYERS,
     "gpt2": {"n_ctx": 32},
     "mpt": {"architectures": ["MPTForCausalLM"]},
     "neox": {"rotary_pct": 0.25},

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
+  copyFileSync,
   existsSync,
   openSync,
   readdirSync,
@@ -155,6 +156,18 @@ test('shards, and a single file with config.json beside it', async () => {
   weight_map[named[0][0]] = '../part-0.safetensors';
   writeFileSync(join(path, 'model.safetensors.index.json'), JSON.stringify({ weight_map }));
   await assert.rejects(convert(path, join(fresh(), 'x.bq4')), { code: 'FORMAT' });
+});
+
+test('config.json as Python writes it: Infinity and NaN', async () => {
+  const original = fileURLToPath(new URL('../golden/fixtures/mamba2', import.meta.url));
+  const text = readFileSync(join(original, 'config.json'), 'utf8');
+  const copy = fresh();
+  copyFileSync(join(original, 'model.safetensors'), join(copy, 'model.safetensors'));
+  const special = String.raw`{"time_step_limit": [0.0, Infinity], "unused": [NaN, -Infinity, "Infinity, \"NaN\""],`;
+  writeFileSync(join(copy, 'config.json'), text.replace('{', special));
+  assert.deepEqual((await converted(copy)).tensors, (await converted(original)).tensors);
+  writeFileSync(join(copy, 'config.json'), text.replace('{', '{"unused": Infinite,'));
+  await assert.rejects(converted(copy), { code: 'FORMAT', message: /config.json is not valid JSON/ });
 });
 
 test('what lies where: alignment, hashes, types by default and on request', async () => {

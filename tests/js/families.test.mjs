@@ -218,6 +218,20 @@ const OLDER = [
     },
   ],
   ['smollm3-listed', { layer_types: undefined }],
+  [
+    'granite-hybrid',
+    {
+      layer_types: ['mamba', 'mamba', 'attention', 'mamba'],
+      position_embedding_type: 'nope',
+      mamba_d_head: 'auto',
+      mamba_expand: undefined,
+      mamba_d_conv: undefined,
+      time_step_limit: [0, { __float__: 'Infinity' }],
+    },
+  ],
+  ['granite-hybrid', { layer_types: undefined, layers_block_type: ['mamba', 'mamba', 'attention', 'mamba'] }],
+  ['falcon-h1', { mamba_d_ssm: null, mamba_conv_bias: undefined, time_step_limit: undefined }],
+  ['mamba2', { conv_kernel: undefined, hidden_act: undefined }],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {
@@ -284,6 +298,11 @@ const REFUSED = [
   ['mpt', { attn_config: { alibi: false } }, /without ALiBi/],
   ['mpt', { attn_config: { qk_ln: true } }, /MPT with norms of q and k/],
   ['bloom', { apply_residual_connection_post_layernorm: true }, /residuals taken after the norm/],
+  ['granite-hybrid', { layer_types: ['mamba', 'mamba', 'conv', 'mamba'] }, /layers of type "conv"/],
+  ['granite-hybrid', { position_embedding_type: 'alibi' }, /positions of type "alibi"/],
+  ['falcon-h1', { time_step_limit: [0.001, 0.1] }, /time_step_limit \[0.001,0.1\]/],
+  ['falcon-h1', { mamba_conv_bias: false }, /convolutions without a bias/],
+  ['mamba2', { hidden_act: 'gelu' }, /activation "gelu"/],
   ['gemma', { use_bidirectional_attention: true }, /bidirectional attention/],
 ];
 for (const [name, change, says] of REFUSED)

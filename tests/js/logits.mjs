@@ -37,7 +37,11 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   const result = () => wasm.u32(out, 1)[0];
   /** @param {typeof sizes} [more]  options of this one */
   const opened = (more) => {
-    wasm.write('bqw_session_options', out + 16, sessionRecord({ ...options, ...more }));
+    wasm.write(
+      'bqw_session_options',
+      out + 16,
+      sessionRecord({ contextTokens: planned.plan.contextTokens, ...options, ...more }),
+    );
     wasm.check('bqw_session_create', model, out + 16, out);
     const session = result();
 

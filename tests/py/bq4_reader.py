@@ -369,7 +369,7 @@ CONF_KEYS = {
     4: ("heads", U32, True, 1, 1024),
     5: ("kv_heads", U32, False, 1, 1024),
     6: ("head_dim", U32, False, 1, 4096),
-    7: ("ffn", U32, True, 1, 1 << 20),
+    7: ("ffn", U32, True, 0, 1 << 20),
     8: ("vocab", U32, True, 1, 1 << 24),
     9: ("context", U32, True, 1, 1 << 24),
     10: ("norm", U32, False, 0, 1),
@@ -412,18 +412,21 @@ CONF_KEYS = {
     57: ("shared_ffn", U32, False, 0, 1 << 20),
     58: ("experts_sum", U32, False, 0, 1),
     59: ("conv_size", U32, False, 0, 16),
-    42: ("delta_key_heads", U32, False, 0, 1024),
-    43: ("delta_value_heads", U32, False, 0, 1024),
-    44: ("delta_key_dim", U32, False, 0, 256),
-    45: ("delta_value_dim", U32, False, 0, 256),
-    46: ("delta_strided", U32, False, 0, 1),
+    42: ("state_key_heads", U32, False, 0, 1024),
+    43: ("state_value_heads", U32, False, 0, 1024),
+    44: ("state_key_dim", U32, False, 0, 256),
+    45: ("state_value_dim", U32, False, 0, 256),
+    46: ("state_strided", U32, False, 0, 1),
     47: ("attn_gate", U32, False, 0, 1),
+    48: ("mamba", U32, False, 0, 3),
+    49: ("attn_beside", U32, False, 0, 1),
+    194: ("shared_always", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 48), *range(50, 60)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), 194))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -455,6 +458,10 @@ def complete_config(c):
         c["expert_ffn"] = c["expert_ffn"] or c["ffn"]
     else:
         need(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
+    need(c["ffn"] or not (c["experts"] or c["block"]), "CONF: ffn")
+    need(c["shared_ffn"] or not c["shared_always"], "CONF: shared_always")
+    need(c["state_value_heads"] or not c["mamba"], "CONF: mamba")
+    need(not c["attn_beside"] or (c["mamba"] and c["norm_place"] == 0), "CONF: attn_beside")
     need(c["conv_size"] != 1 and not (c["conv_size"] and (c["block"] or c["bidirectional"])), "CONF: conv_size")
     need(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
     for name, means in (("global_layers", c["window"] and not c["global_every"]),
@@ -531,21 +538,27 @@ def expected_tensors(c):
     for i in range(c["layers"]):
         if before:
             norm(f"h.{i}.ln1")
-        if i in c["conv_layers"] and c["delta_value_heads"]:
-            values = c["delta_value_heads"] * c["delta_value_dim"]
-            channels = 2 * c["delta_key_heads"] * c["delta_key_dim"] + values
+        values = c["state_value_heads"] * c["state_value_dim"]
+        channels = 2 * c["state_key_heads"] * c["state_key_dim"] + values
+        if i in c["conv_layers"] and c["mamba"]:
+            linear(f"h.{i}.mamba.in", values + channels + c["state_value_heads"], hidden)
+            for name, size in (("taps", channels * c["conv_size"]), ("bias", channels), *((one, c["state_value_heads"]) for one in ("dt", "decay", "skip")),
+                               *([("norm", values)] if c["mamba"] != 1 else [])):
+                out[f"h.{i}.mamba.{name}.weight"] = ((size,), True)
+            linear(f"h.{i}.mamba.out", hidden, values)
+        elif i in c["conv_layers"] and c["state_value_heads"]:
             linear(f"h.{i}.delta.in", channels, hidden)
             linear(f"h.{i}.delta.z", values, hidden)
-            linear(f"h.{i}.delta.a", c["delta_value_heads"], hidden)
-            linear(f"h.{i}.delta.b", c["delta_value_heads"], hidden)
-            for name, size in (("taps", channels * c["conv_size"]), ("dt", c["delta_value_heads"]), ("decay", c["delta_value_heads"]), ("norm", c["delta_value_dim"])):
+            linear(f"h.{i}.delta.a", c["state_value_heads"], hidden)
+            linear(f"h.{i}.delta.b", c["state_value_heads"], hidden)
+            for name, size in (("taps", channels * c["conv_size"]), ("dt", c["state_value_heads"]), ("decay", c["state_value_heads"]), ("norm", c["state_value_dim"])):
                 out[f"h.{i}.delta.{name}.weight"] = ((size,), True)
             linear(f"h.{i}.delta.out", hidden, values)
         elif i in c["conv_layers"]:
             linear(f"h.{i}.conv.in", 3 * hidden, hidden)
             out[f"h.{i}.conv.taps.weight"] = ((hidden * c["conv_size"],), True)
             linear(f"h.{i}.conv.out", hidden, hidden)
-        else:
+        if i not in c["conv_layers"] or c["attn_beside"]:
             linear(f"h.{i}.attn.q", 2 * q if c["attn_gate"] else q, hidden)
             linear(f"h.{i}.attn.k", kv, hidden)
             linear(f"h.{i}.attn.v", kv, hidden)
@@ -555,6 +568,8 @@ def expected_tensors(c):
             linear(f"h.{i}.attn.o", hidden, q)
         if after:
             norm(f"h.{i}.ln1_post")
+        if not ffn:
+            continue
         if before and c["block"] != 2:
             norm(f"h.{i}.ln2")
         if c["experts"] and i not in c["dense_layers"]:
@@ -562,7 +577,8 @@ def expected_tensors(c):
             for name, rows, cols in (("gate", c["expert_ffn"], hidden), ("up", c["expert_ffn"], hidden), ("down", hidden, c["expert_ffn"])):
                 out[f"h.{i}.mlp.experts.{name}.weight"] = ((c["experts"], rows, cols), True)
             if c["shared_ffn"]:
-                linear(f"h.{i}.mlp.shared.switch", 1, hidden)
+                if not c["shared_always"]:
+                    linear(f"h.{i}.mlp.shared.switch", 1, hidden)
                 mlp(f"h.{i}.mlp.shared", c["shared_ffn"])
         else:
             mlp(f"h.{i}.mlp", ffn)

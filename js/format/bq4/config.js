@@ -15,7 +15,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} heads
  * @property {number} [kv_heads]  default heads
  * @property {number} [head_dim]  default hidden / heads
- * @property {number} ffn
+ * @property {number} ffn  0: layers have no MLP
  * @property {number} vocab
  * @property {number} context
  * @property {string | number} [norm]      "rms" or "layer"
@@ -37,12 +37,14 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number[]} [unrotated_layers]
  * @property {number[]} [dense_layers]
  * @property {number} [conv_size]  taps of the convolutions of recurrent layers
- * @property {number[]} [conv_layers]  recurrent layers, without attention
- * @property {number} [delta_key_heads]  of gated delta nets (Qwen3.5); else recurrent layers are short convolutions (LFM2)
- * @property {number} [delta_value_heads]
- * @property {number} [delta_key_dim]
- * @property {number} [delta_value_dim]
- * @property {boolean | number} [delta_strided]  value head h belongs to key head h mod delta_key_heads
+ * @property {number[]} [conv_layers]  recurrent layers, without attention unless attn_beside
+ * @property {boolean | number} [attn_beside]  recurrent layers have attention, too (Falcon-H1)
+ * @property {string | number} [mamba]  recurrent layers are Mamba-2 layers, whose result is gated and normed: "no", "gate", "gate_norm" or "norm_gate"
+ * @property {number} [state_key_heads]  of gated delta nets (Qwen3.5) and Mamba-2 (its groups); else recurrent layers are short convolutions (LFM2)
+ * @property {number} [state_value_heads]
+ * @property {number} [state_key_dim]
+ * @property {number} [state_value_dim]
+ * @property {boolean | number} [state_strided]  value head h belongs to key head h mod state_key_heads
  * @property {boolean | number} [attn_gate]  q has gates of attention's result
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
@@ -62,6 +64,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [experts_used]
  * @property {number} [expert_ffn]
  * @property {number} [shared_ffn]
+ * @property {boolean | number} [shared_always]  the shared expert has no switch
  * @property {boolean | number} [experts_sum]
  * @property {number} [rope_scale]
  * @property {number} [rope_original]
@@ -126,12 +129,15 @@ const KEYS = {
   shared_ffn: [57, U32, true],
   experts_sum: [58, U32, true],
   conv_size: [59, U32, true],
-  delta_key_heads: [42, U32, true],
-  delta_value_heads: [43, U32, true],
-  delta_key_dim: [44, U32, true],
-  delta_value_dim: [45, U32, true],
-  delta_strided: [46, U32, true],
+  state_key_heads: [42, U32, true],
+  state_value_heads: [43, U32, true],
+  state_key_dim: [44, U32, true],
+  state_value_dim: [45, U32, true],
+  state_strided: [46, U32, true],
   attn_gate: [47, U32, true],
+  mamba: [48, U32, true, ['no', 'gate', 'gate_norm', 'norm_gate']],
+  attn_beside: [49, U32, true],
+  shared_always: [194, U32, true],
   rope_scale: [37, F32, true],
   rope_original: [38, U32, true],
   alibi_max: [39, F32, true],
@@ -164,8 +170,10 @@ const BOOLEANS = [
   'no_head',
   'normalize',
   'experts_sum',
-  'delta_strided',
+  'state_strided',
   'attn_gate',
+  'attn_beside',
+  'shared_always',
   'labels',
   'first_unnormed',
 ];

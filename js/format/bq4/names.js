@@ -11,11 +11,12 @@ import { completeConfig } from './config.js';
  * @property {boolean} exact      small and sensitive to rounding (router, switch, classifier): kept as f32
  */
 
-/** Numbers of choices (docs/FORMAT.md, "CONF keys"): position, norm_place, block, qk_norm. */
+/** Numbers of choices (docs/FORMAT.md, "CONF keys"): position, norm_place, block, qk_norm, mamba. */
 const [ROPE, LEARNED] = [0, 1];
 const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
 const SHARED = 2;
 const HEADS = 1;
+const GATE = 1;
 
 /**
  * @param {Record<string, any>} config
@@ -52,6 +53,8 @@ export function tensorTable(config) {
   };
   const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
   const recurrent = new Set(c.conv_layers);
+  const values = c.state_value_heads * c.state_value_dim;
+  const channels = 2 * c.state_key_heads * c.state_key_dim + values;
   const place = c.norm_place ?? BEFORE;
   const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
   add('wte.weight', [c.vocab, c.hidden], true, true);
@@ -64,23 +67,29 @@ export function tensorTable(config) {
   if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
   for (let n = 0; n < c.layers; n++) {
     if (before && !(c.first_unnormed && n === 0)) norm(`h.${n}.ln1`);
-    if (recurrent.has(n) && c.delta_value_heads) {
-      const values = c.delta_value_heads * c.delta_value_dim;
-      const channels = 2 * c.delta_key_heads * c.delta_key_dim + values;
+    if (recurrent.has(n) && c.mamba) {
+      linear(`h.${n}.mamba.in`, values + channels + c.state_value_heads, c.hidden);
+      add(`h.${n}.mamba.taps.weight`, [channels * c.conv_size]);
+      add(`h.${n}.mamba.bias.weight`, [channels]);
+      for (const name of ['dt', 'decay', 'skip']) add(`h.${n}.mamba.${name}.weight`, [c.state_value_heads]);
+      if (c.mamba !== GATE) add(`h.${n}.mamba.norm.weight`, [values]);
+      linear(`h.${n}.mamba.out`, c.hidden, values);
+    } else if (recurrent.has(n) && c.state_value_heads) {
       linear(`h.${n}.delta.in`, channels, c.hidden);
       linear(`h.${n}.delta.z`, values, c.hidden);
-      linear(`h.${n}.delta.a`, c.delta_value_heads, c.hidden);
-      linear(`h.${n}.delta.b`, c.delta_value_heads, c.hidden);
+      linear(`h.${n}.delta.a`, c.state_value_heads, c.hidden);
+      linear(`h.${n}.delta.b`, c.state_value_heads, c.hidden);
       add(`h.${n}.delta.taps.weight`, [channels * c.conv_size]);
-      add(`h.${n}.delta.dt.weight`, [c.delta_value_heads]);
-      add(`h.${n}.delta.decay.weight`, [c.delta_value_heads]);
-      add(`h.${n}.delta.norm.weight`, [c.delta_value_dim]);
+      add(`h.${n}.delta.dt.weight`, [c.state_value_heads]);
+      add(`h.${n}.delta.decay.weight`, [c.state_value_heads]);
+      add(`h.${n}.delta.norm.weight`, [c.state_value_dim]);
       linear(`h.${n}.delta.out`, c.hidden, values);
     } else if (recurrent.has(n)) {
       linear(`h.${n}.conv.in`, 3 * c.hidden, c.hidden);
       add(`h.${n}.conv.taps.weight`, [c.hidden * c.conv_size]);
       linear(`h.${n}.conv.out`, c.hidden, c.hidden);
-    } else {
+    }
+    if (!recurrent.has(n) || c.attn_beside) {
       linear(`h.${n}.attn.q`, c.attn_gate ? 2 * q : q, c.hidden);
       linear(`h.${n}.attn.k`, kv, c.hidden);
       linear(`h.${n}.attn.v`, kv, c.hidden);
@@ -91,6 +100,7 @@ export function tensorTable(config) {
       linear(`h.${n}.attn.o`, c.hidden, q);
     }
     if (after) norm(`h.${n}.ln1_post`);
+    if (!c.ffn) continue;
     if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
     if (dense.has(n)) mlp(`h.${n}.mlp`, c.ffn);
     else {
@@ -99,7 +109,7 @@ export function tensorTable(config) {
       add(`h.${n}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
       add(`h.${n}.mlp.experts.up.weight`, [c.experts, inner, c.hidden]);
       add(`h.${n}.mlp.experts.down.weight`, [c.experts, c.hidden, inner]);
-      if (c.shared_ffn) linear(`h.${n}.mlp.shared.switch`, 1, c.hidden);
+      if (c.shared_ffn && !c.shared_always) linear(`h.${n}.mlp.shared.switch`, 1, c.hidden);
       if (c.shared_ffn) mlp(`h.${n}.mlp.shared`, c.shared_ffn);
     }
     if (after) norm(`h.${n}.ln2_post`);

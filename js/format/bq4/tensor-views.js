@@ -137,5 +137,19 @@ export function plusOne(tensor) {
   return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => x + 1) };
 }
 
+/** -exp of each weight: the decay of a state from the logarithm that checkpoints have. @param {InTensor} tensor @returns {InTensor} */
+export function minusExp(tensor) {
+  return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => -Math.exp(x)) };
+}
+
+/** The tensor with each row, or each weight of a vector, multiplied by a factor of its own. @param {InTensor} tensor @param {(row: number) => number} factorOf @returns {InTensor} */
+export function scaledRows(tensor, factorOf) {
+  const cols = tensor.dims.length > 1 ? tensor.dims[tensor.dims.length - 1] : 1;
+  return {
+    dims: tensor.dims,
+    read: async (row, rows) => (await tensor.read(row, rows)).map((x, i) => x * factorOf(row + Math.floor(i / cols))),
+  };
+}
+
 /** from, from + 1, … @param {number} from @param {number} count */
 export const range = (from, count) => Array.from({ length: count }, (_, i) => from + i);

@@ -3,7 +3,7 @@ import { within } from '../bq4/tensor-views.js';
 import { GGUF_EXPERT_MODULES, GGUF_HEAD_NORMS, ggufExperts, ggufRms } from './gguf.js';
 import { numbersOf } from './layers.js';
 import { granite, graniteGguf, llama, mistral, qwen2, qwen3 } from './llama.js';
-import { LLAMA_MODULES, listedWindow } from './shared.js';
+import { LLAMA_MODULES, listedWindow, parts } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -106,7 +106,20 @@ export const qwen3moe = {
   },
 };
 
-/** The checkpoint has all experts in one tensor, with gate and up of each one after the other. @type {Family} */
+/** @param {import('./gguf.js').GgufFacts} facts */
+export function ggufGraniteExperts(facts) {
+  const shared = facts.get('expert_shared_feed_forward_length', 0);
+  return { ...ggufExperts(facts, true), ...(shared && { shared_ffn: shared, shared_always: true }) };
+}
+
+/** The MLP that all tokens go through: beside experts, or alone (Granite 4 without experts). @param {Record<string, any>} config */
+const sharedName = ({ experts }) => (experts ? 'mlp.shared' : 'mlp');
+
+/**
+ * The checkpoint has all experts in one tensor, with gate and up of each one after the other. A shared expert, if there is one, is
+ * added without a switch.
+ * @type {Family}
+ */
 export const granitemoe = {
   ...granite,
   arch: 'other',
@@ -118,13 +131,22 @@ export const granitemoe = {
       ['mlp.experts.up', within(tensor, ffn, ffn)],
     ],
     'block_sparse_moe.output_linear': 'mlp.experts.down',
+    'shared_mlp.input_linear': (tensor, config) => {
+      const [name, ffn] = [sharedName(config), config.shared_ffn || config.ffn];
+      return parts([`${name}.gate`, `${name}.up`], () => [ffn, ffn])(tensor, config);
+    },
+    'shared_mlp.output_linear': (tensor, config) => [[`${sharedName(config)}.down`, tensor]],
   },
-  config: (hf) => ({ ...granite.config(hf), ...expertsOf(hf, { experts_sum: true }) }),
+  config: (hf) => {
+    const shared = hf.shared_intermediate_size;
+    const experts = expertsOf(hf, { experts_sum: true, ...(shared && { shared_ffn: shared, shared_always: true }) });
+    return { ...granite.config(hf), ...(hf.num_local_experts ? experts : { ffn: shared }) };
+  },
   gguf: {
     granitemoe: {
       ...graniteGguf,
       modules: () => GGUF_EXPERT_MODULES,
-      config: (facts) => ({ ...graniteGguf.config(facts), ...ggufExperts(facts, true) }),
+      config: (facts) => ({ ...graniteGguf.config(facts), ...ggufGraniteExperts(facts) }),
     },
   },
 };

@@ -150,6 +150,18 @@ export const ggufExperts = ({ get, dims }, normalizesWeights) => ({
   experts_sum: normalizesWeights,
 });
 
+/** Heads of the state of a gated delta net or of Mamba-2, whose groups are key heads. @param {GgufFacts} facts */
+export function ggufState({ get }) {
+  const heads = get('ssm.time_step_rank');
+  return {
+    conv_size: get('ssm.conv_kernel'),
+    state_key_heads: get('ssm.group_count'),
+    state_value_heads: heads,
+    state_key_dim: get('ssm.state_size'),
+    state_value_dim: get('ssm.inner_size') / heads,
+  };
+}
+
 /** Whether layers have experts. @param {GgufFacts} facts */
 export const hasExperts = ({ get }) => get('expert_count', 0) > 0;
 

@@ -29,6 +29,7 @@ import {
   smollm3,
 } from './llama.js';
 import { lfm2 } from './lfm2.js';
+import { falconH1, graniteHybrid, mamba2 } from './mamba2.js';
 import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
 
@@ -44,12 +45,15 @@ export const FAMILIES = {
   qwen3,
   granite,
   granitemoe,
+  granitemoeshared: granitemoe,
+  granitemoehybrid: graniteHybrid,
   olmo2,
   olmo3,
   ernie4_5: ernie,
   exaone,
   internlm2,
   lfm2,
+  mamba2,
   minicpm,
   ministral3,
   // Vision models without pictures are Qwen 2 and 3; older files have no text_config.
@@ -69,6 +73,7 @@ export const FAMILIES = {
   phi3,
   stablelm,
   falcon,
+  falcon_h1: falconH1,
   bloom,
   mpt,
   bert,

@@ -107,11 +107,12 @@ export const qwen3 = {
   gguf: { qwen3: qwen3Gguf, qwen3vl: qwen3Gguf },
 };
 
-/** @type {GgufRow} */
+/** @satisfies {GgufRow} */
 export const graniteGguf = {
   ...llamaGguf,
-  config: (facts) => ({
-    ...ggufRms(facts),
+  /** @param {import('./gguf.js').GgufFacts} facts @param {any} [kvHeads]  default: of the metadata */
+  config: (facts, kvHeads) => ({
+    ...ggufRms(facts, 'silu', kvHeads),
     embed_scale: facts.get('embedding_scale', 1),
     attn_scale: facts.get('attention.scale', 0),
     residual_scale: facts.get('residual_scale', 1),

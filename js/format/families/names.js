@@ -7,7 +7,7 @@ import { joined, stacked } from '../bq4/tensor-views.js';
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 const CANONICAL =
-  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|attn\.biases|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
+  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|attn\.biases|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mamba\.(in|taps|bias|dt|decay|skip|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
 /** In multimodal models: the prefix of the language model's tensors, and tensors of the other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector)\./;
@@ -79,8 +79,9 @@ export function canonicalTensors(hf, config, name, tensor) {
   if (family?.unread?.test(name) || (hf.text_config && OTHER_PARTS.test(name))) return [];
   const inner = hf.text_config ? name.replace(LANGUAGE_MODEL, '') : name;
   const stripped = family && inner.startsWith(family.prefix) ? inner.slice(family.prefix.length) : inner;
-  // Some parameters have no ending: they are the weight of their module.
-  const match = /^(.*)\.(weight|bias)$/.exec(stripped) ?? ['', stripped, 'weight'];
+  // Some parameters have no ending, and some biases are modules of their own: they are the weight of their module.
+  const named = family && moduleOf(family, stripped) ? null : /^(.*)\.(weight|bias)$/.exec(stripped);
+  const match = named ?? ['', stripped, 'weight'];
   const found = family && moduleOf(family, match[1]);
   if (!found && CANONICAL.test(name)) {
     if (!tensor) throw integers();
@@ -96,7 +97,7 @@ export function canonicalTensors(hf, config, name, tensor) {
   const parts = typeof found.module === 'string' ? [[found.module, tensor]] : found.module(tensor, config);
   return parts.map(([module, part]) => {
     const full = `${found.before}${module}.${match[2]}${found.part}`;
-    return [full, family.change?.(full, part) ?? part];
+    return [full, family.change?.(full, part, familyOf(hf).hf) ?? part];
   });
 }
 

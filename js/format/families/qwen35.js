@@ -1,17 +1,10 @@
 /** Qwen3.5: three of four layers are gated delta nets, the others have attention whose result is gated. */
-import { flat, plusOne } from '../bq4/tensor-views.js';
-import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms } from './gguf.js';
+import { flat, minusExp, plusOne } from '../bq4/tensor-views.js';
+import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufState } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
-/** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
-
-/** Decay per step: -exp(A_log). @param {InTensor} tensor @returns {InTensor} */
-const decayOf = (tensor) => ({
-  dims: tensor.dims,
-  read: async (row, rows) => (await tensor.read(row, rows)).map((x) => -Math.exp(x)),
-});
 
 /** Norms of weights 1 + w. */
 const NORMS = /(ln1|ln2|ln_f|[qk]_norm)\.weight$/;
@@ -54,7 +47,7 @@ export const qwen35 = {
   defaults: { head_dim: 256, rope_theta: 1e7 },
   change: (name, tensor) => {
     if (name.endsWith('delta.taps.weight')) return flat(tensor);
-    if (name.endsWith('delta.decay.weight')) return decayOf(tensor);
+    if (name.endsWith('delta.decay.weight')) return minusExp(tensor);
     return NORMS.test(name) ? plusOne(tensor) : tensor;
   },
   config: (hf) => {
@@ -73,10 +66,10 @@ export const qwen35 = {
       attn_gate: true,
       conv_size: hf.linear_conv_kernel_dim ?? 4,
       conv_layers: deltaLayers(hf),
-      delta_key_heads: hf.linear_num_key_heads ?? 16,
-      delta_value_heads: hf.linear_num_value_heads ?? 32,
-      delta_key_dim: hf.linear_key_head_dim ?? 128,
-      delta_value_dim: hf.linear_value_head_dim ?? 128,
+      state_key_heads: hf.linear_num_key_heads ?? 16,
+      state_value_heads: hf.linear_num_value_heads ?? 32,
+      state_key_dim: hf.linear_key_head_dim ?? 128,
+      state_value_dim: hf.linear_value_head_dim ?? 128,
     };
   },
   gguf: {
@@ -97,21 +90,16 @@ export const qwen35 = {
         ssm_out: 'delta.out',
       }),
       config: (facts) => {
-        const heads = facts.get('ssm.time_step_rank');
         const every = facts.get('full_attention_interval', 4);
-        const config = ggufRms(facts);
+        const [config, state] = [ggufRms(facts), ggufState(facts)];
         return {
           ...config,
           qk_norm: 'heads',
           attn_gate: true,
-          conv_size: facts.get('ssm.conv_kernel'),
+          ...state,
           conv_layers: numbersOf(config.layers).filter((i) => (i + 1) % every),
-          delta_key_heads: facts.get('ssm.group_count'),
-          delta_value_heads: heads,
-          delta_key_dim: facts.get('ssm.state_size'),
-          delta_value_dim: facts.get('ssm.inner_size') / heads,
           // The converter puts the first value heads of all key heads before the second.
-          delta_strided: heads !== facts.get('ssm.group_count'),
+          state_strided: state.state_value_heads !== state.state_key_heads,
         };
       },
     },

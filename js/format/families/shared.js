@@ -24,7 +24,7 @@ import { ropeOf } from './rope.js';
  * @property {RegExp} [unread]  names of tensors that are not needed, such as computed tables
  * @property {(hf: Record<string, any>, config: Record<string, any>) => import('./labels.js').LabelLayers | null} [labels]  the
  *   classifier of a checkpoint; null: it has none
- * @property {(name: string, tensor: InTensor) => InTensor} [change]  applied to each tensor, by canonical name
+ * @property {(name: string, tensor: InTensor, hf: Record<string, any>) => InTensor} [change]  applied to each tensor, by canonical name; hf: config.json with the defaults
  * @property {Record<string, import('./gguf.js').GgufRow>} [gguf]  rows for GGUF files of this family by general.architecture
  */
 

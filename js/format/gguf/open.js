@@ -138,10 +138,11 @@ function listedTensors({ tensors }, names) {
           offset: tensor.at,
         },
       );
-    // The switch of a shared expert is a vector in some files. Norms of each head and taps of
-    // convolutions have a row per head or channel; in .bq4 files they are one vector.
+    // The switch of a shared expert is a vector in some files. Norms of each head, taps of
+    // convolutions and vectors of Mamba-2 have a row per head, channel or group; in .bq4 files they
+    // are one vector.
     const shape = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims;
-    const dims = /(_norm|\.taps)\.weight$/.test(name) ? [rows * cols] : shape;
+    const dims = /(_norm|\.taps|mamba\.(norm|decay|skip))\.weight$/.test(name) ? [rows * cols] : shape;
     if (dims.length === 1 && conversionOf(type))
       throw new BqError('UNSUPPORTED', `tensor "${tensor.name}" is a vector of type ${typeName(tensor.type)}`, {
         offset: tensor.at,
